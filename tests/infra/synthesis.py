@@ -1,6 +1,7 @@
 """Synthesise the app as `cdk synth` would, once per context, without credentials, network or Docker."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk.assertions import Capture, Template
 
 from infra.lab_stack import add_lab
 
@@ -19,8 +21,8 @@ class Assembly:
     folder: Path
     _kept: TemporaryDirectory[str]
 
-    def template(self, name: str) -> "Template":
-        return Template(json.loads((self.folder / f"{name}.template.json").read_text()))
+    def template(self, name: str) -> Template:
+        return Template.from_json(json.loads((self.folder / f"{name}.template.json").read_text()))
 
     def annotations(self) -> list[str]:
         """Warnings and errors that the CDK would print."""
@@ -33,35 +35,29 @@ class Assembly:
         return [finding for plugin in report["pluginReports"] for finding in plugin["violations"]]
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    document: dict[str, Any]
+def properties(template: Template, kind: str, like: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """Properties by logical id, of the resources whose properties are ``like`` these."""
+    found = template.find_resources(kind, {"Properties": like} if like else None)
+    return {name: dict(resource.get("Properties", {})) for name, resource in found.items()}
 
-    def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Properties by logical id."""
-        found = self.document["Resources"].items()
-        return {name: resource.get("Properties", {}) for name, resource in found if resource["Type"] == kind}
 
-    def only(self, kind: str) -> dict[str, Any]:
-        (properties,) = self.of_type(kind).values()
-        return properties
+def only(template: Template, kind: str, like: Mapping[str, Any] | None = None) -> str:
+    """The logical id of the one resource."""
+    (name,) = properties(template, kind, like)
+    return name
 
-    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
-        found = self.document["Resources"].items()
-        return {name: resource for name, resource in found if resource["Type"] == kind}
 
-    def statements(self, role_part: str) -> list[dict[str, Any]]:
-        """Policy statements of the one role whose logical id holds ``role_part``."""
-        (role,) = [role for name, role in self.of_type("AWS::IAM::Role").items() if role_part in name]
-        return [statement for policy in role["Policies"] for statement in policy["PolicyDocument"]["Statement"]]
+def statements(template: Template, role_part: str) -> list[dict[str, Any]]:
+    """Policy statements of the one role whose logical id holds ``role_part``."""
+    (role,) = [role for name, role in properties(template, "AWS::IAM::Role").items() if role_part in name]
+    return [statement for policy in role["Policies"] for statement in policy["PolicyDocument"]["Statement"]]
 
-    def machine(self) -> dict[str, Any]:
-        """The properties of the state machine."""
-        return self.only("AWS::StepFunctions::StateMachine")
 
-    def definition(self) -> dict[str, Any]:
-        """The state machine's definition, with the logical id of a resource in place of each reference to it."""
-        return dict(json.loads(flat(self.machine()["DefinitionString"])))
+def definition(template: Template) -> dict[str, Any]:
+    """The state machine's definition, with the logical id of a resource in place of each reference to it."""
+    text = Capture()
+    template.has_resource_properties("AWS::StepFunctions::StateMachine", {"DefinitionString": text})
+    return dict(json.loads(flat(text.as_object())))
 
 
 def flat(value: Any) -> str:
@@ -123,6 +119,7 @@ keep_results = false
 }
 
 
+@cache
 def lab(**context: str) -> Template:
     return synthesise(**context).template("Lab")
 

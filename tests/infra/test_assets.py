@@ -13,10 +13,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from aws_cdk.assertions import Capture, Match
 
 from infra.lambda_source import pack_lambda_source
 from tests.infra.image_packages import read_pins
-from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, synthesise
+from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, properties, statements, synthesise
 from traindyno.bundle import pack, training_files
 
 SIZE_LIMIT_BYTES = 3_000_000
@@ -89,13 +90,10 @@ def test_asset_depends_on_its_contents_only_and_any_user_may_read_it(tmp_path: P
 
 def test_synthesis_copies_one_file_for_the_functions() -> None:
     """A folder of sources would be copied and read file by file, which took a fourth of the time of a synthesis."""
-    template, folder = lab(**OTHER_LAB), synthesise(**OTHER_LAB).folder
-    (key,) = {
-        flat(function["Code"]["S3Key"])
-        for function in template.of_type("AWS::Lambda::Function").values()
-        if function["Handler"].startswith("lambdas.")
-    }
-    assert (folder / f"asset.{key}").read_bytes() == pack_lambda_source()
+    ours = {"Handler": Match.string_like_regexp(r"^lambdas\.")}
+    found = properties(lab(**OTHER_LAB), "AWS::Lambda::Function", ours).values()
+    (key,) = {flat(function["Code"]["S3Key"]) for function in found}
+    assert (synthesise(**OTHER_LAB).folder / f"asset.{key}").read_bytes() == pack_lambda_source()
 
 
 def test_asset_has_the_pinned_boto3_with_every_service_that_functions_call(staged: Path) -> None:
@@ -145,7 +143,7 @@ def test_every_handler_needs_the_asset_alone(staged: Path, state: str) -> None:
 
 
 def test_all_functions_share_one_asset_and_name_a_handler_that_exists() -> None:
-    functions = lab(target="local").of_type("AWS::Lambda::Function").values()
+    functions = properties(lab(target="local"), "AWS::Lambda::Function").values()
     assert len({str(function["Code"]) for function in functions}) == 1
     for function in functions:
         module = function["Handler"].removesuffix(".handle").replace(".", "/")
@@ -154,10 +152,9 @@ def test_all_functions_share_one_asset_and_name_a_handler_that_exists() -> None:
 
 def test_functions_that_record_runs_have_the_memory_for_a_whole_step_log() -> None:
     """RecordRun, and those that record the runs of an execution that was stopped."""
-    functions = lab(target="local").of_type("AWS::Lambda::Function").values()
-    recording = {f"lambdas.{name}.handler.handle" for name in ("record_run", "finish_run", "reconcile_runs")}
-    memory = {each["Handler"]: each["MemorySize"] for each in functions if each["Handler"] in recording}
-    assert memory == dict.fromkeys(recording, 1024)
+    for name in ("record_run", "finish_run", "reconcile_runs"):
+        function = {"Handler": f"lambdas.{name}.handler.handle", "MemorySize": 1024}
+        lab(target="local").has_resource_properties("AWS::Lambda::Function", function)
 
 
 def test_a_job_gets_the_code_of_the_built_in_tasks() -> None:
@@ -175,15 +172,15 @@ def test_the_tarball_is_the_same_whenever_it_is_made() -> None:
 
 def test_plan_suite_alone_may_read_the_tarball_and_no_other_asset() -> None:
     """It makes the copy in the lab's bucket from which jobs start."""
-    template = lab(target="local")
-    functions = template.of_type("AWS::Lambda::Function")
-    (plan,) = [function for name, function in functions.items() if "PlanSuite" in name]
-    uri = plan["Environment"]["Variables"]["SOURCE_S3_URI"]["Fn::Sub"]
-    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    template, uri = lab(target="local"), Capture()
+    plan = {"Handler": "lambdas.plan_suite.handler.handle"}
+    source = {"Environment": {"Variables": {"SOURCE_S3_URI": {"Fn::Sub": uri}}}}
+    template.has_resource_properties("AWS::Lambda::Function", {**plan, **source})
+    bucket, _, key = uri.as_string().removeprefix("s3://").partition("/")
     readable = [
         (role, str(resource))
-        for role in template.of_type("AWS::IAM::Role")
-        for statement in template.statements(role)
+        for role in properties(template, "AWS::IAM::Role")
+        for statement in statements(template, role)
         if "s3:GetObject" in as_list(statement["Action"])
         for resource in as_list(statement["Resource"])
         if bucket in str(resource)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.infra.synthesis import lab
+from tests.infra.synthesis import lab, properties
 from tests.permissions.policies import FunctionPolicy
 from tests.permissions.reach import CLIENTS, REPO_ROOT
 from traindyno.lab.environment import BuildEnvironment, LabEnvironment
@@ -46,7 +46,7 @@ ADAPTERS = {
     "Executions": {"executions"},
     "LogTail": {"logs"},
     "Quotas": {"quotas", "jobs"},
-    "PricingClient": {"prices"},
+    "PriceSource": {"prices"},
     "CodeBuildClient": {"builds"},
     "ParametersClient": {"images"},
     "ServiceQuotasClient": {"quotas"},
@@ -106,6 +106,6 @@ def test_a_function_has_the_variables_that_its_handler_reads(function: str) -> N
     handler = vars(import_module(f"lambdas.{function}.handler")).values()
     (kind,) = (each for each in handler if isinstance(each, type) and issubclass(each, ENVIRONMENTS))
     needed = {field.name.upper() for field in fields(kind) if field.default is MISSING} - {"AWS_REGION"}
-    functions = lab(target="aws").of_type("AWS::Lambda::Function").values()
-    (given,) = [each["Environment"] for each in functions if each["Handler"] == f"lambdas.{function}.handler.handle"]
-    assert needed <= set(given["Variables"]) <= {field.name.upper() for field in fields(kind)} | {"LAB"}
+    named = {"Handler": f"lambdas.{function}.handler.handle"}
+    (given,) = properties(lab(target="aws"), "AWS::Lambda::Function", named).values()
+    assert needed <= set(given["Environment"]["Variables"]) <= {field.name.upper() for field in fields(kind)} | {"LAB"}

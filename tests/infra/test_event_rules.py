@@ -5,68 +5,72 @@ import re
 from typing import Any
 
 import pytest
+from aws_cdk.assertions import Match, Template
 
-from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab
+from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, only, properties, statements
+
+RULE, FUNCTION, ALARM = "AWS::Events::Rule", "AWS::Lambda::Function", "AWS::CloudWatch::Alarm"
 
 
-def rules(**context: str) -> dict[str, dict[str, Any]]:
-    """Rule by the function that it sets going."""
-    found = {}
-    for rule in lab(**context).of_type("AWS::Events::Rule").values():
-        (target,) = rule["Targets"]
-        found[re.sub(r"^Functions|Function[0-9A-F]{8}\.Arn$", "", flat(target["Arn"]))] = rule
-    return found
+@pytest.fixture(scope="module")
+def template() -> Template:
+    return lab(target="aws")
+
+
+def function_of(template: Template, state: str) -> str:
+    """The logical id of the state's function."""
+    folder = re.sub(r"(?<!^)(?=[A-Z])", "_", state).lower()
+    return only(template, FUNCTION, {"Handler": f"lambdas.{folder}.handler.handle"})
+
+
+def has_rule(template: Template, state: str, **expected: Any) -> None:
+    """The rule that invokes the state's function."""
+    targets = [Match.object_like({"Arn": {"Fn::GetAtt": [function_of(template, state), "Arn"]}})]
+    template.has_resource_properties(RULE, {**expected, "Targets": targets})
 
 
 def test_an_ended_job_of_this_lab_wakes_finish_run() -> None:
-    pattern = rules(**OTHER_LAB)["FinishRun"]["EventPattern"]
-    assert pattern["source"] == ["aws.sagemaker"]
-    assert pattern["detail-type"] == ["SageMaker Training Job State Change"]
-    assert pattern["detail"]["TrainingJobName"] == [{"prefix": "other-lab--"}]
-    assert pattern["detail"]["TrainingJobStatus"] == ["Completed", "Failed", "Stopped"]
+    ended = {"TrainingJobName": [{"prefix": "other-lab--"}], "TrainingJobStatus": ["Completed", "Failed", "Stopped"]}
+    kind = {"source": ["aws.sagemaker"], "detail-type": ["SageMaker Training Job State Change"]}
+    has_rule(lab(**OTHER_LAB), "FinishRun", EventPattern={**kind, "detail": ended})
 
 
-def test_an_execution_that_ends_early_wakes_stop_runs() -> None:
-    pattern = rules(target="aws")["StopRuns"]["EventPattern"]
-    assert pattern["detail"]["status"] == ["ABORTED", "FAILED", "TIMED_OUT"]
-    (machine,) = pattern["detail"]["stateMachineArn"]
-    assert flat(machine).startswith("OrchestrationStateMachine")
+def test_an_execution_that_ends_early_wakes_stop_runs(template: Template) -> None:
+    machine = {"Ref": only(template, "AWS::StepFunctions::StateMachine")}
+    early = {"status": ["ABORTED", "FAILED", "TIMED_OUT"], "stateMachineArn": [machine]}
+    has_rule(template, "StopRuns", EventPattern={"detail": early})
 
 
-def test_the_sweep_goes_by_the_clock() -> None:
-    assert rules(target="aws")["ReconcileRuns"]["ScheduleExpression"] == "rate(5 minutes)"
-    assert rules(target="local")["ReconcileRuns"]["ScheduleExpression"] == "rate(1 minute)"
-
-
-@pytest.mark.parametrize(("target", "interval_seconds"), [("aws", 300), ("local", 60)])
-def test_the_lease_of_a_killed_sweep_ends_before_the_schedules_interval(target: str, interval_seconds: int) -> None:
-    functions = lab(target=target).of_type("AWS::Lambda::Function")
-    (sweep,) = [each for name, each in functions.items() if "ReconcileRuns" in name]
-    assert 0 < float(sweep["Environment"]["Variables"]["SWEEP_LEASE_SECONDS"]) < interval_seconds
+@pytest.mark.parametrize(("target", "rate", "seconds"), [("aws", "5 minutes", 300), ("local", "1 minute", 60)])
+def test_the_sweep_goes_by_the_clock_and_a_killed_one_frees_its_lease_before(
+    target: str, rate: str, seconds: int
+) -> None:
+    template = lab(target=target)
+    has_rule(template, "ReconcileRuns", ScheduleExpression=f"rate({rate})")
+    sweep = properties(template, FUNCTION)[function_of(template, "ReconcileRuns")]
+    assert 0 < float(sweep["Environment"]["Variables"]["SWEEP_LEASE_SECONDS"]) < seconds
 
 
 def alarms() -> dict[str, dict[str, Any]]:
     """Alarm by the name of its construct."""
-    found = lab(target="aws").of_type("AWS::CloudWatch::Alarm")
+    found = properties(lab(target="aws"), ALARM)
     return {re.sub(r"^(Monitoring|Serving)|[0-9A-F]{8}$", "", name): alarm for name, alarm in found.items()}
 
 
-def test_every_alarm_goes_to_the_labs_topic() -> None:
-    (topic,) = lab(target="aws").of_type("AWS::SNS::Topic")
-    assert {flat(action) for alarm in alarms().values() for action in alarm["AlarmActions"]} == {topic}
+def test_every_alarm_goes_to_the_labs_topic(template: Template) -> None:
+    template.all_resources_properties(ALARM, {"AlarmActions": [{"Ref": only(template, "AWS::SNS::Topic")}]})
 
 
-def test_growing_arrears_raise_an_alarm() -> None:
-    growth = alarms()["OverdueRunsGrow"]
-    assert growth["ComparisonOperator"] == "GreaterThanThreshold"
-    assert "DIFF(overdue)" in [metric.get("Expression") for metric in growth["Metrics"]]
+def test_growing_arrears_raise_an_alarm(template: Template) -> None:
+    growth = Match.array_with([Match.object_like({"Expression": "DIFF(overdue)"})])
+    template.has_resource_properties(ALARM, {"ComparisonOperator": "GreaterThanThreshold", "Metrics": growth})
 
 
-def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not() -> None:
+def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not(template: Template) -> None:
     """StopRuns counts the first kind only; Step Functions' own metric of failed executions counts both."""
-    alarm = alarms()["SuiteFailed"]
-    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == ("Traindyno", "FailedSuites", "Sum")
-    assert not [each for each in alarms().values() if each.get("MetricName") == "ExecutionsFailed"]
+    counted = {"Namespace": "Traindyno", "MetricName": "FailedSuites", "Statistic": "Sum"}
+    template.has_resource_properties(ALARM, counted)
+    template.resource_properties_count_is(ALARM, {"MetricName": "ExecutionsFailed"}, 0)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +81,10 @@ def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not() -> None:
         *("SubmitRun", "RecordRun", "PlanRound", "JudgeSuite"),
     ],
 )
-def test_an_error_of_a_function_raises_an_alarm(state: str) -> None:
-    alarm = alarms()[f"{state}Fails"]
-    ((dimension),) = alarm["Dimensions"]
-    assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("Errors", "Sum", 0)
-    assert flat(dimension["Value"]).startswith(f"Functions{state}Function")
+def test_an_error_of_a_function_raises_an_alarm(template: Template, state: str) -> None:
+    dimensions = [{"Name": "FunctionName", "Value": {"Ref": function_of(template, state)}}]
+    errors = {"MetricName": "Errors", "Statistic": "Sum", "Threshold": 0, "Dimensions": dimensions}
+    template.has_resource_properties(ALARM, errors)
 
 
 def test_only_alarms_that_suitefailed_stands_beside_wait_for_a_second_error() -> None:
@@ -94,18 +97,15 @@ def test_only_alarms_that_suitefailed_stands_beside_wait_for_a_second_error() ->
     assert {(errors[name]["EvaluationPeriods"], errors[name]["Period"]) for name in waiting} == {(3, 300)}
 
 
-def test_a_sweep_that_is_missing_breaches() -> None:
-    alarm = alarms()["SweepMissing"]
-    assert (alarm["MetricName"], alarm["ComparisonOperator"], alarm["Threshold"]) == (
-        "Invocations", "LessThanThreshold", 1,
-    )  # fmt: skip
-    assert alarm["TreatMissingData"] == "breaching"
-    assert (alarm["Period"], alarm["EvaluationPeriods"]) == (300, 3)
+def test_a_sweep_that_is_missing_breaches(template: Template) -> None:
+    missing = {"MetricName": "Invocations", "ComparisonOperator": "LessThanThreshold", "Threshold": 1}
+    late = {"TreatMissingData": "breaching", "Period": 300, "EvaluationPeriods": 3}
+    template.has_resource_properties(ALARM, {**missing, **late})
 
 
 def needed(name: str) -> set[str]:
     """The resource and all that CloudFormation creates before it."""
-    resources = lab(target="aws").document["Resources"]
+    resources = lab(target="aws").to_json()["Resources"]
     found, left = set[str](), [name]
     while left:
         name = left.pop()
@@ -118,32 +118,27 @@ def needed(name: str) -> set[str]:
     return found
 
 
-def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep() -> None:
+def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep(template: Template) -> None:
     """The alarm waits for the images, whose builds take longer than the schedule's interval; the schedule does not."""
-    template = lab(target="aws")
-    builds = set(template.of_type("Custom::TraindynoImage"))
-    assert len(builds) == 1
-    pattern = re.compile(r"MonitoringSweepMissing[0-9A-F]{8}")
-    (name,) = [each for each in template.of_type("AWS::CloudWatch::Alarm") if pattern.fullmatch(each)]
-    assert builds <= needed(name)
-    (rule,) = [
-        each
-        for each, properties in template.of_type("AWS::Events::Rule").items()
-        if "ScheduleExpression" in properties and "ReconcileRuns" in flat(properties["Targets"][0]["Arn"])
-    ]
-    assert any("ReconcileRuns" in each for each in needed(rule))
-    assert not builds & needed(rule)
+    build = only(template, "Custom::TraindynoImage")
+    assert build in needed(only(template, ALARM, {"MetricName": "Invocations"}))
+    first = needed(only(template, RULE, {"ScheduleExpression": Match.any_value()}))
+    assert function_of(template, "ReconcileRuns") in first
+    assert build not in first
 
 
 def test_no_function_reserves_concurrency_which_accounts_with_a_low_limit_refuse() -> None:
-    for functions in (lab(target=target).of_type("AWS::Lambda::Function").values() for target in ("aws", "local")):
-        assert not [each for each in functions if "ReservedConcurrentExecutions" in each]
+    for target in ("aws", "local"):
+        lab(target=target).all_resources_properties(FUNCTION, {"ReservedConcurrentExecutions": Match.absent()})
 
 
-def test_a_sweep_is_not_repeated() -> None:
-    found = lab(target="aws").of_type("AWS::Lambda::EventInvokeConfig").values()
-    (asynchronous,) = [each for each in found if "ReconcileRuns" in flat(each["FunctionName"])]
-    assert (asynchronous["MaximumRetryAttempts"], asynchronous["MaximumEventAgeInSeconds"]) == (0, 300)
+def test_a_sweep_is_not_repeated(template: Template) -> None:
+    asynchronous = {
+        "FunctionName": {"Ref": function_of(template, "ReconcileRuns")},
+        "MaximumRetryAttempts": 0,
+        "MaximumEventAgeInSeconds": 300,
+    }
+    template.has_resource_properties("AWS::Lambda::EventInvokeConfig", asynchronous)
 
 
 def test_the_alarm_of_unhandled_events_is_on_their_arrival_and_ends() -> None:
@@ -167,40 +162,35 @@ def test_the_page_lists_each_alarm_once() -> None:
     assert f"| CloudWatch alarms | {count} |" in costs
 
 
-def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm() -> None:
-    template = lab(target="aws")
-    (queue,) = template.of_type("AWS::SQS::Queue")
-    for state, rule in rules(target="aws").items():
-        (target,) = rule["Targets"]
-        assert flat(target["DeadLetterConfig"]["Arn"]) == f"{queue}.Arn"
-        (function,) = [each for name, each in template.of_type("AWS::Lambda::Function").items() if state in name]
-        assert flat(function["DeadLetterConfig"]["TargetArn"]) == f"{queue}.Arn"
-        sending = [each for each in template.statements(f"{state}Role") if each["Action"] == "sqs:SendMessage"]
-        assert [flat(each["Resource"]) for each in sending] == [f"{queue}.Arn"]
-    statements = template.only("AWS::SQS::QueuePolicy")["PolicyDocument"]["Statement"]
-    allowed = [each for each in statements if each["Effect"] == "Allow"]
+def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm(template: Template) -> None:
+    queue = {"Fn::GetAtt": [only(template, "AWS::SQS::Queue"), "Arn"]}
+    for state in ("FinishRun", "StopRuns", "ReconcileRuns"):
+        function = function_of(template, state)
+        target = {"Arn": {"Fn::GetAtt": [function, "Arn"]}, "DeadLetterConfig": {"Arn": queue}}
+        template.has_resource_properties(RULE, {"Targets": [Match.object_like(target)]})
+        assert properties(template, FUNCTION)[function]["DeadLetterConfig"] == {"TargetArn": queue}
+        sending = [each for each in statements(template, f"{state}Role") if each["Action"] == "sqs:SendMessage"]
+        assert [each["Resource"] for each in sending] == [queue]
+    template.resource_count_is(RULE, 3)
+    (policy,) = properties(template, "AWS::SQS::QueuePolicy").values()
+    allowed = [each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"]
     assert {each["Principal"]["Service"] for each in allowed} == {"events.amazonaws.com"}
     sources = {flat(each["Condition"]["ArnEquals"]["aws:SourceArn"]) for each in allowed}
-    assert sources == {f"{name}.Arn" for name in template.of_type("AWS::Events::Rule")}
-    assert "EventsUnhandled" in alarms()
+    assert sources == {f"{name}.Arn" for name in properties(template, RULE)}
 
 
-def test_notifications_are_encrypted_and_need_tls() -> None:
-    template = lab(target="aws")
-    assert "KmsMasterKeyId" in template.only("AWS::SNS::Topic")
-    assert template.only("AWS::KMS::Key")["EnableKeyRotation"]
-    statements = template.only("AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
-    denied = [statement for statement in statements if statement["Effect"] == "Deny"]
-    assert {"Bool": {"aws:SecureTransport": "false"}} in [statement["Condition"] for statement in denied]
-
-
-def test_alarms_may_use_the_topics_key() -> None:
-    statements = lab(target="aws").only("AWS::KMS::Key")["KeyPolicy"]["Statement"]
-    services = {service for each in statements for service in as_list(each["Principal"].get("Service", []))}
+def test_notifications_are_encrypted_need_tls_and_alarms_may_use_their_key(template: Template) -> None:
+    key = {"Fn::GetAtt": [only(template, "AWS::KMS::Key", {"EnableKeyRotation": True}), "Arn"]}
+    template.has_resource_properties("AWS::SNS::Topic", {"KmsMasterKeyId": key})
+    denied = {"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    document = {"Statement": Match.array_with([Match.object_like(denied)])}
+    template.has_resource_properties("AWS::SNS::TopicPolicy", {"PolicyDocument": document})
+    (policy,) = [each["KeyPolicy"]["Statement"] for each in properties(template, "AWS::KMS::Key").values()]
+    services = {service for each in policy for service in as_list(each["Principal"].get("Service", []))}
     assert services == {"cloudwatch.amazonaws.com"}
 
 
-def test_an_address_in_the_context_is_subscribed() -> None:
-    assert not lab(target="aws").of_type("AWS::SNS::Subscription")
-    subscription = lab(**OTHER_LAB).only("AWS::SNS::Subscription")
-    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "me@example.com")
+def test_an_address_in_the_file_is_subscribed(template: Template) -> None:
+    template.resource_count_is("AWS::SNS::Subscription", 0)
+    subscribed = {"Protocol": "email", "Endpoint": "me@example.com"}
+    lab(**OTHER_LAB).has_resource_properties("AWS::SNS::Subscription", subscribed)

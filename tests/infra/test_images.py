@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from aws_cdk.assertions import Capture, Match, Template
 
 from infra import images
 from tests.infra.image_packages import NEEDED_BY_BASES, read_pins, requirements_file
-from tests.infra.synthesis import REPO_ROOT, Assembly, Template, as_list, flat, lab, synthesise
+from tests.infra.synthesis import REPO_ROOT, Assembly, as_list, flat, lab, properties, statements, synthesise
 from traindyno.aws import image_addresses
 from traindyno.aws.image_builds import ENVIRONMENT
 
@@ -34,30 +35,26 @@ def accelerators() -> Template:
 
 
 def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_them() -> None:
-    repositories = lab(target="aws", file="neuron = true").of_type("AWS::ECR::Repository")
-    assert len(repositories) == len(IMAGES)
-    for repository in repositories.values():
-        assert repository["ImageTagMutability"] == "IMMUTABLE"
-        assert repository["ImageScanningConfiguration"]["ScanOnPush"]
-        (rule,) = json.loads(repository["LifecyclePolicy"]["LifecyclePolicyText"])["rules"]
-        assert rule["selection"]["countType"] == "imageCountMoreThan"
-        assert rule["selection"]["countNumber"] >= LONGEST_EXECUTION_DAYS, "a deployment a day, each with another image"
-        assert repository["EmptyOnDelete"]
+    template, kept = lab(target="aws", file="neuron = true"), Capture()
+    scanned = {"ImageTagMutability": "IMMUTABLE", "ImageScanningConfiguration": {"ScanOnPush": True}}
+    rules = {"LifecyclePolicy": {"LifecyclePolicyText": kept}, "EmptyOnDelete": True}
+    template.all_resources_properties("AWS::ECR::Repository", {**scanned, **rules})
+    template.resource_count_is("AWS::ECR::Repository", len(IMAGES))
+    (rule,) = json.loads(kept.as_string())["rules"]
+    assert rule["selection"]["countType"] == "imageCountMoreThan"
+    assert rule["selection"]["countNumber"] >= LONGEST_EXECUTION_DAYS, "a deployment a day, each with another image"
 
 
 def test_a_failed_image_for_accelerators_leaves_the_lab_whole(template: Template, accelerators: Template) -> None:
     """It stands in a stack of its own, which imports nothing. The lab builds the CPU image, on a medium machine."""
-    environment = template.only(PROJECT)["Environment"]
-    assert environment["ComputeType"] == "BUILD_GENERAL1_MEDIUM"
-    # doctor --try-build tries the same
-    assert {name: environment[name[0].upper() + name[1:]] for name in ENVIRONMENT} == ENVIRONMENT
-    projects = accelerators.of_type(PROJECT).values()
-    assert {each["Environment"]["ComputeType"] for each in projects} == {"BUILD_GENERAL1_LARGE"}
-    assert len(projects) == 2
-    assert len(synthesise(target="aws").template("LabImages").of_type(BUILD)) == 1
-    for each in (template, accelerators):
-        assert "Fn::ImportValue" not in json.dumps(each.document)
-        assert not [output for output in each.document.get("Outputs", {}).values() if "Export" in output]
+    for stack, size, count in ((template, "MEDIUM", 1), (accelerators, "LARGE", 2)):
+        stack.all_resources_properties(PROJECT, {"Environment": {"ComputeType": f"BUILD_GENERAL1_{size}"}})
+        stack.resource_count_is(PROJECT, count)
+        assert "Fn::ImportValue" not in json.dumps(stack.to_json())
+        assert not stack.find_outputs("*", {"Export": Match.any_value()})
+    synthesise(target="aws").template("LabImages").resource_count_is(BUILD, 1)
+    tried = {name[0].upper() + name[1:]: value for name, value in ENVIRONMENT.items()}
+    template.has_resource_properties(PROJECT, {"Environment": tried})  # by doctor --try-build
 
 
 def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
@@ -66,14 +63,14 @@ def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
     addresses = {
         each["Name"]: flat(each["Value"])
         for stack in (template, accelerators)
-        for each in stack.of_type("AWS::SSM::Parameter").values()
+        for each in properties(stack, "AWS::SSM::Parameter").values()
     }
     assert sorted(addresses) == [f"/traindyno/traindyno/images/{name}" for name in IMAGES]
-    (statement,) = [each for each in template.statements("PlanSuiteRole") if each["Action"] == "ssm:GetParameters"]
+    (statement,) = [each for each in statements(template, "PlanSuiteRole") if each["Action"] == "ssm:GetParameters"]
     assert [flat(each).partition(":parameter")[2] for each in as_list(statement["Resource"])] == sorted(addresses)
     for stack in (template, accelerators):
-        for resource in stack.resources("AWS::SSM::Parameter").values():
-            assert set(resource["DependsOn"]) & set(stack.of_type(BUILD))
+        for resource in stack.find_resources("AWS::SSM::Parameter").values():
+            assert set(resource["DependsOn"]) & set(stack.find_resources(BUILD))
     for name, address in addresses.items():
         assert f"traindyno-lab/{name.rpartition('/')[2]}:" in address
 
@@ -86,27 +83,28 @@ def test_a_changed_image_builds_that_image_again(tmp_path: Path, monkeypatch: py
     with (changed / "images/efa/check_image.py").open("a") as file:
         file.write("# changed\n")
     second = synthesise.__wrapped__(target="aws", file="neuron = true")
-    before, after = (each.template("LabImages").of_type(BUILD) for each in (first, second))
+    before, after = (properties(each.template("LabImages"), BUILD) for each in (first, second))
     assert [name for name, build in before.items() if build["Address"] != after[name]["Address"]] == [
         name for name in before if "Efa" in name
     ]
-    assert first.template("Lab").of_type(BUILD) == second.template("Lab").of_type(BUILD)
+    assert properties(first.template("Lab"), BUILD) == properties(second.template("Lab"), BUILD)
 
 
 def test_slow_build_fails_before_its_project_and_cloudformation_give_up(accelerators: Template) -> None:
-    for name, project in accelerators.of_type(PROJECT).items():
+    for name, project in properties(accelerators, PROJECT).items():
         limit = re.search(
             r"timeout (\d+)m docker buildx build .*--provenance=false", flat(project["Source"]["BuildSpec"])
         )
         assert limit, name
         assert int(limit[1]) < project["TimeoutInMinutes"]
-    for build in accelerators.of_type(BUILD).values():
+    for build in properties(accelerators, BUILD).values():
         assert project["TimeoutInMinutes"] < int(build["ServiceTimeout"]) / 60 <= 60
 
 
 @pytest.mark.parametrize("succeeds", [True, False])
 def test_cloudformation_can_read_the_answer_of_a_build(template: Template, tmp_path: Path, succeeds: bool) -> None:
-    buildspec = json.loads(flat(template.only(PROJECT)["Source"]["BuildSpec"]))
+    (project,) = properties(template, PROJECT).values()
+    buildspec = json.loads(flat(project["Source"]["BuildSpec"]))
     *answering, send = buildspec["phases"]["post_build"]["commands"]
     ids = {"LOGICAL_ID": "Build", "STACK_ID": "stack", "REQUEST_ID": "request"}
     url = "https://console/%3Alog"
@@ -146,17 +144,18 @@ def test_each_image_is_built_from_its_own_folder_and_what_the_images_share() -> 
 
 
 def test_failed_build_writes_a_log_that_outlives_the_rollback(accelerators: Template) -> None:
-    groups = accelerators.resources("AWS::Logs::LogGroup")
-    for project in accelerators.of_type(PROJECT).values():
-        group = groups[project["LogsConfig"]["CloudWatchLogs"]["GroupName"]["Ref"]]
-        assert (group["DeletionPolicy"], group["Properties"]["RetentionInDays"]) == ("Retain", 30)
+    kept = {"DeletionPolicy": "Retain", "Properties": {"RetentionInDays": 30}}
+    for name in accelerators.find_resources("AWS::Logs::LogGroup", kept):
+        log = {"LogsConfig": {"CloudWatchLogs": {"GroupName": {"Ref": name}}}}
+        accelerators.resource_properties_count_is(PROJECT, log, 1)
+    assert len(accelerators.find_resources("AWS::Logs::LogGroup", kept)) == 2
 
 
 def test_the_local_cloud_builds_no_images() -> None:
-    assert not lab(target="local").of_type(BUILD)
+    lab(target="local").resource_count_is(BUILD, 0)
     assert not (synthesise(target="local").folder / "LabImages.template.json").exists()
-    functions = lab(target="local").of_type("AWS::Lambda::Function")
-    assert not [name for name, each in functions.items() if "HAS_IMAGES" in each["Environment"]["Variables"]]
+    built = {"Environment": {"Variables": {"HAS_IMAGES": Match.any_value()}}}
+    lab(target="local").resource_properties_count_is("AWS::Lambda::Function", built, 0)
 
 
 @pytest.mark.parametrize("name", IMAGES)

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ needs_linters = pytest.mark.skipif(not (LINTERS / "checkov").exists(), reason="`
 
 @pytest.fixture(scope="module")
 def definition() -> dict[str, Any]:
-    return state_machine_definitions(lab(**OTHER_LAB).document)["other-lab-suites"]
+    return state_machine_definitions(dict(lab(**OTHER_LAB).to_json()))["other-lab-suites"]
 
 
 def validate(definition: dict[str, Any], folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -33,7 +34,7 @@ def run_linter(name: str, *arguments: str | Path) -> "subprocess.CompletedProces
     return subprocess.run([LINTERS / name, *arguments], cwd=REPO_ROOT, capture_output=True, text=True, check=False)
 
 
-def write_template(document: dict[str, Any], folder: Path) -> Path:
+def write_template(document: Mapping[str, Any], folder: Path) -> Path:
     folder.mkdir()
     path = folder / "Lab.template.json"
     path.write_text(json.dumps(document))
@@ -56,7 +57,7 @@ def test_a_transition_that_leads_nowhere_is_found(definition: dict[str, Any], tm
 @pytest.fixture(scope="module")
 def broken() -> dict[str, Any]:
     """A wrong property, and buckets that may be public."""
-    document = copy.deepcopy(lab(**OTHER_LAB).document)
+    document = dict(lab(**OTHER_LAB).to_json())
     (queue,) = [each for each in document["Resources"].values() if each["Type"] == "AWS::SQS::Queue"]
     queue["Properties"]["MessageRetention"] = 5
     for resource in document["Resources"].values():
@@ -70,7 +71,7 @@ def test_cfn_lint_finds_nothing_in_a_lab_with_every_setting_and_a_wrong_property
     broken: dict[str, Any], tmp_path: Path
 ) -> None:
     """One start of the linter reads both templates: it takes seconds."""
-    clean = write_template(lab(**OTHER_LAB).document, tmp_path / "clean")
+    clean = write_template(lab(**OTHER_LAB).to_json(), tmp_path / "clean")
     wrong = write_template(broken, tmp_path / "broken")
     answer = run_linter("cfn-lint", "--format", "json", clean, wrong)
     found = json.loads(answer.stdout)
@@ -81,7 +82,7 @@ def test_cfn_lint_finds_nothing_in_a_lab_with_every_setting_and_a_wrong_property
 
 @needs_linters
 def test_checkov_finds_nothing_and_a_public_bucket(broken: dict[str, Any], tmp_path: Path) -> None:
-    clean = write_template(lab(**OTHER_LAB).document, tmp_path / "clean")
+    clean = write_template(lab(**OTHER_LAB).to_json(), tmp_path / "clean")
     wrong = write_template(broken, tmp_path / "broken")
     files = ("--file", clean, wrong)
     answer = run_linter("checkov", "--config-file", REPO_ROOT / ".checkov.yaml", *files, "--output", "json")

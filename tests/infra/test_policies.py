@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.infra.synthesis import KEY, OTHER_LAB, VPC, lab
+from tests.infra.synthesis import KEY, OTHER_LAB, VPC, lab, properties
 from tests.permissions.calls import recorded_calls
 from tests.permissions.policies import Allowed, FunctionPolicy
 from tests.permissions.unsent import UNSENT
@@ -53,7 +53,7 @@ def test_without_any_one_permission_a_call_of_the_function_is_denied(function: s
 
 
 def test_every_function_of_the_lab_has_calls_in_the_record() -> None:
-    functions = lab(**CONTEXTS["neuron"]).of_type("AWS::Lambda::Function").values()
+    functions = properties(lab(**CONTEXTS["neuron"]), "AWS::Lambda::Function").values()
     handlers = {each["Handler"].split(".")[1] for each in functions if each["Handler"].startswith("lambdas.")}
     assert handlers == set(FUNCTIONS)
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from string import Template as Text
 from typing import Any
 
-from tests.infra.synthesis import Template, as_list
+from aws_cdk.assertions import Match, Template
+
+from tests.infra.synthesis import as_list, only, properties, statements
 from tests.permissions.actions import NEEDS, Need
 from tests.permissions.calls import Call
 
@@ -46,25 +48,25 @@ class FunctionPolicy:
     def __init__(self, template: Template, function: str, *, data_buckets: Sequence[str] = ()) -> None:
         """``data_buckets``: those that the template was made with."""
         self._template, self._data_buckets = template, data_buckets
-        handler = f"lambdas.{function}.handler.handle"
-        functions = template.of_type("AWS::Lambda::Function").values()
-        (self._function,) = [each for each in functions if each["Handler"] == handler]
+        self._lab = template.to_json()["Resources"]
+        handler = {"Handler": f"lambdas.{function}.handler.handle"}
+        (self._function,) = properties(template, "AWS::Lambda::Function", handler).values()
         self.variables = self._variables()
 
     def allowed(self) -> frozenset[Allowed]:
         role, _ = self._function["Role"]["Fn::GetAtt"]
-        statements = self._template.statements(role)
-        assert all(each["Effect"] == "Allow" for each in statements)
+        found = statements(self._template, role)
+        assert all(each["Effect"] == "Allow" for each in found)
         # Roles are parameters of SageMaker's operations only; a function reads an endpoint's tags before it deletes it.
         known = (
             {"iam:PassedToService": "sagemaker.amazonaws.com"},
             {"aws:ResourceTag/traindyno:lab": self.variables["LAB"]},
         )
-        conditions = [each["Condition"] for each in statements if "Condition" in each]
+        conditions = [each["Condition"] for each in found if "Condition" in each]
         assert all(each in [{"StringEquals": pair} for pair in known] for each in conditions)
         return frozenset(
             Allowed(action, self._resolve(resource))
-            for each in statements
+            for each in found
             for action in as_list(each["Action"])
             for resource in as_list(each["Resource"])
         )
@@ -109,15 +111,14 @@ class FunctionPolicy:
             "EXECUTIONS": named.get("STATE_MACHINE_ARN", "").replace(":stateMachine:", ":execution:"),
             "OUTPUT_KEY": self._lab_jobs().get("output_key_arn"),
             "VOLUME_KEY": self._lab_jobs().get("volume_key_arn"),
-            "TOPIC_KEY": self._resolve(self._template.only(TOPIC)["KmsMasterKeyId"]),
+            "TOPIC_KEY": self._resolve(self._lab[only(self._template, TOPIC)]["Properties"]["KmsMasterKeyId"]),
         }
 
     def _lab_jobs(self) -> dict[str, Any]:
         """What was decided about the jobs of the whole lab; only functions that start jobs are told."""
-        for function in self._template.of_type("AWS::Lambda::Function").values():
-            told = function.get("Environment", {}).get("Variables", {}).get("LAB_JOBS")
-            if told:
-                return dict(json.loads(told))
+        told = {"Environment": {"Variables": {"LAB_JOBS": Match.any_value()}}}
+        for function in properties(self._template, "AWS::Lambda::Function", told).values():
+            return dict(json.loads(function["Environment"]["Variables"]["LAB_JOBS"]))
         return {}
 
     def _resolve(self, value: Any) -> str:
@@ -137,7 +138,7 @@ class FunctionPolicy:
         raise ValueError(f"expected text or an intrinsic function that is known here, found {value}")
 
     def _type(self, name: str) -> str:
-        return str(self._template.document["Resources"][name]["Type"])
+        return str(self._lab[name]["Type"])
 
 
 def _applies(need: Need, given: Mapping[str, str]) -> bool:
