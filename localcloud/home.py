@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from cattrs import Converter
 from cattrs.errors import BaseValidationError
@@ -225,7 +225,9 @@ class Home:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                tell(f"waiting for process {_holder(lock)}, which starts or stops the local cloud in {self.folder}")
+                lock.seek(0)
+                holder = lock.read().strip() or "unknown"
+                tell(f"waiting for process {holder}, which starts or stops the local cloud in {self.folder}")
                 fcntl.flock(lock, fcntl.LOCK_EX)
             lock.truncate(0)
             lock.write(str(os.getpid()))
@@ -257,11 +259,6 @@ class Home:
 @cache
 def _converter() -> Converter:
     return strict_converter(())
-
-
-def _holder(lock: IO[str]) -> str:
-    lock.seek(0)
-    return lock.read().strip() or "unknown"
 
 
 def _found(path: Path) -> str:

@@ -29,16 +29,11 @@ def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
     message, name = str(body.get("errorMessage", "")), body.get("errorType")
     if message.startswith(WORKER_ENDED):
         name = EXIT_ERROR
-    elif name == ANY_EXCEPTION:
-        name = _exception_name(str(answer.get("log", "")), message) or name
+    elif name == ANY_EXCEPTION:  # the exception's name is in the traceback at the end of the log, if there is one
+        head = str(answer.get("log", "")).rstrip().removesuffix(message.rstrip()).rstrip()
+        last = head.rpartition("\n")[2].removesuffix(":")
+        name = last.rpartition(".")[2] if last.replace(".", "").isidentifier() else name
     return {**answer, "body": {**body, "errorType": name}} if name else answer
-
-
-def _exception_name(log: str, message: str) -> str | None:
-    """The exception's name in the traceback at the end of ``log``; None without a traceback."""
-    head = log.rstrip().removesuffix(message.rstrip()).rstrip()
-    last = head.rpartition("\n")[2].removesuffix(":")
-    return last.rpartition(".")[2] if last.replace(".", "").isidentifier() else None
 
 
 class SingleAnswers:

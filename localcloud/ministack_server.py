@@ -56,7 +56,9 @@ class MiniStackGate:
         self._access_key_id = os.environ[KEY_VARIABLE]
 
     def find_refusal(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> str | None:
-        if _is_awaited_answer(scope):
+        path = scope["path"]
+        is_answer = scope.get("method") == "PUT" and path.startswith(CUSTOM_RESOURCE_PATH)
+        if is_answer and path.removeprefix(CUSTOM_RESOURCE_PATH) in custom_resource._pending:
             return find_page(headers.get)
         roles = [key for key, session in list(sts._sessions.items()) if not sts._session_expired(session)]
         query = scope.get("query_string", b"").decode("latin-1")
@@ -67,12 +69,6 @@ def equip_functions() -> None:
     """Gives functions the access key: MiniStack gives them the account's number."""
     credentials, key = lambda_runtime.execution_credentials, {KEY_VARIABLE: os.environ[KEY_VARIABLE]}
     lambda_runtime.execution_credentials = lambda config: {**credentials(config), **key}
-
-
-def _is_awaited_answer(scope: Mapping[str, Any]) -> bool:
-    path = scope["path"]
-    is_answer = scope.get("method") == "PUT" and path.startswith(CUSTOM_RESOURCE_PATH)
-    return is_answer and path.removeprefix(CUSTOM_RESOURCE_PATH) in custom_resource._pending
 
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
@@ -142,8 +138,10 @@ class RequestFilter:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         refusal = self._gate.find_refusal(scope, headers)
-        if refusal is not None:
-            await _refuse(scope, headers, send, refusal)
+        if refusal is not None and scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        elif refusal is not None:
+            await _send(send, 403, *refusal_answer(scope["path"], headers, refusal))
         elif scope["type"] == "http" and scope["path"] in {SAVE_PATH, FAULTS_PATH}:
             await self._administer(scope["path"], receive, send)
         elif not scope["path"].startswith("/_") and (throttled := self._throttle.refuse(scope["path"], headers)):
@@ -165,7 +163,7 @@ class RequestFilter:
         else:
             faults = json.loads(body)
             self._throttle.put_in_force(float(faults["throttling_fraction"]), int(faults["seed"]))
-        await _answer(send, 200, {"done": True})
+        await _send(send, 200, {"content-type": "application/json"}, b'{"done": true}')
 
 
 async def _read_whole(receive: Receive) -> bytes:
@@ -177,17 +175,6 @@ async def _read_whole(receive: Receive) -> bytes:
     return body
 
 
-async def _refuse(scope: Scope, headers: Mapping[str, str], send: Send, message: str) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008})
-    else:
-        await _send(send, 403, *refusal_answer(scope["path"], headers, message))
-
-
-async def _answer(send: Send, status: int, document: Mapping[str, Any]) -> None:
-    await _send(send, status, {"content-type": "application/json"}, json.dumps(document).encode())
-
-
 async def _send(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
     raw = [(name.encode(), value.encode()) for name, value in {**headers, "content-length": str(len(body))}.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
@@ -195,11 +182,15 @@ async def _send(send: Send, status: int, headers: Mapping[str, str], body: bytes
 
 
 def main() -> None:
-    _allow_many_connections()
+    with contextlib.suppress(ValueError, OSError):  # many connections
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     _limit_worker_starts()
-    _fork_workers()
+    if ForkedWorkers.is_possible():
+        lambda_runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": ForkedWorkers().start})
     WaitingTasks(stepfunctions).install()
-    _name_errors()
+    execute = lambda_svc._execute_function_warm
+    lambda_svc._execute_function_warm = lambda *arguments: with_error_type(execute(*arguments))
     _take_single_answers()
     equip_functions()
     saver = Saver()
@@ -224,8 +215,12 @@ async def _serve(saver: Saver, config: Config) -> None:
 
 
 def _limit_worker_starts() -> None:
+    def workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[FunctionWorker]:
+        with lambda_runtime._lock:
+            return list(lambda_runtime._workers.get(lambda_runtime._worker_key(name, config, qualifier), ()))
+
     pool = WorkerPool(
-        _workers_of,
+        workers_of,
         lambda_svc.acquire_worker,
         lambda_svc.release_worker,
         most_starting=os.cpu_count() or 1,
@@ -235,17 +230,6 @@ def _limit_worker_starts() -> None:
     lambda_svc.release_worker = pool.release
 
 
-def _fork_workers() -> None:
-    if ForkedWorkers.is_possible():
-        start = ForkedWorkers().start
-        lambda_runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": start})
-
-
-def _name_errors() -> None:
-    execute = lambda_svc._execute_function_warm
-    lambda_svc._execute_function_warm = lambda *arguments: with_error_type(execute(*arguments))
-
-
 def _take_single_answers() -> None:
     answers = SingleAnswers(
         stepfunctions._task_tokens,
@@ -253,14 +237,3 @@ def _take_single_answers() -> None:
     )
     stepfunctions._send_task_success = answers.once(stepfunctions._send_task_success)
     stepfunctions._send_task_failure = answers.once(stepfunctions._send_task_failure)
-
-
-def _workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[FunctionWorker]:
-    with lambda_runtime._lock:
-        return list(lambda_runtime._workers.get(lambda_runtime._worker_key(name, config, qualifier), ()))
-
-
-def _allow_many_connections() -> None:
-    with contextlib.suppress(ValueError, OSError):
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

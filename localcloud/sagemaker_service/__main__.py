@@ -30,9 +30,18 @@ KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    settings = replace(_read_settings(arguments), access_key_id=_access_key())
+    settings = _read_settings(arguments)
+    access_key_id = os.environ.get(KEY_VARIABLE) or sys.exit(
+        f"{KEY_VARIABLE} is not set: expected the access key that each request must name"
+    )
+    settings = replace(settings, access_key_id=access_key_id)
     settings.state_folder.mkdir(parents=True, exist_ok=True)
-    _log_to(settings.state_folder / "service.log")
+    log = settings.state_folder / "service.log"
+    logging.basicConfig(
+        level=logging.INFO,
+        handlers=[logging.handlers.RotatingFileHandler(log, maxBytes=LOG_BYTES, backupCount=1)],
+        format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s",
+    )
     clients = local_aws_clients(settings.aws_endpoint, settings.region, settings.access_key_id)
     with Service(settings, clients) as service:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -71,12 +80,6 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     return ServiceSettings(**vars(parser.parse_args(arguments)))
 
 
-def _access_key() -> str:
-    return os.environ.get(KEY_VARIABLE) or sys.exit(
-        f"{KEY_VARIABLE} is not set: expected the access key that each request must name"
-    )
-
-
 def _folder(text: str) -> Path:
     return Path(text).resolve()
 
@@ -97,13 +100,6 @@ def _prices(path: str) -> dict[str, Decimal]:
 
 def _cores(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(number) for number in text.split(",")}))
-
-
-def _log_to(path: Path) -> None:
-    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1)
-    logging.basicConfig(
-        level=logging.INFO, handlers=[handler], format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
-    )
 
 
 if __name__ == "__main__":

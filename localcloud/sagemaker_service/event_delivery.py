@@ -22,6 +22,7 @@ from localcloud.sagemaker_service.storage.log_shipping import LogClient
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
+    from mypy_boto3_s3 import S3Client
 
 LOG = logging.getLogger(__name__)
 RULES_KEPT_SECONDS = 5.0
@@ -136,26 +137,21 @@ class EventDelivery:
 
 def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
     """Whether the event matches the rule's pattern of plain values and prefixes; nothing matches another comparison."""
-    return all(_member_matches(wanted, event.get(name)) for name, wanted in pattern.items())
 
+    def is_value(choice: Any, value: Any) -> bool:
+        if not isinstance(choice, Mapping):
+            return bool(choice == value)
+        prefix = choice.get("prefix")
+        return isinstance(prefix, str) and isinstance(value, str) and value.startswith(prefix)
 
-def _member_matches(wanted: Any, found: Any) -> bool:
-    if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and is_match(wanted, found)
-    values = found if isinstance(found, list) else [found]
-    return isinstance(wanted, list) and any(_value_matches(choice, value) for choice in wanted for value in values)
+    def is_member(wanted: Any, found: Any) -> bool:
+        if isinstance(wanted, Mapping):
+            return isinstance(found, Mapping) and is_match(wanted, found)
+        values = found if isinstance(found, list) else [found]
+        return isinstance(wanted, list) and any(is_value(choice, value) for choice in wanted for value in values)
 
+    return all(is_member(wanted, event.get(name)) for name, wanted in pattern.items())
 
-def _value_matches(choice: Any, value: Any) -> bool:
-    if not isinstance(choice, Mapping):
-        return bool(choice == value)
-    prefix = choice.get("prefix")
-    return isinstance(prefix, str) and isinstance(value, str) and value.startswith(prefix)
-
-
-if TYPE_CHECKING:
-    from mypy_boto3_events import EventBridgeClient
-    from mypy_boto3_s3 import S3Client
 
 SETTINGS = Config(
     connect_timeout=5,

@@ -30,9 +30,7 @@ class Administration:
     ) -> None:
         self._kill_processes = kill
         self._store = store
-        self._faults = faults
         self._quotas = quotas
-        self._clock = clock
         self._facts = facts
         self._answers: dict[tuple[str, str], Answer] = {
             ("GET", "/health"): self._health,
@@ -40,8 +38,8 @@ class Administration:
             ("GET", "/_local/ledger"): lambda _: {
                 "rows": [_ledger_row(job) for job in store.select("1 = 1", (), "created_ms, name", -1)]
             },
-            ("GET", "/_local/faults"): lambda _: self._view_faults(),
-            ("POST", "/_local/faults"): self._replace_faults,
+            ("GET", "/_local/faults"): lambda _: cattrs.unstructure(faults.current),
+            ("POST", "/_local/faults"): lambda document: cattrs.unstructure(faults.replace(document)),
             ("POST", "/_local/quotas"): self._apply_quotas,
             ("POST", "/_local/kill"): self._kill,
         }
@@ -62,14 +60,6 @@ class Administration:
             "jobs": self._store.count_by_status(),
             "undelivered_events": self._store.pending_event_count(),
         }
-
-    def _view_faults(self) -> Mapping[str, Any]:
-        view: Mapping[str, Any] = cattrs.unstructure(self._faults.current)
-        return view
-
-    def _replace_faults(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._faults.replace(document)
-        return self._view_faults()
 
     def _apply_quotas(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """``document`` has the values to apply, by quota code."""

@@ -40,7 +40,10 @@ def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
             parameters.append(request[member])
     if "NextToken" in request:
         clauses.append(f"(created_ms, name) {'>' if is_ascending else '<'} (?, ?)")
-        parameters += _read_token(request["NextToken"])
+        created_ms, _, name = request["NextToken"].partition("/")
+        if not created_ms.isdigit():
+            raise validation_error("Invalid NextToken")
+        parameters += [int(created_ms), name]
     direction = "asc" if is_ascending else "desc"
     size = request.get("MaxResults", 10)
     jobs = store.select(" and ".join(clauses), parameters, f"created_ms {direction}, name {direction}", size + 1)
@@ -48,13 +51,6 @@ def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
     if len(jobs) > size:
         page["NextToken"] = f"{jobs[size - 1].created_ms}/{jobs[size - 1].name}"
     return page
-
-
-def _read_token(token: str) -> list[object]:
-    created_ms, _, name = token.partition("/")
-    if not created_ms.isdigit():
-        raise validation_error("Invalid NextToken")
-    return [int(created_ms), name]
 
 
 SIMULATED_TAG = "traindyno:simulated"

@@ -1,7 +1,6 @@
 """How a job ends before its work is done: by an error, at a limit of time, or because it loses its instances."""
 
 import logging
-import random
 import re
 import threading
 import time
@@ -27,7 +26,13 @@ def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: 
     failed = training_end.first_failed or next(host for host, code in training_end.exit_codes.items() if code)
     exit_code = training_end.exit_codes[failed]
     first_failed_first = sorted(trees, key=lambda tree: tree.host != failed)
-    text = _written_failure(first_failed_first) or _user_script_error(exit_code, logs[failed], training_end.command)
+    text = _written_failure(first_failed_first)
+    if text is None:
+        message, script = "\n".join(last_lines(logs[failed], LAST_LINES)), " ".join(training_end.command)
+        # The command is truncated more than the message, which is more useful.
+        text = (
+            f'ExecuteUserScriptError:\nExitCode {exit_code}\nErrorMessage "{message[-640:]}"\nCommand "{script[:160]}"'
+        )
     lead, ending = "AlgorithmError: ", f", exit code: {exit_code}"
     if exit_code == KILLED_EXIT_CODE and training_end.oom_kills:
         ending = f" out of memory: the kernel killed {training_end.oom_kills} processes while the job ran{ending}"
@@ -41,13 +46,6 @@ def _written_failure(trees: Sequence[HostTree]) -> str | None:
             if text:
                 return text
     return None
-
-
-def _user_script_error(exit_code: int, log: Path, command: Sequence[str]) -> str:
-    message = "\n".join(last_lines(log, LAST_LINES))
-    script = " ".join(command)
-    # The command is truncated more than the message, which is more useful.
-    return f'ExecuteUserScriptError:\nExitCode {exit_code}\nErrorMessage "{message[-640:]}"\nCommand "{script[:160]}"'
 
 
 def last_lines(log: Path, count: int) -> list[str]:
@@ -133,11 +131,8 @@ def plan_interruptions(job: TrainingJob, faults: FaultInjector, steps: int) -> t
     """
     if not job.is_spot or faults.job_fault(job.name) is not JobFault.SPOT_INTERRUPTION:
         return ()
-    dice = faults.dice("interruption", job.name)
-    return tuple(_interruption(dice, max(steps, 2), faults) for _ in range(faults.current.spot_interruptions))
-
-
-def _interruption(dice: random.Random, steps: int, faults: FaultInjector) -> SpotInterruption:
-    return SpotInterruption(
-        after_steps=dice.randrange(1, steps), has_notice=dice.random() < faults.current.spot_notice_fraction
+    dice, fraction = faults.dice("interruption", job.name), faults.current.spot_notice_fraction
+    return tuple(
+        SpotInterruption(after_steps=dice.randrange(1, max(steps, 2)), has_notice=dice.random() < fraction)
+        for _ in range(faults.current.spot_interruptions)
     )

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from localcloud.sagemaker_service.host.container_tree import HostTree, share
 from localcloud.sagemaker_service.host.toolkit import ToolkitProgram
@@ -46,20 +45,15 @@ def download_channels(transfer: S3Transfer, job: TrainingJob, trees: Sequence[Ho
             raise DataUnavailable(f"ClientError: a channel can't be named {name!r}: it is no name of a folder")
         source = channel["DataSource"]["S3DataSource"]
         places = [tree.input / "data" / name for tree in trees]
-        if source.get("S3DataDistributionType") == "ShardedByS3Key":
-            _download_shards(transfer, source, places)
+        if source.get("S3DataDistributionType") == "ShardedByS3Key":  # objects to hosts in turn, by their keys
+            bucket, prefix = split_uri(source["S3Uri"])
+            keys = sorted(key for key, _ in transfer.list_objects(source["S3Uri"]) if not key.endswith("/"))
+            for number, key in enumerate(keys):
+                transfer.download(bucket, key, places[number % len(places)] / relative_name(key, prefix))
         else:
             shared = job_folder / "channels" / name
             transfer.download_prefix(source["S3Uri"], shared)
             share(shared, places)
-
-
-def _download_shards(transfer: S3Transfer, source: Mapping[str, Any], places: Sequence[Path]) -> None:
-    """Downloads the objects in the order of their keys to the hosts in turn."""
-    bucket, prefix = split_uri(source["S3Uri"])
-    keys = sorted(key for key, _ in transfer.list_objects(source["S3Uri"]) if not key.endswith("/"))
-    for number, key in enumerate(keys):
-        transfer.download(bucket, key, places[number % len(places)] / relative_name(key, prefix))
 
 
 def remove_inputs(job_folder: Path) -> None:
@@ -86,19 +80,15 @@ def upload_outputs(
             transfer.upload(path, f"{output_uri(job)}/{key}", is_over=is_over)
 
     if is_uncompressed(job):
-        _upload_files(trees, upload)
+        for tree in trees:
+            for name, folder in (("model", tree.model), ("data", tree.output / "data")):
+                for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                    upload(path, f"output/{name}/{path.relative_to(folder).as_posix()}")
     else:
         _upload_archives(trees, job_folder, upload)
     for host, log in logs.items():
         if log.is_file():
             upload(log, f"logs/{host}.log")
-
-
-def _upload_files(trees: Sequence[HostTree], upload: Callable[[Path, str], None]) -> None:
-    for tree in trees:
-        for name, folder in (("model", tree.model), ("data", tree.output / "data")):
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-                upload(path, f"output/{name}/{path.relative_to(folder).as_posix()}")
 
 
 def _upload_archives(trees: Sequence[HostTree], job_folder: Path, upload: Callable[[Path, str], None]) -> None:

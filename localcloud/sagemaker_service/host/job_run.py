@@ -162,10 +162,14 @@ class JobRun:
 
         if not is_done_before(self._must_stop, download) or self._must_stop():
             return self._end_without_outputs()
-        self._expect_interruptions(trees[0])
+        if self._interruptions is None:
+            self._interruptions = [*self._plan_interruptions(count_steps(self._job, trees[0]))]
+        self._earlier_logs = set(find_step_logs(self._job, trees[0]))
         self._move(SecondaryStatus.TRAINING)
         training_end = self._train(trees, sync, image)
-        if self._lost_instances(training_end):
+        interruption, self._interruption = self._interruption, None
+        # What the job finished when it was cut off is in S3 only after a notice.
+        if interruption is not None and not (interruption.has_notice and training_end.is_success):
             return self._end_without_outputs() if self._must_stop() else None
         self._move(SecondaryStatus.UPLOADING)
         self._upload_time.run(
@@ -180,11 +184,6 @@ class JobRun:
             )
         )
         return self._final_status(trees, training_end)
-
-    def _lost_instances(self, training_end: TrainingEnd) -> bool:
-        """Whether an interruption cut the job off. What it finished at that moment is in S3 only after a notice."""
-        interruption, self._interruption = self._interruption, None
-        return interruption is not None and not (interruption.has_notice and training_end.is_success)
 
     def _end_without_outputs(self) -> FinalStatus:
         if self._context.is_service_ending():
@@ -222,12 +221,6 @@ class JobRun:
             if sync is not None:
                 self._upload_time.run(partial(sync.finish, self._upload_time.is_over))
 
-    def _expect_interruptions(self, tree: HostTree) -> None:
-        """Steps count from the job's latest start."""
-        if self._interruptions is None:
-            self._interruptions = [*self._plan_interruptions(count_steps(self._job, tree))]
-        self._earlier_logs = set(find_step_logs(self._job, tree))
-
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
         """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""
         if not self._interruptions:
@@ -264,15 +257,13 @@ class JobRun:
         return CheckpointSync(self._context.transfer, configured["S3Uri"], folders, period_seconds)
 
     def _move(self, secondary_status: SecondaryStatus) -> None:
-        def move(job: TrainingJob, now_ms: int) -> TrainingJob:
+        now_ms = self._context.clock.now_ms()
+
+        def move(job: TrainingJob) -> TrainingJob:
             start_ms = job.training_start_ms if job.training_start_ms is not None else now_ms
             return replace(moved(job, secondary_status, now_ms=now_ms), training_start_ms=start_ms)
 
-        self._change(move)
-
-    def _change(self, change: Callable[[TrainingJob, int], TrainingJob]) -> None:
-        now_ms = self._context.clock.now_ms()
-        self._job = self._context.store.change(self._job.name, lambda job: change(job, now_ms))
+        self._job = self._context.store.change(self._job.name, move)
 
     def _must_stop(self) -> bool:
         return self._context.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()

@@ -70,7 +70,10 @@ class ProcessEngine:
 
     def wake(self, name: str) -> None:
         LOG.debug("%s was added or changed", name)
-        self._tell_waiting_jobs()
+        jobs = self._store.unfinished(Engine.PROCESS)
+        if any(job.claimed for job in jobs):
+            for job in jobs:
+                self._change(job.name, _waiting)
         self._worker.wake()
 
     def kill(self, job: TrainingJob) -> int:
@@ -126,12 +129,6 @@ class ProcessEngine:
             self._change(name, lambda job, now_ms: _ended(job, timed, now_ms))
 
         write_until_done(write, self._worker.ending)
-
-    def _tell_waiting_jobs(self) -> None:
-        jobs = self._store.unfinished(Engine.PROCESS)
-        if any(job.claimed for job in jobs):
-            for job in jobs:
-                self._change(job.name, _waiting)
 
     def _end_interrupted(self, job: TrainingJob) -> None:
         """Ends a job that was running when the service ended. It starts again if its RetryStrategy allows it."""

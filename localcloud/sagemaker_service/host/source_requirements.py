@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -53,20 +53,15 @@ def install_requirements(
     unfinished.mkdir(parents=True)
     run = partial(_ran, code=code, log=log, environment=environment, should_stop=should_stop)
     try:
-        is_installed = _install(python, unfinished, run, log)
+        missing = _missing(python, unfinished, run, log)
+        is_installed = missing is not None
+        if missing:
+            is_installed = run([*_pip(python), "--no-deps", "--target", str(unfinished), *missing])
     except _CommandFailed as error:
         raise RequirementsNotInstalled(_failure(str(error))) from error
     if not is_installed:
         return None
     return unfinished.rename(folder)
-
-
-def _install(python: str, folder: Path, run: Callable[[Sequence[str]], bool], log: Path) -> bool:
-    """Installs the missing packages into ``folder``. False if the job was stopped."""
-    missing = _missing(python, folder, run, log)
-    if not missing:
-        return missing is not None
-    return run([*_pip(python), "--no-deps", "--target", str(folder), *missing])
 
 
 def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], bool], log: Path) -> list[str] | None:
@@ -131,24 +126,16 @@ def _failure(reason: str) -> str:
 
 def _content_key(code: Path, python: str) -> str:
     text = (code / FILE_NAME).read_text(encoding="utf-8")
-    digest = hashlib.sha256(f"{python}\n{_environment_version(python)}\n{text}".encode())
+    # The time of a folder changes when a package is installed into it.
+    version = " ".join(str(folder.stat().st_mtime_ns) for folder in _site_packages(python))
+    digest = hashlib.sha256(f"{python}\n{version}\n{text}".encode())
     lines = [line.split("#")[0].strip() for line in text.splitlines()]
     if any(line.startswith(NAMES_FILES) or line.endswith(ARCHIVES) or " @ " in line for line in lines):
-        for part in _contents(code):
-            digest.update(part)
+        for path in sorted(path for path in code.rglob("*") if path.is_file()):
+            digest.update(path.relative_to(code).as_posix().encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
-
-
-def _environment_version(python: str) -> str:
-    """A text that changes when a package is installed into the environment of ``python``."""
-    return " ".join(str(folder.stat().st_mtime_ns) for folder in _site_packages(python))
 
 
 def _site_packages(python: str) -> list[Path]:
     return sorted(Path(python).parent.parent.glob("lib/python*/site-packages"))
-
-
-def _contents(code: Path) -> Iterator[bytes]:
-    for path in sorted(path for path in code.rglob("*") if path.is_file()):
-        yield path.relative_to(code).as_posix().encode()
-        yield hashlib.sha256(path.read_bytes()).digest()

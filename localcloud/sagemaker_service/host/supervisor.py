@@ -113,7 +113,8 @@ def main(order_path: str) -> int:
     copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
     copying.start()
     code = _watch(launcher, copying, file, order["grace_seconds"], stops=order["stops"])
-    _end_descendants()
+    while _signal_descendants(signal.SIGKILL):  # the children of an ended process become children of this one
+        time.sleep(LOOK_AGAIN_SECONDS)
     copying.join(LAST_OUTPUT_SECONDS)
     return code
 
@@ -130,7 +131,9 @@ def _watch(
     has closed its output, so that one which outlives the script keeps the job until its limit.
     """
     deadline = tells_at = float("inf")
-    inputs, ends = [sys.stdin.fileno()], _end_of(launcher)
+    inputs, ends = [sys.stdin.fileno()], list[int]()
+    with contextlib.suppress(AttributeError, OSError):  # not Linux, or an older kernel
+        ends = [os.pidfd_open(launcher.pid)]  # readable at its end: a later look would be billed
     was_held_open = False
     while launcher.poll() is None or copying.is_alive():
         readable, _, _ = select.select([*inputs, *ends], [], [], LOOK_AGAIN_SECONDS)
@@ -170,20 +173,6 @@ def _command_of(process_id: int) -> str:
         return Path(f"/proc/{process_id}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return "unknown"
-
-
-def _end_of(launcher: "subprocess.Popen[bytes]") -> list[int]:
-    """A file descriptor that becomes readable when the launcher ends: waiting for the next look would be billed."""
-    try:
-        return [os.pidfd_open(launcher.pid)]
-    except (AttributeError, OSError):  # not Linux, or an older kernel
-        return []
-
-
-def _end_descendants() -> None:
-    """Repeats until no descendant is left: the children of an ended process become children of the supervisor."""
-    while _signal_descendants(signal.SIGKILL):
-        time.sleep(LOOK_AGAIN_SECONDS)
 
 
 def _signal_descendants(number: signal.Signals) -> int:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
@@ -24,7 +25,7 @@ from localcloud.sagemaker_service.jobs.job import (
     moved,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
+from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.simulation import Simulation, simulation_of
 from localcloud.sagemaker_service.replay.timeline import plan_stop
@@ -92,22 +93,23 @@ class ReplayEngine:
             due_ms = NOW_MS
         except Exception as error:  # whatever fails, the job needs its end, and the worker takes the next one
             LOG.exception("%s can't be simulated any further", name)
-            self._fail(name, error)
+            reason = internal_error(error)
+            write_until_done(lambda: self._store.change(name, partial(self._failed, reason)), self._worker.ending)
         finally:
             self._schedule.done(name, due_ms)
 
-    def _fail(self, name: str, error: BaseException) -> None:
-        def write() -> None:
-            self._store.change(name, lambda job: _failed(job, internal_error(error), self._clock.now_ms()))
-
-        write_until_done(write, self._worker.ending)
+    def _failed(self, reason: str, job: TrainingJob) -> TrainingJob:
+        message, now_ms = SIMULATED + MESSAGES[SecondaryStatus.FAILED], self._clock.now_ms()
+        return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message)
 
     def _bring_up_to_date(self, name: str) -> int | None:
         """Applies the changes whose time has come, and returns the time of the job's next change."""
         job = self._store.get(name)
         if job is None or job.status in TERMINAL:
             return None
-        simulation = simulation_of(job, self._files, self._work_of, self._faults)
+        simulation = simulation_of(
+            job, self._files, lambda one: (read_work(one), choose_trace(one, self._traces)), self._faults
+        )
         if not job.planned:
             job = self._plan(job, simulation)
         if job.stop_requested and job.planned[-1].secondary_status is not SecondaryStatus.STOPPED:
@@ -161,14 +163,6 @@ class ReplayEngine:
         if ending.status is not SecondaryStatus.TRAINING:
             return job.simulated_steps
         return simulation.log(job, ending, until_ms=until_ms)
-
-    def _work_of(self, job: TrainingJob) -> tuple[JobWork, Trace]:
-        return read_work(job), choose_trace(job, self._traces)
-
-
-def _failed(job: TrainingJob, reason: str, now_ms: int) -> TrainingJob:
-    message = SIMULATED + MESSAGES[SecondaryStatus.FAILED]
-    return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message)
 
 
 def _taken(job: TrainingJob, step: PlannedStep) -> TrainingJob:

@@ -11,7 +11,7 @@ from itertools import islice
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob, Transition
 from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWork
 from localcloud.sagemaker_service.replay.simulated_log import Stretch, step_seconds, write_stretch
-from traindyno.core.jobs.journal import JobJournal, read_host_journal
+from traindyno.core.jobs.journal import read_host_journal
 from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, MOST_DEATHS, OUTPACED, TIME_LIMIT
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.search.outpaced import MOST_STEPS, EarlyEnd, Pace, early_end, pace_of
@@ -23,14 +23,11 @@ def doomed_runs(journals: Mapping[str, bytes], job: TrainingJob) -> tuple[str, .
     for key, contents in sorted(journals.items()):
         _, job_name, host = key.split("/")
         if host == f"{job.hosts[0]}.jsonl" and job_name != job.name:
-            deaths.update(_in_progress(read_host_journal(job_name, key, contents, [])))
+            # A job's death cut off the run that its last session began.
+            journal = read_host_journal(job_name, key, contents, [])
+            last = journal.began[-1:] if journal.end_seconds is None else ()
+            deaths.update(each for each in last if each not in journal.spent_seconds and each not in journal.left)
     return tuple(sorted(run_id for run_id, count in deaths.items() if count >= MOST_DEATHS))
-
-
-def _in_progress(journal: JobJournal) -> list[str]:
-    """The run that a job's death cut off, of those that its last session began."""
-    last = journal.began[-1:] if journal.end_seconds is None else ()
-    return [run_id for run_id in last if run_id not in journal.spent_seconds and run_id not in journal.left]
 
 
 def _steps_of(run: SharedRun, first_step: int = 0) -> list[float]:
@@ -140,16 +137,9 @@ def next_session(
     spans = list(turns.spans(pending, done, first_step=first_step, start_ms=warm_ms))
     closed_ms = spans[-1].end_ms if spans else warm_ms
     open_runs = tuple(run.run_id for run in pending[len(spans) - bool(spans and spans[-1].reason is None) :])
-    if open_runs and until_ms is not None and closed_ms >= until_ms:
-        return SharedSession(start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms)
-    return SharedSession(
-        start_ms=start_ms,
-        skipped=skipped,
-        spans=tuple(spans),
-        left=open_runs,
-        closed_ms=closed_ms,
-        warm_up_ms=warm_up_ms,
-    )
+    session = SharedSession(start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms)
+    is_cut_off = bool(open_runs) and until_ms is not None and closed_ms >= until_ms
+    return session if is_cut_off else replace(session, left=open_runs, closed_ms=closed_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +158,7 @@ class _Turns:
         for run in pending:
             is_late = begun > 0 and now_ms + longest_ms >= self.deadline_ms
             if run.run_id in self.doomed and not self._is_over(now_ms):
-                yield _not_begun(run, now_ms)
+                yield Span(run=run, place=None, first_step=0, begin_ms=now_ms, end_ms=now_ms, reason=JOBS_DIED)
                 continue
             if is_late or self._is_over(now_ms):
                 return
@@ -184,17 +174,16 @@ class _Turns:
             longest_ms, now_ms = max(longest_ms, span.end_ms - now_ms), span.end_ms
 
     def _span(self, begun: Span, completed: Sequence[SharedRun]) -> Span:
-        span = _in_time(_ended(self.work, begun, completed), self.deadline_ms)
+        span = _ended(self.work, begun, completed)
+        if span.end_ms > self.deadline_ms:  # without a reason, the run is left
+            end_ms, reason = max(self.deadline_ms, span.begin_ms), TIME_LIMIT if span.place == 1 else None
+            span = replace(span, end_ms=end_ms, reason=reason, bound=None)
         if self.until_ms is not None and span.end_ms > self.until_ms + ROUNDING_MS:
             return replace(span, end_ms=self.until_ms, reason=None, bound=None)
         return span
 
     def _is_over(self, now_ms: int) -> bool:
         return self.until_ms is not None and now_ms >= self.until_ms
-
-
-def _not_begun(run: SharedRun, now_ms: int) -> Span:
-    return Span(run=run, place=None, first_step=0, begin_ms=now_ms, end_ms=now_ms, reason=JOBS_DIED)
 
 
 def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span:
@@ -212,11 +201,3 @@ def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span
     if run.longest_ms is not None and ended.end_ms > span.begin_ms + run.longest_ms:
         return replace(span, end_ms=span.begin_ms + run.longest_ms, reason=TIME_LIMIT)
     return ended
-
-
-def _in_time(span: Span, deadline_ms: int) -> Span:
-    """Without a reason, the run is left at the job's deadline."""
-    if span.end_ms <= deadline_ms:
-        return span
-    reason = TIME_LIMIT if span.place == 1 else None
-    return replace(span, end_ms=max(deadline_ms, span.begin_ms), reason=reason, bound=None)

@@ -78,28 +78,19 @@ def read_shared_work(
     limit = document.get("max_run_seconds")
     longest_ms = None if limit is None else round(limit * 1000)
     alone = jobs_of_runs(job, document)
-    runs = tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms=longest_ms) for run_id, own in alone.items())
+    runs = list[SharedRun]()
+    for run_id, own in alone.items():
+        work, trace = work_of(own)
+        fate = _fate(own, work, trace, faults)
+        runs.append(SharedRun(run_id=run_id, job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms))
     seconds = document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
     return SharedWork(
         job_id=document["job_id"],
-        runs=runs,
+        runs=tuple(runs),
         deadline_ms=max(round(seconds * 1000), 0),
         race_samples=document.get("race", {}).get("samples"),
         warm_up_steps=document.get("warm_up_steps", 0),
     )
-
-
-def _shared_run(
-    run_id: str,
-    own: TrainingJob,
-    work_and_trace: tuple[JobWork, Trace],
-    faults: FaultInjector,
-    *,
-    longest_ms: int | None,
-) -> SharedRun:
-    work, trace = work_and_trace
-    fate = _fate(own, work, trace, faults)
-    return SharedRun(run_id=run_id, job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms)
 
 
 def _fate(own: TrainingJob, work: JobWork, trace: Trace, faults: FaultInjector) -> RunFate:

@@ -129,18 +129,14 @@ def _lines(
             wait_seconds=seconds * trace.wait_fraction,
             samples=samples,
             tokens=samples * (trace.tokens_per_sample or work.sequence_length),
-            loss=_loss(trace, step, last_step),
+            loss=trace.loss_at_end
+            + (trace.loss_at_start - trace.loss_at_end) * math.exp(-3 * ((step + 1) / last_step)),
             peak_memory_bytes=trace.peak_memory_bytes,
         )
         now += seconds
     if trace.accuracy is not None:
         yield evaluation_line(now, last_step, {"accuracy": trace.accuracy})
     yield end_line(now, last_step)
-
-
-def _loss(trace: Trace, step: int, last_step: int) -> float:
-    done = (step + 1) / last_step
-    return trace.loss_at_end + (trace.loss_at_start - trace.loss_at_end) * math.exp(-3 * done)
 
 
 def simulated_facts(job: TrainingJob, trace: Trace, work: JobWork) -> dict[str, Any]:

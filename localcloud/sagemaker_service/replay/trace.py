@@ -87,7 +87,11 @@ def _read_trace(path: Path) -> Trace:
 
 def choose_trace(job: TrainingJob, traces: Iterable[Trace]) -> Trace:
     work = read_work(job)
-    matching = [trace for trace in traces if trace.match.items() <= _comparable(work.values, trace.match).items()]
+    matching = [
+        trace
+        for trace in traces
+        if trace.match.items() <= {name: work.values[name] for name in trace.match if name in work.values}.items()
+    ]
     return max(matching, key=lambda trace: len(trace.match), default=nominal_trace(job, work))
 
 
@@ -100,10 +104,6 @@ def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
     flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.global_batch_size / work.world_size
     step_seconds = NOMINAL_STEP_OVERHEAD_SECONDS + flops / (NOMINAL_UTILISATION * peak)
     return Trace(name="nominal", step_seconds=step_seconds)
-
-
-def _comparable(values: Mapping[str, Any], match: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: values[name] for name in match if name in values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def implied_rate(trace: Trace, job: TrainingJob, work: JobWork) -> ImpliedRate:
         return _unknown(f"the peak of {job.instance_type} is not in the lab's table")
     if trace.flops_per_sample is None:
         return _unknown(f"trace {trace.name} states no flops_per_sample")
-    seconds = _typical_step_seconds(trace)
+    seconds = median(trace.recorded_step_seconds) if trace.recorded_step_seconds else trace.step_seconds
     if not seconds:
         return _unknown(f"trace {trace.name} has no step time")
     samples = trace.samples_per_step * work.world_size if trace.samples_per_step else work.global_batch_size
@@ -143,7 +143,3 @@ def implied_rate(trace: Trace, job: TrainingJob, work: JobWork) -> ImpliedRate:
 
 def _unknown(reason: str) -> ImpliedRate:
     return ImpliedRate(share_of_peak=None, text=f"unknown: {reason}")
-
-
-def _typical_step_seconds(trace: Trace) -> float | None:
-    return median(trace.recorded_step_seconds) if trace.recorded_step_seconds else trace.step_seconds

@@ -6,7 +6,7 @@ import logging
 import tarfile
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -102,20 +102,18 @@ def unpack_data(archive: Path, folder: Path) -> None:
 
 def pack_folders(folders: Iterable[Path], archive: Path) -> bool:
     """Packs the content of all folders into one archive. False, and no archive, if they are empty."""
-    files = list(_files_of(folders))
+    files = {
+        str(path.relative_to(folder)): path
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
     if not files:
         return False
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
-        for name, path in dict(files).items():
+        for name, path in files.items():
             tar.add(path, arcname=name)
     return True
-
-
-def _files_of(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                yield str(path.relative_to(folder)), path
 
 
 def _unavailable(uri: str, error: ClientError) -> Exception:
@@ -180,13 +178,11 @@ class CheckpointSync:
             for path in sorted(folder.rglob("*")):
                 # The job may remove a file during the pass; the next pass sees the change.
                 with contextlib.suppress(FileNotFoundError):
-                    self._upload_if_changed(path, folder, is_over)
-
-    def _upload_if_changed(self, path: Path, folder: Path, is_over: Callable[[], bool]) -> None:
-        stamp = _stamp(path) if path.is_file() else None
-        if stamp is not None and self._sent.get(path) != stamp:
-            self._transfer.upload(path, f"{self._uri}/{path.relative_to(folder).as_posix()}", is_over=is_over)
-            self._sent[path] = stamp
+                    stamp = _stamp(path) if path.is_file() else None
+                    if stamp is not None and self._sent.get(path) != stamp:
+                        uri = f"{self._uri}/{path.relative_to(folder).as_posix()}"
+                        self._transfer.upload(path, uri, is_over=is_over)
+                        self._sent[path] = stamp
 
 
 def _stamp(path: Path) -> Stamp:
