@@ -12,15 +12,7 @@ from localcloud import daemons
 from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import ACCOUNT, REGION, local_environment, make_access_key, read_access_key
 from localcloud.gate import LOOPBACK, authorization, free_port, is_taken
-from localcloud.home import (
-    ENVIRONMENTS,
-    REPO_ROOT,
-    Daemon,
-    Home,
-    HomeUnusable,
-    Ports,
-    ServiceOptions,
-)
+from localcloud.home import ENVIRONMENTS, REPO_ROOT, Daemon, Home, HomeUnusable, Ports, ServiceOptions
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"

@@ -35,13 +35,7 @@ from ministack.services import lambda_svc, stepfunctions, sts
 from ministack.services.cloudformation import custom_resource
 
 from localcloud.gate import find_page, find_refusal
-from localcloud.ministack_answers import (
-    SingleAnswers,
-    Throttle,
-    WaitingTasks,
-    refusal_answer,
-    with_error_type,
-)
+from localcloud.ministack_answers import SingleAnswers, Throttle, WaitingTasks, refusal_answer, with_error_type
 from localcloud.worker_processes import ForkedWorkers, FunctionWorker, WorkerPool
 
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"

@@ -55,11 +55,7 @@ def main() -> None:
         strategy = build_strategy(setup)
         dataset = load_dataset(run, job, setup.topology)
         blueprint = build_model(
-            run.workload,
-            run.settings,
-            dataset.tokenizer,
-            model_path=model_path,
-            label_names=dataset.label_names,
+            run.workload, run.settings, dataset.tokenizer, model_path=model_path, label_names=dataset.label_names
         )
         _log_size(run, blueprint.config, step_log)
         strategy.place(blueprint)

@@ -49,12 +49,7 @@ class EventDelivery:
     """Delivers each event at least once: the store keeps it until every target has accepted it."""
 
     def __init__(
-        self,
-        *,
-        store: JobStore,
-        events: "EventBridgeClient",
-        functions: FunctionClient,
-        activity: Activity,
+        self, *, store: JobStore, events: "EventBridgeClient", functions: FunctionClient, activity: Activity
     ) -> None:
         self._store = store
         self._events = events

@@ -49,10 +49,7 @@ class Service:
         start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
         self._virtual_clock = VirtualClock(start_ms=start_ms, speed_up=settings.speed_up)
         self._delivery = EventDelivery(
-            store=self._store,
-            events=clients.events,
-            functions=clients.functions,
-            activity=self._activity,
+            store=self._store, events=clients.events, functions=clients.functions, activity=self._activity
         )
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)

@@ -5,13 +5,7 @@ from typing import Any
 
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.plan import read_stored_plan
-from traindyno.core.s3_keys import (
-    plan_key,
-    report_data_key,
-    report_html_key,
-    suite_key,
-    verdict_key,
-)
+from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, suite_key, verdict_key
 from traindyno.core.suite.claim import parse_claims
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -28,12 +22,7 @@ from traindyno.store.results_bucket import ResultsBucket
 
 
 def judge_suite(
-    execution_id: str,
-    *,
-    bucket: ResultsBucket,
-    executions: ExecutionRows,
-    facts: Mapping[str, str],
-    now: float,
+    execution_id: str, *, bucket: ResultsBucket, executions: ExecutionRows, facts: Mapping[str, str], now: float
 ) -> Verdict:
     report = report_results(execution_id, bucket=bucket, facts=facts, now=now)
     bucket.write_json(verdict_key(execution_id), verdict_document(report.verdict))
@@ -62,13 +51,7 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         results=results,
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
-        pricing=price_options(
-            suite,
-            plan.cells,
-            results,
-            loss_spread=plan.loss_spread,
-            host_priors=plan.host_priors,
-        ),
+        pricing=price_options(suite, plan.cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
         memory=load_memory(bucket, plan),
         claims=_judge_claims(suite, plan.cells, results),
     )

@@ -57,12 +57,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
             waves.append({"items_key": key, "concurrency": wave.concurrency})
         # The field keeps its old name: a running execution reads it by the definition that it began with.
         pointers.append({"lane_id": lane.lane_id, "packs": waves})
-    return {
-        "execution_id": execution_id,
-        "round": number,
-        "lanes_at_once": plan.lanes_at_once,
-        "lanes": pointers,
-    }
+    return {"execution_id": execution_id, "round": number, "lanes_at_once": plan.lanes_at_once, "lanes": pointers}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,11 +182,7 @@ def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, 
 
 
 def run_environment(
-    run: Run,
-    suite: Suite,
-    *,
-    step_log: str = CONTAINER_DIRECTORY,
-    checkpoints: str = CONTAINER_CHECKPOINTS,
+    run: Run, suite: Suite, *, step_log: str = CONTAINER_DIRECTORY, checkpoints: str = CONTAINER_CHECKPOINTS
 ) -> dict[str, str]:
     """``step_log`` and ``checkpoints`` are folders of the container."""
     instance_type = known_type(run)

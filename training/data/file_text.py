@@ -5,14 +5,7 @@ import gzip
 import io
 import lzma
 import re
-from codecs import (
-    BOM_UTF8,
-    BOM_UTF16_BE,
-    BOM_UTF16_LE,
-    BOM_UTF32_BE,
-    BOM_UTF32_LE,
-    getincrementaldecoder,
-)
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 

@@ -99,13 +99,7 @@ class StepBatches(Dataset[list[Batch]]):
     """Item n is the list of accumulated batches of step n: this rank's share of each."""
 
     def __init__(
-        self,
-        sequences: Sequences,
-        collate: Collate,
-        settings: Settings,
-        *,
-        data_rank: int,
-        data_world_size: int,
+        self, sequences: Sequences, collate: Collate, settings: Settings, *, data_rank: int, data_world_size: int
     ) -> None:
         self._sequences = sequences
         self._collate = collate

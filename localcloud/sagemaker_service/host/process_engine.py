@@ -22,12 +22,7 @@ from localcloud.sagemaker_service.jobs.job import (
     moved,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.service_health import (
-    INTERNAL_ERROR,
-    Worker,
-    internal_error,
-    write_until_done,
-)
+from localcloud.sagemaker_service.service_health import INTERNAL_ERROR, Worker, internal_error, write_until_done
 from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import LogClient
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer

@@ -48,7 +48,7 @@ class SeparateEnvironment:
 # The packages of these images can't be installed together with the service's. Any other image runs on
 # ``ServiceSettings.python``.
 SEPARATE_ENVIRONMENTS: Mapping[str, SeparateEnvironment] = {
-    LOCAL_XLA_IMAGE: SeparateEnvironment(folder="xla", made_by="make xla", variables={"PJRT_DEVICE": "CPU"}),
+    LOCAL_XLA_IMAGE: SeparateEnvironment(folder="xla", made_by="make xla", variables={"PJRT_DEVICE": "CPU"})
 }
 
 

@@ -31,13 +31,7 @@ class _CommandFailed(Exception):
 
 
 def install_requirements(
-    code: Path,
-    *,
-    python: str,
-    cache: Path,
-    log: Path,
-    environment: Mapping[str, str],
-    should_stop: Callable[[], bool],
+    code: Path, *, python: str, cache: Path, log: Path, environment: Mapping[str, str], should_stop: Callable[[], bool]
 ) -> Path | None:
     """The folder with the installed packages; None if the source has no requirements.txt or the job is to stop.
 

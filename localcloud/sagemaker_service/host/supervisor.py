@@ -39,12 +39,7 @@ class OutputFile:
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        first_bytes: int = FIRST_BYTES,
-        last_bytes: int = LAST_BYTES,
-        most_bytes: int = MOST_BYTES,
+        self, path: Path, *, first_bytes: int = FIRST_BYTES, last_bytes: int = LAST_BYTES, most_bytes: int = MOST_BYTES
     ) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         self._size = os.fstat(self._descriptor).st_size

@@ -12,10 +12,7 @@ from localcloud.sagemaker_service.instance_table import LOCAL_TYPES, is_local
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 
-PER_TYPE_NAMES = {
-    "training": "{} for training job usage",
-    "spot": "{} for spot training job usage",
-}
+PER_TYPE_NAMES = {"training": "{} for training job usage", "spot": "{} for spot training job usage"}
 PER_JOB = {
     False: "Maximum number of instances per training job",
     True: "Maximum number of instances per spot training job",

@@ -30,12 +30,7 @@ from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.simulation import Simulation, simulation_of
 from localcloud.sagemaker_service.replay.timeline import plan_stop
 from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
-from localcloud.sagemaker_service.service_health import (
-    RETRY_SECONDS,
-    Worker,
-    internal_error,
-    write_until_done,
-)
+from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Worker, internal_error, write_until_done
 
 LOG = logging.getLogger(__name__)
 WORKERS = 8
@@ -123,10 +118,7 @@ class ReplayEngine:
         return self._store.change(
             job.name,
             lambda stored: replace(
-                stored,
-                planned=planned.planned,
-                simulated_runs=planned.simulated_runs,
-                doomed_runs=planned.doomed_runs,
+                stored, planned=planned.planned, simulated_runs=planned.simulated_runs, doomed_runs=planned.doomed_runs
             ),
         )
 

@@ -11,12 +11,7 @@ from traindyno.aws.endpoints import EndpointBusy, Endpoints
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import LAB_TAG
 from traindyno.core.s3_keys import MODELS_PREFIX, deployment_key, served_model_key
-from traindyno.core.serving.deployment import (
-    CREATED_WITHIN_SECONDS,
-    NOTICE_SECONDS,
-    ModelDeployment,
-    parse_deployment,
-)
+from traindyno.core.serving.deployment import CREATED_WITHIN_SECONDS, NOTICE_SECONDS, ModelDeployment, parse_deployment
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.sagemaker.serving import ENDS_AT_TAG, EndpointState
 from traindyno.store.results_bucket import ResultsBucket

@@ -128,11 +128,7 @@ SHAPE: Mapping[str, Any] = {
         "InstanceGroups": [{}],
         "InstancePreferences": [{"InstanceType!": str, "TrainingPlanArns": [str]}],
     },
-    "StoppingCondition": {
-        "MaxRuntimeInSeconds": int,
-        "MaxPendingTimeInSeconds": int,
-        "MaxWaitTimeInSeconds": int,
-    },
+    "StoppingCondition": {"MaxRuntimeInSeconds": int, "MaxPendingTimeInSeconds": int, "MaxWaitTimeInSeconds": int},
     "CheckpointConfig": {"S3Uri": str},
     "EnableManagedSpotTraining": bool,
 }

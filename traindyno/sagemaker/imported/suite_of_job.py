@@ -41,10 +41,7 @@ from traindyno.sagemaker.job_description import UnknownJobStatus, has_ended
 # SageMaker's own, for a request without a limit.
 DEFAULT_RUNTIME_SECONDS = 86_400
 # What no job says; a document without it is not accepted.
-UNDECIDED: Mapping[str, Any] = {
-    "workload": {"examples": 1},
-    "limits": {"max_usd": 1, "max_hours": 1},
-}
+UNDECIDED: Mapping[str, Any] = {"workload": {"examples": 1}, "limits": {"max_usd": 1, "max_hours": 1}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
