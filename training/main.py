@@ -4,8 +4,6 @@ import os
 from collections import deque
 from pathlib import Path
 
-from transformers import PreTrainedConfig
-
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import checkpoint_folder
 from traindyno.core.jobs.outcome import Outcome
@@ -57,7 +55,9 @@ def main() -> None:
         blueprint = build_model(
             run.workload, run.settings, dataset.tokenizer, model_path=model_path, label_names=dataset.label_names
         )
-        _log_size(run, blueprint.config, step_log)
+        assert run.workload.sequence_length is not None
+        size = measure_size(run.workload.task, blueprint.config, run.workload.sequence_length)
+        step_log.model(size.parameters, size.flops_per_token, size.formula)
         strategy.place(blueprint)
         refuse_unless_documents_are_apart(setup, strategy, dataset.special_tokens.vocabulary_size)
     evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, stopping=stopping)
@@ -143,12 +143,6 @@ def _checkpoints(
         stop=stop,
         step_log=step_log,
     )
-
-
-def _log_size(run: RunSettings, config: PreTrainedConfig, step_log: StepLogger) -> None:
-    assert run.workload.sequence_length is not None
-    size = measure_size(run.workload.task, config, run.workload.sequence_length)
-    step_log.model(size.parameters, size.flops_per_token, size.formula)
 
 
 if __name__ == "__main__":

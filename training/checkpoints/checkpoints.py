@@ -27,6 +27,7 @@ from training.checkpoints.slots import DEGREES, IDENTITY, PROCESSES, SCALER, STE
 from training.checkpoints.state import reseed, restore_random_states, state_to_read, state_to_write
 from training.checkpoints.stop_request import StopRequest
 from training.errors import RunStopped
+from training.models.tensor_file import byte_count
 from training.strategies import Setup, TrainingStrategy
 
 
@@ -65,7 +66,9 @@ class Checkpoints:
         self._strategy = strategy
         self._stop = stop
         self._step_log = step_log
-        self._group = _own_group()
+        self._group: ProcessGroup | None = None
+        if distributed.is_initialized() and distributed.get_world_size() > 1:
+            self._group = distributed.new_group(backend="gloo")
         self._slots = Slots(folder, setup.topology, self._group)
         self._optimizer: Optimizer
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
@@ -108,7 +111,8 @@ class Checkpoints:
             folder = self._slots.begin()
             state = state_to_write(self._strategy, self._optimizer, self._setup.topology.rank)
             copy = _copy_on_host(state)
-            phase.facts["bytes"] = sum(_bytes_held(tensor) for tensor in copy.values())
+            held = (each.to_local() if isinstance(each, DTensor) else each for each in copy.values())
+            phase.facts["bytes"] = sum(map(byte_count, held))
             self._pending = self._writer.submit(self._write_copy, copy, folder, self._facts(step), log)
             if waits:
                 self._collect()
@@ -157,13 +161,6 @@ class Checkpoints:
             reseed(self._setup.settings.seed, found.step, self._strategy.data_rank)
 
 
-def _own_group() -> ProcessGroup | None:
-    if not distributed.is_initialized() or distributed.get_world_size() == 1:
-        return None
-    group: ProcessGroup = distributed.new_group(backend="gloo")
-    return group
-
-
 def _copy_on_host(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     options = StagingOptions(
         use_pinned_memory=False, use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=False
@@ -172,8 +169,3 @@ def _copy_on_host(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     copied: dict[str, torch.Tensor] = stager.stage(state)  # type: ignore[assignment]
     stager.close()
     return copied
-
-
-def _bytes_held(tensor: torch.Tensor) -> int:
-    local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
-    return local.numel() * local.element_size()

@@ -49,7 +49,9 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
     }
     if run.tokens is not None:
         identity["tokens"] = run.tokens.key
-    if _is_streamed(run):
+    dataset = run.workload.dataset
+    if dataset is not None and dataset.input_mode is InputMode.STREAM:
+        # Files are divided among the replicas and their workers: their number decides which process reads which file.
         identity |= {
             **{name: settings[name] for name in settings_with(Effect.DEGREE) if name in settings},
             PROCESSES: topology.world_size,
@@ -73,13 +75,6 @@ def difference(found: Identity, expected: Identity) -> str | None:
         if found.get(name) != expected.get(name)
     ]
     return "; ".join(differing[:3]) or None
-
-
-def _is_streamed(run: RunSettings) -> bool:
-    """Files are divided among the replicas and their workers, so their number determines which process reads which
-    file.
-    """
-    return run.workload.dataset is not None and run.workload.dataset.input_mode is InputMode.STREAM
 
 
 KEPT = 2  # so many are complete while a further one is being written
@@ -147,7 +142,10 @@ class Slots:
         gathered = self._gathered((own, log))
         files = {name: described for each, _ in gathered for name, described in each.items()}
         if self._topology.is_first:
-            write_marker(folder, files, facts, _largest([sizes for _, sizes in gathered]))
+            logs = [sizes for _, sizes in gathered]
+            # The process that wrote a file last knows its whole size.
+            largest = {name: max(sizes.get(name, 0) for sizes in logs) for name in set().union(*logs)}
+            write_marker(folder, files, facts, largest)
         self._gathered(None)
         return sum(int(described["bytes"]) for described in own.values())
 
@@ -178,8 +176,3 @@ class Slots:
         values: list[Any] = [None] * self._topology.world_size
         distributed.all_gather_object(values, value, group=self._group)
         return values
-
-
-def _largest(gathered: list[LogSizes]) -> dict[str, int]:
-    """Size of each file as known by the process that wrote it last."""
-    return {name: max(sizes.get(name, 0) for sizes in gathered) for name in set().union(*gathered)}

@@ -5,7 +5,7 @@ Tensors have any shape [...].
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -62,11 +62,7 @@ def _to_value(text: torch.Tensor) -> Any:
 
 def _tuples(value: Any) -> Any:
     """The form that ``random.setstate`` needs: tuples, where JSON has lists."""
-    return tuple(_parts(value)) if isinstance(value, list) else value
-
-
-def _parts(values: list[Any]) -> Iterator[Any]:
-    return (_tuples(value) for value in values)
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 MODEL, OPTIMIZER = "model", "optimizer"
@@ -83,7 +79,8 @@ def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer, rank: int) 
         for key, value in values.items():
             if isinstance(value, torch.Tensor):
                 state[f"{OPTIMIZER}.{names[id(parameter)]}.{key}"] = value.detach()
-    return {name: _on_host(tensor) for name, tensor in (state | random_states(rank)).items()}
+    state |= random_states(rank)
+    return {name: each if each.device.type in WRITTEN_FROM else each.cpu() for name, each in state.items()}
 
 
 def state_to_read(
@@ -132,7 +129,3 @@ def _random_states_in(metadata: Metadata, rank: int) -> dict[str, torch.Tensor]:
         for name, entry in entries
         if isinstance(entry, TensorStorageMetadata)
     }
-
-
-def _on_host(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.device.type in WRITTEN_FROM else tensor.cpu()

@@ -43,11 +43,12 @@ class Masking:
         order.
         """
         rows, width = tokens.shape
-        draw = _draws(self.seed, positions, width)
+        of_rows = _mixed(positions.astype(np.uint64) + np.uint64(self.seed * GOLDEN_GAMMA % (1 << 64)))
+        draw = _mixed(of_rows[:, None] + np.arange(1, width + 1, dtype=np.uint64))  # a number for each token
         lengths = np.full(rows, width) if mask is None else mask.sum(axis=1)
         chosen = _lowest(draw, lengths, self.counts(lengths))
         labels = np.where(chosen, tokens, IGNORED_LABEL)
-        how = _uniform(_mixed(draw))
+        how = (_mixed(draw) >> np.uint64(11)) / float(1 << 53)  # from 0 to 1
         other = (_mixed(draw + np.uint64(1)) % np.uint64(self.vocabulary_size)).astype(np.int64)
         replaced = np.where(how < REPLACED_BY_MASK, self.mask_token, np.where(how < REPLACED_BY_ANY, other, tokens))
         return np.where(chosen, replaced, tokens), labels
@@ -63,18 +64,6 @@ def _lowest(draw: AnyArray, lengths: Array, counts: Array) -> Mask:
     bound = np.sort(ranked, axis=1)[np.arange(len(draw)), counts - 1]
     lowest: Mask = (ranked <= bound[:, None]) & text
     return lowest
-
-
-def _draws(seed: int, positions: Array, width: int) -> AnyArray:
-    """A random number for each token of the rows with these ``positions`` [B]: returns [B, L], L is ``width``."""
-    start = np.uint64(seed * GOLDEN_GAMMA % (1 << 64))
-    rows = _mixed(positions.astype(np.uint64) + start)
-    return _mixed(rows[:, None] + np.arange(1, width + 1, dtype=np.uint64))
-
-
-def _uniform(values: AnyArray) -> AnyArray:
-    """Numbers from 0 to 1, made from the random bits of ``values`` [...]."""
-    return (values >> np.uint64(11)) / float(1 << 53)
 
 
 def _mixed(values: AnyArray) -> AnyArray:

@@ -53,7 +53,9 @@ def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
     label_count = workload.label_count or 2
     labels = random.integers(label_count, size=count)
     tokens[:, 1:3] = (FIRST_ORDINARY + labels)[:, None]
-    return _shortened(random, tokens, labels, vocabulary_size)
+    lengths = random.integers(max(3, length // 4), length + 1, size=count)  # they differ, as those of real text do
+    kept = np.arange(length) < lengths[:, None]
+    return end_to_end(tokens[kept].astype(token_type(vocabulary_size)), lengths, labels)
 
 
 def _chains(random: np.random.Generator, count: int, length: int, vocabulary_size: int) -> Array:
@@ -65,14 +67,6 @@ def _chains(random: np.random.Generator, count: int, length: int, vocabulary_siz
         follows = (tokens[:, column - 1] * 7 + 3) % ordinary
         tokens[:, column] = np.where(noisy[:, column], tokens[:, column], follows)
     return tokens + FIRST_ORDINARY
-
-
-def _shortened(random: np.random.Generator, tokens: Array, labels: Array, vocabulary_size: int) -> Sequences:
-    """Cuts ``tokens`` [N, L] with ``labels`` [N] to lengths from a quarter of the longest on, as real text has them."""
-    count, length = tokens.shape
-    lengths = random.integers(max(3, length // 4), length + 1, size=count)
-    kept = np.arange(length) < lengths[:, None]
-    return end_to_end(tokens[kept].astype(token_type(vocabulary_size)), lengths, labels)
 
 
 def write_manifest(folder: Path, key: str) -> dict[str, dict[str, int]]:

@@ -40,17 +40,13 @@ class SeededOrder:
         parts = []
         while count > 0:
             epoch, position = divmod(begin, self._sample_count)
-            part = self._of_epoch(epoch)[position : position + count]
+            if epoch != self._epoch:
+                self._epoch = epoch
+                self._permutation = np.random.default_rng((self._seed, epoch)).permutation(self._sample_count)
+            part = self._permutation[position : position + count]
             parts.append(part)
             begin, count = begin + len(part), count - len(part)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _of_epoch(self, epoch: int) -> Array:
-        """Returns [N], all samples in the order of this epoch."""
-        if epoch != self._epoch:
-            self._epoch = epoch
-            self._permutation = np.random.default_rng((self._seed, epoch)).permutation(self._sample_count)
-        return self._permutation
 
 
 class BucketedOrder:
@@ -73,7 +69,11 @@ class BucketedOrder:
         if end - begin == 1:
             return self._order.step(step)
         if (begin, end) != self._window:
-            self._window, self._steps = (begin, end), self._sorted(begin, end)
+            of_window = self._order.samples(begin * self._samples_per_step, (end - begin) * self._samples_per_step)
+            by_length = of_window[np.argsort(self._lengths[of_window], kind="stable")]
+            steps = by_length.reshape(end - begin, self._samples_per_step)
+            shuffled = np.random.default_rng((self._seed, begin)).permutation(end - begin)
+            self._window, self._steps = (begin, end), steps[shuffled]
         samples: Array = self._steps[step - begin]
         return samples
 
@@ -86,13 +86,6 @@ class BucketedOrder:
             return step, step + 1
         begin = first + (step - first) // STEPS_PER_WINDOW * STEPS_PER_WINDOW
         return begin, min(begin + STEPS_PER_WINDOW, after)
-
-    def _sorted(self, begin: int, end: int) -> Array:
-        """Returns [N, S], the samples of the steps of a window."""
-        samples = self._order.samples(begin * self._samples_per_step, (end - begin) * self._samples_per_step)
-        by_length = samples[np.argsort(self._lengths[samples], kind="stable")]
-        steps = by_length.reshape(end - begin, self._samples_per_step)
-        return steps[np.random.default_rng((self._seed, begin)).permutation(end - begin)]
 
 
 class StepBatches(Dataset[list[Batch]]):

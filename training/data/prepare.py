@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from traindyno.core.suite.choices import InputMode, Task
-from traindyno.core.suite.workload import Dataset, Workload
+from traindyno.core.suite.workload import Workload
 from training.data.encoding import CountedRows, Encoder
 from training.data.labels import LabelValues, label_cautions, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
@@ -40,19 +40,15 @@ def load_tokenizer(workload: Workload, job: JobPaths) -> PreTrainedTokenizerBase
             "the workload has a model from a config and no tokenizer; expected tokenizer.path or "
             "tokenizer.train_vocabulary_size"
         )
+    named = workload.model if asked is None else asked
+    revision = None if named is None else named.revision
     with explained(f"the tokenizer {path}"):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            path, revision=_revision(workload), trust_remote_code=workload.trust_remote_code
+            path, revision=revision, trust_remote_code=workload.trust_remote_code
         )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
-
-
-def _revision(workload: Workload) -> str | None:
-    if workload.tokenizer is not None:
-        return workload.tokenizer.revision
-    return workload.model.revision if workload.model else None
 
 
 def train_tokenizer(workload: Workload, root: DataRoot | None, vocabulary_size: int) -> PreTrainedTokenizerBase:
@@ -185,19 +181,12 @@ def _write_split(
             codes.append(values.code(one.label))
     writer.close()
     if not len(writer):
-        raise WorkloadError(_nothing(dataset, root, split, length))
-    print(_summary(split, source, len(writer), encoder), flush=True)  # noqa: T201
-    return codes
-
-
-def _nothing(dataset: Dataset, root: DataRoot | None, split: str, length: int) -> str:
-    return f"the split {split!r} of the dataset at {root or dataset.path} gives no sequence of {length} tokens"
-
-
-def _summary(split: str, source: str, sequence_count: int, encoder: Encoder) -> str:
+        place = root or dataset.path
+        raise WorkloadError(f"the split {split!r} of the dataset at {place} gives no sequence of {length} tokens")
     short = _counted(encoder.left_out, "rows left out because they are too short to train on")
     unusual = _counted(encoder.with_nul, "rows that are read with the character NUL in their text")
-    return f"split {split}: {sequence_count:,} sequences from {source[:400]}{short}{unusual}"
+    print(f"split {split}: {len(writer):,} sequences from {source[:400]}{short}{unusual}", flush=True)  # noqa: T201
+    return codes
 
 
 def _counted(rows: CountedRows, what: str) -> str:

@@ -43,11 +43,7 @@ def csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator
     if header:
         require_columns(wanted, header, file.name)
     try:
-        first = 1
-        for batch in _csv_reader(content, wanted, delimiter):
-            table = pa.Table.from_batches([batch])
-            yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
-            first += len(batch)
+        yield from _table_rows(_csv_reader(content, wanted, delimiter), wanted, file.name)
     except pa.ArrowInvalid as error:
         limit = f"; no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB, or a quote is not closed"
         is_long = "straddling" in str(error) or "block" in str(error)
@@ -72,11 +68,8 @@ def parquet_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iter
         table = parquet.ParquetFile(file.source(), buffer_size=PARQUET_READ_BYTES)
         wanted = wanted_columns(dataset, with_labels=with_labels)
         require_columns(wanted, table.schema_arrow.names, file.name)
-        first = 1
-        for batch in table.iter_batches(ROWS_PER_BATCH, columns=[*dict.fromkeys(wanted)]):
-            part = pa.Table.from_batches([batch])
-            yield from _table_rows(part, dataset, file.name, with_labels=with_labels, first_row=first)
-            first += len(batch)
+        batches = table.iter_batches(ROWS_PER_BATCH, columns=[*dict.fromkeys(wanted)])
+        yield from _table_rows(batches, wanted, file.name)
     except pa.ArrowInvalid as error:
         raise WorkloadError(f"{file.name} can't be read as parquet: {error}") from error
 
@@ -88,11 +81,7 @@ def arrow_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
         with file.open() as content:
             schema, batches = arrow_batches(content)
             require_columns(wanted, schema.names, file.name)
-            first = 1
-            for batch in batches:
-                part = pa.Table.from_batches([batch])
-                yield from _table_rows(part, dataset, file.name, with_labels=with_labels, first_row=first)
-                first += len(batch)
+            yield from _table_rows(batches, wanted, file.name)
     except (pa.ArrowInvalid, OSError) as error:
         raise WorkloadError(f"{file.name} can't be read as arrow: {error}") from error
 
@@ -107,15 +96,16 @@ def arrow_batches(content: BinaryIO) -> tuple[pa.Schema, Iterable[pa.RecordBatch
     return whole.schema, map(whole.get_batch, range(whole.num_record_batches))
 
 
-def _table_rows(
-    table: pa.Table, dataset: Dataset, name: str, *, with_labels: bool, first_row: int = 1
-) -> Iterator[Rows]:
-    wanted = wanted_columns(dataset, with_labels=with_labels)
-    require_columns(wanted, table.column_names, name)
-    for batch in table.select(wanted).to_batches(max_chunksize=ROWS_PER_BATCH):
-        labels = _values(batch.column(1), wanted[1], name, first_row) if with_labels else None
-        yield checked_rows(_values(batch.column(0), wanted[0], name, first_row), labels, name, first_row)
-        first_row += len(batch)
+def _table_rows(batches: Iterable[pa.RecordBatch], wanted: Sequence[str], name: str) -> Iterator[Rows]:
+    """``wanted``: the column of the texts, and that of the labels if they are read."""
+    first_row = 1
+    for whole in batches:
+        table = pa.Table.from_batches([whole])
+        require_columns(wanted, table.column_names, name)
+        for batch in table.select(wanted).to_batches(max_chunksize=ROWS_PER_BATCH):
+            labels = _values(batch.column(1), wanted[1], name, first_row) if len(wanted) > 1 else None
+            yield checked_rows(_values(batch.column(0), wanted[0], name, first_row), labels, name, first_row)
+            first_row += len(batch)
 
 
 def _values(column: pa.Array, label: str, name: str, first_row: int) -> list[object]:
@@ -273,19 +263,15 @@ def json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
             text += lines.read() if is_list else b""
         place = f"{file.name}, line {line}"
         try:
-            value = json.loads(
-                text, object_pairs_hook=_refuse_twice(place, wanted) if _may_be_twice(text, wanted) else None
-            )
+            names = (json.dumps(column, ensure_ascii=False).encode() for column in wanted)
+            hook = _refuse_twice(place, wanted) if any(text.count(name) > 1 for name in names) else None
+            value = json.loads(text, object_pairs_hook=hook)
         except ValueError as error:
             why = str(error)
             if line == 1 and text == b"{":
                 why = "one object in several lines; expected one object a line, or one list of objects"
             raise WorkloadError(f"{place} is not JSON: {why}") from error
         yield from value if is_list else [value]
-
-
-def _may_be_twice(text: bytes, wanted: Sequence[str]) -> bool:
-    return any(text.count(json.dumps(column, ensure_ascii=False).encode()) > 1 for column in wanted)
 
 
 def _refuse_twice(place: str, wanted: Sequence[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:

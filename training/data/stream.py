@@ -59,7 +59,7 @@ class StreamedBatches(IterableDataset[Batch]):
         readers, reader = self._data_world_size * workers, self._data_rank * workers + number
         sequences = itertools.chain.from_iterable(self._epoch(epoch, readers, reader) for epoch in itertools.count())
         size = self._run.settings.batch_size
-        _pass_over(sequences, begin * size)
+        next(itertools.islice(sequences, begin * size, begin * size), None)  # of the batches before
         for batch in itertools.count(begin):
             rows = list(itertools.islice(sequences, size))
             first = (batch * readers + reader) * size
@@ -103,10 +103,6 @@ class StreamedBatches(IterableDataset[Batch]):
             packing=self._run.settings.packing,
         )
         return encoder.encode(rows)
-
-
-def _pass_over(sequences: Iterator[Encoded], count: int) -> None:
-    next(itertools.islice(sequences, count, count), None)
 
 
 def _held(rows: list[Encoded], numbers: LabelNumbers) -> Sequences:

@@ -3,7 +3,7 @@
 Tensors have any shape [...].
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -146,7 +146,8 @@ def measure_steps(
     )
     workload = _with_vocabulary(workload)
     setup = _setup(workload, settings, topology)
-    is_uniform = _is_uniform(workload, settings)
+    is_synthetic = workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
+    is_uniform = workload.task is not Task.SEQUENCE_CLASSIFICATION and (settings.packing or is_synthetic)
     batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
     with as_on_cuda() if has_gpu(settings.instance) else nullcontext(), MemoryTracker() as tracker:
         strategy = build_strategy(setup)
@@ -155,11 +156,12 @@ def measure_steps(
         tracker.see(_parameters(optimizer))
         tracker.reset_peak()
         gradients = _run(setup, strategy, optimizer, [placed(batch) for batch in batches])
+        state = [value for values in optimizer.state.values() for value in values.values()]
         return MemoryEstimate(
             peak_bytes=tracker.peak_bytes,
             parameter_bytes=storage_bytes(_parameters(optimizer)),
             gradient_bytes=gradients,
-            optimizer_bytes=storage_bytes(_state(optimizer)),
+            optimizer_bytes=storage_bytes(value for value in state if isinstance(value, torch.Tensor)),
         )
 
 
@@ -205,12 +207,6 @@ def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
     )
 
 
-def _is_uniform(workload: Workload, settings: Settings) -> bool:
-    """Whether the run's data will need no padding: packed texts and synthetic data."""
-    is_synthetic = workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
-    return workload.task is not Task.SEQUENCE_CLASSIFICATION and (settings.packing or is_synthetic)
-
-
 def _batches(workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool) -> list[Batch]:
     """One step's batches of sequences of the full length: the largest that the run may meet."""
     vocabulary_size = text_of(model_config(workload, None, model_path=model_path)).vocab_size
@@ -233,10 +229,6 @@ def _longest_sequences(workload: Workload, count: int, vocabulary_size: int, *, 
 
 def _parameters(optimizer: Optimizer) -> list[torch.nn.Parameter]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
-
-
-def _state(optimizer: Optimizer) -> Iterable[torch.Tensor]:
-    return [value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)]
 
 
 class Findings:

@@ -48,7 +48,8 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
         # The model is made on its device, and fake parameters can't be replaced by themselves.
         stack.enter_context(replaced(nn.Module, "to", lambda module, *_, **__: module))
         # DistributedDataParallel compares shapes between processes before it starts, and reads the answer.
-        stack.enter_context(replaced(parallel.distributed, "_verify_param_shape_across_processes", _nothing))
+        verify = "_verify_param_shape_across_processes"
+        stack.enter_context(replaced(parallel.distributed, verify, lambda *_, **__: None))
         numbers = _Numbers()
         stack.enter_context(replaced(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets)))
         stack.enter_context(mode)
@@ -95,10 +96,6 @@ def _without_answer(begin: Callable[..., None]) -> Callable[..., None]:
         wrapper.register_comm_hook(None, _unreduced)
 
     return initialise
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    pass
 
 
 def _unreduced(_state: None, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -1,8 +1,6 @@
 """Counts the bytes of every live storage while PyTorch runs, on fake tensors and on real ones alike.
 
 Tensors have any shape [...].
-
-Tensors have any shape [...].
 """
 
 import weakref
@@ -36,17 +34,13 @@ def as_on_cuda() -> Iterator[None]:
     with ExitStack() as stack:
         library = stack.enter_context(torch.library._scoped_library("aten", "IMPL"))
         for name in IN_FP32:
-            library.impl(name, _in_fp32(_operation(name)), "AutocastCPU")
+            packet, _, overload = name.partition(".")
+            operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
+            library.impl(name, _in_fp32(operation), "AutocastCPU")
         stack.enter_context(replaced(functional, "dropout", _dropout(functional.dropout)))
         attend = functional.scaled_dot_product_attention
         stack.enter_context(replaced(functional, "scaled_dot_product_attention", _without_dropout(attend)))
         yield
-
-
-def _operation(name: str) -> Callable[..., Any]:
-    packet, _, overload = name.partition(".")
-    operation: Callable[..., Any] = getattr(getattr(torch.ops.aten, packet), overload or "default")
-    return operation
 
 
 def _in_fp32(operation: Callable[..., Any]) -> Callable[..., Any]:

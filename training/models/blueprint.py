@@ -179,14 +179,9 @@ def _own(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Parameter]]:
 
 def repeated_blocks(model: nn.Module) -> list[nn.Module]:
     """The blocks of the heaviest list of modules of one class. Outer ones are first: ALBERT gives its shared groups."""
-    candidates = [
-        list(module) for module in model.modules() if isinstance(module, nn.ModuleList) and _is_uniform(module)
-    ]
+    lists = [list(module) for module in model.modules() if isinstance(module, nn.ModuleList)]
+    candidates = [blocks for blocks in lists if len({type(block) for block in blocks}) == 1]
     return max(candidates, key=_parameter_count, default=[])
-
-
-def _is_uniform(modules: nn.ModuleList) -> bool:
-    return len({type(module) for module in modules}) == 1
 
 
 def _parameter_count(blocks: list[nn.Module]) -> int:

@@ -44,13 +44,8 @@ _separate_documents = masking_utils.find_packed_sequence_indices
 
 def set_document_masking(is_on: bool) -> None:
     """With it, tokens attend within their document only; a document begins where positions start again."""
-    find: Any = _separate_documents if is_on else _one_document
+    find: Any = _separate_documents if is_on else lambda position_ids: None
     masking_utils.find_packed_sequence_indices = find
-
-
-def _one_document(position_ids: torch.Tensor) -> torch.Tensor | None:
-    """Takes ``position_ids`` [B, L], which count up along each row."""
-    return None
 
 
 def _mask_if_needed(
@@ -109,7 +104,11 @@ def build_model(
     if settings.activation_checkpointing:
         enable_checkpointing(model)
     values = _values(workload, config, settings.seed, model_path)
-    return Blueprint(model=_trusting_its_input(model), config=config, values=values)
+    for module in model.modules():
+        # Remove transformers' check for padding in every batch, which waits for the device: our batches have a mask.
+        if isinstance(module, PreTrainedModel):
+            module.warn_if_padding_and_no_attention_mask = _no_check  # type: ignore[method-assign]
+    return Blueprint(model=model, config=config, values=values)
 
 
 def _values(
@@ -198,14 +197,6 @@ def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     """A model on the meta device, with shapes and without values. Weights are not tied."""
     with without_values():
         return build_from_config(task, config)
-
-
-def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:
-    """Remove transformers' check for padding in every batch, which waits for the device: our batches have a mask."""
-    for module in model.modules():
-        if isinstance(module, PreTrainedModel):
-            module.warn_if_padding_and_no_attention_mask = _no_check  # type: ignore[method-assign]
-    return model
 
 
 def _no_check(_input_ids: torch.Tensor, _attention_mask: torch.Tensor | None) -> None:

@@ -124,7 +124,8 @@ def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(path=f"{CONFIG}.model_type", message=message)
         return
     plain: PreTrainedConfig = CONFIG_MAPPING[kind]()
-    known = _known_keys(plain)
+    parameters = {*inspect.signature(type(plain)).parameters, *inspect.signature(PreTrainedConfig).parameters}
+    known = {*plain.to_dict(), *plain.attribute_map, *parameters} - {"kwargs"}
     unknown = [name for name in values if name not in known]
     for name in unknown:
         message = f"{kind}'s configuration has no key {name}; expected one such as {_nearest(name, known)}"
@@ -139,11 +140,6 @@ def _check_values(kind: str, values: Mapping[str, Any]) -> Iterator[Problem]:
     except NOT_BUILT as error:
         reason = " ".join(str(error).split())
         yield Problem(path=CONFIG, message=f"the values make no configuration of {kind}: {reason}")
-
-
-def _known_keys(plain: PreTrainedConfig) -> set[str]:
-    parameters = {*inspect.signature(type(plain)).parameters, *inspect.signature(PreTrainedConfig).parameters}
-    return {*plain.to_dict(), *plain.attribute_map, *parameters} - {"kwargs"}
 
 
 def _nearest(name: str, accepted: Iterable[str]) -> str:

@@ -48,7 +48,9 @@ def _check_names(task: Task, model: PreTrainedModel, stored: Mapping[str, torch.
     """``stored`` [...] by name."""
     found = _loaded(model, stored)
     odd = {name: tensor for name, tensor in stored.items() if not tensor.is_floating_point() or tensor.itemsize < 2}
-    odd = {name: tensor for name, tensor in odd.items() if _is_in_a_layer(name, model) and not _is_buffer(name, model)}
+    buffers, prefix = {name for name, _ in model.named_buffers()}, model.base_model_prefix
+    odd = {name: tensor for name, tensor in odd.items() if not buffers & {name, f"{prefix}.{name}"}}
+    odd = {name: tensor for name, tensor in odd.items() if _is_in_a_layer(name, model)}
     beside = sorted(name for name in found.unexpected_keys if _is_in_a_layer(name, model))
     differing = [
         (name, here, own)
@@ -104,11 +106,6 @@ def _is_in_a_layer(name: str, model: PreTrainedModel) -> bool:
                     return True
                 break
     return False
-
-
-def _is_buffer(name: str, model: PreTrainedModel) -> bool:
-    buffers = {each for each, _ in model.named_buffers()}
-    return name in buffers or f"{model.base_model_prefix}.{name}" in buffers
 
 
 def _listed(names: Any) -> str:

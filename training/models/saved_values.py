@@ -4,7 +4,7 @@ The files are safetensors or PyTorch's own. Weights that they lack are initialis
 """
 
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,13 @@ def find_saved(
     found: dict[str, tuple[Path, str]] = {}
     missing: list[str] = []
     tensors = skeleton.state_dict(keep_vars=True)
-    for first, *others in _aliases(tensors):
-        present = [alias for name in (first, *others) for alias in _as_stored(name, skeleton) if alias in stored]
+    prefix = f"{skeleton.base_model_prefix}."  # a model without a head is saved without it
+    names: dict[int, list[str]] = {}  # of each tensor: a tied one has several
+    for name, tensor in tensors.items():
+        names.setdefault(id(tensor), []).append(name)
+    for first, *others in names.values():
+        aliases = (alias for name in (first, *others) for alias in dict.fromkeys((name, name.removeprefix(prefix))))
+        present = [alias for alias in aliases if alias in stored]
         if len(present) > 1:
             return None
         if present:
@@ -65,22 +70,6 @@ def saved_values(skeleton: PreTrainedModel, saved: Saved, seed: int, is_wanted: 
         if is_wanted(name):
             yield name, SavedTensor(file, alias, torch.float32)
     yield from seeded_values(skeleton, seed, lambda name: name not in saved and is_wanted(name))
-
-
-def _aliases(tensors: Mapping[str, torch.Tensor]) -> list[list[str]]:
-    """The names of each tensor. A tied one has several."""
-    names: dict[int, list[str]] = {}
-    for name, tensor in tensors.items():
-        names.setdefault(id(tensor), []).append(name)
-    return list(names.values())
-
-
-def _as_stored(name: str, skeleton: PreTrainedModel) -> Iterator[str]:
-    """A model without a head is saved without the prefix of the base model."""
-    yield name
-    prefix = f"{skeleton.base_model_prefix}."
-    if name.startswith(prefix):
-        yield name.removeprefix(prefix)
 
 
 def is_of_base(name: str, skeleton: PreTrainedModel) -> bool:

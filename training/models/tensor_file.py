@@ -69,9 +69,13 @@ class TensorFile:
                 f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}; expected {place.dtype} of shape "
                 f"{tuple(place.shape)}, as the header of {self.path.name} says"
             )
+        parts: tuple[torch.Tensor, ...] = (tensor,)
+        if tensor.ndim and not tensor.is_contiguous():
+            row_bytes = byte_count(tensor) // max(len(tensor), 1)
+            parts = torch.split(tensor, max(1, PART_BYTES // max(row_bytes, 1)))
         with self.path.open("r+b") as file:
             file.seek(place.begin)
-            for part in _parts(tensor):
+            for part in parts:
                 file.write(part.contiguous().view(-1).view(torch.uint8).numpy().data)
 
 
@@ -96,10 +100,3 @@ def _in_order(tensors: Mapping[str, torch.Tensor]) -> list[tuple[str, torch.Tens
         if tensor.dtype not in TYPE_NAMES:
             raise ValueError(f"{name} is {tensor.dtype}; expected one of {', '.join(map(str, types))}")
     return sorted(tensors.items(), key=lambda item: (types.index(item[1].dtype), item[0]))
-
-
-def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    if tensor.ndim == 0 or tensor.is_contiguous():
-        return (tensor,)
-    row_bytes = byte_count(tensor) // max(len(tensor), 1)
-    return torch.split(tensor, max(1, PART_BYTES // max(row_bytes, 1)))

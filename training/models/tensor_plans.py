@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
 from math import gcd, log
 from typing import NoReturn
 
@@ -136,13 +135,9 @@ def plan_for(model: PreTrainedModel, chosen: TensorLayers | None = None) -> Tens
 
 def _own_plan(config: PreTrainedConfig) -> TensorPlan:
     experts = getattr(config, "base_model_ep_plan", None) or {}
-    return PLANS.get(config.model_type) or TensorPlan(styles=_styles_beside(config, experts), experts=experts)
-
-
-def _styles_beside(config: PreTrainedConfig, experts: Mapping[str, str]) -> dict[str, str]:
-    """transformers' plan of layers, without what its plan of experts divides."""
-    styles: Mapping[str, str] = getattr(config, "base_model_tp_plan", None) or {}
-    return {path: style for path, style in styles.items() if path not in experts}
+    layers: Mapping[str, str] = getattr(config, "base_model_tp_plan", None) or {}
+    styles = {path: style for path, style in layers.items() if path not in experts}
+    return PLANS.get(config.model_type) or TensorPlan(styles=styles, experts=experts)
 
 
 def own_layers(config: PreTrainedConfig) -> str:
@@ -301,7 +296,7 @@ def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> No
     if uneven:
         common = gcd(*(count for _, count in counts))
         possible = (each for each in range(2, common + 1) if common % each == 0)
-        nearest = min(possible, key=partial(_distance, degree), default=None)
+        nearest = min(possible, key=lambda each: abs(log(degree / each)), default=None)
         expected = f"a tensor_degree that divides them, such as {nearest}" if nearest else "strategy fsdp or pipeline"
         raise WorkloadError(
             f"strategy tensor with degree {degree} cannot divide this {model.config.model_type} into equal parts: it"
@@ -326,10 +321,6 @@ def _divided_counts(model: PreTrainedModel, plan: TensorPlan) -> Iterator[tuple[
                 yield f"output features of {pattern}", features(layer)[1] // fused_count(plan, path)
             elif style in (ROWS, ROWS_SPLIT):
                 yield f"input features of {pattern}", features(layer)[0]
-
-
-def _distance(degree: int, other: int) -> float:
-    return abs(log(degree / other))
 
 
 def _expression(pattern: str) -> re.Pattern[str]:

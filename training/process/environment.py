@@ -57,28 +57,16 @@ def processor_facts() -> dict[str, Any]:
 
 def accelerator_facts() -> dict[str, Any]:
     """Numbers of devices that the kernel shows, and that PyTorch can use."""
+    has_cuda = torch.cuda.is_available()
     return {
         "nvidia_devices": len([path for path in DEVICES.glob("nvidia[0-9]*") if path.name[6:].isdigit()]),
         "neuron_devices": len(list(DEVICES.glob("neuron[0-9]*"))),
-        "nvidia_driver": _driver_version(),
+        "nvidia_driver": NVIDIA_DRIVER.read_text().splitlines()[0].split("  ")[1] if NVIDIA_DRIVER.exists() else None,
         "cuda_devices": [_cuda_device(index) for index in range(torch.cuda.device_count())],
         "cuda": torch.version.cuda,
-        "cudnn": _cudnn_version(),
-        "nccl": _nccl_version(),
+        "cudnn": torch.backends.cudnn.version() if has_cuda else None,  # type: ignore[no-untyped-call]
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())) if has_cuda else None,  # type: ignore[no-untyped-call]
     }
-
-
-def _cudnn_version() -> int | None:
-    if not torch.cuda.is_available():
-        return None
-    version: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
-    return version
-
-
-def _nccl_version() -> str | None:
-    if not torch.cuda.is_available():
-        return None
-    return ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]
 
 
 def _cuda_device(index: int) -> dict[str, Any]:
@@ -90,12 +78,6 @@ def _cuda_device(index: int) -> dict[str, Any]:
     }
 
 
-def _driver_version() -> str | None:
-    if not NVIDIA_DRIVER.exists():
-        return None
-    return NVIDIA_DRIVER.read_text().splitlines()[0].split("  ")[1]
-
-
 def _processor_name() -> str:
     if CPU_INFO.exists():
         for line in CPU_INFO.read_text().splitlines():
@@ -105,10 +87,11 @@ def _processor_name() -> str:
 
 
 def fabric_facts() -> dict[str, Any]:
+    plugins = (Path(folder, name) for folder in PLUGIN_FOLDERS for name in PLUGIN_NAMES)
     return {
         "efa_devices": len(list(FABRIC_DEVICES.glob("uverbs*"))),
         "libfabric": _libfabric_version(),
-        "ofi_plugin": _plugin(),
+        "ofi_plugin": next((str(path) for path in plugins if path.exists()), None),
         "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(PASSED_ON)},
     }
 
@@ -119,11 +102,6 @@ def _libfabric_version() -> str | None:
     answer = subprocess.run([FABRIC_TOOL, "--version"], capture_output=True, text=True, check=False, timeout=30)
     lines = answer.stdout.splitlines()
     return lines[0] if lines else None
-
-
-def _plugin() -> str | None:
-    paths = [Path(folder, name) for folder in PLUGIN_FOLDERS for name in PLUGIN_NAMES]
-    return next((str(path) for path in paths if path.exists()), None)
 
 
 def package_versions() -> dict[str, str]:

@@ -83,7 +83,9 @@ class CrashHandler:
             if isinstance(error, RunStopped):
                 self._end(error)
             if is_from_a_peer(error):
-                error = self._failure_of_a_peer() or self._lost_peer(error)
+                message = f"another process was killed, or crashed in native code: {error}"
+                lost = PeerFailed(Outcome.KILLED, message)
+                error = self._failure_of_a_peer() or self._killed_peer() or lost
             elif (earlier := find_failure()) is not None:
                 error = PeerFailed(*earlier)  # such as a folder that was removed with the process that made it
             else:
@@ -105,23 +107,17 @@ class CrashHandler:
             pass
         is_done = self._done_since is not None
         if not is_done and self._stop.request():
-            self._wait_for_checkpoint()
+            # The main thread ends the process when the checkpoint is complete. If that fails, the one before is used.
+            deadline = time.monotonic() + CHECKPOINT_SECONDS
+            while time.monotonic() < deadline and find_failure() is None:
+                time.sleep(0.05)
         with self._lock:
             if is_done:
                 self._end_well()
-            self._end(self._why_stopped())
-
-    def _why_stopped(self) -> BaseException:
-        """torchrun also stops the processes whose peer the kernel killed, which then could not say so itself."""
-        killed = self._killed_peer() if self._topology.world_size > 1 else None
-        stopped = RunStopped(f"the process was stopped after {self._step_log.steps} steps")
-        return self._failure_of_a_peer() or killed or stopped
-
-    def _wait_for_checkpoint(self) -> None:
-        """The main thread ends the process when the checkpoint is complete. If that fails, the previous one is used."""
-        deadline = time.monotonic() + CHECKPOINT_SECONDS
-        while time.monotonic() < deadline and find_failure() is None:
-            time.sleep(0.05)
+            # torchrun also stops the processes whose peer the kernel killed, which then could not say so itself.
+            killed = self._killed_peer() if self._topology.world_size > 1 else None
+            stopped = RunStopped(f"the process was stopped after {self._step_log.steps} steps")
+            self._end(self._failure_of_a_peer() or killed or stopped)
 
     def _failure_of_a_peer(self) -> PeerFailed | None:
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -131,10 +127,6 @@ class CrashHandler:
                 return PeerFailed(*found)
             time.sleep(0.05)
         return None
-
-    def _lost_peer(self, error: BaseException) -> PeerFailed:
-        message = f"another process was killed, or crashed in native code: {error}"
-        return self._killed_peer() or PeerFailed(Outcome.KILLED, message)
 
     def _killed_peer(self) -> PeerFailed | None:
         if count_oom_kills() == self._kills_before:

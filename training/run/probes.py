@@ -62,7 +62,10 @@ def probe(
         group["lr"] = 0.0
     strategy.set_training(True)
     clock = setup.accelerator.make_clock()
-    probes = _probes(setup, strategy)
+    # A compiled model would be compiled once more without its exchange.
+    can_be_apart = setup.settings.compiler is Compiler.NONE and strategy.without_exchange() is not None
+    # Each probe leaves out what the one before does, and one thing more.
+    probes = [WHOLE_STEP, HELD_BATCHES, *([NO_EXCHANGE] if can_be_apart else []), NO_OPTIMIZER]
     # Until each worker has made a batch, a loader is slower than it was.
     of_loader = range(WARM_UP_STEPS + run.settings.loader_workers + count)
 
@@ -97,15 +100,6 @@ def _if_all_have_memory(work: Callable[[], Result], *, are_apart: bool) -> Resul
         if not are_apart or failure.classify(error) != failure.OUT_OF_MEMORY:
             raise
     return result if is_so_on_all_ranks(result is not None) else None
-
-
-def _probes(setup: Setup, strategy: TrainingStrategy) -> list[str]:
-    """In order: each leaves out what the one before does, and one thing more. A compiled model would be compiled once
-    more without its exchange.
-    """
-    is_eager = setup.settings.compiler is Compiler.NONE
-    can_be_apart = is_eager and strategy.without_exchange() is not None
-    return [WHOLE_STEP, HELD_BATCHES, *([NO_EXCHANGE] if can_be_apart else []), NO_OPTIMIZER]
 
 
 def _take_steps(

@@ -48,7 +48,9 @@ def _write_shards(
 ) -> None:
     """Files get their final names when all of them are complete."""
     shards = _divide(expected, shard_bytes)
-    names = [WEIGHTS] if len(shards) == 1 else _numbered(len(shards))
+    count = len(shards)
+    numbered = [f"model-{number:05d}-of-{count:05d}.safetensors" for number in range(1, count + 1)]
+    names = [WEIGHTS] if count == 1 else numbered
     files = [TensorFile(folder / (name + DRAFT), shard) for name, shard in zip(names, shards, strict=True)]
     file_of = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
     missing = set(expected)
@@ -64,7 +66,9 @@ def _write_shards(
     for file in files:
         file.path.replace(folder / file.path.name.removesuffix(DRAFT))
     if len(shards) > 1:
-        _write_index({name: file.path.name.removesuffix(DRAFT) for name, file in file_of.items()}, expected, folder)
+        weight_map = {name: file.path.name.removesuffix(DRAFT) for name, file in file_of.items()}
+        index = {"metadata": {"total_size": sum(map(byte_count, expected.values()))}, "weight_map": weight_map}
+        (folder / INDEX).write_text(json.dumps(index, indent=2, sort_keys=True))
 
 
 def _divide(expected: Mapping[str, torch.Tensor], shard_bytes: int) -> list[dict[str, torch.Tensor]]:
@@ -77,12 +81,3 @@ def _divide(expected: Mapping[str, torch.Tensor], shard_bytes: int) -> list[dict
         shards[-1][name] = tensor
         size += byte_count(tensor)
     return shards
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"model-{number:05d}-of-{count:05d}.safetensors" for number in range(1, count + 1)]
-
-
-def _write_index(weight_map: Mapping[str, str], expected: Mapping[str, torch.Tensor], folder: Path) -> None:
-    index = {"metadata": {"total_size": sum(map(byte_count, expected.values()))}, "weight_map": weight_map}
-    (folder / INDEX).write_text(json.dumps(index, indent=2, sort_keys=True))

@@ -42,15 +42,10 @@ class Stopping:
             self._is_target_reached = decided_by_first_rank(self._target.is_reached(value))
 
     def should_stop(self, step_log: StepLogger) -> bool:
-        reason = self._find_reason(step_log)
+        reason = TARGET_REACHED if self._is_target_reached else RATE_KNOWN if self._is_rate_known(step_log) else None
         if reason is not None:
             step_log.ends_early(reason)
         return reason is not None
-
-    def _find_reason(self, step_log: StepLogger) -> str | None:
-        if self._is_target_reached:
-            return TARGET_REACHED
-        return RATE_KNOWN if self._is_rate_known(step_log) else None
 
     def _is_rate_known(self, step_log: StepLogger) -> bool:
         if self._half_width is None or not is_look_due(step_log.steps_of_this_process, self._looks):

@@ -3,7 +3,7 @@
 Any degree may be 1. A short name gives one or two of them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -50,13 +50,9 @@ class MeshParallel:
             self._passes = WholePasses(parts.stages[0], self._setup)
         # Kept, because finding them in every step would iterate over all modules.
         self._parameters = parts.weights.parameters()
-        self._counted = self._by_holders(parts.weights.first_held())
-
-    def _by_holders(self, parameters: Iterable[nn.Parameter]) -> dict[int, list[nn.Parameter]]:
-        found: dict[int, list[nn.Parameter]] = {}
-        for parameter in parameters:
-            found.setdefault(self._mesh.holders(parameter), []).append(parameter)
-        return found
+        self._counted = {}
+        for parameter in parts.weights.first_held():
+            self._counted.setdefault(self._mesh.holders(parameter), []).append(parameter)
 
     @property
     def layout(self) -> dict[str, Any]:

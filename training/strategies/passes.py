@@ -42,7 +42,10 @@ class Schedules:
         self._factor = factor
         if shape in self._training:
             return self._step(self._training[shape], batch)
-        self._training[shape] = self._make(self._micro_batches(shape[0]), self._loss)
+        count = self._setup.settings.micro_batches
+        if shape[0] % count:
+            raise WorkloadError(f"micro_batches is {count}, which does not divide a batch of {shape[0]} samples")
+        self._training[shape] = self._make(count, self._loss)
         with _kept_gradients(self._stages.values()):
             return self._step(self._training[shape], batch)
 
@@ -80,12 +83,6 @@ class Schedules:
                 return Schedule1F1B(stages[0], **options)
             case _:
                 return ScheduleGPipe(stages[0], **options)
-
-    def _micro_batches(self, batch_size: int) -> int:
-        count = self._setup.settings.micro_batches
-        if batch_size % count:
-            raise WorkloadError(f"micro_batches is {count}, which does not divide a batch of {batch_size} samples")
-        return count
 
     def _first_input(self, batch: Batch) -> tuple[torch.Tensor, ...]:
         """The tokens [B, L] on the first stage."""
@@ -159,14 +156,12 @@ class StagedPasses:
     def train(self, batches: Sequence[Batch]) -> torch.Tensor | None:
         one = torch.ones((), device=self._setup.accelerator.device)
         scale = self._setup.number_format.scale(one)
-        losses = [self._train_one(batch, scale / len(batches)) for batch in batches]
+        losses = []
+        for batch in batches:
+            labels = counted_labels(self._setup.task, batch["labels"])
+            with saved_activations(self._setup.settings):
+                losses.append(self._schedules.train(batch, scale / len(batches) * batch.get("weight", 1.0) / labels))
         return torch.stack(losses).sum() / scale if self._schedules.has_last_stage else None
-
-    def _train_one(self, batch: Batch, factor: torch.Tensor) -> torch.Tensor:
-        """Returns [], the batch's loss times ``factor`` [] where the last stage is, else zero."""
-        factor = factor * batch.get("weight", 1.0) / counted_labels(self._setup.task, batch["labels"])
-        with saved_activations(self._setup.settings):
-            return self._schedules.train(batch, factor)
 
     def score(self, batch: Batch) -> torch.Tensor | None:
         with self._setup.compiler.eagerly():

@@ -64,7 +64,7 @@ class PipelineWeights:
 
     def __init__(self, model: PreTrainedModel, parts: Sequence[Iterable[nn.Module]], inner_rank: int) -> None:
         """``parts`` are the stages of each inner rank."""
-        held = [{id(tensor) for stage in stages for tensor in _tensors(stage)} for stages in parts]
+        held = [{id(each) for stage in stages for each in (*stage.parameters(), *stage.buffers())} for stages in parts]
         self._model = model
         self._inner_rank = inner_rank
         self._shapes = {name: tensor.shape for name, tensor in self._saved().items()}
@@ -147,8 +147,3 @@ class PipelineWeights:
 
     def _saved(self) -> dict[str, torch.Tensor]:
         return self._model.state_dict(keep_vars=True)
-
-
-def _tensors(module: nn.Module) -> Iterable[torch.Tensor]:
-    yield from module.parameters()
-    yield from module.buffers()

@@ -72,7 +72,8 @@ class ConvertedLayers:
         path, _, kind = name.removeprefix(base_prefix).rpartition(".")
         if path not in self._row_orders:
             return tensor
-        rows = _original_rows(tensor, self._row_orders[path])
+        order = self._row_orders[path]
+        rows = tensor if order is None else tensor[order.argsort()]
         return rows.t() if kind == "weight" and path in self._transposed else rows
 
 
@@ -96,11 +97,6 @@ def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int
         projection.chunk(degree) for projection in torch.arange(feature_count).chunk(projection_count)
     ]
     return torch.cat([parts[rank] for rank in range(degree) for parts in by_projection_and_rank])
-
-
-def _original_rows(rows: torch.Tensor, order: RowOrder) -> torch.Tensor:
-    """Returns the rows, [O, I] or [O], in the order that they had before ``order`` [O]."""
-    return rows if order is None else rows[order.argsort()]
 
 
 TENSOR = "tensor"  # the dimension of the mesh
