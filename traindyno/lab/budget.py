@@ -75,7 +75,10 @@ def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> At
     A job whose billable time is unknown keeps its worst case.
     """
     while row.end is None:
-        is_ours = services.spending.end(row, end, _settlement(row, end))
+        seconds, settlement = end.billable_seconds, None
+        if seconds is not None:
+            settlement = Settlement(released_usd=row.reserved_usd, spent_usd=time_usd(row, seconds))
+        is_ours = services.spending.end(row, end, settlement)
         latest = services.attempts.find(row.job_name)
         if is_ours or latest is None:
             return latest
@@ -83,12 +86,6 @@ def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> At
             raise ServiceFault(f"{row.job_name}: its end was refused, and its row is as it was read before")
         row = latest
     return None
-
-
-def _settlement(row: AttemptRow, end: Attempt) -> Settlement | None:
-    if end.billable_seconds is None:
-        return None
-    return Settlement(released_usd=row.reserved_usd, spent_usd=time_usd(row, end.billable_seconds))
 
 
 def time_usd(row: AttemptRow, seconds: float) -> Decimal:

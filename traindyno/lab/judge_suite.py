@@ -1,13 +1,11 @@
 """Judge a suite from the results in S3, and write the verdict and the report beside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, suite_key, verdict_key
 from traindyno.core.suite.claim import parse_claims
-from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.claims import ClaimJudgement, judge_claims
@@ -42,6 +40,9 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         load_planned_runs(bucket, execution_id),
         results,
     )
+    claims: tuple[ClaimJudgement, ...] = ()
+    if suite.claims is not None:
+        claims = judge_claims(parse_claims(suite.claims), suite_trials(suite, plan.cells, results), results)
     return build_report(
         execution_id=execution_id,
         created_at=now,
@@ -53,14 +54,8 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         preparations=load_preparations(bucket, execution_id),
         pricing=price_options(suite, plan.cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
         memory=load_memory(bucket, plan),
-        claims=_judge_claims(suite, plan.cells, results),
+        claims=claims,
     )
-
-
-def _judge_claims(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
-    if suite.claims is None:
-        return ()
-    return judge_claims(parse_claims(suite.claims), suite_trials(suite, cells, results), results)
 
 
 def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict[str, Any]:

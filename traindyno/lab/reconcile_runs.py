@@ -154,7 +154,10 @@ def stop_overruns(
                 stopped += stop_job(row.job_name, outcome, services=services, pace=pace)
     for row, billed_seconds in ending:
         with failures.kept(execution=row.owner.execution_id, job=row.job_name):
-            _hold_for_upload(row, billed_seconds, services)
+            # Nothing ends an upload. One that outlasts its reservation holds all that is left under the cap, so that
+            # nothing else starts, and what it has been billed beyond that.
+            if _usd_at_next_look(row, billed_seconds) > row.reserved_usd:
+                hold_all(row, time_usd(row, billed_seconds), services=services)
     failures.raise_first()
     return stopped
 
@@ -183,14 +186,6 @@ def _holds_overrun(row: AttemptRow, billed_seconds: float, services: ReconcileRu
         usd_per_hour=row.usd_per_hour,
     )
     return hold_more(row, needed_usd, services=services)
-
-
-def _hold_for_upload(row: AttemptRow, billed_seconds: float, services: ReconcileRunsServices) -> None:
-    """Nothing ends an upload. One that outlasts the reservation holds all that is left under the cap, so that nothing
-    else starts, and what it has been billed beyond that.
-    """
-    if _usd_at_next_look(row, billed_seconds) > row.reserved_usd:
-        hold_all(row, time_usd(row, billed_seconds), services=services)
 
 
 def _usd_at_next_look(row: AttemptRow, billed_seconds: float) -> Decimal:

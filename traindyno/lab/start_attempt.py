@@ -97,7 +97,9 @@ class AttemptStart:
         """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
         # Create the client now: it takes 0.5 s in a cold function, which would be lost from the start slot.
         jobs = self.services.jobs
-        is_ours = self._create(row, cap_usd)
+        place = (self.owner.execution_id, owner_id(self.owner), row.job_name)
+        noting = self._rows.noting(*place)
+        is_ours = reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
         if slot:
             slot.wait()
         try:
@@ -106,18 +108,9 @@ class AttemptStart:
             raise  # the job may exist: the row stays, and the next try takes it over
         except (JobRefused, NextAttempt):
             if is_ours:
-                self._withdraw(row)
+                self.services.spending.withdraw(row, also=[self._rows.forgetting(*place)])
             raise
         return row.job_name
-
-    def _create(self, row: AttemptRow, cap_usd: Decimal) -> bool:
-        """False if another call has created the attempt."""
-        noting = self._rows.noting(self.owner.execution_id, owner_id(self.owner), row.job_name)
-        return reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
-
-    def _withdraw(self, row: AttemptRow) -> None:
-        forgetting = self._rows.forgetting(self.owner.execution_id, owner_id(self.owner), row.job_name)
-        self.services.spending.withdraw(row, also=[forgetting])
 
     @property
     def _rows(self) -> OwnerRows[Any]:

@@ -114,9 +114,11 @@ class _Submission(AttemptStart):
         if latest and latest.end is None:
             # An earlier call stopped between writing the row and CreateTrainingJob. The job may exist: do not start
             # another.
-            taken_over = self._take_over(latest, suite, execution, attempts)
+            if not self.services.attempts.hand_over(latest.job_name, self.token):
+                raise ServiceFault(f"{latest.job_name} ended while another task took it over")
+            self.services.jobs.start(self._request(suite, execution, latest.number, attempts))
             self._close_earlier(attempts[:-1])
-            return taken_over
+            return latest.job_name
         shared = shared_runs_of(latest, self.services) if latest else None
         if latest and latest.end and (latest.end.outcome or (shared and not shared.left)):
             return self._answer_again(latest)
@@ -139,12 +141,6 @@ class _Submission(AttemptStart):
         started = self.start(row, request, cap_usd=execution.max_usd, slot=slot)
         self._close_earlier(attempts)
         return started
-
-    def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow, attempts: Sequence[AttemptRow]) -> str:
-        if not self.services.attempts.hand_over(row.job_name, self.token):
-            raise ServiceFault(f"{row.job_name} ended while another task took it over")
-        self.services.jobs.start(self._request(suite, execution, row.number, attempts))
-        return row.job_name
 
     def _close_earlier(self, attempts: Sequence[AttemptRow]) -> None:
         """FinishRun leaves the attempt of a shared job open until there is a next one."""

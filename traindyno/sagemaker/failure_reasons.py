@@ -152,7 +152,9 @@ def _describe(reason: str) -> str | None:
     if error is not None:
         what = " ".join(error["error"].split())
         return f"{what}{_place(message)} (exit code {code_number}){_advice(what)}"
-    killed_by = _signal_of(code_number) or _signal_in(found["message"])
+    # The process that torchrun names last is the cause; torchrun itself exits with 1.
+    signals = TORCHRUN_SIGNAL.findall(found["message"])
+    killed_by = _signal_of(code_number) or (_signal_of(-int(signals[-1])) if signals else None)
     return None if killed_by is None else _killed(reason, killed_by, code_number, message)
 
 
@@ -187,12 +189,6 @@ def _place(message: str) -> str:
         return ""
     file, line = (own or places)[-1]
     return f" ({PurePosixPath(file).name}, line {line})"
-
-
-def _signal_in(message: str) -> signal.Signals | None:
-    """The signal that ended the process which torchrun names last, as the cause; torchrun itself exits with 1."""
-    found = TORCHRUN_SIGNAL.findall(message)
-    return _signal_of(-int(found[-1])) if found else None
 
 
 def _signal_of(code: int) -> signal.Signals | None:

@@ -81,7 +81,8 @@ def stock_image_uri(name: str, region: str) -> str:
     if region not in accounts:
         known = ", ".join(sorted(accounts))
         raise ImageUnavailable(f"{name} is not published in {region}; regions that have it: {known}; or set an image")
-    return f"{accounts[region]}.dkr.ecr.{region}.{_domain(region)}/{name}"
+    domain = next((domain for prefix, domain in DOMAINS.items() if region.startswith(prefix)), "amazonaws.com")
+    return f"{accounts[region]}.dkr.ecr.{region}.{domain}/{name}"
 
 
 def image_kind(settings: Settings, instance_type: InstanceType) -> str:
@@ -106,10 +107,6 @@ def is_smp_v2_image(image_uri: str) -> bool:
 def framework_version(image_uri: str) -> tuple[int, int, int] | None:
     """PyTorch's version by the tag of an AWS image; None if the image is the user's own."""
     return pytorch_version(image_uri) if has_framework_version(image_uri) else None
-
-
-def _domain(region: str) -> str:
-    return next((domain for prefix, domain in DOMAINS.items() if region.startswith(prefix)), "amazonaws.com")
 
 
 @cache

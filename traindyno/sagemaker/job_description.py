@@ -144,7 +144,8 @@ def read_phases(transitions: Iterable[Mapping[str, Any]]) -> tuple[JobPhase, ...
         if status in INSTANT_STATUSES or transition.get("EndTime") is None:
             continue
         name = PHASE_OF_STATUS[status]
-        if name is JobPhaseName.STARTING and _reports_shortage(transition.get("StatusMessage")):
+        message = (transition.get("StatusMessage") or "").lower()
+        if name is JobPhaseName.STARTING and any(text in message for text in SHORTAGE_TEXTS):
             name = JobPhaseName.WAITING
         begin, end = epoch_seconds(transition["StartTime"]), epoch_seconds(transition["EndTime"])
         phases.append(JobPhase(name=name, begin=begin, end=end))
@@ -153,10 +154,6 @@ def read_phases(transitions: Iterable[Mapping[str, Any]]) -> tuple[JobPhase, ...
 
 def epoch_seconds(time: datetime | float) -> float:
     return time.timestamp() if isinstance(time, datetime) else float(time)
-
-
-def _reports_shortage(message: str | None) -> bool:
-    return any(text in (message or "").lower() for text in SHORTAGE_TEXTS)
 
 
 def read_ages(page: Mapping[str, Any], *, now: float) -> dict[str, float]:

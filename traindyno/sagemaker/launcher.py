@@ -88,7 +88,12 @@ def workload_program(suite: Suite) -> str:
 def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     """Hyperparameters that the run's program receives."""
     if suite.workload.task is Task.SCRIPT:
-        given = {**arguments_of(run.cell, suite.workload), **_seed_argument(run, suite), **_batch_argument(run)}
+        given: dict[str, Any] = {**arguments_of(run.cell, suite.workload)}
+        seed, search = suite.measurement.seed_argument, run.cell.settings.batch_search
+        if seed is not None and run.seed is not None:
+            given[seed] = run.seed
+        if search is not None and search.argument is not None:
+            given[search.argument] = trained_settings(run).batch_size
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
     target = suite.goal.target
     return {
@@ -101,18 +106,6 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         **({"trial_seed": run.seed} if run.seed is not None else {}),
         **({"probes": True} if is_probed(run, suite) else {}),
     }
-
-
-def _seed_argument(run: Run, suite: Suite) -> dict[str, Any]:
-    name = suite.measurement.seed_argument
-    return {} if name is None or run.seed is None else {name: run.seed}
-
-
-def _batch_argument(run: Run) -> dict[str, Any]:
-    search = run.cell.settings.batch_search
-    if search is None or search.argument is None:
-        return {}
-    return {search.argument: trained_settings(run).batch_size}
 
 
 def find_source(suite: Suite, settings: JobSettings) -> str:

@@ -40,11 +40,10 @@ def build_preparation_request(
     workload = replace(suite.workload, image=None)
     image_uri = select_image_uri(preparation_settings(preparation.instance), workload, settings)
     bucket, execution_id = settings.results_bucket, preparation.execution_id
-    own = {
-        "preparation": suite_converter().unstructure(preparation),
-        "workload": workload_document(workload),
-        **({} if preparation.stages_model else _estimates(suite)),
-    }
+    prepared = suite_converter().unstructure(preparation)
+    own: dict[str, Any] = {"preparation": prepared, "workload": workload_document(workload)}
+    if suite.preparation.estimate_memory and not preparation.stages_model:
+        own |= memory_parts(distinct_settings(expand_cells(suite)))
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,
@@ -70,10 +69,3 @@ def build_preparation_request(
         **network(settings.jobs),
     }
     return {name: value for name, value in request.items() if value not in ([], {})}
-
-
-def _estimates(suite: Suite) -> dict[str, Any]:
-    """The settings whose memory the job estimates, if the suite asks for it."""
-    if not suite.preparation.estimate_memory:
-        return {}
-    return memory_parts(distinct_settings(expand_cells(suite)))

@@ -15,8 +15,8 @@ from traindyno.core.step_log.line import (
     SEED_VARIABLE,
 )
 from traindyno.core.suite.choices import InputMode, Purchase, Task
-from traindyno.core.suite.suite import JobOptions, Run, Suite
-from traindyno.core.suite.workload import Model, Workload
+from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.workload import Model
 from traindyno.sagemaker.channels import channel, run_channels
 from traindyno.sagemaker.images import has_framework_version, select_image_uri
 from traindyno.sagemaker.job_names import training_job_name
@@ -28,15 +28,10 @@ def with_staged_model(suite: Suite, run: Run) -> Suite:
     if run.model_s3_uri is None:
         return suite
     workload = replace(suite.workload, model=Model(path=run.model_s3_uri))
-    if not _needs_hub(workload, run):
+    parts = () if run.tokens else (workload.tokenizer, workload.dataset)  # prepared tokens bring their tokenizer
+    if not any(part is not None and part.path is not None and not is_s3_uri(part.path) for part in parts):
         workload = replace(workload, hub_token_secret=None)
     return replace(suite, workload=workload)
-
-
-def _needs_hub(workload: Workload, run: Run) -> bool:
-    """Prepared tokens bring their tokenizer."""
-    parts = () if run.tokens else (workload.tokenizer, workload.dataset)
-    return any(part is not None and part.path is not None and not is_s3_uri(part.path) for part in parts)
 
 
 def network(jobs: LabJobs) -> dict[str, Any]:
@@ -110,10 +105,11 @@ def job_request(
 ) -> dict[str, Any]:
     """The request of the job of ``run``, or of the job that it shares; ``owner_id`` is the run's or the job's."""
     bucket, execution_id = settings.results_bucket, run.execution_id
+    metrics = [{"Name": name, "Regex": regex} for name, regex in suite.job.metrics.items()]
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,
-        "AlgorithmSpecification": {**algorithm(image_uri), **_metrics(suite.job)},
+        "AlgorithmSpecification": {**algorithm(image_uri), **({"MetricDefinitions": metrics} if metrics else {})},
         "HyperParameters": dict(hyperparameters),
         "InputDataConfig": [*channels, *code_channels(suite, settings)],
         "OutputDataConfig": {
@@ -129,20 +125,11 @@ def job_request(
     }
     if suite.purchase is Purchase.SPOT:
         request["EnableManagedSpotTraining"] = True
-    request |= network(settings.jobs) | _job_options(suite.job, request["OutputDataConfig"]["S3OutputPath"])
+    request |= network(settings.jobs)
+    if suite.job.debugger_hook:
+        output_uri = request["OutputDataConfig"]["S3OutputPath"]
+        request["DebugHookConfig"] = {"S3OutputPath": output_uri, "CollectionConfigurations": []}
     return {name: value for name, value in request.items() if value not in ([], {})}
-
-
-def _job_options(options: JobOptions, output_uri: str) -> dict[str, Any]:
-    chosen: dict[str, Any] = {}
-    if options.debugger_hook:
-        chosen["DebugHookConfig"] = {"S3OutputPath": output_uri, "CollectionConfigurations": []}
-    return chosen
-
-
-def _metrics(options: JobOptions) -> dict[str, Any]:
-    metrics = [{"Name": name, "Regex": regex} for name, regex in options.metrics.items()]
-    return {"MetricDefinitions": metrics} if metrics else {}
 
 
 def algorithm(image_uri: str) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
         for entry in entries:
             name, content = entry["ChannelName"], repr(sorted(entry.items()))
             if content not in job_names:
-                job_names[content] = name if name not in taken else _free_name(name, reserved)
+                free = (found for number in count(2) if (found := f"{name}-{number}") not in reserved)
+                job_names[content] = name if name not in taken else next(free)
                 taken.add(job_names[content])
                 reserved.add(job_names[content])
                 made.append({**entry, "ChannelName": job_names[content]})
@@ -72,10 +73,6 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
             "measurement.jobs: separate gives each run a job of its own"
         )
     return SharedChannels(entries=tuple(made), names=names)
-
-
-def _free_name(name: str, reserved: set[str]) -> str:
-    return next(found for number in count(2) if (found := f"{name}-{number}") not in reserved)
 
 
 def build_shared_job_request(job: Job, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:

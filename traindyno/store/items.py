@@ -50,15 +50,11 @@ def _is_absent(value: Any) -> bool:
     return value is None or (isinstance(value, Mapping | set | frozenset | tuple | list) and not value)
 
 
-def _number(value: float) -> Decimal | None:
-    """The shortest decimal of this number; DynamoDB can't store NaN and infinities."""
-    return Decimal(str(value)) if isfinite(value) else None
-
-
 @cache
 def _converter() -> Converter:
     converter = Converter()
-    converter.register_unstructure_hook(float, _number)
+    # DynamoDB can't store NaN and infinities.
+    converter.register_unstructure_hook(float, lambda value: Decimal(str(value)) if isfinite(value) else None)
     converter.register_structure_hook(Decimal, lambda value, _: Decimal(value))
     converter.register_structure_hook(float, lambda value, _: float(value))
     for kind in (Run, Job, DataPreparation, AttemptOwner):

@@ -39,13 +39,9 @@ class WorkIndex:
 
     def list_executions(self, work_id: str, limit: int) -> list[str]:
         """Names of at most ``limit`` executions of the work, the latest first."""
-        return list(islice(dict.fromkeys(row.execution_id for row in self._rows(work_id)), limit))
-
-    def _rows(self, work_id: str) -> Iterator[WorkRow]:
+        items = self._table.query("pk = :pk", values={":pk": f"work#{work_id}"}, latest_first=True)
         # PlanSuite may have run twice, so that an execution has two rows.
-        return map(
-            WorkRow.from_item, self._table.query("pk = :pk", values={":pk": f"work#{work_id}"}, latest_first=True)
-        )
+        return list(islice(dict.fromkeys(WorkRow.from_item(item).execution_id for item in items), limit))
 
 
 LATEST_EXECUTIONS = 5

@@ -86,8 +86,11 @@ class ResultsBucket(Objects):
         except VersionUnknown as error:
             raise VersionUnknown(f"{uri}: {error}") from error
         except DAMAGE as error:
+            problem = f"{type(error).__name__}: {error}"
+            if isinstance(error, BaseValidationError):
+                problem = "; ".join(str(each) for each in islice(problems_of(error, ""), MOST_PROBLEMS))
             raise StoredDocumentDamaged(
-                f"{uri} is damaged: {_problem(error)}; expected the document that the lab wrote"
+                f"{uri} is damaged: {problem}; expected the document that the lab wrote"
             ) from error
 
     def step_log_files(self, prefix: str) -> dict[str, Iterator[str]]:
@@ -116,12 +119,6 @@ class ResultsBucket(Objects):
                 raise self._missing(key)
             yield part
             first_byte += len(part)
-
-
-def _problem(error: Exception) -> str:
-    if isinstance(error, BaseValidationError):
-        return "; ".join(str(each) for each in islice(problems_of(error, ""), MOST_PROBLEMS))
-    return f"{type(error).__name__}: {error}"
 
 
 # One after another, those of 16 hosts and 24 runs would take most of the time that the end of a job takes.

@@ -100,16 +100,12 @@ class Spending:
 
 
 def _settling(row: AttemptRow, settlement: Settlement) -> Update:
+    spent = rounded_up(settlement.spent_usd)
     return Update(
         key=execution_key(row.owner.execution_id),
         expression="ADD exposed_usd :less, spent_usd :spent",
-        values=_difference(settlement.released_usd, settlement.spent_usd),
+        values={":less": spent - rounded_up(settlement.released_usd), ":spent": spent},
     )
-
-
-def _difference(reserved_usd: Decimal, spent_usd: Decimal) -> dict[str, Decimal]:
-    spent = rounded_up(spent_usd)
-    return {":less": spent - rounded_up(reserved_usd), ":spent": spent}
 
 
 def rounded_up(usd: Decimal) -> Decimal:

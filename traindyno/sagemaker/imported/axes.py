@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from traindyno.core.instances.instance_types import InstanceType, find_instance_type, instance_types
+from traindyno.core.instances.instance_types import find_instance_type, instance_types
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 
@@ -21,7 +21,8 @@ def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
         axes["instance"] = [training["instance"], *types]
     if workload["task"] == Task.SCRIPT:
         for name, value in workload.get("hyperparameters", {}).items():
-            if BATCH_SIZE in name.lower().replace("-", "_") and _is_count(value):
+            is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
+            if is_count and BATCH_SIZE in name.lower().replace("-", "_"):
                 axes[f"{HYPERPARAMETER_PREFIX}{name}"] = _around(value)
         return axes
     axes[OWN_BATCH_SIZE] = _around(training.get(OWN_BATCH_SIZE, 1))
@@ -36,30 +37,18 @@ def neighbours(name: str) -> list[str]:
     own = find_instance_type(name)
     if own is None or own.is_local:
         return []
-    family = sorted((each for each in instance_types().values() if _is_of(each, own.family)), key=_size)
+    types = [each for each in instance_types().values() if not each.is_local]
+    family = sorted(
+        (each for each in types if each.family == own.family),
+        key=lambda each: (each.devices_per_instance or 0, each.vcpus or 0, each.memory_gib or 0.0),
+    )
     place = [each.name for each in family].index(name)
     near = [each.name for each in (*family[max(place - 1, 0) : place], *family[place + 1 : place + 2])]
-    alike = sorted(each.name for each in instance_types().values() if _is_alike(each, own))
+    others = [each for each in types if each.family != own.family and each.accelerator_kind is own.accelerator_kind]
+    size = own.name.rpartition(".")[2]
+    kin = [each for each in others if each.family[0] == own.family[0] and each.name.rpartition(".")[2] == size]
+    alike = sorted(each.name for each in kin if each.devices_per_instance == own.devices_per_instance)
     return [*near, *alike][:MOST_TYPES]
-
-
-def _is_of(each: InstanceType, family: str) -> bool:
-    return not each.is_local and each.family == family
-
-
-def _size(each: InstanceType) -> tuple[int, int, float]:
-    return (each.devices_per_instance or 0, each.vcpus or 0, each.memory_gib or 0.0)
-
-
-def _is_alike(each: InstanceType, own: InstanceType) -> bool:
-    if each.is_local or each.family == own.family or each.accelerator_kind is not own.accelerator_kind:
-        return False
-    is_kin = each.family[0] == own.family[0] and each.name.rpartition(".")[2] == own.name.rpartition(".")[2]
-    return is_kin and each.devices_per_instance == own.devices_per_instance
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _around(value: int) -> list[int]:

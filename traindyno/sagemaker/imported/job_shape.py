@@ -22,14 +22,11 @@ def local_path(workload: Mapping[str, Any]) -> str | None:
     """The first path that may be one of this machine, with what is accepted; None if there is none."""
     for place, path in workload_paths(workload):
         takes_hub_name = not place.startswith(CHANNELS)
-        if not is_remote(path) and not (takes_hub_name and _is_hub_name(path)):
+        is_hub_name = HUB_NAME.fullmatch(path) is not None and PurePosixPath(path).suffix not in FILE_SUFFIXES
+        if not is_remote(path) and not (takes_hub_name and is_hub_name):
             hub = ", or the name of a model or dataset of the Hub" if takes_hub_name else ""
             return f"{place}: got {shown(path)}, expected s3://…, fsx://… or efs://…{hub}"
     return None
-
-
-def _is_hub_name(path: str) -> bool:
-    return HUB_NAME.fullmatch(path) is not None and PurePosixPath(path).suffix not in FILE_SUFFIXES
 
 
 # Their entries have names, and a job can be asked for without one of them.
@@ -44,26 +41,28 @@ def without_secrets(job: Mapping[str, Any], fields: tuple[str, ...]) -> tuple[di
     """
     name = job_name(job)
     refuse_secrets(name, find_secrets({each: job[each] for each in fields if each in job and each not in NAMED}))
-    entries = _entries(job)
+    entries: dict[str, Mapping[str, Any]] = {
+        "Environment": job.get("Environment", {}),
+        "HyperParameters": toolkit_values(job),
+        "Tags": {tag["Key"]: tag["Value"] for tag in job.get("Tags", ())},
+    }
     refuse_excess(name, "HyperParameters", entries["HyperParameters"])
     # What is left out is listed by its name.
     refuse_secrets(name, find_secrets({section: list(given) for section, given in entries.items()}))
-    found = {f"{section}.{each}": kind for section, given in entries.items() for each, kind in _secrets_of(given)}
-    refuse_secrets(name, ((path, kind) for path, kind in found.items() if _is_needed(path, job)))
+    found: dict[str, str] = {}
+    for section, given in entries.items():
+        for each, value in given.items():
+            kind = next((kind for _, kind in find_secrets(value, name=each)), None)  # it is one, or has one inside
+            if kind is not None:
+                found[f"{section}.{each}"] = kind
+    needed = "HyperParameters." if is_built_in(job) else f"HyperParameters.{SDK_PREFIX}"
+    refuse_secrets(name, ((path, kind) for path, kind in found.items() if path.startswith(needed)))
     clean = dict(job)
     for section in ("Environment", "HyperParameters"):
         given = job.get(section, {})
         clean[section] = {each: value for each, value in given.items() if f"{section}.{each}" not in found}
     clean["Tags"] = [tag for tag in job.get("Tags", ()) if f"Tags.{tag['Key']}" not in found]
     return clean, {path: f"this looks like {kind}; {ADVICE}" for path, kind in found.items()}
-
-
-def _entries(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {
-        "Environment": job.get("Environment", {}),
-        "HyperParameters": toolkit_values(job),
-        "Tags": {tag["Key"]: tag["Value"] for tag in job.get("Tags", ())},
-    }
 
 
 def refuse_secrets(name: str, found: Iterable[tuple[str, str]]) -> None:
@@ -75,19 +74,6 @@ def refuse_excess(name: str, path: str, document: object) -> None:
     excess = excess_of(document)
     if excess is not None:
         raise JobNotImportable(f"{name}: {path}: {excess}")
-
-
-def _secrets_of(entries: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name and kind of each entry that is a secret, or has one inside."""
-    for name, value in entries.items():
-        for _, kind in find_secrets(value, name=name):
-            yield name, kind
-            break
-
-
-def _is_needed(path: str, job: Mapping[str, Any]) -> bool:
-    section, _, name = path.partition(".")
-    return section == "HyperParameters" and (name.startswith(SDK_PREFIX) or is_built_in(job))
 
 
 ANY_NAME = "*"

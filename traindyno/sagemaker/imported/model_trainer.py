@@ -67,12 +67,14 @@ def request_of(trainer: Any, *, input_data_config: Iterable[Any] = ()) -> dict[s
         "AlgorithmName": _plain(getattr(trainer, "algorithm_name", None)),
         "MetricDefinitions": _plain(getattr(trainer, "_metric_definitions", None)),
     }
+    channels = (*(getattr(trainer, "input_data_config", None) or ()), *input_data_config)
     request = {
         "TrainingJobName": getattr(trainer, "base_job_name", None) or "model-trainer",
         "RoleArn": _plain(getattr(trainer, "role", None)),
         "AlgorithmSpecification": {name: value for name, value in algorithm.items() if value is not None},
         "HyperParameters": _hyperparameters(trainer),
-        "InputDataConfig": _channels(trainer, input_data_config),
+        # Channels of the call replace the trainer's channels of the same name.
+        "InputDataConfig": list({each.channel_name: _channel(each) for each in channels}.values()),
         "ResourceConfig": {name: value for name, value in compute.items() if name not in NOT_RESOURCES},
         "StoppingCondition": {
             "MaxRuntimeInSeconds": DEFAULT_RUNTIME_SECONDS,
@@ -107,12 +109,6 @@ def _distributed(trainer: Any) -> dict[str, Any]:
     return shown | ({"mpi_additional_options": None} if is_mpi else {})
 
 
-def _channels(trainer: Any, further: Iterable[Any]) -> list[dict[str, Any]]:
-    """Channels of the call replace the trainer's channels of the same name."""
-    given = [*(getattr(trainer, "input_data_config", None) or ()), *further]
-    return list({each.channel_name: _channel(each) for each in given}.values())
-
-
 def _channel(given: Any) -> dict[str, Any]:
     source = given.data_source
     if isinstance(source, str):
@@ -120,15 +116,11 @@ def _channel(given: Any) -> dict[str, Any]:
         prefix = {"S3DataType": "S3Prefix", "S3Uri": source, "S3DataDistributionType": "FullyReplicated"}
         plain: dict[str, Any] = {"DataSource": {"S3DataSource": prefix}}
     else:
-        plain = {"DataSource": _data_source(_plain(source))}
+        found = dict(_plain(source))
+        kind = "FileSystemDataSource" if "FileSystemId" in found else "S3DataSource" if "S3Uri" in found else None
+        plain = {"DataSource": {kind: found} if kind else found}
     channel = {name: value for name, value in _plain(given).items() if name != "DataSource"}
     return {**channel, **plain}
-
-
-def _data_source(found: Mapping[str, Any]) -> dict[str, Any]:
-    if "FileSystemId" in found:
-        return {"FileSystemDataSource": dict(found)}
-    return {"S3DataSource": dict(found)} if "S3Uri" in found else dict(found)
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -142,13 +142,15 @@ def _work(job: Mapping[str, Any], drivers: Drivers | None, left_out: dict[str, s
     else:
         found = read_program(job)
     left_out |= found.left_out
+    given = job.get("Environment", {})
+    own = {name: value for name, value in given.items() if not name.startswith(OWN_ENVIRONMENT_PREFIX)}
     workload: dict[str, Any] = {
         "task": Task.SCRIPT.value,
         "source": found.source,
         "entry_point": found.entry_point,
         **({"hyperparameters": dict(found.arguments)} if found.arguments else {}),
         **_image(job),
-        **_environment(job),
+        **({"environment": own} if own else {}),
         **_channels(job, left_out),
     }
     plain_training = {name: str(value) for name, value in found.training.items()}
@@ -199,13 +201,6 @@ def _image(job: Mapping[str, Any]) -> dict[str, str]:
     return {} if is_local else {"image": algorithm["TrainingImage"]}
 
 
-def _environment(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the lab's own variables."""
-    given = job.get("Environment", {})
-    own = {name: value for name, value in given.items() if not name.startswith(OWN_ENVIRONMENT_PREFIX)}
-    return {"environment": own} if own else {}
-
-
 def _channels(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any]:
     sections: dict[str, Any] = {}
     further: dict[str, str] = {}
@@ -251,16 +246,12 @@ def _terms(job: Mapping[str, Any]) -> dict[str, Any]:
         waiting = condition.get("MaxWaitTimeInSeconds", longest) - longest
     if waiting is not None:
         limits["max_pending_seconds"] = int(max(waiting, PENDING_SECONDS.least or 0))
-    terms |= dict(_reserved(job))
-    options = dict(_options(job))
-    return terms | ({"job": options} if options else {})
-
-
-def _reserved(job: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     resources = job.get("ResourceConfig", {})
     plans = {resources.get("InstanceType"): resources.get("TrainingPlanArn"), **_preferred(job)}
     if known := {name: plan for name, plan in plans.items() if name and plan}:
-        yield "training_plans", known
+        terms["training_plans"] = known
+    options = dict(_options(job))
+    return terms | ({"job": options} if options else {})
 
 
 def _options(job: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
