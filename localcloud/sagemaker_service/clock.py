@@ -99,9 +99,20 @@ class Schedule:
         with self._condition:
             if self._has_ended:
                 return None
-            if self._due and self._due[0][0] <= self._clock.now_ms():
-                return self._take_due(*heapq.heappop(self._due))
-            self._wait()
+            if not self._due:
+                self._condition.wait()
+                return None
+            next_ms = self._due[0][0]
+            if next_ms <= self._clock.now_ms():
+                due_ms, name = heapq.heappop(self._due)
+                if self._due_of.get(name) == due_ms:  # else the entry is old: the job was scheduled again later
+                    del self._due_of[name]
+                    self._busy.add(name)
+                    return name
+            elif not self._busy and self._may_jump():
+                self._clock.jump_to(next_ms)
+            else:
+                self._condition.wait(min(self._clock.real_seconds_until(next_ms), LONGEST_WAIT_SECONDS))
             return None
 
     def done(self, name: str, due_ms: int | None) -> None:
@@ -123,21 +134,3 @@ class Schedule:
         self._due_of[name] = due_ms
         heapq.heappush(self._due, (due_ms, name))
         self._condition.notify()
-
-    def _take_due(self, due_ms: int, name: str) -> str | None:
-        if self._due_of.get(name) != due_ms:
-            # The entry is old: the job was scheduled again later.
-            return None
-        del self._due_of[name]
-        self._busy.add(name)
-        return name
-
-    def _wait(self) -> None:
-        if not self._due:
-            self._condition.wait()
-            return
-        next_ms = self._due[0][0]
-        if not self._busy and self._may_jump():
-            self._clock.jump_to(next_ms)
-        else:
-            self._condition.wait(min(self._clock.real_seconds_until(next_ms), LONGEST_WAIT_SECONDS))

@@ -26,8 +26,16 @@ def judge_suite(
     bucket.write_json(verdict_key(execution_id), verdict_document(report.verdict))
     bucket.write_json(report_data_key(execution_id), report_document(report))
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
-    executions.judge(execution_id, _judgement(report.verdict, now))
-    return report.verdict
+    verdict = report.verdict
+    judgement = Judgement(
+        judged_at=now,
+        finding=verdict.finding.value,
+        headline=describe_verdict(verdict).headline,
+        recommended=verdict.recommended,
+        is_simulated=verdict.is_simulated,
+    )
+    executions.judge(execution_id, judgement)
+    return verdict
 
 
 def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[str, str], now: float) -> Report:
@@ -68,13 +76,3 @@ def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict
         "is_simulated": verdict.is_simulated,
         "report": f"s3://{bucket_name}/{report_html_key(execution_id)}",
     }
-
-
-def _judgement(verdict: Verdict, now: float) -> Judgement:
-    return Judgement(
-        judged_at=now,
-        finding=verdict.finding.value,
-        headline=describe_verdict(verdict).headline,
-        recommended=verdict.recommended,
-        is_simulated=verdict.is_simulated,
-    )

@@ -1,11 +1,9 @@
 """The end of a preparation: mark what it made as ready, record its result, and answer the execution."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import PreparationFailed
-from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.preparation_result import PreparationResult, preparation_result_document
 from traindyno.core.measurement.run_phases import measure_phases
@@ -53,13 +51,16 @@ def record_preparation(preparation: DataPreparation, row: AttemptRow, services: 
         return
     problem = _keep_tokens(preparation, row, services)
     attempts = ended_attempts(known, services)
-    final = problem or _final_outcome(attempts)
+    last = attempts[-1] if attempts else None
+    final = problem or STOPPED
+    if problem is None and last is not None and last.outcome is not None:
+        final = FinalOutcome(outcome=last.outcome, message=last.message)
     step_log, _ = read_run_log(preparation, services)
     result = PreparationResult(
         preparation=preparation,
         outcome=final.outcome,
         message=final.message,
-        log_tail=read_log_tail(attempts[-1] if attempts else None, final.outcome, services),
+        log_tail=read_log_tail(last, final.outcome, services),
         attempts=tuple(attempts),
         phases_seconds=measure_phases(attempts, step_log.measured if step_log else None, None, warmup_steps=0),
         price=paid_price(services.executions.find(execution_id), preparation.instance),
@@ -97,10 +98,3 @@ def _keep_tokens(preparation: DataPreparation, row: AttemptRow, services: Prepar
     cache = TokenCache(services.bucket)
     problem = cache.keep(preparation.key, row.job_name, made_at=row.end.ended_at or row.submitted_at)
     return FinalOutcome(outcome=Outcome.INTERNAL_ERROR, message=problem) if problem else None
-
-
-def _final_outcome(attempts: Sequence[Attempt]) -> FinalOutcome:
-    last = attempts[-1] if attempts else None
-    if last is None or last.outcome is None:
-        return STOPPED
-    return FinalOutcome(outcome=last.outcome, message=last.message)

@@ -72,9 +72,12 @@ def sweep(
     for name in dict.fromkeys(row.owner.execution_id for row in rows):
         own = [row for row in rows if row.owner.execution_id == name]
         with failures.kept(execution=name):
-            stopped += _stop_execution(
-                name, own, ages=ages, services=services, executions=executions, now=now, pace=pace
-            )
+            if is_over(name, executions):
+                stopped += stop_runs(name, services=services, pace=pace)
+            elif (execution := services.executions.find(name)) is not None and now > execution.latest_end:
+                stopped += stop_jobs(name, Outcome.TIMED_OUT, services=services, pace=pace)
+            else:
+                stopped += stop_overruns(own, ages=ages, services=services, now=now, pace=pace)
     ended = [row for row in rows if row.job_name not in ages]
     done = 0
     for row in ended:
@@ -88,25 +91,6 @@ def sweep(
     return Swept(
         open=len(rows), overdue=overdue, left=len(ended) - done, stopped=stopped, failures=tuple(failures.errors)
     )
-
-
-def _stop_execution(
-    execution_id: str,
-    rows: Sequence[AttemptRow],
-    *,
-    ages: Mapping[str, float],
-    services: ReconcileRunsServices,
-    executions: Executions,
-    now: float,
-    pace: RequestPace,
-) -> int:
-    """The number of jobs that were stopped."""
-    if is_over(execution_id, executions):
-        return stop_runs(execution_id, services=services, pace=pace)
-    row = services.executions.find(execution_id)
-    if row is not None and now > row.latest_end:
-        return stop_jobs(execution_id, Outcome.TIMED_OUT, services=services, pace=pace)
-    return stop_overruns(rows, ages=ages, services=services, now=now, pace=pace)
 
 
 def is_over(execution_id: str, executions: Executions) -> bool:

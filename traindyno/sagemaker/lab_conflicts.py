@@ -9,49 +9,37 @@ from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.file_systems import parse_file_system
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.sagemaker.images import image_kind, unavailable_images
-from traindyno.sagemaker.job_settings import JobSettings, LabJobs
+from traindyno.sagemaker.job_settings import JobSettings
 
 
 def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
     """One sentence for each conflict, with what is accepted."""
-    yield from _file_system_conflicts(suite, settings.jobs)
-    yield from _secret_conflicts(suite, settings.jobs)
-    if settings.jobs.isolates_network:
-        yield from _isolation_conflicts(suite)
-    cells = tuple(cells)
-    yield from _image_conflicts(suite, cells, settings)
-    yield from unavailable_images(cells, suite.workload, settings.region)
-
-
-def _file_system_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:
-    for name, address in suite.workload.channels.items():
+    workload, jobs = suite.workload, settings.jobs
+    for name, address in workload.channels.items():
         if parse_file_system(address) and not jobs.subnet_ids:
             yield (
                 f"workload.channels.{name}: {address} is reached through a VPC, and this lab's jobs do not run in"
                 " a VPC: set subnets and security_groups in labs/LAB.toml, and deploy it again"
             )
-
-
-def _secret_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:
-    secret = suite.workload.hub_token_secret
+    secret = workload.hub_token_secret
     if secret and secret not in jobs.hub_token_secrets:
         allowed = ", ".join(jobs.hub_token_secrets) or "none"
         yield (
             f"workload.hub_token_secret: this lab's jobs may not read {secret} (they may read: {allowed}):"
             " add it to hub_token_secrets in labs/LAB.toml, and deploy the lab again"
         )
-
-
-def _isolation_conflicts(suite: Suite) -> Iterator[str]:
-    """An isolated container reads its channels and nothing else."""
-    workload, reason = suite.workload, "this lab's containers have no network. Expected"
-    parts = {"model": workload.model, "tokenizer": workload.tokenizer, "dataset": workload.dataset}
-    for name, part in parts.items():
-        if part is not None and part.path is not None and not is_s3_uri(part.path):
-            yield f"workload.{name}.path: got {part.path}: {reason} an S3 prefix"
-    if workload.dataset is not None and workload.dataset.input_mode is InputMode.STREAM:
-        modes = f"{InputMode.FILE} or {InputMode.FAST_FILE}"
-        yield f"workload.dataset.input_mode: got stream: {reason} {modes}"
+    if jobs.isolates_network:  # a container reads its channels and nothing else
+        reason = "this lab's containers have no network. Expected"
+        parts = {"model": workload.model, "tokenizer": workload.tokenizer, "dataset": workload.dataset}
+        for name, part in parts.items():
+            if part is not None and part.path is not None and not is_s3_uri(part.path):
+                yield f"workload.{name}.path: got {part.path}: {reason} an S3 prefix"
+        if workload.dataset is not None and workload.dataset.input_mode is InputMode.STREAM:
+            modes = f"{InputMode.FILE} or {InputMode.FAST_FILE}"
+            yield f"workload.dataset.input_mode: got stream: {reason} {modes}"
+    cells = tuple(cells)
+    yield from _image_conflicts(suite, cells, settings)
+    yield from unavailable_images(cells, workload, settings.region)
 
 
 def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:

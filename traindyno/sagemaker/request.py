@@ -105,6 +105,7 @@ def job_request(
 ) -> dict[str, Any]:
     """The request of the job of ``run``, or of the job that it shares; ``owner_id`` is the run's or the job's."""
     bucket, execution_id = settings.results_bucket, run.execution_id
+    chosen, limits, instance_type = run.cell.settings, suite.limits, known_type(run)
     metrics = [{"Name": name, "Regex": regex} for name, regex in suite.job.metrics.items()]
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
@@ -116,15 +117,25 @@ def job_request(
             "S3OutputPath": s3_uri(bucket, output_prefix(execution_id, owner_id)),
             **output_key(settings.jobs),
         },
-        "ResourceConfig": _resources(run, suite, settings.jobs),
-        "StoppingCondition": _stopping_condition(suite, known_type(run)),
+        "ResourceConfig": {
+            "InstanceType": chosen.instance,
+            "InstanceCount": chosen.instance_count,
+            **volume(settings.jobs, chosen.instance, size_gb=suite.job.volume_size_gb),
+        },
+        "StoppingCondition": {"MaxRuntimeInSeconds": limits.max_job_seconds},
         "CheckpointConfig": {"S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, owner_id))},
         "Environment": dict(environment),
         "ProfilerConfig": {"DisableProfiler": True},
         "Tags": job_tags(suite.name, execution_id, owner_id, settings),
     }
+    if chosen.instance in suite.training_plans:
+        request["ResourceConfig"]["TrainingPlanArn"] = suite.training_plans[chosen.instance]
+    # SageMaker limits the wait: on spot together with the run time; on demand for accelerators only.
     if suite.purchase is Purchase.SPOT:
+        request["StoppingCondition"]["MaxWaitTimeInSeconds"] = limits.max_job_seconds + limits.max_pending_seconds
         request["EnableManagedSpotTraining"] = True
+    elif instance_type.has_accelerator and not instance_type.is_local:
+        request["StoppingCondition"]["MaxPendingTimeInSeconds"] = limits.max_pending_seconds
     request |= network(settings.jobs)
     if suite.job.debugger_hook:
         output_uri = request["OutputDataConfig"]["S3OutputPath"]
@@ -143,29 +154,6 @@ def known_type(run: Run) -> InstanceType:
     instance_type = find_instance_type(run.cell.settings.instance)
     assert instance_type is not None, "a parsed suite names known instance types only"
     return instance_type
-
-
-def _resources(run: Run, suite: Suite, jobs: LabJobs) -> dict[str, Any]:
-    settings = run.cell.settings
-    resources: dict[str, Any] = {
-        "InstanceType": settings.instance,
-        "InstanceCount": settings.instance_count,
-        **volume(jobs, settings.instance, size_gb=suite.job.volume_size_gb),
-    }
-    if settings.instance in suite.training_plans:
-        resources["TrainingPlanArn"] = suite.training_plans[settings.instance]
-    return resources
-
-
-def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, int]:
-    """SageMaker limits the wait: on spot together with the run time; on demand for accelerators only."""
-    limits = suite.limits
-    condition = {"MaxRuntimeInSeconds": limits.max_job_seconds}
-    if suite.purchase is Purchase.SPOT:
-        condition["MaxWaitTimeInSeconds"] = limits.max_job_seconds + limits.max_pending_seconds
-    elif instance_type.has_accelerator and not instance_type.is_local:
-        condition["MaxPendingTimeInSeconds"] = limits.max_pending_seconds
-    return condition
 
 
 def run_environment(

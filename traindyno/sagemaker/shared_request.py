@@ -88,15 +88,10 @@ def build_shared_job_request(job: Job, suite: Suite, *, attempt: int, settings: 
         image_uri=select_image_uri(first.cell.settings, staged.workload, settings),
         hyperparameters=toolkit_hyperparameters({}, staged, job_name=job_name, settings=settings, program=PROGRAM),
         channels=[*shared_channels(runs).entries, channel(DOCUMENT_CHANNEL, document, InputMode.FILE)],
-        environment=_environment(job, staged),
+        environment={
+            DOCUMENT_VARIABLE: f"{CONTAINER_CHANNELS}/{DOCUMENT_CHANNEL}/{job.job_id}.json",
+            FOLDER_VARIABLE: CONTAINER_FOLDER,
+            **staged.workload.environment,  # the toolkit installs the source's packages with them
+        },
         settings=settings,
     )
-
-
-def _environment(job: Job, suite: Suite) -> dict[str, str]:
-    """The workload's own variables are the parent's too: the toolkit installs the source's packages with them."""
-    own = {
-        DOCUMENT_VARIABLE: f"{CONTAINER_CHANNELS}/{DOCUMENT_CHANNEL}/{job.job_id}.json",
-        FOLDER_VARIABLE: CONTAINER_FOLDER,
-    }
-    return {**own, **suite.workload.environment}

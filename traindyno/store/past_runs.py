@@ -1,6 +1,5 @@
 """The executions of the same work: rows that find them, and their runs, from which a plan computes expectations."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Self
@@ -49,16 +48,12 @@ LATEST_EXECUTIONS = 5
 
 def read_past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows) -> tuple[PastRun, ...]:
     """The runs of the latest executions of the same work."""
-    return tuple(_past_runs(suite, index=index, executions=executions, runs=runs))
-
-
-def _past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows) -> Iterator[PastRun]:
+    found: list[PastRun | None] = []
     for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):
-        execution = executions.find(execution_id)
-        for row in runs.list_all(execution_id) if execution else ():
-            past = past_run(row.summary, max_steps=execution.max_steps) if execution and row.summary else None
-            if past is not None:
-                yield past
+        if execution := executions.find(execution_id):
+            summaries = (row.summary for row in runs.list_all(execution_id) if row.summary)
+            found += [past_run(summary, max_steps=execution.max_steps) for summary in summaries]
+    return tuple(filter(None, found))
 
 
 def past_run(summary: RunSummary, *, max_steps: int) -> PastRun | None:

@@ -30,6 +30,10 @@ from training.errors import RunStopped
 from training.models.tensor_file import byte_count
 from training.strategies import Setup, TrainingStrategy
 
+ON_HOST = StagingOptions(
+    use_pinned_memory=False, use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=False
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
@@ -110,7 +114,9 @@ class Checkpoints:
             self._collect()
             folder = self._slots.begin()
             state = state_to_write(self._strategy, self._optimizer, self._setup.topology.rank)
-            copy = _copy_on_host(state)
+            stager = DefaultStager(ON_HOST)
+            copy: dict[str, torch.Tensor] = stager.stage(state)  # type: ignore[assignment]
+            stager.close()
             held = (each.to_local() if isinstance(each, DTensor) else each for each in copy.values())
             phase.facts["bytes"] = sum(map(byte_count, held))
             self._pending = self._writer.submit(self._write_copy, copy, folder, self._facts(step), log)
@@ -159,13 +165,3 @@ class Checkpoints:
             restore_random_states(state, rank)
         else:
             reseed(self._setup.settings.seed, found.step, self._strategy.data_rank)
-
-
-def _copy_on_host(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    options = StagingOptions(
-        use_pinned_memory=False, use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=False
-    )
-    stager = DefaultStager(options)
-    copied: dict[str, torch.Tensor] = stager.stage(state)  # type: ignore[assignment]
-    stager.close()
-    return copied

@@ -98,7 +98,11 @@ def state_to_read(
             if values:
                 optimizer.state[parameter] = values
             state |= {f"{OPTIMIZER}.{names[id(parameter)]}.{key}": value for key, value in values.items()}
-    return state | _random_states_in(metadata, rank)
+    for name in random_states(rank):
+        entry = metadata.state_dict_metadata.get(name)
+        if isinstance(entry, TensorStorageMetadata):
+            state[name] = torch.zeros(entry.size, dtype=entry.properties.dtype)
+    return state
 
 
 def _optimizer_entries(metadata: Metadata) -> dict[str, dict[str, TensorStorageMetadata]]:
@@ -119,13 +123,3 @@ def _like(parameter: nn.Parameter, entry: TensorStorageMetadata, group: Mapping[
         return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
     device = parameter.device if group.get("fused") else torch.device("cpu")
     return torch.zeros(entry.size, dtype=dtype, device=device)
-
-
-def _random_states_in(metadata: Metadata, rank: int) -> dict[str, torch.Tensor]:
-    wanted = random_states(rank)
-    entries = ((name, metadata.state_dict_metadata.get(name)) for name in wanted)
-    return {
-        name: torch.zeros(entry.size, dtype=entry.properties.dtype)
-        for name, entry in entries
-        if isinstance(entry, TensorStorageMetadata)
-    }

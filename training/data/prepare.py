@@ -60,7 +60,11 @@ def train_tokenizer(workload: Workload, root: DataRoot | None, vocabulary_size: 
         special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), END_OF_TEXT)
     else:
         tokenizer = _byte_level(texts, vocabulary_size, list(SPECIAL_TOKENS.values()))
-        tokenizer.post_processor = _framing(tokenizer)
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
+        )
         special = SPECIAL_TOKENS
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)  # type: ignore[no-untyped-call]
 
@@ -86,14 +90,6 @@ def _byte_level(texts: Iterator[str], vocabulary_size: int, special_tokens: Sequ
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
-
-
-def _framing(tokenizer: Tokenizer) -> processors.TemplateProcessing:
-    return processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
-    )
 
 
 def tokenise(workload: Workload, job: JobPaths, folder: Path, *, packing: bool, sequences: int | None = None) -> None:

@@ -26,7 +26,7 @@ from training.compilers.none import NoCompiler
 from training.data.batch import Batch
 from training.data.collate import choose_collate
 from training.data.dataset import FIRST_ORDINARY, synthetic_tokens
-from training.data.sequences import Sequences, end_to_end, token_type
+from training.data.sequences import end_to_end, token_type
 from training.memory.fake_world import fake_process_group, fake_tensors
 from training.memory.tracker import MemoryTracker, as_on_cuda, storage_bytes
 from training.models.blueprint import replaced
@@ -210,21 +210,17 @@ def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
 def _batches(workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool) -> list[Batch]:
     """One step's batches of sequences of the full length: the largest that the run may meet."""
     vocabulary_size = text_of(model_config(workload, None, model_path=model_path)).vocab_size
-    sequences = _longest_sequences(workload, settings.batch_size, vocabulary_size, is_uniform=is_uniform)
+    assert workload.sequence_length is not None
+    lengths = np.full(settings.batch_size, workload.sequence_length)
+    if not is_uniform:
+        lengths[1:2] -= 1  # transformers drops the mask of a batch without padding
+    tokens = np.full(lengths.sum(), FIRST_ORDINARY, dtype=token_type(vocabulary_size))
+    is_classified = workload.task is Task.SEQUENCE_CLASSIFICATION
+    sequences = end_to_end(tokens, lengths, np.zeros(len(lengths), dtype=np.int64) if is_classified else None)
     collate = choose_collate(workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform)
     numbers = np.arange(settings.batch_size)
     count = min(MOST_BATCHES, settings.gradient_accumulation_steps)
     return [collate(sequences, numbers, numbers) for _ in range(count)]
-
-
-def _longest_sequences(workload: Workload, count: int, vocabulary_size: int, *, is_uniform: bool) -> Sequences:
-    assert workload.sequence_length is not None
-    lengths = np.full(count, workload.sequence_length)
-    if not is_uniform:
-        lengths[1:2] -= 1  # transformers drops the mask of a batch without padding
-    tokens = np.full(lengths.sum(), FIRST_ORDINARY, dtype=token_type(vocabulary_size))
-    labels = np.zeros(count, dtype=np.int64) if workload.task is Task.SEQUENCE_CLASSIFICATION else None
-    return end_to_end(tokens, lengths, labels)
 
 
 def _parameters(optimizer: Optimizer) -> list[torch.nn.Parameter]:
@@ -264,12 +260,10 @@ class Findings:
             return why_none
         key = estimate_key(settings)
         if key not in self._known:
-            self._known[key] = self._estimated(settings)
+            try:
+                self._known[key] = estimate_memory(self._workload, settings, model_path=self._model_path)
+            except (TraindynoError, *NOT_COUNTED) as error:
+                # The planner continues without this estimate; the run itself may still show the memory that it needs.
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                self._known[key] = f"the estimate failed: {reason}"
         return self._known[key]
-
-    def _estimated(self, settings: Settings) -> MemoryEstimate | str:
-        try:
-            return estimate_memory(self._workload, settings, model_path=self._model_path)
-        except (TraindynoError, *NOT_COUNTED) as error:
-            # The planner continues without this estimate; the run itself may still show the memory that it needs.
-            return f"the estimate failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"

@@ -130,11 +130,8 @@ def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
     for name in unknown:
         message = f"{kind}'s configuration has no key {name}; expected one such as {_nearest(name, known)}"
         yield Problem(path=f"{CONFIG}.{name}", message=message)
-    if not unknown:
-        yield from _check_values(kind, values)
-
-
-def _check_values(kind: str, values: Mapping[str, Any]) -> Iterator[Problem]:
+    if unknown:
+        return
     try:
         AutoConfig.for_model(kind, **values)
     except NOT_BUILT as error:

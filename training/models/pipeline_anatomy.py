@@ -84,7 +84,11 @@ def dissect(model: PreTrainedModel) -> Anatomy:
     """Raises WorkloadError for a model that can't be cut, with the reason."""
     if model.base_model is model:
         raise refusal(model, "it has no base model below its head")
-    path, blocks = _blocks(model)
+    blocks = tuple(repeated_blocks(model.base_model))
+    lists = ((name, tuple(each)) for name, each in model.base_model.named_modules() if isinstance(each, nn.ModuleList))
+    path = next((name for name, modules in lists if modules == blocks), None) if blocks else None
+    if path is None:
+        raise refusal(model, "it has no list of blocks of one class")
     reason = "its blocks return something else than hidden states"
     for gives_tuple in (False, True):
         bare = Anatomy(path=path, blocks=blocks, gives_tuple=gives_tuple, width=0, before={}, after={})
@@ -111,14 +115,6 @@ def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.M
     for head, below in inner.items():
         own._modules[head] = with_replaced(module.get_submodule(head), below)
     return own
-
-
-def _blocks(model: PreTrainedModel) -> tuple[str, tuple[nn.Module, ...]]:
-    blocks = repeated_blocks(model.base_model)
-    for path, module in model.base_model.named_modules():
-        if blocks and isinstance(module, nn.ModuleList) and list(module) == blocks:
-            return path, tuple(blocks)
-    raise refusal(model, "it has no list of blocks of one class")
 
 
 def _try(base: nn.Module, bare: Anatomy) -> tuple[list[Call], Any]:

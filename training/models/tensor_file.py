@@ -31,7 +31,7 @@ PART_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The place of a tensor's bytes in the file, from ``begin`` on, with its type and shape."""
+    """The place of a tensor's bytes behind the header, from ``begin`` on, with its type and shape."""
 
     begin: int
     dtype: torch.dtype
@@ -48,15 +48,20 @@ class TensorFile:
     def __init__(self, path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
         """Writes the header. Raises ValueError for a type that no trained model has."""
         self.path = path
-        header = _header(tensors)
         self._places: dict[str, Place] = {}
-        end = len(header)
-        for name, tensor in _in_order(tensors):
-            self._places[name] = Place(begin=end, dtype=tensor.dtype, shape=tensor.shape)
-            end += byte_count(tensor)
+        entries: dict[str, object] = {"__metadata__": METADATA}
+        end = 0
+        for name, each in _in_order(tensors):
+            begin, end = end, end + byte_count(each)
+            self._places[name] = Place(begin=begin, dtype=each.dtype, shape=each.shape)
+            entries[name] = {"dtype": TYPE_NAMES[each.dtype], "shape": list(each.shape), "data_offsets": [begin, end]}
+        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+        text += b" " * (-len(text) % ALIGNMENT_BYTES)
+        header = struct.pack("<Q", len(text)) + text
+        self._data_begin = len(header)
         with path.open("wb") as file:
             file.write(header)
-            file.truncate(end)
+            file.truncate(self._data_begin + end)
 
     def write(self, name: str, tensor: torch.Tensor) -> None:
         """``tensor`` is on the CPU. Raises ValueError if it is not what the header says.
@@ -74,24 +79,13 @@ class TensorFile:
             row_bytes = byte_count(tensor) // max(len(tensor), 1)
             parts = torch.split(tensor, max(1, PART_BYTES // max(row_bytes, 1)))
         with self.path.open("r+b") as file:
-            file.seek(place.begin)
+            file.seek(self._data_begin + place.begin)
             for part in parts:
                 file.write(part.contiguous().view(-1).view(torch.uint8).numpy().data)
 
 
 def byte_count(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
-
-
-def _header(tensors: Mapping[str, torch.Tensor]) -> bytes:
-    entries: dict[str, object] = {"__metadata__": METADATA}
-    end = 0
-    for name, tensor in _in_order(tensors):
-        begin, end = end, end + byte_count(tensor)
-        entries[name] = {"dtype": TYPE_NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
-    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % ALIGNMENT_BYTES)
-    return struct.pack("<Q", len(text)) + text
 
 
 def _in_order(tensors: Mapping[str, torch.Tensor]) -> list[tuple[str, torch.Tensor]]:

@@ -62,19 +62,17 @@ def accelerator_facts() -> dict[str, Any]:
         "nvidia_devices": len([path for path in DEVICES.glob("nvidia[0-9]*") if path.name[6:].isdigit()]),
         "neuron_devices": len(list(DEVICES.glob("neuron[0-9]*"))),
         "nvidia_driver": NVIDIA_DRIVER.read_text().splitlines()[0].split("  ")[1] if NVIDIA_DRIVER.exists() else None,
-        "cuda_devices": [_cuda_device(index) for index in range(torch.cuda.device_count())],
+        "cuda_devices": [
+            {
+                "name": found.name,
+                "memory_bytes": found.total_memory,
+                "compute_capability": f"{found.major}.{found.minor}",
+            }
+            for found in map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+        ],
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version() if has_cuda else None,  # type: ignore[no-untyped-call]
         "nccl": ".".join(map(str, torch.cuda.nccl.version())) if has_cuda else None,  # type: ignore[no-untyped-call]
-    }
-
-
-def _cuda_device(index: int) -> dict[str, Any]:
-    found = torch.cuda.get_device_properties(index)
-    return {
-        "name": found.name,
-        "memory_bytes": found.total_memory,
-        "compute_capability": f"{found.major}.{found.minor}",
     }
 
 

@@ -48,7 +48,13 @@ class CrashHandler:
 
     def install(self) -> None:
         sys.excepthook = self._on_error
-        self._watch_for_sigterm()
+        # A Python handler waits for the main thread, which may be in a collective; the byte arrives immediately.
+        receiving, sending = os.pipe()
+        os.set_blocking(sending, False)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.set_wakeup_fd(sending, warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=_reset_sigterm)
+        threading.Thread(target=self._end_on_sigterm, args=(receiving,), daemon=True).start()
 
     @contextmanager
     def after_the_work(self) -> Iterator[None]:
@@ -79,7 +85,11 @@ class CrashHandler:
         traceback.print_exception(kind, error, trace)
         with self._lock:
             if self._done_since is not None:
-                self._end_with_peers(error)
+                if not is_from_a_peer(error):
+                    outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
+                    publish_failure(outcome, failure.describe(error, self._topology.rank))
+                    time.sleep(PATIENCE_SECONDS)  # this process may hold the store, which the others read
+                self._end_well()
             if isinstance(error, RunStopped):
                 self._end(error)
             if is_from_a_peer(error):
@@ -92,15 +102,6 @@ class CrashHandler:
                 outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
                 publish_failure(outcome, failure.describe(error, self._topology.rank))
             self._end(error)
-
-    def _watch_for_sigterm(self) -> None:
-        # A Python handler waits for the main thread, which may be in a collective; the byte arrives immediately.
-        receiving, sending = os.pipe()
-        os.set_blocking(sending, False)
-        signal.signal(signal.SIGTERM, lambda *_: None)
-        signal.set_wakeup_fd(sending, warn_on_full_buffer=False)
-        os.register_at_fork(after_in_child=_reset_sigterm)
-        threading.Thread(target=self._end_on_sigterm, args=(receiving,), daemon=True).start()
 
     def _end_on_sigterm(self, receiving: int) -> None:
         while signal.SIGTERM not in os.read(receiving, 1):
@@ -132,14 +133,6 @@ class CrashHandler:
         if count_oom_kills() == self._kills_before:
             return None
         return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out")
-
-    def _end_with_peers(self, error: BaseException) -> None:
-        if not is_from_a_peer(error):
-            publish_failure(
-                failure.classify(error, Outcome.INTERNAL_ERROR), failure.describe(error, self._topology.rank)
-            )
-            time.sleep(PATIENCE_SECONDS)  # this process may hold the store, which the others read
-        self._end_well()
 
     def _end_well(self) -> NoReturn:
         self._log_probes()

@@ -3,16 +3,16 @@
 The weights no longer matter: what is kept of them is saved before. ``core/measurement/step_parts.py`` reads the times.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger, failure
-from traindyno.callbacks.clock import HostClock, now
+from traindyno.callbacks.clock import now
 from traindyno.core.step_log.line import (
     HELD_BATCHES,
     NO_EXCHANGE,
@@ -24,7 +24,6 @@ from traindyno.core.step_log.line import (
 )
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.runs import WARM_UP_STEPS, probe_steps
-from training.data.batch import Batch
 from training.data.dataset import TokenDataset
 from training.process.process_group import is_so_on_all_ranks
 from training.process.run_settings import RunSettings
@@ -72,9 +71,10 @@ def probe(
     def step_seconds(name: str, *, is_apart: bool) -> list[float]:
         batches = load_batches(run, strategy, dataset, of_loader) if name == WHOLE_STEP else held
         with (strategy.without_exchange() if is_apart else None) or nullcontext():
-            marks = _take_steps(
-                batches, clock, setup=setup, strategy=strategy, optimizer=optimizer, updates=name != NO_OPTIMIZER
-            )
+            marks = []  # the ends of the steps, as the device's own clock marks them
+            for of_step in batches:
+                one_step(of_step, setup=setup, strategy=strategy, optimizer=optimizer, updates=name != NO_OPTIMIZER)
+                marks.append(clock.mark())
             times = clock.resolve(marks)[-count - 1 :]
         return [after - before for before, after in pairwise(times)]
 
@@ -100,20 +100,3 @@ def _if_all_have_memory(work: Callable[[], Result], *, are_apart: bool) -> Resul
         if not are_apart or failure.classify(error) != failure.OUT_OF_MEMORY:
             raise
     return result if is_so_on_all_ranks(result is not None) else None
-
-
-def _take_steps(
-    batches: Iterable[list[Batch]],
-    clock: HostClock,
-    *,
-    setup: Setup,
-    strategy: TrainingStrategy,
-    optimizer: Optimizer,
-    updates: bool,
-) -> list[Any]:
-    """The ends of the steps, as the device's own clock marks them."""
-    marks = []
-    for of_step in batches:
-        one_step(of_step, setup=setup, strategy=strategy, optimizer=optimizer, updates=updates)
-        marks.append(clock.mark())
-    return marks

@@ -102,9 +102,14 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
     stages = _stages(model, degrees, setup)
     parts = [range(rank, len(stages), degrees.pipeline) for rank in range(degrees.pipeline)]
     blocks = repeated_blocks(model)
-    if plan is not None or degrees.shard > 1:
-        for part in parts:
-            _check_blocks_apart([stages[n] for n in part], blocks)
+    for part in parts if plan is not None or degrees.shard > 1 else ():
+        # A block is divided once, so only one of a process's stages can have it; ALBERT's is in all of them.
+        held = Counter(module for n in part for module in stages[n].modules())
+        if any(held[block] > 1 for block in blocks):
+            raise WorkloadError(
+                "two stages of one process share a block, which can't be sharded or divided; expected shard_degree 1 "
+                "and tensor_degree 1, or another pipeline_schedule than interleaved"
+            )
     weights = PipelineWeights(model, [[stages[n] for n in part] for part in parts], mesh.rank("pipeline"))
     weights.make_groups(mesh.pipelines)
     own = {n: stages[n] for n in parts[mesh.rank("pipeline")]}
@@ -118,16 +123,6 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
             shard_stage(run[number], blocks, mesh, setup)
     weights.tie_again()
     return Parts(stages=run, stage_count=len(stages), weights=weights, divided=divided, is_converted=converts)
-
-
-def _check_blocks_apart(stages: Sequence[nn.Module], blocks: Iterable[nn.Module]) -> None:
-    """A block is divided once, so only one of a process's stages can have it; ALBERT's is in all of them."""
-    held = Counter(module for stage in stages for module in stage.modules())
-    if any(held[block] > 1 for block in blocks):
-        raise WorkloadError(
-            "two stages of one process share a block, which can't be sharded or divided; expected shard_degree 1 and "
-            "tensor_degree 1, or another pipeline_schedule than interleaved"
-        )
 
 
 def _stages(model: PreTrainedModel, degrees: Degrees, setup: Setup) -> Sequence[Stage | Objective]:

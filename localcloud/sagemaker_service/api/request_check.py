@@ -35,39 +35,40 @@ def check_request(operation: OperationModel, request: object, extra_values: Mapp
         raise validation_error(count + "; ".join(problems))
 
 
-def _problems(shape: Shape, value: Any, path: str, extra_values: Mapping[str, frozenset[str]]) -> Iterator[str]:
+def _problems(shape: Any, value: Any, path: str, extra_values: Mapping[str, frozenset[str]]) -> Iterator[str]:
     _check_type(shape, value, path)
     match shape.type_name:
         case "structure":
-            yield from _structure_problems(shape, value, path, extra_values)
+            for name in shape.metadata.get("required", ()):
+                if value.get(name) is None:
+                    yield _problem(None, _member_path(path, name), "Member must not be null")
+            for name, member in shape.members.items():
+                if value.get(name) is not None:
+                    yield from _problems(member, value[name], _member_path(path, name), extra_values)
         case "list":
-            yield from _size_problems(shape, len(value), value, path)
+            yield from _bound_problems(shape, "length", len(value), value, path)
             for position, item in enumerate(value, start=1):
-                yield from _problems(shape.member, item, f"{path}.{position}.member", extra_values)  # type: ignore[attr-defined]
+                yield from _problems(shape.member, item, f"{path}.{position}.member", extra_values)
         case "map":
-            yield from _size_problems(shape, len(value), value, path)
+            yield from _bound_problems(shape, "length", len(value), value, path)
             for key, item in value.items():
-                yield from _problems(shape.key, key, f"{path}.key", extra_values)  # type: ignore[attr-defined]
-                yield from _problems(shape.value, item, f"{path}.{key}.member", extra_values)  # type: ignore[attr-defined]
+                yield from _problems(shape.key, key, f"{path}.key", extra_values)
+                yield from _problems(shape.value, item, f"{path}.{key}.member", extra_values)
         case "string":
             yield from _text_problems(shape, value, path, extra_values)
         case "integer" | "long" | "float" | "double":
-            yield from _range_problems(shape, value, path)
+            yield from _bound_problems(shape, "value", value, value, path)
 
 
-def _structure_problems(
-    shape: Shape, value: Mapping[str, Any], path: str, extra_values: Mapping[str, frozenset[str]]
-) -> Iterator[str]:
-    for name in shape.metadata.get("required", ()):
-        if value.get(name) is None:
-            yield _problem(None, _member_path(path, name), "Member must not be null")
-    for name, member in shape.members.items():  # type: ignore[attr-defined]
-        if value.get(name) is not None:
-            yield from _problems(member, value[name], _member_path(path, name), extra_values)
+def _check_type(shape: Shape, value: object, path: str) -> None:
+    expected = JSON_TYPES[shape.type_name]
+    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
+        found = f"{type(value).__name__} {value!r}"
+        raise ApiError("SerializationException", f"{path or 'the request'} is {found}: expected {shape.type_name}")
 
 
 def _text_problems(shape: Shape, value: str, path: str, extra_values: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    yield from _size_problems(shape, len(value), value, path)
+    yield from _bound_problems(shape, "length", len(value), value, path)
     allowed = shape.metadata.get("enum")
     if allowed and value not in allowed and value not in extra_values.get(shape.name, frozenset()):
         yield _problem(value, path, f"Member must satisfy enum value set: [{', '.join(allowed)}]")
@@ -76,28 +77,12 @@ def _text_problems(shape: Shape, value: str, path: str, extra_values: Mapping[st
         yield _problem(value, path, f"Member must satisfy regular expression pattern: {pattern}")
 
 
-def _size_problems(shape: Shape, size: int, value: object, path: str) -> Iterator[str]:
+def _bound_problems(shape: Shape, what: str, size: float, value: object, path: str) -> Iterator[str]:
     least, most = shape.metadata.get("min"), shape.metadata.get("max")
     if least is not None and size < least:
-        yield _problem(value, path, f"Member must have length greater than or equal to {least}")
+        yield _problem(value, path, f"Member must have {what} greater than or equal to {least}")
     if most is not None and size > most:
-        yield _problem(value, path, f"Member must have length less than or equal to {most}")
-
-
-def _range_problems(shape: Shape, value: float, path: str) -> Iterator[str]:
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
-    if least is not None and value < least:
-        yield _problem(value, path, f"Member must have value greater than or equal to {least}")
-    if most is not None and value > most:
-        yield _problem(value, path, f"Member must have value less than or equal to {most}")
-
-
-def _check_type(shape: Shape, value: object, path: str) -> None:
-    expected = JSON_TYPES[shape.type_name]
-    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        place = path or "the request"
-        found = f"{type(value).__name__} {value!r}"
-        raise ApiError("SerializationException", f"{place} is {found}: expected {shape.type_name}")
+        yield _problem(value, path, f"Member must have {what} less than or equal to {most}")
 
 
 def _problem(value: object, path: str, constraint: str) -> str:

@@ -26,7 +26,9 @@ def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: 
     failed = training_end.first_failed or next(host for host, code in training_end.exit_codes.items() if code)
     exit_code = training_end.exit_codes[failed]
     first_failed_first = sorted(trees, key=lambda tree: tree.host != failed)
-    text = _written_failure(first_failed_first)
+    failures = (tree.failure for tree in first_failed_first if tree.failure.is_file())
+    texts = (path.read_text(encoding="utf-8", errors="replace").strip() for path in failures)
+    text = next(filter(None, texts), None)
     if text is None:
         message, script = "\n".join(last_lines(logs[failed], LAST_LINES)), " ".join(training_end.command)
         # The command is truncated more than the message, which is more useful.
@@ -37,15 +39,6 @@ def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: 
     if exit_code == KILLED_EXIT_CODE and training_end.oom_kills:
         ending = f" out of memory: the kernel killed {training_end.oom_kills} processes while the job ran{ending}"
     return lead + text[: FAILURE_REASON_LIMIT - len(lead) - len(ending)] + ending
-
-
-def _written_failure(trees: Sequence[HostTree]) -> str | None:
-    for tree in trees:
-        if tree.failure.is_file():
-            text = tree.failure.read_text(encoding="utf-8", errors="replace").strip()
-            if text:
-                return text
-    return None
 
 
 def last_lines(log: Path, count: int) -> list[str]:

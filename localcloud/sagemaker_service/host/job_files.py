@@ -85,21 +85,17 @@ def upload_outputs(
                 for path in sorted(path for path in folder.rglob("*") if path.is_file()):
                     upload(path, f"output/{name}/{path.relative_to(folder).as_posix()}")
     else:
-        _upload_archives(trees, job_folder, upload)
+        artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
+        for name, folders in artifacts.items():
+            archive = job_folder / f"{name}.tar.gz"
+            try:
+                if pack_folders(folders, archive):
+                    upload(archive, f"output/{name}.tar.gz")
+            finally:
+                archive.unlink(missing_ok=True)
     for host, log in logs.items():
         if log.is_file():
             upload(log, f"logs/{host}.log")
-
-
-def _upload_archives(trees: Sequence[HostTree], job_folder: Path, upload: Callable[[Path, str], None]) -> None:
-    artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
-    for name, folders in artifacts.items():
-        archive = job_folder / f"{name}.tar.gz"
-        try:
-            if pack_folders(folders, archive):
-                upload(archive, f"output/{name}.tar.gz")
-        finally:
-            archive.unlink(missing_ok=True)
 
 
 FIRST_PROCESS = "rank-00000.*.jsonl"

@@ -119,11 +119,9 @@ class ProcessEngine:
     def _settle(self, name: str, final: FinalStatus) -> None:
         # The end is now: while the disk is full, writing it may take hours, which are not billed.
         timed = replace(final, ended_ms=self._clock.now_ms() if final.ended_ms is None else final.ended_ms)
-
-        def write() -> None:
-            self._change(name, lambda job, now_ms: _ended(job, timed, now_ms))
-
-        write_until_done(write, self._worker.ending)
+        write_until_done(
+            lambda: self._change(name, lambda job, now_ms: _ended(job, timed, now_ms)), self._worker.ending
+        )
 
     def _end_interrupted(self, job: TrainingJob) -> None:
         """Ends a job that was running when the service ended. It starts again if its RetryStrategy allows it."""

@@ -146,19 +146,15 @@ def process_environment(
     if packages is not None:
         environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
     environment |= image.variables
-    environment |= _of_parent(tree, resources) if is_shared(job) else {}
+    if is_shared(job):  # its parent learns that all hosts are this machine
+        environment |= {
+            OPT_ML_VARIABLE: str(tree.root),
+            MASTER_ADDRESS_VARIABLE: LOOPBACK,
+            MASTER_PORT_VARIABLE: str(resources.master_port),
+            TORCHRUN_VARIABLE: str(TORCHRUN),
+        }
     environment |= toolkit_environment(job, program, tree, resources)
     return environment | {name: tree.localised(value) for name, value in job.request.get("Environment", {}).items()}
-
-
-def _of_parent(tree: HostTree, resources: HostResources) -> dict[str, str]:
-    """What the parent of a shared job is told where all hosts are this machine."""
-    return {
-        OPT_ML_VARIABLE: str(tree.root),
-        MASTER_ADDRESS_VARIABLE: LOOPBACK,
-        MASTER_PORT_VARIABLE: str(resources.master_port),
-        TORCHRUN_VARIABLE: str(TORCHRUN),
-    }
 
 
 def pip_environment(job: TrainingJob, shell: Mapping[str, str]) -> dict[str, str]:

@@ -52,7 +52,11 @@ def install_requirements(
         if missing:
             is_installed = run([*_pip(python), "--no-deps", "--target", str(unfinished), *missing])
     except _CommandFailed as error:
-        raise RequirementsNotInstalled(_failure(str(error))) from error
+        raise RequirementsNotInstalled(
+            f"InstallRequirementsError: pip could not install the source's {FILE_NAME}: {error}. Without a "
+            "network, put the wheels into the source folder and name their paths in the file, or set PIP_FIND_LINKS "
+            "before `traindyno local up`"
+        ) from error
     if not is_installed:
         return None
     return unfinished.rename(folder)
@@ -108,14 +112,6 @@ def _ran(
         lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
         raise _CommandFailed(" ".join([line for line in lines if line.startswith("ERROR")] or lines[-1:]))
     return True
-
-
-def _failure(reason: str) -> str:
-    return (
-        f"InstallRequirementsError: pip could not install the source's {FILE_NAME}: {reason}. Without a "
-        "network, put the wheels into the source folder and name their paths in the file, or set PIP_FIND_LINKS before "
-        "`traindyno local up`"
-    )
 
 
 def _content_key(code: Path, python: str) -> str:

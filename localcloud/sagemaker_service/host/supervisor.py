@@ -149,18 +149,12 @@ def _watch(
             ends, tells_at = [], time.monotonic() + LAST_OUTPUT_SECONDS
         if time.monotonic() >= tells_at:
             tells_at = float("inf")
-            file.write(_held_open_text().encode())
+            holders = "; ".join(f"process {process_id} ({_command_of(process_id)})" for process_id in _descendants())
+            text = f"The script has ended, and its output is still open in {holders}. As on SageMaker, the job goes on"
+            file.write(f"{text} until it is closed, at most to the job's limit.\n".encode())
     if (was_held_open or time.monotonic() >= deadline) and not launcher.returncode:
         return 128 + signal.SIGKILL  # the toolkit, which still read, did not end by itself
     return launcher.returncode if launcher.returncode >= 0 else 128 - launcher.returncode
-
-
-def _held_open_text() -> str:
-    holders = "; ".join(f"process {process_id} ({_command_of(process_id)})" for process_id in _descendants())
-    return (
-        f"The script has ended, and its output is still open in {holders}. As on SageMaker, the job goes on until it is"
-        " closed, at most to the job's limit.\n"
-    )
 
 
 def _command_of(process_id: int) -> str:

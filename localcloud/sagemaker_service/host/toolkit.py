@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,7 +148,11 @@ def toolkit_environment(
     }
     values |= {f"channel_{name}": str(tree.input / "data" / name) for name in channels}
     values |= {f"hp_{name}": value for name, value in program.user.items()}
-    environment = {f"SM_{name.upper()}": _variable(value) for name, value in values.items()}
+    texts = {name: "" if value is None else value for name, value in values.items()}
+    environment = {
+        f"SM_{name.upper()}": each if isinstance(each, str) else json.dumps(each, sort_keys=True, separators=(",", ":"))
+        for name, each in texts.items()
+    }
     return {name: tree.localised(value) for name, value in environment.items()}
 
 
@@ -175,13 +179,3 @@ def _localised(value: Any, tree: HostTree) -> Any:
             return [_localised(item, tree) for item in value]
         case _:
             return value
-
-
-def _variable(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping | Sequence | bool | int | float):
-        return json.dumps(value, sort_keys=True, separators=(",", ":"))
-    raise TypeError(f"{value!r} has no form as an environment variable")

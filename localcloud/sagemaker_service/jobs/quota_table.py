@@ -70,19 +70,16 @@ class QuotaTable:
     @contextmanager
     def admission(self, job: TrainingJob) -> Iterator[None]:
         """Blocks other admissions while the job is added. Raises ApiError if the job would exceed a quota."""
-        with self._admitting:
-            self._check(job)
-            yield
-
-    def _check(self, job: TrainingJob) -> None:
         kind = "spot" if job.is_spot else "training"
-        in_use = self._store.instances_in_use(is_spot=job.is_spot)
-        own_use = in_use.get(job.instance_type, 0)
-        self._check_one(PER_TYPE_NAMES[kind].format(job.instance_type), own_use, job.instance_count)
-        if not is_local(job.instance_type):
-            across = sum(count for name, count in in_use.items() if not is_local(name))
-            self._check_one(PER_JOB[job.is_spot], 0, job.instance_count)
-            self._check_one(ACROSS_JOBS[job.is_spot], across, job.instance_count)
+        with self._admitting:
+            in_use = self._store.instances_in_use(is_spot=job.is_spot)
+            own_use = in_use.get(job.instance_type, 0)
+            self._check_one(PER_TYPE_NAMES[kind].format(job.instance_type), own_use, job.instance_count)
+            if not is_local(job.instance_type):
+                across = sum(count for name, count in in_use.items() if not is_local(name))
+                self._check_one(PER_JOB[job.is_spot], 0, job.instance_count)
+                self._check_one(ACROSS_JOBS[job.is_spot], across, job.instance_count)
+            yield
 
     def _check_one(self, name: str, in_use: int, wanted: int) -> None:
         quota = self._by_name.get(name)

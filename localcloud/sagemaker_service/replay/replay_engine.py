@@ -106,21 +106,14 @@ class ReplayEngine:
             job, self._files, lambda one: (read_work(one), choose_trace(one, self._traces)), self._faults
         )
         if not job.planned:
-            job = self._plan(job, simulation)
+            planned = simulation.plan(job, self._faults)
+            plan = {name: getattr(planned, name) for name in ("planned", "simulated_runs", "doomed_runs")}
+            job = self._store.change(job.name, lambda stored: replace(stored, **plan))
         if job.stop_requested and job.planned[-1].secondary_status is not SecondaryStatus.STOPPED:
             job = self._stop(job, simulation)
         if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
             job = self._apply(job, job.planned[0], simulation)
         return job.planned[0].due_ms if job.planned else None
-
-    def _plan(self, job: TrainingJob, simulation: Simulation) -> TrainingJob:
-        planned = simulation.plan(job, self._faults)
-        return self._store.change(
-            job.name,
-            lambda stored: replace(
-                stored, planned=planned.planned, simulated_runs=planned.simulated_runs, doomed_runs=planned.doomed_runs
-            ),
-        )
 
     def _apply(self, job: TrainingJob, step: PlannedStep, simulation: Simulation) -> TrainingJob:
         simulated_steps = self._log_training(job, job.transitions[-1], simulation, until_ms=step.due_ms)

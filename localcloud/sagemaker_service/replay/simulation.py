@@ -41,7 +41,10 @@ from traindyno.core.jobs.journal_format import (
 def shared_files(job: TrainingJob, job_id: str, sessions: Sequence[SharedSession]) -> Iterator[tuple[str, bytes]]:
     """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of the journals."""
     for span in sessions[-1].spans:
-        logs = _step_logs(job, span)
+        folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
+        logs: dict[str, dict[str, bytes]] = {host: {} for host in job.hosts}
+        for rank, (name, text) in enumerate(span.stretch().files.items() if span.place else ()):
+            logs[job.hosts[rank // span.run.work.processes_per_host]][f"{folder}/{name}"] = text.encode()
         for files in logs.values():
             yield from files.items()
         if span.reason is not None:
@@ -50,15 +53,6 @@ def shared_files(job: TrainingJob, job_id: str, sessions: Sequence[SharedSession
     for host in job.hosts:
         lines = (line for session in sessions for line in _journal(job, job_id, session, host))
         yield f"{JOURNAL}/{job.name}/{host}.jsonl", b"".join(_json(line) for line in lines)
-
-
-def _step_logs(job: TrainingJob, span: Span) -> dict[str, dict[str, bytes]]:
-    """Host → key → contents of the logs of its processes."""
-    folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
-    logs: dict[str, dict[str, bytes]] = {host: {} for host in job.hosts}
-    for rank, (name, text) in enumerate(span.stretch().files.items() if span.place else ()):
-        logs[job.hosts[rank // span.run.work.processes_per_host]][f"{folder}/{name}"] = text.encode()
-    return logs
 
 
 def _end(job: TrainingJob, span: Span, host: str, files: Mapping[str, bytes]) -> dict[str, Any]:

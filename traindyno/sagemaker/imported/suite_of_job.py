@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -96,7 +96,11 @@ def import_job(job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers
         raise JobNotImportable(f"{job_name(job)}: no path of this machine can be meant: {local}")
     if has_nul(document):
         raise JobNotImportable(f"{job_name(job)}: a value has the character U+0000, expected text that a file can hold")
-    suite = _parsed(document, job)
+    whole = {**document, **{section: {**more, **document[section]} for section, more in UNDECIDED.items()}}
+    try:
+        suite = parse_suite(whole)
+    except SuiteInvalid as error:
+        raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job:\n{error}") from error
     try:
         differences = differences_of(job, suite, is_toolkit=drivers is None)
     except TraindynoError as error:
@@ -118,14 +122,6 @@ def _refuse_wrong_shape(job: object) -> None:
     problem = shape_problem(job)
     if problem is not None:
         raise JobNotImportable(f"this is no training job's description: {problem}")
-
-
-def _parsed(document: Mapping[str, Any], job: Mapping[str, Any]) -> Any:
-    whole = {**document, **{section: {**more, **document[section]} for section, more in UNDECIDED.items()}}
-    try:
-        return parse_suite(whole)
-    except SuiteInvalid as error:
-        raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job:\n{error}") from error
 
 
 def _work(job: Mapping[str, Any], drivers: Drivers | None, left_out: dict[str, str]) -> dict[str, Any]:
@@ -250,19 +246,14 @@ def _terms(job: Mapping[str, Any]) -> dict[str, Any]:
     plans = {resources.get("InstanceType"): resources.get("TrainingPlanArn"), **_preferred(job)}
     if known := {name: plan for name, plan in plans.items() if name and plan}:
         terms["training_plans"] = known
-    options = dict(_options(job))
-    return terms | ({"job": options} if options else {})
-
-
-def _options(job: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    if size := job.get("ResourceConfig", {}).get("VolumeSizeInGB"):
-        yield "volume_size_gb", size
     metrics = job.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
-    own = {each["Name"]: each["Regex"] for each in metrics}
-    if own:
-        yield "metrics", own
-    if "DebugHookConfig" in job:
-        yield "debugger_hook", True
+    options = {
+        "volume_size_gb": resources.get("VolumeSizeInGB"),
+        "metrics": {each["Name"]: each["Regex"] for each in metrics},
+        "debugger_hook": "DebugHookConfig" in job,
+    }
+    options = {name: value for name, value in options.items() if value}
+    return terms | ({"job": options} if options else {})
 
 
 def _suite_name(text: str) -> str:
