@@ -38,15 +38,15 @@ def aws_settings(ports: Ports, access_key_id: str) -> dict[str, str]:
 def local_environment(ports: Ports, access_key_id: str, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """A whole process environment: ``base`` without the user's AWS settings, with the local cloud's."""
     settings = aws_settings(ports, access_key_id)
-    kept = {name: value for name, value in base.items() if not is_foreign(name, settings)}
+    kept = {
+        name: value
+        for name, value in base.items()
+        if name not in FOREIGN and (name in settings or not name.startswith("AWS_ENDPOINT_URL"))
+    }
     own = base.get("no_proxy") or base.get("NO_PROXY") or ""
     names = (*own.split(","), *settings["NO_PROXY"].split(","))
     direct = ",".join(dict.fromkeys(name.strip() for name in names if name.strip()))
     return {**kept, **settings, "NO_PROXY": direct, "no_proxy": direct}
-
-
-def is_foreign(name: str, settings: Mapping[str, str]) -> bool:
-    return name in FOREIGN or (name.startswith("AWS_ENDPOINT_URL") and name not in settings)
 
 
 FILE = "credentials"

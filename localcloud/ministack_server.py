@@ -59,12 +59,6 @@ class MiniStackGate:
         return find_refusal(headers.get, query, [self._access_key_id, *roles])
 
 
-def equip_functions() -> None:
-    """Gives functions the access key: MiniStack gives them the account's number."""
-    credentials, key = lambda_runtime.execution_credentials, {KEY_VARIABLE: os.environ[KEY_VARIABLE]}
-    lambda_runtime.execution_credentials = lambda config: {**credentials(config), **key}
-
-
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 TRIES = 5
 # A function's worker takes 30 MB. Most calls take a tenth of a second, so more of them would only wait for a core.
@@ -186,7 +180,9 @@ def main() -> None:
     execute = lambda_svc._execute_function_warm
     lambda_svc._execute_function_warm = lambda *arguments: with_error_type(execute(*arguments))
     _take_single_answers()
-    equip_functions()
+    # Functions get the access key: MiniStack gives them the account's number.
+    credentials, key = lambda_runtime.execution_credentials, {KEY_VARIABLE: os.environ[KEY_VARIABLE]}
+    lambda_runtime.execution_credentials = lambda config: {**credentials(config), **key}
     saver = Saver()
     config = Config()
     config.bind = [f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"]

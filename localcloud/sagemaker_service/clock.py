@@ -5,16 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
-
-
-class Clock(Protocol):
-    def now_ms(self) -> int:
-        """Epoch milliseconds that never decrease while a job runs."""
 
 
 class SystemClock:
-    """The wall clock; while a job runs, the monotonic clock, which neither a new wall time nor a sleep changes."""
+    """Wall time; while a job runs, the monotonic clock, which neither a new wall time nor a sleep changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,6 +60,7 @@ class VirtualClock:
         return self._base_ms + (self._monotonic() - self._base_seconds) * 1000 * self._speed_up
 
 
+Clock = SystemClock | VirtualClock
 LONGEST_WAIT_SECONDS = 0.02
 NOW_MS = 0
 

@@ -86,9 +86,4 @@ def write_until_done(write: Callable[[], object], ending: threading.Event) -> No
 
 def internal_error(error: BaseException) -> str:
     """The failure reason for a fault of this service, with its text: SageMaker's own sentence has no cause."""
-    return f"{INTERNAL_ERROR} ({error_text(error)})"
-
-
-def error_text(error: BaseException) -> str:
-    """The class of the error and its text: one without the other is often not enough."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{INTERNAL_ERROR} ({type(error).__name__}{f': {error}' if str(error) else ''})"

@@ -2,7 +2,6 @@
 
 import signal
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,11 +16,6 @@ from training.data.sequences import Sequences
 STEPS_PER_WINDOW = 64
 
 
-class Order(Protocol):
-    def step(self, step: int) -> Array:
-        """Returns [S], the samples of a step: of all ranks and accumulated batches together."""
-
-
 class SeededOrder:
     """An endless sequence of epochs, each a permutation of all samples. A step may contain samples of two epochs."""
 
@@ -33,6 +27,7 @@ class SeededOrder:
         self._permutation: Array
 
     def step(self, step: int) -> Array:
+        """Returns [S], the samples of a step: of all ranks and accumulated batches together."""
         return self.samples(step * self._samples_per_step, self._samples_per_step)
 
     def samples(self, begin: int, count: int) -> Array:
@@ -121,7 +116,7 @@ class StepBatches(Dataset[list[Batch]]):
         return values.reshape(self._shape)[:, :, self._data_rank]
 
 
-def _order(sequences: Sequences, settings: Settings, samples_per_step: int) -> Order:
+def _order(sequences: Sequences, settings: Settings, samples_per_step: int) -> SeededOrder | BucketedOrder:
     order = SeededOrder(len(sequences), samples_per_step, settings.seed)
     if settings.padding is not Padding.BUCKET or sequences.uniform_length is not None:
         return order

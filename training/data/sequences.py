@@ -13,7 +13,6 @@ import numpy as np
 from training.data.batch import AnyArray, Array
 
 MANIFEST = "traindyno-data.json"
-HEADER_BYTES = 128
 # These are the parts of a folder of tokens.
 TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
 
@@ -77,7 +76,7 @@ class SequenceWriter:
         self._type = np.dtype(token_type(vocabulary_size))
         self._offsets = array("q", [0])
         self._file = (folder / "tokens.npy").open("wb")
-        self._file.write(_header(self._type, 0))
+        self._write_header(0)
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -87,9 +86,14 @@ class SequenceWriter:
         self._file.write(tokens.astype(self._type).tobytes())
         self._offsets.append(self._offsets[-1] + len(tokens))
 
+    def _write_header(self, count: int) -> None:
+        """NumPy leaves room in it for a larger ``count``: its size is always the same."""
+        described = {"descr": self._type.str, "fortran_order": False, "shape": (count,)}
+        np.lib.format.write_array_header_1_0(self._file, described)
+
     def close(self) -> None:
         self._file.seek(0)
-        self._file.write(_header(self._type, self._offsets[-1]))
+        self._write_header(self._offsets[-1])
         self._file.close()
         np.save(self._folder / "offsets.npy", np.frombuffer(self._offsets, dtype=np.int64))
         described = {"sequences": len(self), "vocabulary_size": self._vocabulary_size}
@@ -99,13 +103,6 @@ class SequenceWriter:
 def write_labels(folder: Path, labels: Array) -> None:
     """Writes ``labels`` [N], one number for each sequence of the folder."""
     np.save(folder / "labels.npy", labels)
-
-
-def _header(kind: np.dtype[np.integer], count: int) -> bytes:
-    """The header of an array [N] of ``count`` values in NumPy's format 1.0. Its size is always the same."""
-    described = f"{{'descr': {kind.str!r}, 'fortran_order': False, 'shape': ({count},), }}"
-    size = HEADER_BYTES - len(np.lib.format.magic(1, 0)) - 2
-    return np.lib.format.magic(1, 0) + size.to_bytes(2, "little") + f"{described:<{size - 1}}\n".encode()
 
 
 def read_sequences(folder: Path) -> Sequences:

@@ -39,19 +39,13 @@ PACKAGES = (
 def environment_facts() -> dict[str, Any]:
     return {
         **environment.environment_facts(),
-        **processor_facts(),
-        "versions": package_versions(),
-        "accelerators": accelerator_facts(),
-        "fabric": fabric_facts(),
-    }
-
-
-def processor_facts() -> dict[str, Any]:
-    return {
         "processor": _processor_name(),
         "usable_cpu_count": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads(),
         "host_memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "versions": package_versions(),
+        "accelerators": accelerator_facts(),
+        "fabric": fabric_facts(),
     }
 
 

@@ -27,7 +27,9 @@ class Stopping:
 
     def observe(self, steps: Iterable[RecordedStep]) -> None:
         """Counts the time between two steps, such as that of a checkpoint, to the later step."""
-        refuse_divergence(steps)
+        for step in steps:
+            if step.loss is not None and not math.isfinite(step.loss):  # the speed would be that of meaningless numbers
+                raise LossDiverged(f"the loss of step {step.step} is {step.loss}")
         if self._half_width is None:
             return
         for step in steps:
@@ -60,10 +62,3 @@ class Stopping:
                 warmup_steps=self._warmup_steps,
             )
         )
-
-
-def refuse_divergence(steps: Iterable[RecordedStep]) -> None:
-    """Raises LossDiverged: the speed after this step would be measured on meaningless numbers."""
-    for step in steps:
-        if step.loss is not None and not math.isfinite(step.loss):
-            raise LossDiverged(f"the loss of step {step.step} is {step.loss}")

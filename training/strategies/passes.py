@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -108,17 +108,6 @@ def _for_all(batch: Batch) -> dict[str, torch.Tensor]:
     return {"tokens": batch["input_ids"], **given}
 
 
-class Passes(Protocol):
-    def train(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        """Leave the gradients of the mean loss of ``batches``, scaled by the number format.
-
-        Returns [], this mean, unscaled; None on ranks that hold none.
-        """
-
-    def score(self, batch: Batch) -> torch.Tensor | None:
-        """Returns [3], ``task_score`` of the batch; None on ranks without it."""
-
-
 class WholePasses:
     """``objective`` gives the loss, and may be sharded: then gradients are reduced with a step's last batch."""
 
@@ -127,6 +116,7 @@ class WholePasses:
         self._setup = setup
 
     def train(self, batches: Sequence[Batch]) -> torch.Tensor:
+        """Leave the gradients of the mean loss of ``batches``. Returns [], this mean, unscaled."""
         return train_batches(self._objective, batches, self._setup, self._unreduced)
 
     @contextmanager
@@ -154,6 +144,7 @@ class StagedPasses:
         self._schedules = Schedules(stages, stage_count, setup, group)
 
     def train(self, batches: Sequence[Batch]) -> torch.Tensor | None:
+        """Leave the gradients of the mean loss of ``batches``. Returns [], this mean; None on ranks that hold none."""
         one = torch.ones((), device=self._setup.accelerator.device)
         scale = self._setup.number_format.scale(one)
         losses = []
@@ -167,3 +158,6 @@ class StagedPasses:
         with self._setup.compiler.eagerly():
             logits = self._schedules.evaluate(batch)
         return None if logits is None else task_score(self._setup.task, logits, batch["labels"])
+
+
+Passes = WholePasses | StagedPasses

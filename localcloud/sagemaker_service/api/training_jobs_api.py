@@ -1,7 +1,7 @@
 """Answers SageMaker's operations on training jobs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from localcloud.sagemaker_service.api.create_rules import check_combination
@@ -61,68 +61,59 @@ class JobEngine(Protocol):
         """The job is new, or was changed from outside the engine."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingJobsApi:
-    def __init__(
-        self,
-        *,
-        store: JobStore,
-        quotas: QuotaTable,
-        clocks: Mapping[Engine, Clock],
-        engines: Mapping[Engine, JobEngine],
-        engine_for: Callable[[str], Engine],
-        arn_prefix: str,
-    ) -> None:
-        self._store = store
-        self._quotas = quotas
-        self._clocks = clocks
-        self._engines = engines
-        self._engine_for = engine_for
-        self._arn_prefix = arn_prefix
+    store: JobStore
+    quotas: QuotaTable
+    clocks: Mapping[Engine, Clock]
+    engines: Mapping[Engine, JobEngine]
+    engine_for: Callable[[str], Engine]
+    arn_prefix: str
 
     def operations(self) -> dict[str, Operation]:
         return {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": lambda request: described(self._job(request)),
-            "ListTrainingJobs": lambda request: list_jobs(self._store, request),
+            "ListTrainingJobs": lambda request: list_jobs(self.store, request),
             "StopTrainingJob": self._stop,
             "ListTags": lambda request: tag_list(self._job_by_arn(request).tags),
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         check_combination(request)
-        arn = f"{self._arn_prefix}{request['TrainingJobName']}"
+        arn = f"{self.arn_prefix}{request['TrainingJobName']}"
         tags = tags_of(request)
         kept = {name: value for name, value in request.items() if name != "Tags"}
-        engine = self._engine_for(request["ResourceConfig"]["InstanceType"])
+        engine = self.engine_for(request["ResourceConfig"]["InstanceType"])
         if engine is Engine.REPLAY:
             tags[SIMULATED_TAG] = "true"
-        now_ms = self._clocks[engine].now_ms()
+        now_ms = self.clocks[engine].now_ms()
         job = new_job(kept, arn=arn, engine=engine, tags=tags, now_ms=now_ms, message="Starting the training job")
-        with self._quotas.admission(job):
-            if not self._store.add(job):
+        with self.quotas.admission(job):
+            if not self.store.add(job):
                 raise ApiError(
                     "ResourceInUse",
                     "Training job names must be unique within an AWS account and region, and a training job with this "
                     f"name already exists ({arn})",
                 )
-        self._engines[engine].wake(job.name)
+        self.engines[engine].wake(job.name)
         return {"TrainingJobArn": arn}
 
     def _stop(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        job = self._store.change(self._job(request).name, self._asked_to_stop)
-        self._engines[job.engine].wake(job.name)
+        job = self.store.change(self._job(request).name, self._asked_to_stop)
+        self.engines[job.engine].wake(job.name)
         return {}
 
     def _asked_to_stop(self, job: TrainingJob) -> TrainingJob:
         if job.status in TERMINAL:
             raise validation_error(f"The request was rejected because the training job is in status {job.status}.")
-        now_ms = self._clocks[job.engine].now_ms()
+        now_ms = self.clocks[job.engine].now_ms()
         stopping = moved(job, SecondaryStatus.STOPPING, now_ms=now_ms)
         stopping = replace(stopping, status=Status.STOPPING, stop_requested=True)
         return stopping if job.claimed else ended(stopping, Status.STOPPED, SecondaryStatus.STOPPED, now_ms=now_ms)
 
     def _job(self, request: Mapping[str, Any]) -> TrainingJob:
-        job = self._store.get(request["TrainingJobName"])
+        job = self.store.get(request["TrainingJobName"])
         if job is None:
             # botocore's model declares ResourceNotFound, but SageMaker gives this answer.
             raise validation_error("Requested resource not found.")
@@ -130,8 +121,8 @@ class TrainingJobsApi:
 
     def _job_by_arn(self, request: Mapping[str, Any]) -> TrainingJob:
         arn: str = request["ResourceArn"]
-        if not arn.startswith(self._arn_prefix):
+        if not arn.startswith(self.arn_prefix):
             raise validation_error(
-                f"{arn} has no tags here; this local service keeps tags of training jobs ({self._arn_prefix}<name>)"
+                f"{arn} has no tags here; this local service keeps tags of training jobs ({self.arn_prefix}<name>)"
             )
-        return self._job({"TrainingJobName": arn.removeprefix(self._arn_prefix)})
+        return self._job({"TrainingJobName": arn.removeprefix(self.arn_prefix)})

@@ -79,7 +79,7 @@ class TrainingEnd:
         return not any(self.exit_codes.values())
 
 
-def train(
+def host_orders(
     job: TrainingJob,
     trees: Sequence[HostTree],
     *,
@@ -88,59 +88,10 @@ def train(
     instance_type: LocalInstanceType,
     packages: Path | None,
     logs: Mapping[str, Path],
-    should_stop: Callable[[], bool],
-    is_service_ending: Callable[[], bool],
     stops: Stops | None,
-) -> TrainingEnd:
-    """Trains until the launchers end. ``packages`` is the folder of what the source's requirements.txt adds."""
-    stops = stops or (Stops.LAUNCHER if is_shared(job) else Stops.ALL)
-    orders = _orders(
-        job,
-        trees,
-        image=image,
-        settings=settings,
-        instance_type=instance_type,
-        packages=packages,
-        logs=logs,
-        stops=stops,
-    )
-    order_folder = trees[0].root.parent.parent
-    hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
-    killed_at = float("inf")
-    is_stopping = False
-    kills_before = count_oom_kills()
-    try:
-        while (exit_codes := hosts.wait(LOOK_AGAIN_SECONDS)) is None:
-            if is_service_ending():
-                raise ServiceEnding
-            if not is_stopping and should_stop():
-                is_stopping = True
-                killed_at = time.monotonic() + settings.stop_grace_seconds + SUPERVISOR_SECONDS
-                hosts.stop()
-            if time.monotonic() >= killed_at:
-                hosts.kill()
-                end_stray_processes(process_mark(job, settings))
-    finally:
-        hosts.close()
-    return TrainingEnd(
-        exit_codes=exit_codes,
-        first_failed=hosts.first_failed,
-        command=orders[0].command,
-        oom_kills=count_oom_kills() - kills_before,
-    )
-
-
-def _orders(
-    job: TrainingJob,
-    trees: Sequence[HostTree],
-    *,
-    image: LocalImage,
-    settings: ServiceSettings,
-    instance_type: LocalInstanceType,
-    packages: Path | None,
-    logs: Mapping[str, Path],
-    stops: Stops,
 ) -> list[HostOrder]:
+    """What each host runs. ``packages`` is the folder of what the source's requirements.txt adds."""
+    stops = stops or (Stops.LAUNCHER if is_shared(job) else Stops.ALL)
     master_port = free_port()
     orders = []
     for rank, (tree, cores) in enumerate(zip(trees, share_cores(settings.cores, len(trees)), strict=True)):
@@ -167,3 +118,38 @@ def _orders(
         )
         orders.append(order)
     return orders
+
+
+def train(
+    job: TrainingJob,
+    orders: Sequence[HostOrder],
+    *,
+    order_folder: Path,
+    settings: ServiceSettings,
+    should_stop: Callable[[], bool],
+    is_service_ending: Callable[[], bool],
+) -> TrainingEnd:
+    """Trains until the launchers end."""
+    hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
+    killed_at = float("inf")
+    is_stopping = False
+    kills_before = count_oom_kills()
+    try:
+        while (exit_codes := hosts.wait(LOOK_AGAIN_SECONDS)) is None:
+            if is_service_ending():
+                raise ServiceEnding
+            if not is_stopping and should_stop():
+                is_stopping = True
+                killed_at = time.monotonic() + settings.stop_grace_seconds + SUPERVISOR_SECONDS
+                hosts.stop()
+            if time.monotonic() >= killed_at:
+                hosts.kill()
+                end_stray_processes(process_mark(job, settings))
+    finally:
+        hosts.close()
+    return TrainingEnd(
+        exit_codes=exit_codes,
+        first_failed=hosts.first_failed,
+        command=orders[0].command,
+        oom_kills=count_oom_kills() - kills_before,
+    )

@@ -18,7 +18,7 @@ from localcloud.sagemaker_service.host.container_tree import (
     write_configs,
 )
 from localcloud.sagemaker_service.host.host_processes import end_stray_processes, process_mark
-from localcloud.sagemaker_service.host.host_training import ServiceEnding, TrainingEnd, train
+from localcloud.sagemaker_service.host.host_training import ServiceEnding, TrainingEnd, host_orders, train
 from localcloud.sagemaker_service.host.job_ends import (
     PAUSE_SECONDS,
     SpotInterruption,
@@ -204,7 +204,7 @@ class JobRun:
                 environment=pip_environment(self._job, os.environ),
                 should_stop=self._must_stop,
             )
-            return train(
+            orders = host_orders(
                 self._job,
                 trees,
                 image=image,
@@ -212,9 +212,15 @@ class JobRun:
                 settings=settings,
                 instance_type=instance_type,
                 logs=self._logs,
+                stops=self._stops,
+            )
+            return train(
+                self._job,
+                orders,
+                order_folder=self._folder,
+                settings=settings,
                 should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
                 is_service_ending=self._context.is_service_ending,
-                stops=self._stops,
             )
         finally:
             self._upload_time.begin()

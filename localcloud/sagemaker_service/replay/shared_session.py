@@ -14,7 +14,7 @@ from localcloud.sagemaker_service.replay.simulated_log import Stretch, step_seco
 from traindyno.core.jobs.journal import read_host_journal
 from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, MOST_DEATHS, OUTPACED, TIME_LIMIT
 from traindyno.core.jobs.run_end import OutpacedBound
-from traindyno.core.search.outpaced import MOST_STEPS, EarlyEnd, Pace, early_end, pace_of
+from traindyno.core.search.outpaced import MOST_STEPS, Pace, early_end, pace_of
 
 
 def doomed_runs(journals: Mapping[str, bytes], job: TrainingJob) -> tuple[str, ...]:
@@ -44,11 +44,6 @@ def whole_pace(run: SharedRun) -> Pace | None:
     pace = pace_of(_steps_of(run), _samples_of(run), run.trace.load_seconds + run.trace.compile_seconds)
     pauses = run.trace.checkpoint_seconds + run.trace.evaluation_seconds
     return pace and pace._replace(longest_seconds=pace.longest_seconds + pauses)
-
-
-def find_outpaced(run: SharedRun, first_step: int, completed: Sequence[SharedRun], samples: float) -> EarlyEnd | None:
-    paces = {each.run_id: pace for each in completed if (pace := whole_pace(each)) is not None}
-    return early_end(_steps_of(run, first_step), _samples_of(run), paces, samples)
 
 
 # Planned times are rounded to milliseconds.
@@ -189,7 +184,10 @@ class _Turns:
 def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span:
     """As if the job had no deadline."""
     run, first_step = span.run, span.first_step
-    behind = None if work.race_samples is None else find_outpaced(run, first_step, completed, work.race_samples)
+    behind = None
+    if work.race_samples is not None:
+        paces = {each.run_id: pace for each in completed if (pace := whole_pace(each)) is not None}
+        behind = early_end(_steps_of(run, first_step), _samples_of(run), paces, work.race_samples)
     last_step = first_step + behind.steps if behind else None
     overdue_ms = round(1000 * behind.overdue_seconds) if behind else 0
     ended = replace(

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
@@ -127,31 +127,10 @@ def _json(document: Mapping[str, Any]) -> bytes:
 WorkOf = Callable[[TrainingJob], tuple[JobWork, Trace]]
 
 
-class Simulation(Protocol):
-    @property
-    def trace(self) -> Trace:
-        """The trace with the times of the job itself: start, download and end."""
-
-    def plan(self, job: TrainingJob, faults: FaultInjector) -> TrainingJob:
-        """The job with its planned statuses."""
-
-    def log(self, job: TrainingJob, training: Transition, *, until_ms: int) -> int:
-        """Writes what the job wrote in this training until then. Returns how many steps it has done."""
-
-    def steps_in_checkpoint(self, steps: int) -> int:
-        """How many of them an interrupted job has done when it starts again."""
-
-
-def simulation_of(job: TrainingJob, files: SimulatedFiles, work_of: WorkOf, faults: FaultInjector) -> Simulation:
-    if is_shared(job):
-        work = read_shared_work(job, files.read_document(job), work_of, faults)
-        return SimulatedRuns(work=work, files=files)
-    one_work, trace = work_of(job)
-    return OneRun(work=one_work, trace=trace, files=files)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRun:
+    """``trace`` has the times of the job itself: start, download and end."""
+
     work: JobWork
     trace: Trace
     files: SimulatedFiles
@@ -160,6 +139,7 @@ class OneRun:
         return replace(job, planned=plan_timeline(job, self.trace, self.work, faults))
 
     def log(self, job: TrainingJob, training: Transition, *, until_ms: int) -> int:
+        """Writes what the job wrote in this training until then. Returns how many steps it has done."""
         return self.files.write(job, self.trace, self.work, training, until_ms=until_ms)
 
     def steps_in_checkpoint(self, steps: int) -> int:
@@ -202,3 +182,14 @@ class SimulatedRuns:
 
     def steps_in_checkpoint(self, steps: int) -> int:
         return steps
+
+
+Simulation = OneRun | SimulatedRuns
+
+
+def simulation_of(job: TrainingJob, files: SimulatedFiles, work_of: WorkOf, faults: FaultInjector) -> Simulation:
+    if is_shared(job):
+        work = read_shared_work(job, files.read_document(job), work_of, faults)
+        return SimulatedRuns(work=work, files=files)
+    one_work, trace = work_of(job)
+    return OneRun(work=one_work, trace=trace, files=files)
