@@ -153,6 +153,7 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             "document_masking: strategy pipeline has no document_masking between stages: expected strategy ddp or fsdp",
         ),
         ({"micro_batches": 2}, "micro_batches: micro_batches has no effect with strategy ddp"),
+        ({"pipeline_schedule": "1f1b"}, "pipeline_schedule: pipeline_schedule has no effect with strategy ddp"),
         ({"shard_scope": "hybrid"}, "shard_scope: shard_scope hybrid has no effect with strategy ddp"),
         (
             {"instance": "local.cpu", "instance_count": 4, "strategy": "fsdp", "shard_scope": "hybrid"},

@@ -1,6 +1,6 @@
 """Settings that can't be combined, each combination with its reason. A new rule is a new function."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,14 +149,20 @@ def check_offloading(settings: Settings, instance_type: InstanceType) -> Iterato
 
 
 def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    if settings.shard_scope is ShardScope.HYBRID and not has_effect("shard_scope", settings):
-        yield _without_effect("shard_scope", settings)
-    elif settings.shard_scope is ShardScope.HYBRID and instance_type.devices_per_instance == 1:
+    """A setting that the strategy does not use has its default; shard_scope and tensor_plan need what they divide."""
+    plain = Settings(instance=settings.instance)
+    for field, description in setting_descriptions().items():
+        value = getattr(settings, field)
+        if not has_effect(field, settings) and value != getattr(plain, field):
+            named = f"{field} {value}" if isinstance(value, ShardScope) else field
+            users = " or ".join(description.used_by)
+            reason = f"{named} has no effect with strategy {settings.strategy}: expected strategy {users}"
+            yield Impossible(field=field, reason=reason)
+    is_hybrid = settings.shard_scope is ShardScope.HYBRID and has_effect("shard_scope", settings)
+    if is_hybrid and instance_type.devices_per_instance == 1:
         reason = f"{instance_type.name} has one device, and shard_scope hybrid shards within an instance: expected full"
         yield Impossible(field="shard_scope", reason=reason)
-    if settings.tensor_plan is not None and not has_effect("tensor_plan", settings):
-        yield _without_effect("tensor_plan", settings)
-    elif settings.tensor_plan is not None and not settings.tensor_plan.styles():
+    if settings.tensor_plan and has_effect("tensor_plan", settings) and not settings.tensor_plan.styles():
         reason = (
             "tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.*.mlp.up_proj]"
         )
@@ -165,9 +171,6 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
 
 def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     used = [field for field in settings_with(Effect.DEGREE) if has_effect(field, settings)]
-    for field in settings_with(Effect.DEGREE):
-        if field not in used and getattr(settings, field) is not None:
-            yield _without_effect(field, settings)
     processes = world_size(settings)
     if used and processes is None:
         reason = f"the number of devices of {settings.instance} is not known, so {used[0]} can't be checked"
@@ -219,7 +222,9 @@ def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
         reason = f"global_batch_size {whole} is no multiple of {unit}, for {replicas} replicas: expected {nearest}"
         yield Impossible(field="global_batch_size", reason=reason)
     elif settings.batch_search is None and settings.batch_size not in possible:
-        nearest = " or ".join(str(each) for each in _nearest(possible, settings.batch_size))
+        below = [each for each in possible if each < settings.batch_size]
+        above = [each for each in possible if each > settings.batch_size]
+        nearest = " or ".join(map(str, [*below[-1:], *above[:1]]))
         reason = (
             f"batch_size_per_device {settings.batch_size} on {replicas} replicas does not divide global_batch_size"
             f" {whole}: expected {nearest}"
@@ -227,20 +232,10 @@ def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
         yield Impossible(field="batch_size_per_device", reason=reason)
 
 
-def _nearest(possible: Sequence[int], wanted: int) -> list[int]:
-    """The next one below and the next one above, where there are any."""
-    below, above = [each for each in possible if each < wanted], [each for each in possible if each > wanted]
-    return [*below[-1:], *above[:1]]
-
-
 def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     count, degrees = settings.micro_batches, _planned_degrees(settings)
-    if not has_effect("micro_batches", settings):
-        if count != 1:
-            yield _without_effect("micro_batches", settings)
-        return
     degree = degrees.pipeline if degrees else 0
-    if degree == 1:
+    if degree == 1 or not has_effect("micro_batches", settings):
         return
     if settings.batch_size % count:
         reason = f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size}"
@@ -329,14 +324,6 @@ def check_padding(settings: Settings, workload: Workload) -> Iterator[Impossible
 
 def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     return next((config[name] for name in names if isinstance(config.get(name), int)), None)
-
-
-def _without_effect(field: str, settings: Settings) -> Impossible:
-    used_by = " or ".join(setting_descriptions()[field].used_by)
-    value = getattr(settings, field)
-    named = f"{field} {value}" if isinstance(value, ShardScope) else field
-    reason = f"{named} has no effect with strategy {settings.strategy}: expected strategy {used_by}"
-    return Impossible(field=field, reason=reason)
 
 
 Rule = Callable[[Settings, InstanceType], Iterator[Impossible]]
