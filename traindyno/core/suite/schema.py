@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -15,7 +15,7 @@ from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
 from traindyno.core.suite.checks.workload_check import SCRIPT_FIELDS
-from traindyno.core.suite.choices import GoalKind, Strategy, Task
+from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.core.suite.goal import Goal, PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
@@ -49,10 +49,13 @@ def suite_schema() -> Schema:
     schema = _object_schema(Suite, _special())
     properties = schema["properties"]
     properties["name"] = {"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": NAME_CHARACTERS}
-    properties["training"] = properties["baseline"] = _point()
-    properties["include"] = {"type": "array", "items": _point()}
-    properties["exclude"] = {"type": "array", "items": {**_point(), "minProperties": 1}}
-    properties["matrix"] = _matrix()
+    point = _of_settings(dict)
+    properties["training"] = properties["baseline"] = point
+    properties["include"] = {"type": "array", "items": point}
+    properties["exclude"] = {"type": "array", "items": {**point, "minProperties": 1}}
+    properties["matrix"] = _of_settings(
+        lambda value: {"type": "array", "items": value, "minItems": 1, "uniqueItems": True}
+    )
     properties["claims"] = {**properties["claims"], "anyOf": [{"type": ["string", "object", "null"]}]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -107,7 +110,7 @@ def schema_of(kind: Any, special: Mapping[Any, Schema]) -> Schema:
 
 def _object_schema(kind: Any, special: Mapping[Any, Schema]) -> Schema:
     hints = get_type_hints(kind)
-    required = [document_name(field) for field in fields(kind) if _is_required(field)]
+    required = [document_name(each) for each in fields(kind) if MISSING is each.default is each.default_factory]
     schema: Schema = {
         "type": "object",
         "properties": {
@@ -121,10 +124,6 @@ def _object_schema(kind: Any, special: Mapping[Any, Schema]) -> Schema:
     if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
         schema["description"] = " ".join(kind.__doc__.split())
     return schema
-
-
-def _is_required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _described(schema: Schema, description: FieldDescription | None) -> Schema:
@@ -196,23 +195,12 @@ def _workload(special: dict[Any, Schema]) -> Schema:
     }
 
 
-def _point() -> Schema:
+def _of_settings(schema: Callable[[Schema], Schema]) -> Schema:
+    """``schema``: of what a setting has, by the schema of one value of it."""
     return {
         "type": "object",
-        "properties": {name: {"$ref": f"#/$defs/{name}"} for name in setting_types()},
-        "patternProperties": {HYPERPARAMETER_PATTERN: {}},
-        "additionalProperties": False,
-    }
-
-
-def _matrix() -> Schema:
-    def axis(value: Schema) -> Schema:
-        return {"type": "array", "items": value, "minItems": 1, "uniqueItems": True}
-
-    return {
-        "type": "object",
-        "properties": {name: axis({"$ref": f"#/$defs/{name}"}) for name in setting_types()},
-        "patternProperties": {HYPERPARAMETER_PATTERN: axis({})},
+        "properties": {name: schema({"$ref": f"#/$defs/{name}"}) for name in setting_types()},
+        "patternProperties": {HYPERPARAMETER_PATTERN: schema({})},
         "additionalProperties": False,
     }
 
@@ -236,25 +224,14 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
 }
 
 
-class UnknownTable(ValueError):
-    """The document contains no table, or a table name that does not exist."""
-
-
 def with_tables(document: str) -> str:
-    """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->`` regenerated.
+    """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->`` regenerated."""
 
-    Raises UnknownTable.
-    """
-    if SECTION.search(document) is None:
-        raise UnknownTable(f"found no table, expected <!-- fields: NAME --> with one of {', '.join(TABLES)}")
-    return SECTION.sub(lambda found: f"{found[1]}\n{field_table(found['name'])}\n{found[3]}", document)
+    def section(found: re.Match[str]) -> str:
+        rows = "".join(row for kind, path in TABLES[found["name"]] for row in field_rows(kind, path))
+        return f"{found[1]}\n{HEAD}{rows}\n{found[3]}"
 
-
-def field_table(name: str) -> str:
-    """A Markdown table; raises UnknownTable."""
-    if name not in TABLES:
-        raise UnknownTable(f"no table has the name {name}, expected one of {', '.join(TABLES)}")
-    return HEAD + "".join(row for kind, path in TABLES[name] for row in field_rows(kind, path))
+    return SECTION.sub(section, document)
 
 
 def field_rows(kind: Any, path: str = "") -> list[str]:
@@ -304,12 +281,8 @@ def _meaning(description: FieldDescription) -> str:
     if description.unit:
         parts.append(f"in {description.unit}")
     if isinstance(description, SettingDescription) and description.used_by:
-        parts.append(f"only with strategy {_strategies(description.used_by)}")
+        parts.append(f"only with strategy {' or '.join(f'`{strategy}`' for strategy in description.used_by)}")
     return "; ".join(parts).replace("|", "\\|")
-
-
-def _strategies(strategies: tuple[Strategy, ...]) -> str:
-    return " or ".join(f"`{strategy}`" for strategy in strategies)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from traindyno.core.documents.field_description import Bound, description_of
 from traindyno.core.suite.checks.grid_check import check_value
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.schema import TABLES, UnknownTable, field_rows, setting_schemas, with_tables
+from traindyno.core.suite.schema import TABLES, field_rows, setting_schemas, with_tables
 from traindyno.core.suite.settings import (
     Effect,
     Settings,
@@ -49,11 +49,6 @@ def test_the_documented_tables_are_current() -> None:
     text = DOCUMENTATION.read_text(encoding="utf-8")
     assert text.count("<!-- fields: ") == len(TABLES)
     assert with_tables(text) == text, "write them anew with: make schema"
-
-
-def test_a_table_of_no_such_name_is_refused() -> None:
-    with pytest.raises(UnknownTable, match=r"no table has the name cells, expected one of workload, "):
-        with_tables("<!-- fields: cells -->\n<!-- end -->")
 
 
 def test_a_setting_without_a_description_is_refused() -> None:
