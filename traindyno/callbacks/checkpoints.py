@@ -16,6 +16,7 @@ import sys
 import time
 import zlib
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from traindyno.callbacks.process import this_process
@@ -32,17 +33,6 @@ def measure_log(environment: Mapping[str, str] = os.environ) -> Dict[str, int]:
     job = Path(directory, this_process(environment).job_name)
     newest = {path.name.split(".")[0]: path for path in sorted(job.glob("rank-*.jsonl"))}
     return {path.relative_to(directory).as_posix(): path.stat().st_size for path in newest.values()}
-
-
-def problem_of_log(sizes: LogSizes, environment: Mapping[str, str] = os.environ) -> Optional[str]:
-    """Why the log lacks lines that it had; None if it has them, and outside Traindyno, where nothing reads it."""
-    directory = environment.get(DIRECTORY_VARIABLE)
-    for name, size in sorted(sizes.items()) if directory else ():
-        path = Path(str(directory), name)
-        found = path.stat().st_size if path.is_file() else 0
-        if found < size:
-            return "the log of its steps, {}, has {} bytes; expected at least {}".format(path, found, size)
-    return None
 
 
 MARKER = "complete.json"
@@ -159,10 +149,19 @@ def check_files(folder: Path, files: Mapping[str, Any]) -> None:
 
 
 def check_log(folder: Path, log: LogSizes) -> None:
-    """Raises CheckpointRefused if the step log lacks lines from before the checkpoint."""
-    problem = problem_of_log(log)
-    if problem is not None:
-        raise CheckpointRefused("{} is not used: {}".format(folder, problem))
+    """Raises CheckpointRefused if the step log lacks lines from before the checkpoint. Outside Traindyno nothing reads
+    the log.
+    """
+    directory = os.environ.get(DIRECTORY_VARIABLE)
+    for name, size in sorted(log.items()) if directory else ():
+        path = Path(str(directory), name)
+        found = path.stat().st_size if path.is_file() else 0
+        if found < size:
+            raise CheckpointRefused(
+                "{} is not used: the log of its steps, {}, has {} bytes; expected at least {}".format(
+                    folder, path, found, size
+                )
+            )
 
 
 def problem_of(path: Path, expected: Mapping[str, Any]) -> Optional[str]:
@@ -187,11 +186,7 @@ def written_bytes(folder: AnyPath, since: float) -> int:
             stats.append(path.stat())
         except FileNotFoundError:  # removed in the meantime, like the oldest checkpoint
             continue
-    return sum(stat.st_size for stat in stats if stat.st_mtime >= since and not _is_folder(stat))
-
-
-def _is_folder(stat: os.stat_result) -> bool:
-    return stat.st_mode & 0o170000 == 0o040000
+    return sum(each.st_size for each in stats if each.st_mtime >= since and not S_ISDIR(each.st_mode))
 
 
 def _measure(path: Path) -> Tuple[int, str]:

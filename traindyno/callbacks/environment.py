@@ -89,19 +89,15 @@ def _device_facts() -> Dict[str, Any]:
         return {}
     if not torch.cuda.is_available():
         return {"device": "cpu", "device_name": platform.processor() or platform.machine()}
+    # Older versions of torch know no identifier of a device.
+    uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
     return {
         "device": "cuda",
         "device_name": torch.cuda.get_device_name(),
-        "device_uuid": _device_uuid(torch),
+        "device_uuid": None if uuid is None else str(uuid),
         "device_count": torch.cuda.device_count(),
         "cuda": torch.version.cuda,
     }
-
-
-def _device_uuid(torch: Any) -> Optional[str]:
-    """The device's own identifier; None with older versions of torch."""
-    uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
-    return None if uuid is None else str(uuid)
 
 
 def host_identity(root: Path = Path("/")) -> Dict[str, str]:

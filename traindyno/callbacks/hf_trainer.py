@@ -46,7 +46,9 @@ class StepLogCallback(TrainerCallback):
         args.logging_nan_inf_filter = False
         step_log.open()  # a refusal is also written to the log
         trainer = _trainer_of_caller()
-        joins_rows = _joins_rows(trainer)
+        collator = getattr(trainer, "data_collator", None)
+        is_named = type(collator).__name__ == "DataCollatorWithFlattening"
+        joins_rows = is_named or any(getattr(each, "padding_free", False) is True for each in (trainer, collator))
         step_log.describe(unit_of_samples(args, joins_rows))
         # The state has the batch size in use if Trainer searches for one that fits.
         batch = getattr(state, "train_batch_size", None) or args.train_batch_size
@@ -156,12 +158,6 @@ def _trainer_of_caller() -> Any:
             return caller
         frame = frame.f_back
     raise RuntimeError("StepLogCallback was called by no Trainer with a training_step; expected transformers' Trainer")
-
-
-def _joins_rows(trainer: Any) -> bool:
-    collator = getattr(trainer, "data_collator", None)
-    is_named = type(collator).__name__ == "DataCollatorWithFlattening"
-    return is_named or any(getattr(each, "padding_free", False) is True for each in (trainer, collator))
 
 
 def unit_of_samples(args: Any, joins_rows: bool) -> Dict[str, str]:

@@ -67,17 +67,13 @@ def read_counters() -> Optional[Counters]:
         return Counters(
             time=now(),
             cpu_seconds=usage.ru_utime + usage.ru_stime + _cpu_seconds_of_children(),
-            run_queue_seconds=_run_queue_seconds(),
+            # the time in which this process's threads were ready and had no core, in ns
+            run_queue_seconds=sum(int(text.split()[1]) for text in _readable("/proc/self/task/*/schedstat")) / 1e9,
             host_busy_seconds=sum(host[field] for field in BUSY_FIELDS),
             steal_seconds=host[STEAL_FIELD],
         )
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _run_queue_seconds() -> float:
-    """The time in which this process's threads were ready and had no core: the second number of schedstat, in ns."""
-    return sum(int(text.split()[1]) for text in _readable("/proc/self/task/*/schedstat")) / 1e9
 
 
 def _cpu_seconds_of_children() -> float:

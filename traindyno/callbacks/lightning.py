@@ -60,7 +60,9 @@ class StepLogCallback(Callback):  # type: ignore[misc]
         self._steps_done = trainer.global_step
         self._is_open = False
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-        step_log.end_step(self._samples, None, loss, _learning_rate(trainer))
+        optimizers = trainer.optimizers
+        rate = float(optimizers[0].param_groups[0]["lr"]) if optimizers else None
+        step_log.end_step(self._samples, None, loss, rate)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         self._evaluation_began = now()
@@ -96,8 +98,3 @@ def _timed(save: Callable[..., Any]) -> Callable[..., Any]:
         return saved
 
     return save_in_a_phase
-
-
-def _learning_rate(trainer: Any) -> Optional[float]:
-    optimizers = trainer.optimizers
-    return float(optimizers[0].param_groups[0]["lr"]) if optimizers else None

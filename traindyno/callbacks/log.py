@@ -102,7 +102,8 @@ class StepLogger:
                 samples = count_rows(batch)
             elif self._recorder is None:
                 refuse_length_of_batch(samples, sys._getframe(1).f_locals)
-            samples, tokens = whole_counts(samples, tokens, _world_size)
+            # The number of processes now: a script may log a phase before it joins its process group.
+            samples, tokens = whole_counts(samples, tokens, lambda: process.this_process().world_size)
             self._note_smaller_batch(samples)
         return Step(
             self.begin_step,
@@ -224,11 +225,12 @@ class StepLogger:
         if not self.is_enabled:
             return
         if self._recorder is None:
-            self._start_recording()
+            self.open()
+            self.add_phase(SETUP, self._explained_until, now(), {**self._facts, **self._process_group()})
+            self._recorder = StepRecorder(self._file, self._make_clock(), self._peak_memory, self._observe)
         elif self._pause is not None:
             self.phase_ended(*self._pause)
             self._pause = None
-        assert self._recorder is not None
         self._recorder.begin(place)
         if self._training is None:  # of a plain loop
             self._training = _Training(self.steps, None, None)
@@ -312,21 +314,12 @@ class StepLogger:
         self._file.write(
             environment_line(now(), this.rank, this.world_size, this.host, facts, host_id=host_id(), launch=this.launch)
         )
-        self._log_start()
+        for name, begin, end in process.phases_before(self._began):
+            self._file.write(phase_line(name, begin, end))
         self._file.flush()
         atexit.register(self.close)
         failure.call_on_crash(self.failed)
         os.register_at_fork(after_in_child=self._leave_to_parent)
-
-    def _log_start(self) -> None:
-        """Log the phases from before the log existed."""
-        for name, begin, end in process.phases_before(self._began):
-            self._file.write(phase_line(name, begin, end))
-
-    def _start_recording(self) -> None:
-        self.open()
-        self.add_phase(SETUP, self._explained_until, now(), {**self._facts, **self._process_group()})
-        self._recorder = StepRecorder(self._file, self._make_clock(), self._peak_memory, self._observe)
 
     def _process_group(self) -> Dict[str, Any]:
         launched = process.launched_world_size()
@@ -361,11 +354,6 @@ class StepLogger:
         if self.is_enabled:
             self.open()
             self._file.write(line(now(), *values))
-
-
-def _world_size() -> int:
-    """The number of processes now: a script may log a phase before it joins its process group."""
-    return process.this_process().world_size
 
 
 def step_log_of_this_process() -> StepLogger:

@@ -59,7 +59,8 @@ def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[fl
     marks = {"{}={}".format(name, environment[name]).encode() for name in names}
     launched, ancestor = None, os.getppid()
     while environment.get(JOB_VARIABLE) and ancestor > 0 and marks <= set(environment_of(ancestor)):
-        launched, ancestor = _started(ancestor), _parent_of(ancestor)
+        fields = _stat(ancestor)
+        launched, ancestor = _started(ancestor), int(fields[PARENT_FIELD]) if fields else 0
     return launched
 
 
@@ -86,11 +87,6 @@ def _started(process_id: int) -> Optional[float]:
         return None
     since_boot = int(fields[START_FIELD]) / os.sysconf("SC_CLK_TCK")
     return min(now(), now() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot))
-
-
-def _parent_of(process_id: int) -> int:
-    fields = _stat(process_id)
-    return int(fields[PARENT_FIELD]) if fields else 0
 
 
 def _stat(process_id: int) -> List[str]:
@@ -123,22 +119,16 @@ PROCESS_GROUP = "process_group"  # a fact of the environment
 INDEPENDENT = "independent"
 
 
-def _size_of_torch(distributed: Any) -> Optional[int]:
-    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else None
-
-
-def _size_of_mpi(mpi: Any) -> Optional[int]:
-    return mpi.COMM_WORLD.Get_size() if mpi.Is_initialized() else None
-
-
 # Modules that form a group, and how the group's size is read; none is imported here.
 SIZES = {
-    "torch.distributed": _size_of_torch,
+    "torch.distributed": lambda torch: (
+        torch.get_world_size() if torch.is_available() and torch.is_initialized() else None
+    ),
     "torch_xla.runtime": lambda runtime: runtime.world_size(),
     "smdistributed.modelparallel.torch": lambda smp: smp.size(),
     "smdistributed.dataparallel.torch.distributed": lambda smddp: smddp.get_world_size(),
     "horovod.torch": lambda horovod: horovod.size(),
-    "mpi4py.MPI": _size_of_mpi,
+    "mpi4py.MPI": lambda mpi: mpi.COMM_WORLD.Get_size() if mpi.Is_initialized() else None,
 }  # type: Dict[str, Callable[[Any], Optional[int]]]
 PLAIN = "torch.distributed.init_process_group() before the first step"
 LIGHTNING = (
@@ -168,10 +158,11 @@ def require_process_group(launched: int) -> Dict[str, Any]:
     """Returns the group of one of ``launched`` processes as a fact. Raises RuntimeError if it has none."""
     group = find_process_group()
     if group is None:
+        remedy = next((remedy for name, remedy in REMEDIES.items() if name in sys.modules), PLAIN)
         raise RuntimeError(
             "{} processes were started, but this one has no process group: each trains alone on all of the data, and "
             "their samples would be counted as those of one run; expected {}; or step_log.independent() before the "
-            "first step, if each is meant to train alone".format(launched, _remedy())
+            "first step, if each is meant to train alone".format(launched, remedy)
         )
     return {PROCESS_GROUP: group[0], "process_group_size": group[1]}
 
@@ -182,10 +173,6 @@ def _accelerate_is_alone() -> bool:
     # The object would be made by asking for it: what its instances share is there once the script has made one.
     shared = getattr(state, "_shared_state", {})
     return bool(shared) and shared.get("num_processes") == 1
-
-
-def _remedy() -> str:
-    return next((remedy for name, remedy in REMEDIES.items() if name in sys.modules), PLAIN)
 
 
 def _size(module: Any, size_of: Callable[[Any], Optional[int]]) -> Optional[int]:

@@ -229,7 +229,10 @@ class StepRecorder:
             ]
             for i, marks in enumerate(pending):
                 self._writer.write_later(_line(marks, recorded[i], peak))
-            self._note_retries()
+            retries = self._retries()
+            if retries > self._known_retries:
+                self._known_retries, at = retries, now()
+                self._writer.write(phase_line(ALLOCATOR_RETRIES, at, at, {RETRIES: retries, IN_BACKGROUND: True}))
             if self._between.is_due:
                 at = now()
                 self._writer.write(phase_line(BETWEEN_STEPS, at, at, {**self._between.facts(), IN_BACKGROUND: True}))
@@ -243,12 +246,6 @@ class StepRecorder:
 
     def facts_between_steps(self) -> Dict[str, Any]:
         return self._between.facts()
-
-    def _note_retries(self) -> None:
-        retries = self._retries()
-        if retries > self._known_retries:
-            self._known_retries, at = retries, now()
-            self._writer.write(phase_line(ALLOCATOR_RETRIES, at, at, {RETRIES: retries, IN_BACKGROUND: True}))
 
 
 def is_on_device(samples: Any) -> bool:

@@ -15,7 +15,7 @@ SPECIAL = ("__init__", "__enter__", "__exit__")
 FOR_US = {
     "checkpoints": {
         *("check_files", "check_log", "describe_files", "problem_of"),
-        *("measure_log", "problem_of_log", "remove_marker", "write_marker", "written_bytes"),
+        *("measure_log", "remove_marker", "write_marker", "written_bytes"),
     },
     "hf_trainer": {"unit_of_samples"},
     "log": {

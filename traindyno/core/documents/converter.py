@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -12,8 +13,8 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
 from traindyno.core.documents.field_description import described_fields, document_name
-from traindyno.core.documents.problems import Unexpected, close_to, expected_of, one_of
-from traindyno.core.documents.stored import JsonScalar, JsonValue, frozen_json
+from traindyno.core.documents.problems import EXPECTED_OF_TYPE, Unexpected, close_to, expected_of, one_of
+from traindyno.core.documents.stored import JsonScalar, JsonValue, frozen_json, is_number
 
 Structure = Callable[[Any, Any], Any]
 
@@ -131,35 +132,18 @@ def _mapping_structure(converter: Converter, kind: Any) -> Structure:
     return structure
 
 
-def _integer(value: Any, _: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Unexpected("an integer", value)
-    return value
+def _exact(value: Any, kind: type) -> Any:
+    """An integer, text, true or false."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise Unexpected(EXPECTED_OF_TYPE[kind], value)
+    return kind(value)
 
 
 def _number(value: Any, _: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
-        raise Unexpected("a number", value)
-    return float(value)
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond the largest float
-        return False
-
-
-def _boolean(value: Any, _: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Unexpected("true or false", value)
-    return value
-
-
-def _text(value: Any, _: Any) -> str:
-    if not isinstance(value, str):
-        raise Unexpected("text", value)
-    return str(value)
+    with suppress(OverflowError):  # an integer beyond the largest float
+        if is_number(value) and math.isfinite(value):
+            return float(value)
+    raise Unexpected("a number", value)
 
 
 def _scalar(value: Any, _: Any) -> JsonScalar:
@@ -200,4 +184,4 @@ def _member(value: Any, kind: Any) -> StrEnum:
         raise Unexpected(one_of(names), value, meant=close_to(value, names)) from error
 
 
-STRICT: dict[type, Structure] = {int: _integer, float: _number, bool: _boolean, str: _text, Decimal: _decimal}
+STRICT: dict[type, Structure] = {int: _exact, float: _number, bool: _exact, str: _exact, Decimal: _decimal}

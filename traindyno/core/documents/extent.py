@@ -26,7 +26,8 @@ def excess_of(document: object) -> Problem | None:
         names = [str(name) for name in value] if isinstance(value, Mapping) else []
         for text in (each for each in (value, *names) if isinstance(each, str) and not _is_encodable(each)):
             return Problem(path=path, message=f"got {visible(shown(text))}, expected text that UTF-8 can encode")
-        if not _is_storable(value):
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        if not is_finite or (isinstance(value, int) and abs(value) > LARGEST_INTEGER):
             return Problem(path=path, message=f"got {shown(value)}, expected a finite number within 64 bits")
         waiting += [(inner, join_path(path, part), depth + 1) for part, inner in _parts(value)]
     return None
@@ -42,9 +43,3 @@ def _parts(value: object) -> Iterator[tuple[str | int, object]]:
 def _is_encodable(text: str) -> bool:
     """False for a lone surrogate, which JSON can spell, and which is no character."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _is_storable(value: object) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return not isinstance(value, int) or abs(value) <= LARGEST_INTEGER

@@ -40,7 +40,9 @@ def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | N
         yield f"The probes of {label} are too noisy to tell what its step consists of (± {_widest_text(shares)})."
     elif shares is not None:
         yield f"By its probes, a step of {label} is {_shares_text(shares)}."
-        yield from _describe_noise(shares)
+        if shares.noise:  # what these parts take is in the rest
+            names, verb = joined([*map(name_of, shares.noise)]), "is" if len(shares.noise) == 1 else "are"
+            yield f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± {_widest_text(shares)})."
     if advice is not None:
         yield _advice_text(label, advice)
 
@@ -52,13 +54,6 @@ def _shares_text(shares: StepShares) -> str:
     rest = f"{share_of_step_text(shares.rest)} {joined([COMPUTE, *unknown])}"
     together = ", which can't be told apart" if unknown else ""
     return f"{joined([*found, rest])}{together}"
-
-
-def _describe_noise(shares: StepShares) -> Iterator[str]:
-    """Parts that the probes can't tell from nothing: what they take is in the rest."""
-    if shares.noise:
-        names, verb = joined([*map(name_of, shares.noise)]), "is" if len(shares.noise) == 1 else "are"
-        yield f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± {_widest_text(shares)})."
 
 
 def _widest_text(shares: StepShares) -> str:

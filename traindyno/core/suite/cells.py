@@ -71,10 +71,12 @@ def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     varying_given = [name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1]
     words = {name: _value_words([cell.hyperparameters.get(name) for cell in cells]) for name in varying_given}
     labels = []
-    for index, cell in enumerate(cells):
-        parts = [*_place(cell.settings, varying), *_settings(cell.settings, varying)]
+    for index, settings in enumerate(cell.settings for cell in cells):
+        # A number of instances is shown with its instance type.
+        place = f"{settings.instance_count} × {settings.instance}" if "instance_count" in varying else settings.instance
+        parts = [*([place] if {*PLACE} & {*varying} else ()), *_settings(settings, varying)]
         parts += [f"{name} {words[name][index]}" for name in varying_given]
-        labels.append(SEPARATOR.join(parts) or cell.settings.instance)
+        labels.append(SEPARATOR.join(parts) or settings.instance)
     return tuple(replace(cell, label=label) for cell, label in zip(cells, labels, strict=True))
 
 
@@ -89,14 +91,6 @@ def _value_words(values: Sequence[JsonValue]) -> list[str]:
     names = dict.fromkeys(name for each in found for name in each)
     varying = [name for name in names if len({repr(each.get(name)) for each in found}) > 1]
     return [", ".join(f"{name} {_text(each[name])}" for name in varying if name in each) or "empty" for each in found]
-
-
-def _place(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
-    """A number of instances is shown with its instance type."""
-    if "instance_count" in varying:
-        yield f"{settings.instance_count} × {settings.instance}"
-    elif "instance" in varying:
-        yield settings.instance
 
 
 def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
@@ -125,15 +119,18 @@ Excluded = Mapping[tuple[str, ...], Set[tuple[Any, ...]]]
 def expand_cells(suite: Suite) -> tuple[Cell, ...]:
     """The grid without the excluded points, then the included ones; the baseline is never excluded."""
     baseline = baseline_point(suite)
-    excluded = _excluded_values(suite)
+    # Axes of ``exclude`` entries → the combinations of values that these entries exclude.
+    excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
+    for entry in suite.exclude:
+        excluded.setdefault(tuple(entry), set()).add(tuple(map(typed, entry.values())))
     points = [point for point in grid_points(suite) if point == baseline or not _is_excluded(point, excluded)]
     points += [included_point(suite, entry) for entry in suite.include]
-    return label_cells(list({cell.cell_id: cell for cell in (_cell(suite, point) for point in points)}.values()))
+    return label_cells(list({cell.cell_id: cell for cell in (make_cell(suite, point) for point in points)}.values()))
 
 
 def baseline_cell(suite: Suite) -> Cell:
     """The cell that the others are compared with, labelled as ``expand_cells`` does."""
-    wanted = _cell(suite, baseline_point(suite)).cell_id
+    wanted = make_cell(suite, baseline_point(suite)).cell_id
     return next(cell for cell in expand_cells(suite) if cell.cell_id == wanted)
 
 
@@ -163,19 +160,6 @@ def typed(value: Any) -> tuple[type, Any]:
     return type(value), value
 
 
-def make_cell(suite: Suite, point: Point) -> Cell:
-    """The cell of one point, with its id as the label."""
-    return _cell(suite, point)
-
-
-def _excluded_values(suite: Suite) -> Excluded:
-    """Axes of ``exclude`` entries → the combinations of values that these entries exclude."""
-    excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
-    for entry in suite.exclude:
-        excluded.setdefault(tuple(entry), set()).add(tuple(map(typed, entry.values())))
-    return excluded
-
-
 def _is_excluded(point: Point, excluded: Excluded) -> bool:
     return any(
         set(names) <= point.keys() and tuple(typed(point[name]) for name in names) in values
@@ -183,7 +167,8 @@ def _is_excluded(point: Point, excluded: Excluded) -> bool:
     )
 
 
-def _cell(suite: Suite, point: Point) -> Cell:
+def make_cell(suite: Suite, point: Point) -> Cell:
+    """The cell of one point, with its id as the label."""
     chosen = {**suite.training, **point}
     hyperparameters = {
         name.removeprefix(HYPERPARAMETER_PREFIX): value

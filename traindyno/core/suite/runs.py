@@ -56,7 +56,10 @@ def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_nu
     The k-th run of each cell in a round is in the same block: a trial that is repeated belongs to the round in which it
     is, and not to that of its first run.
     """
-    in_order = sorted(wanted, key=lambda each: (each[1], _lot(execution_id, each[1], each[0])))
+    in_order = sorted(
+        wanted,
+        key=lambda each: (each[1], hashlib.sha256(f"{execution_id} {each[1]} {each[0].cell_id}".encode()).digest()),
+    )
     passes: Counter[str] = Counter()
     runs = []
     for place, (cell, trial) in enumerate(in_order, start=1):
@@ -74,10 +77,6 @@ def round_of(run: Run) -> str:
 def block_of(run: Run) -> str:
     """The run's block, among those of all executions."""
     return f"{run.execution_id} {run.block or run.trial}"
-
-
-def _lot(execution_id: str, trial: int, cell: Cell) -> bytes:
-    return hashlib.sha256(f"{execution_id} {trial} {cell.cell_id}".encode()).digest()
 
 
 def with_seeds(suite: Suite, runs: Iterable[Run]) -> tuple[Run, ...]:

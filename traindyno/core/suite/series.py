@@ -56,16 +56,12 @@ def _divide(points: Sequence[_Point]) -> Iterator[Series]:
         )
 
 
-def _is_switch(points: Sequence[_Point], name: str) -> bool:
-    return {point.numbers[name] for point in points} <= {0, 1}
-
-
 def _followers(points: Sequence[_Point], names: Sequence[str]) -> list[str]:
     found: list[str] = []
-    candidates = [name for name in names if not _is_switch(points, name)]
+    candidates = [name for name in names if not {point.numbers[name] for point in points} <= {0, 1}]
     for name in sorted(candidates, key=lambda name: (_recurrence(points, name), name)):
         others = [each for each in names if each != name and each not in found]
-        if all(_has_one_each(group) for group in _group(points, others).values()):
+        if all(len({point.size for point in group}) == len(group) for group in _group(points, others).values()):
             found.append(name)
     return found
 
@@ -73,10 +69,6 @@ def _followers(points: Sequence[_Point], names: Sequence[str]) -> list[str]:
 def _recurrence(points: Sequence[_Point], name: str) -> float:
     """The mean number of sizes at which a value of the argument occurs."""
     return len({(point.size, point.numbers[name]) for point in points}) / len({point.numbers[name] for point in points})
-
-
-def _has_one_each(group: Sequence[_Point]) -> bool:
-    return len({point.size for point in group}) == len(group)
 
 
 def _group(points: Sequence[_Point], names: Sequence[str]) -> dict[tuple[float, ...], list[_Point]]:

@@ -94,7 +94,12 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
     if name in suite.training:
         yield Problem(path=path, message=f"{name} is in training and in matrix, expected it in one of them")
     if suite.workload.task is Task.SCRIPT:
-        yield from _check_script_axis(path, name)
+        seen_by_scripts = [
+            each for each, description in setting_descriptions().items() if description.is_seen_by_scripts
+        ]
+        if name not in seen_by_scripts and not name.startswith(HYPERPARAMETER_PREFIX):
+            accepted = ", ".join([*sorted(seen_by_scripts), f"{HYPERPARAMETER_PREFIX}<name>"])
+            yield Problem(path=path, message=f"a script does not see {name}, expected one of {accepted}")
     elif name.startswith(HYPERPARAMETER_PREFIX):
         yield Problem(path=path, message="only task script has hyperparameters of its own, expected a setting")
     seen = set()
@@ -106,13 +111,6 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
             )
         seen.add(typed(value))
         yield from check_value(f"{path}[{index}]", name, value)
-
-
-def _check_script_axis(path: str, name: str) -> Iterator[Problem]:
-    seen = sorted(each for each, description in setting_descriptions().items() if description.is_seen_by_scripts)
-    if name not in seen and not name.startswith(HYPERPARAMETER_PREFIX):
-        accepted = ", ".join([*seen, f"{HYPERPARAMETER_PREFIX}<name>"])
-        yield Problem(path=path, message=f"a script does not see {name}, expected one of {accepted}")
 
 
 def check_points(suite: Suite) -> Iterator[Problem]:

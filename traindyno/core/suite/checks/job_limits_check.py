@@ -87,7 +87,9 @@ def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_environment(suite: Suite) -> Iterator[Problem]:
-    given, own = suite.workload.environment, _lab_variables(suite)
+    # Of the lab, at most: the step log's directory, the run's id, and those that the job needs.
+    own = 2 + suite.keeps_checkpoints + (suite.workload.task is Task.SCRIPT) + _efa_variables(suite)
+    given = suite.workload.environment
     if len(given) + own > ENVIRONMENT_KEYS:
         message = (
             f"got {len(given)} names, expected at most {ENVIRONMENT_KEYS - own}: a job has at most {ENVIRONMENT_KEYS},"
@@ -105,12 +107,6 @@ def _check_environment(suite: Suite) -> Iterator[Problem]:
         if len(value) > ENVIRONMENT_CHARACTERS:
             message = f"got {len(value)} characters, expected at most {ENVIRONMENT_CHARACTERS}"
             yield Problem(path=path, message=message)
-
-
-def _lab_variables(suite: Suite) -> int:
-    """How many a job gets at most: the step log's directory, the run's id, and those that it needs."""
-    needed = suite.keeps_checkpoints + (suite.workload.task is Task.SCRIPT) + _efa_variables(suite)
-    return 2 + needed
 
 
 def _efa_variables(suite: Suite) -> int:

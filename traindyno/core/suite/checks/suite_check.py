@@ -69,29 +69,34 @@ def check_suite(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_sections(suite: Suite) -> Iterator[Problem]:
-    yield from _check_name(suite.name)
+    if not NAME.fullmatch(suite.name) or len(suite.name) > NAME_CHARACTERS:
+        expected = f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
+        yield Problem(path="name", message=f"got {shown(suite.name)}, expected {expected}")
     yield from check_bounds(suite)
     yield from check_workload(suite.workload)
     yield from check_job_limits(suite)
     yield from check_seed_argument(suite)
     yield from _check_goal(suite)
-    yield from _check_probes(suite)
-    yield from _check_jobs(suite)
+    if suite.measurement.probes and suite.workload.task is Task.SCRIPT:
+        message = "a script's steps can't be probed, expected false; its wait for data is measured without probes"
+        yield Problem(path="measurement.probes", message=message)
+    most, longest = suite.limits.max_job_seconds, suite.limits.max_run_seconds
+    if longest is not None and longest > most:
+        message = f"got {longest}, expected at most limits.max_job_seconds, {most}"
+        yield Problem(path="limits.max_run_seconds", message=message)
     yield from check_batch_search(suite)
-    yield from _check_purchase(suite)
+    for name in suite.training_plans:
+        yield from check_instance_type(f"training_plans.{name}", name)
     yield from _check_preparation(suite)
-    yield from _check_pricing(suite)
+    for name in suite.pricing.spot:
+        yield from check_instance_type(f"pricing.spot.{name}", name)
+    for name in suite.pricing.training_plan:
+        yield from check_instance_type(f"pricing.training_plan.{name}", name)
     yield from _check_claims(suite)
     yield from check_matrix(suite)
     for path, point in _points(suite):
         for name, value in point.items():
             yield from check_value(f"{path}.{name}", name, value)
-
-
-def _check_name(name: str) -> Iterator[Problem]:
-    if not NAME.fullmatch(name) or len(name) > NAME_CHARACTERS:
-        expected = f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
-        yield Problem(path="name", message=f"got {shown(name)}, expected {expected}")
 
 
 def _check_goal(suite: Suite) -> Iterator[Problem]:
@@ -105,24 +110,6 @@ def _check_goal(suite: Suite) -> Iterator[Problem]:
     if target.quality is Quality.PERPLEXITY and task is Task.SEQUENCE_CLASSIFICATION:
         message = f"task {task} has no perplexity, expected accuracy or loss"
         yield Problem(path=f"goal.{suite.goal.kind}", message=message)
-
-
-def _check_probes(suite: Suite) -> Iterator[Problem]:
-    if suite.measurement.probes and suite.workload.task is Task.SCRIPT:
-        message = "a script's steps can't be probed, expected false; its wait for data is measured without probes"
-        yield Problem(path="measurement.probes", message=message)
-
-
-def _check_jobs(suite: Suite) -> Iterator[Problem]:
-    longest = suite.limits.max_run_seconds
-    if longest is not None and longest > suite.limits.max_job_seconds:
-        message = f"got {longest}, expected at most limits.max_job_seconds, {suite.limits.max_job_seconds}"
-        yield Problem(path="limits.max_run_seconds", message=message)
-
-
-def _check_purchase(suite: Suite) -> Iterator[Problem]:
-    for name in suite.training_plans:
-        yield from check_instance_type(f"training_plans.{name}", name)
 
 
 def _check_preparation(suite: Suite) -> Iterator[Problem]:
@@ -140,13 +127,6 @@ def _check_preparation(suite: Suite) -> Iterator[Problem]:
     if found and found.has_accelerator:
         message = f"got {shown(name)}, expected a type without accelerators: {REMOTE_INSTANCE} or {LOCAL_INSTANCE}"
         yield Problem(path="preparation.instance", message=message)
-
-
-def _check_pricing(suite: Suite) -> Iterator[Problem]:
-    for name in suite.pricing.spot:
-        yield from check_instance_type(f"pricing.spot.{name}", name)
-    for name in suite.pricing.training_plan:
-        yield from check_instance_type(f"pricing.training_plan.{name}", name)
 
 
 def _check_claims(suite: Suite) -> Iterator[Problem]:

@@ -83,14 +83,11 @@ def _check_built_in(workload: Workload) -> Iterator[Problem]:
             yield Problem(
                 path=f"workload.{name}", message=f"only task script has it, expected nothing with task {workload.task}"
             )
-    if workload.model and workload.model.config is not None and workload.tokenizer is None and _reads_text(workload):
+    reads_text = workload.dataset is not None and workload.dataset.format is not DatasetFormat.SYNTHETIC
+    if workload.model and workload.model.config is not None and workload.tokenizer is None and reads_text:
         message = "a model from a config brings no tokenizer: got nothing, expected path or train_vocabulary_size"
         yield Problem(path="workload.tokenizer", message=message)
     size = len(json.dumps(suite_converter().unstructure(workload)))
     if size > HYPERPARAMETER_CHARACTERS:
         message = f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
         yield Problem(path="workload", message=message)
-
-
-def _reads_text(workload: Workload) -> bool:
-    return workload.dataset is not None and workload.dataset.format is not DatasetFormat.SYNTHETIC
