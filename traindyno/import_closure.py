@@ -25,7 +25,9 @@ def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
         if name in known or name.split(".")[0] not in OUR_PACKAGES:
             continue
         known.add(name)
-        path = _source_file(name, root)
+        module = root.joinpath(*name.split("."))
+        sources = (module.with_suffix(".py"), module / "__init__.py")
+        path = next((found for found in sources if found.is_file()), None)
         if path is None:
             continue
         files[path.relative_to(root).as_posix()] = path
@@ -42,11 +44,6 @@ def imported_names(text: str) -> Iterator[str]:
         yield package
         for name in NAME.findall(names):
             yield f"{package}.{name}" if package else name
-
-
-def _source_file(module: str, root: Path) -> Path | None:
-    path = root.joinpath(*module.split("."))
-    return next((found for found in (path.with_suffix(".py"), path / "__init__.py") if found.is_file()), None)
 
 
 def _data_of(package: str, root: Path) -> Iterator[Path]:

@@ -53,7 +53,7 @@ def refuse_length_of_batch(samples: int, variables: Mapping[str, Any]) -> None:
     """
     for name, value in variables.items():
         # A script's variables may be whole data sets: only those of this length are looked into.
-        is_of_that_length = (isinstance(value, (list, tuple)) or _is_mapping(value)) and len(value) == samples
+        is_of_that_length = (isinstance(value, (list, tuple, Mapping))) and len(value) == samples
         rows = _rows_of_fields(value) if is_of_that_length else None
         if rows is not None and rows != samples:
             raise ValueError(
@@ -73,14 +73,9 @@ def _tensors(batch: Any) -> Iterator[Any]:
 
 
 def _parts(batch: Any) -> Tuple[Any, ...]:
-    if _is_mapping(batch):
+    if isinstance(batch, Mapping):  # no class and no data frame, which have the methods of a mapping too
         return tuple(batch.values())
     return tuple(batch) if isinstance(batch, (list, tuple)) else ()
-
-
-def _is_mapping(value: Any) -> bool:
-    """No class and no data frame, which have the methods of a mapping too."""
-    return isinstance(value, Mapping)
 
 
 def _list_of_samples(batch: Any) -> Optional[Tuple[Any, ...]]:
@@ -105,7 +100,7 @@ def _list_of_samples(batch: Any) -> Optional[Tuple[Any, ...]]:
 def _structure(value: Any) -> Any:
     if hasattr(value, "shape"):
         return len(value.shape), str(value.dtype)
-    if _is_mapping(value):
+    if isinstance(value, Mapping):
         return {str(name): _structure(value[name]) for name in sorted(value, key=str)}
     return [_structure(part) for part in value] if isinstance(value, (list, tuple)) else type(value).__name__
 
@@ -121,10 +116,10 @@ def _joined_rows(batch: Any) -> Any:
     The positions of their tokens begin again with each, or the batch has their ends. A row of one token trains nothing
     and is not counted by positions, nor is padding behind the last one.
     """
-    if not _is_mapping(batch):
+    if not isinstance(batch, Mapping):
         return None
     for name, step in ((POSITIONS_OF_JOINED, 1), (INDEX_OF_JOINED, 0)):
-        numbers = batch.get(name)
+        numbers: Any = batch.get(name)
         shape = tuple(getattr(numbers, "shape", ()))
         if len(shape) == 2 and shape[0] == 1 and shape[1] > 1:  # noqa: PLR2004
             goes_on = numbers[0][1:] == numbers[0][:-1] + step

@@ -45,15 +45,9 @@ class HostLoadMeter:
         if before is None or after is None or after.time <= before.time:
             return None
         self._before = after
-        return host_load_line(
-            begin=before.time,
-            end=after.time,
-            cpu_seconds=max(0.0, after.cpu_seconds - before.cpu_seconds),
-            run_queue_seconds=max(0.0, after.run_queue_seconds - before.run_queue_seconds),
-            host_busy_seconds=max(0.0, after.host_busy_seconds - before.host_busy_seconds),
-            steal_seconds=max(0.0, after.steal_seconds - before.steal_seconds),
-            host_cpu_count=os.cpu_count() or 1,
-        )
+        sums = [name for name in Counters._fields if name != "time"]
+        load = {name: max(0.0, getattr(after, name) - getattr(before, name)) for name in sums}
+        return host_load_line(begin=before.time, end=after.time, host_cpu_count=os.cpu_count() or 1, **load)
 
 
 def read_counters() -> Optional[Counters]:

@@ -87,30 +87,19 @@ def owner_id(owner: AttemptOwner) -> str:
             return owner.preparation_id
 
 
-def owner_kind(owner: AttemptOwner) -> str:
-    match owner:
-        case Run():
-            return "run"
-        case Job():
-            return "job"
-        case DataPreparation():
-            return "preparation"
+# Each in the state machine: ``{"run": …}``, ``{"job": …}`` or ``{"preparation": …}``.
+KINDS: Mapping[type[AttemptOwner], str] = {Run: "run", Job: "job", DataPreparation: "preparation"}
 
 
 def owner_text(owner: AttemptOwner) -> str:
     """Its kind and its id, for messages."""
-    return f"{owner_kind(owner)} {owner_id(owner)}"
+    return f"{KINDS[type(owner)]} {owner_id(owner)}"
 
 
 def owner_document(owner: AttemptOwner) -> dict[str, Any]:
-    """The form in the state machine: ``{"run": …}``, ``{"job": …}`` or ``{"preparation": …}``."""
-    return {owner_kind(owner): suite_converter().unstructure(owner)}
+    return {KINDS[type(owner)]: suite_converter().unstructure(owner)}
 
 
 def parse_owner(document: Mapping[str, Any]) -> AttemptOwner:
-    converter = suite_converter()
-    if "preparation" in document:
-        return converter.structure(document["preparation"], DataPreparation)
-    if "job" in document:
-        return converter.structure(document["job"], Job)
-    return converter.structure(document["run"], Run)
+    kind = next((kind for kind, name in KINDS.items() if name in document), Run)
+    return suite_converter().structure(document[KINDS[kind]], kind)

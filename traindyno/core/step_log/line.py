@@ -147,33 +147,15 @@ def evaluation_line(time: float, step: int, metrics: Dict[str, float]) -> Dict[s
     return {"kind": "evaluation", "time": time, "step": step, "metrics": numbers}
 
 
-def host_load_line(
-    *,
-    begin: float,
-    end: float,
-    cpu_seconds: float,
-    run_queue_seconds: float,
-    host_busy_seconds: float,
-    steal_seconds: float,
-    host_cpu_count: int,
-) -> Dict[str, Any]:
-    """The load of the process and its host from ``begin`` to ``end``; only on Linux, about every 5 s.
+def host_load_line(*, end: float, **load: float) -> Dict[str, Any]:
+    """The load of the process and its host from ``begin`` to ``end`` on ``host_cpu_count`` cores; only on Linux, about
+    every 5 s.
 
     ``cpu_seconds``: CPU time of the process and its children. ``run_queue_seconds``: for how long its threads were
     ready to run and had no core, summed over threads. ``host_busy_seconds``: CPU time of all processes of the host.
     ``steal_seconds``: CPU time that the hypervisor gave to others.
     """
-    return {
-        "kind": "host_load",
-        "time": end,
-        "begin": begin,
-        "end": end,
-        "cpu_seconds": cpu_seconds,
-        "run_queue_seconds": run_queue_seconds,
-        "host_busy_seconds": host_busy_seconds,
-        "steal_seconds": steal_seconds,
-        "host_cpu_count": host_cpu_count,
-    }
+    return {"kind": "host_load", "time": end, "end": end, **load}
 
 
 def error_line(time: float, outcome: str, message: str) -> Dict[str, Any]:

@@ -46,7 +46,6 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     ),
     "gradient_accumulation_steps": lambda value: f"{value} accumulation steps",
     "global_batch_size": lambda value: f"global batch {_text(value)}",
-    "learning_rate": lambda value: f"learning rate {_text(value)}",
     "gradient_clip_norm": lambda value: "no clipping" if value is None else f"clip norm {value:g}",
     "loader_workers": lambda value: f"{value} loader worker{'' if value == 1 else 's'}",
     "padding": lambda value: f"padded to {_text(value).replace('-', ' ')}",
@@ -55,11 +54,6 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "activation_checkpointing": lambda value: "checkpointing" if value else "no checkpointing",
     "activation_offloading": lambda value: "offloading" if value else "no offloading",
     "pin_memory": lambda value: "pinned memory" if value else "pageable memory",
-    "replicate_degree": lambda value: f"replicate degree {_text(value)}",
-    "shard_degree": lambda value: f"shard degree {_text(value)}",
-    "tensor_degree": lambda value: f"tensor degree {_text(value)}",
-    "tensor_plan": lambda value: f"tensor plan {_text(value)}",
-    "pipeline_degree": lambda value: f"pipeline degree {_text(value)}",
 }
 PLACE = ("instance", "instance_count")
 

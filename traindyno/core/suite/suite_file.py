@@ -69,7 +69,13 @@ def suite_converter() -> Converter:
     converter.register_structure_hook(Model, model)
     converter.register_structure_hook(Goal, lambda value, _: _structure_goal(converter, value))
     converter.register_unstructure_hook(Goal, _unstructure_goal)
-    _register_suite(converter)
+    point = override(struct_hook=lambda value, _: _structure_point(converter, value))
+    points = override(struct_hook=lambda value, _: _structure_points(converter, value))
+    matrix = override(struct_hook=lambda value, _: _structure_matrix(converter, value))
+    structure = dataclass_structure(
+        converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
+    )
+    converter.register_structure_hook(Suite, lambda value, kind: _with_defaults(value, structure(value, kind)))
     return converter
 
 
@@ -92,16 +98,6 @@ def _structure_batch(structure: Structure, value: Any) -> int | BatchSearch:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Unexpected("an integer, {search: largest} or {search: best}", value)
     return value
-
-
-def _register_suite(converter: Converter) -> None:
-    point = override(struct_hook=lambda value, _: _structure_point(converter, value))
-    points = override(struct_hook=lambda value, _: _structure_points(converter, value))
-    matrix = override(struct_hook=lambda value, _: _structure_matrix(converter, value))
-    structure = dataclass_structure(
-        converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
-    )
-    converter.register_structure_hook(Suite, lambda value, kind: _with_defaults(value, structure(value, kind)))
 
 
 def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
