@@ -136,7 +136,7 @@ def end_endpoints(functions: Lambdas) -> None:
     functions.call("reconcile_runs", {})
     assert [each.name for each in serving.endpoints.list_named(LAB)] == [f"{LAB}--9"]
     url = boto3.client("s3").generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "answer"})
-    names = {"LogicalResourceId": "Guard", "StackId": "stack", "RequestId": "request"}
+    names = {"LogicalResourceId": "Guard", "StackId": "stack", "RequestId": "request", "ResourceType": "Custom::Guard"}
     functions.call("guard_lab", {"RequestType": "Delete", "ResponseURL": url, **names})
     assert b"SUCCESS" in boto3.client("s3").get_object(Bucket=BUCKET, Key="answer")["Body"].read()
     assert not (serving.names() or serving.endpoints.list_named(LAB))

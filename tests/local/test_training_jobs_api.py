@@ -57,19 +57,6 @@ def test_a_name_is_taken_once(sagemaker: Any) -> None:
     assert "training-job/taken" in message
 
 
-def test_an_instance_type_that_neither_aws_nor_this_machine_has_is_refused(sagemaker: Any) -> None:
-    resources = {"InstanceType": "ml.p9.huge", "InstanceCount": 1, "VolumeSizeInGB": 1}
-    code, message = refusal(sagemaker.create_training_job, **job_request("huge", ResourceConfig=resources))
-    assert code == "ValidationException"
-    assert "'ml.p9.huge' at 'resourceConfig.instanceType' failed to satisfy constraint" in message
-
-
-def test_a_process_service_does_not_pretend_to_have_aws_instances(sagemaker: Any) -> None:
-    resources = {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1}
-    code, message = refusal(sagemaker.create_training_job, **job_request("gpu", ResourceConfig=resources))
-    assert (code, "simulates nothing" in message) == ("ValidationException", True)
-
-
 def test_every_problem_of_a_request_is_listed_at_once(service: RunningService) -> None:
     request = {"TrainingJobName": "no_underscores", "OutputDataConfig": {"S3OutputPath": "http://x"}}
     status, answer = raw_answer(service, "SageMaker.CreateTrainingJob", request)
@@ -80,20 +67,16 @@ def test_every_problem_of_a_request_is_listed_at_once(service: RunningService) -
     assert "at 'outputDataConfig.s3OutputPath'" in answer["message"]
 
 
-def test_a_value_of_the_wrong_type_is_refused(service: RunningService) -> None:
+def test_a_request_that_is_none_and_pages_of_other_hosts_are_turned_away(service: RunningService) -> None:
+    for status, headers in (
+        (403, {"Host": "evil.example"}),
+        (403, {"Origin": "http://evil.example"}),
+        (403, {"Sec-Fetch-Site": "cross-site"}),
+        (415, {"Content-Type": "text/plain"}),
+        (400, {"Content-Length": "-1"}),
+    ):
+        assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, **headers)[0] == status
     status, answer = raw_answer(service, "SageMaker.DescribeTrainingJob", {"TrainingJobName": 3})
-    assert (status, answer["__type"]) == (400, "SerializationException")
-
-
-def test_pages_of_other_hosts_and_other_content_types_are_turned_away(service: RunningService) -> None:
-    assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, Host="evil.example")[0] == 403
-    assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, **{"Content-Type": "text/plain"})[0] == 415
-    assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, Origin="http://evil.example")[0] == 403
-    assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
-
-
-def test_a_length_that_is_no_number_of_bytes_is_answered_at_once(service: RunningService) -> None:
-    status, answer = raw_answer(service, "SageMaker.ListTrainingJobs", {}, **{"Content-Length": "-1"})
     assert (status, answer["__type"]) == (400, "SerializationException")
 
 
@@ -133,29 +116,34 @@ def test_jobs_are_listed_by_filter_in_order_and_in_pages(sagemaker: Any) -> None
     assert not sagemaker.list_training_jobs(NameContains="listed", StatusEquals="Failed")["TrainingJobSummaries"]
 
 
-def test_more_instances_than_the_limit_are_refused_in_awss_words(sagemaker: Any) -> None:
-    resources = {"InstanceType": "local.cpu", "InstanceCount": 17, "VolumeSizeInGB": 1}
-    code, message = refusal(sagemaker.create_training_job, **job_request("many", ResourceConfig=resources))
+def on(instance_type: str, count: int = 1, **more: Any) -> dict[str, Any]:
+    return {"ResourceConfig": {"InstanceType": instance_type, "InstanceCount": count, "VolumeSizeInGB": 1, **more}}
+
+
+TYPES: list[dict[str, Any]] = [{"InstanceType": "ml.g5.xlarge"}, {"InstanceType": "ml.g6.xlarge"}]
+GROUPS = [{**each, "InstanceCount": 1, "InstanceGroupName": f"g{number}"} for number, each in enumerate(TYPES)]
+LIMITS = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 30}
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (on("ml.p9.huge"), "'ml.p9.huge' at 'resourceConfig.instanceType' failed to satisfy constraint"),
+    (on("ml.g5.xlarge"), "simulates nothing"),
+    (
+        {"ResourceConfig": {"VolumeSizeInGB": 1, "InstanceCount": 1, "InstanceGroups": GROUPS}},
+        "InstanceGroups: this local",
+    ),
+    (
+        {"ResourceConfig": {"VolumeSizeInGB": 1, "InstanceCount": 1, "InstancePreferences": TYPES}},
+        "instances of one type only",
+    ),
+    ({"EnableManagedSpotTraining": True, "StoppingCondition": LIMITS}, "MaxWaitTimeInSeconds"),
+]
+
+
+def test_what_neither_aws_nor_this_machine_offers_is_refused(sagemaker: Any) -> None:
+    for changes, says in REFUSED:
+        code, message = refusal(sagemaker.create_training_job, **job_request("refused", **changes))
+        assert code == "ValidationException"
+        assert says in message
+    code, message = refusal(sagemaker.create_training_job, **job_request("many", **on("local.cpu", 17)))
     assert code == "ResourceLimitExceeded"
     assert "The account-level service limit 'local.cpu for training job usage' is 16 Instances" in message
     assert "a request delta of 17 Instances" in message
-
-
-@pytest.mark.parametrize("name", ["InstanceGroups", "InstancePreferences"])
-def test_jobs_of_several_types_are_refused(sagemaker: Any, name: str) -> None:
-    several: list[dict[str, Any]] = [{"InstanceType": "ml.g5.xlarge"}, {"InstanceType": "ml.g6.xlarge"}]
-    if name == "InstanceGroups":
-        several = [{**each, "InstanceCount": 1, "InstanceGroupName": f"g{n}"} for n, each in enumerate(several)]
-    resources = {"VolumeSizeInGB": 1, "InstanceCount": 1, name: several}
-    code, message = refusal(sagemaker.create_training_job, **job_request("several", ResourceConfig=resources))
-    assert (code, message) == (
-        "ValidationException",
-        f"{name}: this local service offers jobs on instances of one type only",
-    )
-
-
-def test_spot_needs_a_longest_wait_that_covers_the_longest_run(sagemaker: Any) -> None:
-    stopping = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 30}
-    request = job_request("spot", EnableManagedSpotTraining=True, StoppingCondition=stopping)
-    code, message = refusal(sagemaker.create_training_job, **request)
-    assert (code, "MaxWaitTimeInSeconds" in message) == ("ValidationException", True)

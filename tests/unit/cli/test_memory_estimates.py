@@ -72,26 +72,17 @@ def test_a_cache_folder_that_cannot_be_written_keeps_nothing(
 
 
 @needs_torch
-def test_an_estimate_of_changed_training_code_is_made_again(
+def test_an_estimate_of_other_training_code_or_another_version_is_made_again(
     tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = tmp_path / "training"
     code.mkdir()
     monkeypatch.setattr(training_code, "training_folder", lambda: code)
-    for content in ("a = 1", "a = 1", "a = 2"):
+    for content, version in (("a = 1", 1), ("a = 1", 1), ("a = 2", 1), ("a = 2", 2), ("a = 2", 2)):
         (code / "estimate.py").write_text(content)
-        estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
-    assert (tmp_path / "requests").read_text() == "asked\nasked\n"
-
-
-@needs_torch
-def test_an_estimate_of_another_version_of_findings_is_made_again(
-    tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for version in (1, 1, 2):
         monkeypatch.setattr(memory_estimates, "FINDINGS", Format(name="memory findings", version=version))
         estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
-    assert (tmp_path / "requests").read_text() == "asked\nasked\n"
+    assert (tmp_path / "requests").read_text() == "asked\n" * 3
 
 
 @needs_torch

@@ -404,6 +404,13 @@ def test_a_rank_or_a_time_that_no_job_has_is_no_name_of_a_file(name: str) -> Non
         read_step_log({name: log_lines(step_seconds=[1.0])})
 
 
+def test_the_longest_host_and_a_loss_without_end_are_read() -> None:
+    lines = [json.dumps(line.environment_line(1.0, 0, 1, "a" * 255, {})), step_text(loss="Infinity")]
+    measured = read_step_log({file_name(): lines}).measured
+    assert measured is not None
+    assert measured.processes[0].steps[0].loss == float("inf")
+
+
 def test_half_of_a_surrogate_pair_becomes_a_question_mark() -> None:
     lines = log_lines(step_seconds=[], facts={"a\ud800": "b\udfff", "whole": "\U0001f600"})
     assert read_step_log({file_name(): lines}).environments[0].facts == {"a?": "b?", "whole": "\U0001f600"}
