@@ -17,10 +17,7 @@ from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH")]
 # A probe in place of the page's policy: it writes into the title what only a browser knows.
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*/>')
 PROBE = (

@@ -68,12 +68,7 @@ def whole_logs() -> list[Files]:
     cut = log_lines(step_seconds=[0.5] * 20, before=before, is_ended=False)
     resumed = log_lines(step_seconds=[0.5] * 30, first_step=15, start=START + 100, after=after)
     diverged = log_lines(step_seconds=[0.5] * 8, after=[line.error_line(START + 9, "loss_diverged", "loss is nan")])
-    return [
-        {file_name(): one},
-        two,
-        {file_name(): cut, file_name(start=START + 100): resumed},
-        {file_name(): diverged},
-    ]
+    return [{file_name(): one}, two, {file_name(): cut, file_name(start=START + 100): resumed}, {file_name(): diverged}]
 
 
 @st.composite

@@ -50,10 +50,10 @@ def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> Non
     expected = {"traindyno/core/suite/suite.py", "traindyno/aws/clients.py", "lambdas/submit_run/handler.py"}
     assert expected | {"cattrs/__init__.py", "attrs/__init__.py", "attr/__init__.py", "typing_extensions.py"} <= names
     assert {name.split("/")[0] for name in names} == {
-        *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py", *boto3),
+        *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py", *boto3)
     }
     assert {name.split("/")[1] for name in names if name.startswith("traindyno/")} == {
-        *("__init__.py", "core", "sagemaker", "report", "aws", "store", "lab"),
+        *("__init__.py", "core", "sagemaker", "report", "aws", "store", "lab")
     }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 

@@ -54,9 +54,7 @@ def test_each_function_has_a_role_of_its_own(template: Template) -> None:
     assert len(roles) == len(functions) == len({*STATES, "GuardLab"})
 
 
-def test_no_role_has_all_actions_or_all_resources_where_one_can_be_named(
-    template: Template,
-) -> None:
+def test_no_role_has_all_actions_or_all_resources_where_one_can_be_named(template: Template) -> None:
     for name in properties(template, "AWS::IAM::Role"):
         for statement in statements(template, name):
             actions = actions_of([statement])

@@ -35,14 +35,7 @@ MEMORY_GIB = 0.75
 STEPS = 6
 LAB = replace(SETTINGS, results_bucket=BUCKET, source_s3_uri=f"s3://{BUCKET}/code/abc/sourcedir.tar.gz")
 # Little to compute, and attention weights of 1 MiB for each sample.
-MODEL = {
-    "model_type": "gpt2",
-    "vocab_size": 64,
-    "n_embd": 16,
-    "n_layer": 1,
-    "n_head": 16,
-    "n_positions": 128,
-}
+MODEL = {"model_type": "gpt2", "vocab_size": 64, "n_embd": 16, "n_layer": 1, "n_head": 16, "n_positions": 128}
 
 
 @pytest.fixture(scope="module")

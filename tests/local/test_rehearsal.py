@@ -46,9 +46,7 @@ def lab_of(folder: Path, *options: str) -> Iterator[LocalLab]:
         lab.traindyno("local", "down", "--erase", "--yes")
 
 
-def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
-    rehearsal: LocalLab,
-) -> None:
+def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(rehearsal: LocalLab) -> None:
     suite = REPO_ROOT / "suites" / PACK / "rehearsal.yaml"
     ran = rehearsal.traindyno("run", str(suite), "--local", "--format", "json")
     assert ran.status == 0, ran.errors

@@ -63,8 +63,7 @@ def ledger(running: RunningService) -> dict[str, dict[str, Any]]:
 
 def simulated_request(name: str, instance_count: int = 1, **changes: Any) -> dict[str, Any]:
     changes.setdefault(
-        "ResourceConfig",
-        {"InstanceType": "ml.g5.12xlarge", "InstanceCount": instance_count, "VolumeSizeInGB": 30},
+        "ResourceConfig", {"InstanceType": "ml.g5.12xlarge", "InstanceCount": instance_count, "VolumeSizeInGB": 30}
     )
     changes.setdefault("StoppingCondition", {"MaxRuntimeInSeconds": 3600})
     return job_request(

@@ -22,11 +22,7 @@ from tests.local.oracle import Evidence, find_strays, gather
 from tests.local.shared_oracle import check_shared, count_ends, shared_jobs
 from tests.nightly import NIGHTLY
 
-pytestmark = [
-    pytest.mark.local,
-    pytest.mark.timeout(3600),
-    pytest.mark.nightly,
-]
+pytestmark = [pytest.mark.local, pytest.mark.timeout(3600), pytest.mark.nightly]
 NAME = "carried"
 LANES = ("ml.g4dn.4xlarge", "ml.g5.24xlarge", "ml.g6.24xlarge")  # no other test uses them, because they count jobs
 TRIALS = 2

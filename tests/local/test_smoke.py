@@ -101,10 +101,7 @@ def test_topic_event_and_report_tell_its_verdict(smoke: Smoke, lab: LocalLab) ->
 
 @pytest.mark.parametrize(
     ("suite", "quotas", "cap_usd"),
-    [
-        ("smoke_gpu", {"ml.g5.xlarge": 2, "ml.g5.12xlarge": 1}, "12"),
-        ("smoke_trainium", {"ml.trn1.2xlarge": 1}, "8"),
-    ],
+    [("smoke_gpu", {"ml.g5.xlarge": 2, "ml.g5.12xlarge": 1}, "12"), ("smoke_trainium", {"ml.trn1.2xlarge": 1}, "8")],
 )
 def test_the_suites_for_accelerators_are_rehearsed(
     suite: str, quotas: dict[str, int], cap_usd: str, lab: LocalLab

@@ -93,8 +93,7 @@ def test_container_paths_become_this_hosts_also_inside_json(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("host_count", "shares"),
-    [(1, [[0, 1, 2]]), (2, [[0], [1, 2]]), (3, [[0], [1], [2]]), (4, [[0], [1], [2], [0]])],
+    ("host_count", "shares"), [(1, [[0, 1, 2]]), (2, [[0], [1, 2]]), (3, [[0], [1], [2]]), (4, [[0], [1], [2], [0]])]
 )
 def test_hosts_share_the_cores_as_evenly_as_they_divide(host_count: int, shares: list[list[int]]) -> None:
     assert share_cores((0, 1, 2), host_count) == shares

@@ -142,7 +142,7 @@ for _ in range(2):
     thread.join()
 """,
         samples=[4, 4],
-    ),
+    )
 }
 PROCESSES = {
     "a forked child that fails": ScriptCase(

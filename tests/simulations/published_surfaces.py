@@ -19,10 +19,7 @@ USD_PER_HOUR = {P4D: Decimal("37.69"), TRN1: Decimal("24.725")}
 # Number of instances → samples per second of ALBERT with SMDDP, batch 16 and no loader workers.
 ALBERT_RATES = {2: 3234.6, 4: 5436.9, 8: 8094.2, 16: 10814.1}
 # What 12 loader workers add to it, by batch size and number of instances.
-WORKERS_ADD = {
-    16: {2: 0.1553, 4: 0.2398, 8: 0.4114, 16: 0.6037},
-    32: {2: 0.2524, 4: 0.4089, 8: 0.6515, 16: 1.0216},
-}
+WORKERS_ADD = {16: {2: 0.1553, 4: 0.2398, 8: 0.4114, 16: 0.6037}, 32: {2: 0.2524, 4: 0.4089, 8: 0.6515, 16: 1.0216}}
 # What SMDDP adds to DDP, with batch 16 and 12 loader workers.
 SMDDP_ADDS = {2: 0.1396, 4: 0.3307, 8: 0.3494, 16: 0.3164}
 # Assumed for the full matrix: the share of that gain at fewer workers, and what a batch of 32 adds at 12 workers.
@@ -80,12 +77,7 @@ def _albert_cell(nodes: int, strategy: str, workers: int, batch: int) -> Surface
     if strategy == "ddp":
         rate /= 1 + SMDDP_ADDS[nodes]
     return _cell(
-        {
-            "instance_count": nodes,
-            "strategy": strategy,
-            "loader_workers": workers,
-            "batch_size_per_device": batch,
-        },
+        {"instance_count": nodes, "strategy": strategy, "loader_workers": workers, "batch_size_per_device": batch},
         seconds=EXAMPLES / rate,
         step_seconds=nodes * DEVICES * batch / rate,
     )

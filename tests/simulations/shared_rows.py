@@ -11,11 +11,7 @@ from tests.simulations.shared_suites import OWN, Sharing
 from tests.simulations.suites.logs import QUIET
 
 CELLS, TRIALS = (2, 4, 8), (2, 3, 4, 5)
-LEADS = {
-    2: (0.0, 0.03),
-    4: (0.0, 0.03, 0.05, 0.08),
-    8: (0.0, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.10),
-}
+LEADS = {2: (0.0, 0.03), 4: (0.0, 0.03, 0.05, 0.08), 8: (0.0, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.10)}
 COLD_STEPS = 20
 
 

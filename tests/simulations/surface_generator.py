@@ -18,11 +18,7 @@ from traindyno.core.suite.choices import GoalKind
 
 EXAMPLES = 1_000_000
 TRIAL_STEPS = 200
-INSTANCES = {
-    "ml.g5.12xlarge": Decimal("7.09"),
-    "ml.p4d.24xlarge": Decimal("25.25"),
-    "ml.p5.48xlarge": Decimal("63.30"),
-}
+INSTANCES = {"ml.g5.12xlarge": Decimal("7.09"), "ml.p4d.24xlarge": Decimal("25.25"), "ml.p5.48xlarge": Decimal("63.30")}
 LEVELS: Mapping[str, Sequence[Any]] = {
     "instance": tuple(INSTANCES),
     "instance_count": (1, 2, 4, 8, 16),

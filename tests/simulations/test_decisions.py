@@ -54,9 +54,7 @@ def test_cell_outside_the_tolerance_passes_in_at_most_one_suite_of_twenty(model:
 
 
 @pytest.mark.parametrize("cells", CELLS)
-def test_lead_of_five_percent_is_found_in_four_suites_of_five(
-    cells: int,
-) -> None:
+def test_lead_of_five_percent_is_found_in_four_suites_of_five(cells: int) -> None:
     """More trials never find it less often."""
     found = [
         simulate(independent, Shape(levels=(0.0, *[FIVE_PERCENT] * (cells - 1)), trials=trials)) for trials in (4, 6, 8)

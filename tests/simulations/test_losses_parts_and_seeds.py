@@ -30,9 +30,7 @@ def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(ce
 
 
 @pytest.mark.parametrize("trials_of_history", [4, 20])
-def test_equal_cells_of_one_trial_differ_in_at_most_one_suite_of_twenty(
-    trials_of_history: int,
-) -> None:
+def test_equal_cells_of_one_trial_differ_in_at_most_one_suite_of_twenty(trials_of_history: int) -> None:
     """Four cells of one trial each, in a lab whose history knows the spread of 2 % from few runs or many."""
     source = random.Random(7)
     repetitions = 400

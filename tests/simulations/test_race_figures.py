@@ -86,9 +86,7 @@ def test_figures_hold_and_are_narrow_where_the_trials_show_the_truth(conditions:
 
 
 @pytest.mark.parametrize("levels", [(0.0,) * 4, LED], ids=["equal", "led"])
-def test_one_run_holds_in_four_of_five_suites_with_one_job_in_four_on_a_slow_host(
-    levels: tuple[float, ...],
-) -> None:
+def test_one_run_holds_in_four_of_five_suites_with_one_job_in_four_on_a_slow_host(levels: tuple[float, ...]) -> None:
     found = measure(levels, ONE_JOB_IN_FOUR_SLOW, SUITES * TIMES)
     assert found.run.share >= 0.80 - found.run.error(0.80)
     assert found.ratios.share >= 0.90 - found.ratios.error(0.90)

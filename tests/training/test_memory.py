@@ -78,7 +78,7 @@ COMPOSED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
             "pipeline_schedule": "1f1b",
             "precision": "bf16",
         },
-    ),
+    )
 }
 
 
@@ -226,7 +226,7 @@ def test_the_estimate_of_a_pipeline_is_what_its_largest_real_process_needs() -> 
 
 
 COMPOSITIONS: dict[str, dict[str, Any]] = {
-    "pipeline x tensor": {"pipeline_degree": 2, "tensor_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"},
+    "pipeline x tensor": {"pipeline_degree": 2, "tensor_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"}
 }
 if NIGHTLY:
     COMPOSITIONS |= {

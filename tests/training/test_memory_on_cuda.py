@@ -46,11 +46,7 @@ MEASURED = {
     ),
     "GPT-2, bf16": OnGpu(config=GPT2_SMALL, task="causal-lm", batch=8, measured_gib=6.972),
     "GPT-2, bf16, checkpointing": OnGpu(
-        config=GPT2_SMALL,
-        task="causal-lm",
-        batch=8,
-        measured_gib=3.992,
-        settings={"activation_checkpointing": True},
+        config=GPT2_SMALL, task="causal-lm", batch=8, measured_gib=3.992, settings={"activation_checkpointing": True}
     ),
     "BERT, bf16": OnGpu(config=BERT_BASE, task="masked-lm", batch=16, measured_gib=7.538 - LEFT_OVER_GIB),
     "ALBERT, bf16": OnGpu(config=ALBERT_BASE, task="masked-lm", batch=16, measured_gib=9.485 - LEFT_OVER_GIB),

@@ -32,12 +32,7 @@ def run_cell(name: str, processes: int, folder: Path) -> tuple[JobEnd, int]:
     script = SUITES / name / str(workload.entry_point)
     environment = {variable: str(place) for variable, place in places.items()}
     end = run_forked(
-        folder,
-        script,
-        *command_arguments(given),
-        processes=processes,
-        environment=environment,
-        modules=MODULES[name],
+        folder, script, *command_arguments(given), processes=processes, environment=environment, modules=MODULES[name]
     )
     return end, int(str(given[BATCH[name]]))
 

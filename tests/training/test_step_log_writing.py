@@ -51,10 +51,7 @@ def test_the_first_failure_is_the_one_that_sagemaker_reads(tmp_path: Path) -> No
     ("error", "outcome"),
     [
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), Outcome.OUT_OF_MEMORY),
-        (
-            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
-            Outcome.OUT_OF_MEMORY,
-        ),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), Outcome.OUT_OF_MEMORY),
         (MemoryError(), Outcome.OUT_OF_MEMORY),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), Outcome.USER_CODE_ERROR),
         (KeyboardInterrupt(), Outcome.STOPPED_BY_USER),

@@ -130,11 +130,7 @@ def test_a_script_needs_its_source_arguments_and_examples(tmp_path: Path) -> Non
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "fit.py").write_text("print('x')")
     suite = Suite.of(
-        folder=tmp_path,
-        local=True,
-        source="code",
-        examples=1000,
-        matrix={"hyperparameters.batch-size": [8, 32]},
+        folder=tmp_path, local=True, source="code", examples=1000, matrix={"hyperparameters.batch-size": [8, 32]}
     )
     assert suite.suite.workload.entry_point == "fit.py"
     assert {default.path for default in suite.defaults} >= {"workload.task", "training.instance", "limits.max_usd"}

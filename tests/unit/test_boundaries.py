@@ -128,16 +128,7 @@ MAY_IMPORT = {
         "yaml",
         "mypy_boto3_*",
     },
-    "traindyno/cli": {
-        "traindyno",
-        "localcloud",
-        "boto3",
-        "botocore",
-        "typer",
-        "rich",
-        "yaml",
-        "mypy_boto3_*",
-    },
+    "traindyno/cli": {"traindyno", "localcloud", "boto3", "botocore", "typer", "rich", "yaml", "mypy_boto3_*"},
     # It calls no service: the rooms before it read what it shows.
     "traindyno/cli/display": {
         "traindyno.core",

@@ -25,10 +25,7 @@ def play_limit(deviation: float, name: str, number: int) -> Played:
     seconds = FIXED_SECONDS + FULL_STEPS * exp(source.uniform(levels[-1] + 0.1, levels[0] + 0.1))
     hours = Decimal(str(round(seconds / 3600, 4)))
     suite = make_suite(
-        trials=5,
-        matrix={"instance_count": COUNTS},
-        training={},
-        goal=Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=hours),
+        trials=5, matrix={"instance_count": COUNTS}, training={}, goal=Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=hours)
     )
     cells = cells_of(suite)
     noise = hosts(deviation)

@@ -11,15 +11,7 @@ from tests.simulations.suites.single_runs import JUDGED_RUNS
 
 SUITES = 120
 RUNS = 200
-HEAD = [
-    "wrong",
-    "no recommendation",
-    "interval holds",
-    "prediction holds",
-    "within 2 %",
-    "mean regret",
-    "missed",
-]
+HEAD = ["wrong", "no recommendation", "interval holds", "prediction holds", "within 2 %", "mean regret", "missed"]
 
 
 def suites(count: int = SUITES) -> Iterator[list[str]]:

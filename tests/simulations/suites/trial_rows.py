@@ -28,11 +28,7 @@ HOSTS = (
         instance_count=8,
         excepted=SKEWED,
     ),
-    *of_trials(
-        f"{ONE_IN_SIX}, two hosts that each cell keeps",
-        levels.slow_hosts(kept=2),
-        excepted=SKEWED,
-    ),
+    *of_trials(f"{ONE_IN_SIX}, two hosts that each cell keeps", levels.slow_hosts(kept=2), excepted=SKEWED),
     *(
         row(
             f"each cell keeps one host, CV 2 %, {cells} equal cells",

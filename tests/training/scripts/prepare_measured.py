@@ -18,10 +18,7 @@ model = Tokenizer(models.WordLevel({"<unk>": 0, "word00001": 1}, unk_token="<unk
 model.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
 tokenizer = PreTrainedTokenizerFast(tokenizer_object=model, unk_token="<unk>", eos_token="<unk>")
 asked = Workload(
-    task=Task.CAUSAL_LM,
-    examples=10**9,
-    sequence_length=64,
-    dataset=Dataset(path="data", format=DatasetFormat(kind)),
+    task=Task.CAUSAL_LM, examples=10**9, sequence_length=64, dataset=Dataset(path="data", format=DatasetFormat(kind))
 )
 prepare(asked, tokenizer, Path(data), Path(out), packing=True)
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())

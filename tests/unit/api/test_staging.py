@@ -70,10 +70,7 @@ def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
         ({"dataset": {"path": "none.csv"}}, r"workload\.dataset\.path: 'none\.csv' does not exist on this machine"),
         ({"dataset": {"path": "none.jsonl.gz"}}, r"'none\.jsonl\.gz' does not exist on this machine"),
         ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' does not exist"),
-        (
-            {"dataset": {"path": "sample:moon"}},
-            r"is not a sample; accepted: sample:python-standard-library",
-        ),
+        ({"dataset": {"path": "sample:moon"}}, r"is not a sample; accepted: sample:python-standard-library"),
         ({"source": "nowhere"}, r"workload\.source: .*nowhere is not a folder"),
         ({"source": ".", "entry_point": "tran.py"}, r"'tran\.py' is not in .*; the folder has train\.py"),
     ],

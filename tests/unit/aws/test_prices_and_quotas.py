@@ -109,17 +109,11 @@ def job(name: str, count: int, instance_type: str = P4D, **more: Any) -> dict[st
 
 
 def read_quota(
-    *,
-    applied: dict[str, Any] | None,
-    default: dict[str, Any] | None = None,
-    jobs: list[dict[str, Any]] | None = None,
+    *, applied: dict[str, Any] | None, default: dict[str, Any] | None = None, jobs: list[dict[str, Any]] | None = None
 ) -> QuotaReading:
     """``jobs`` are those that describe_training_job will be asked for; None: nobody may ask for any."""
     asked = {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649"}
-    with (
-        stubbed("service-quotas") as (quotas, stubber),
-        stubbed("sagemaker") as (sagemaker, sweep),
-    ):
+    with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, sweep):
         if applied is None:
             stubber.add_client_error("get_service_quota", "NoSuchResourceException", expected_params=asked)
             stubber.add_response("get_aws_default_service_quota", {"Quota": default or {}}, asked)
@@ -155,10 +149,7 @@ def test_the_jobs_that_run_are_counted() -> None:
 def test_jobs_are_swept_once_for_all_quotas_and_slowly() -> None:
     quotas_read = [QUOTA, instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND), account_quota(Purchase.ON_DEMAND)]
     waits: list[float] = []
-    with (
-        stubbed("service-quotas") as (quotas, stubber),
-        stubbed("sagemaker") as (sagemaker, sweep),
-    ):
+    with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, sweep):
         for _quota in quotas_read:
             stubber.add_response("get_service_quota", {"Quota": {"Value": 9.0}})
         groups = [{"InstanceType": P4D, "InstanceCount": 1, "InstanceGroupName": "a"}] * 2
@@ -177,10 +168,7 @@ NEW_QUOTA = instance_quota(NEW_TYPE, Purchase.ON_DEMAND)
 def look_up(*names: str) -> QuotaReading:
     """``names`` are those of all quotas that AWS has, in two pages."""
     rows = [{"QuotaName": name, "QuotaCode": f"L-{index}", "Value": 3.0} for index, name in enumerate(names)]
-    with (
-        stubbed("service-quotas") as (quotas, stubber),
-        stubbed("sagemaker") as (sagemaker, sweep),
-    ):
+    with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, sweep):
         listing = {"ServiceCode": "sagemaker", "MaxResults": 100}
         stubber.add_response("list_aws_default_service_quotas", {"Quotas": rows[:1], "NextToken": "more"}, listing)
         stubber.add_response("list_aws_default_service_quotas", {"Quotas": rows[1:]}, {**listing, "NextToken": "more"})
@@ -206,10 +194,7 @@ def test_a_name_that_no_list_has_is_not_listed() -> None:
 
 def test_a_quota_that_aws_answers_without_a_value_is_unknown_with_its_reason() -> None:
     row = {"ErrorReason": {"ErrorCode": "DEPENDENCY_ACCESS_DENIED_ERROR", "ErrorMessage": "no access to its metric"}}
-    with (
-        stubbed("service-quotas") as (quotas, stubber),
-        stubbed("sagemaker") as (sagemaker, _),
-    ):
+    with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, _):
         stubber.add_response("get_service_quota", {"Quota": row})
         reading = Quotas(quotas, sagemaker, sleep=no_wait).read_limits([QUOTA])[QUOTA.name]
     assert (reading.limit, reading.available) == (None, None)

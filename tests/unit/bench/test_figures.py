@@ -37,13 +37,7 @@ def test_the_median_of_repetitions_is_compared_with_the_budget() -> None:
 
 def test_a_row_shows_value_extent_budget_and_verdict() -> None:
     repeated = spread([3.0, 1.5, 2.25])
-    assert figure_row(figure(repeated, budget=at_most(2))) == (
-        "wall",
-        "2.25 s",
-        "1.50 – 3 (3)",
-        "≤ 2 s",
-        "**no**",
-    )
+    assert figure_row(figure(repeated, budget=at_most(2))) == ("wall", "2.25 s", "1.50 – 3 (3)", "≤ 2 s", "**no**")
     assert figure_row(figure(None, budget=at_most(2))) == ("wall", "unknown", "", "≤ 2 s", "")
 
 

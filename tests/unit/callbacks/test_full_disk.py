@@ -45,8 +45,7 @@ def test_the_folder_of_a_file_that_found_no_space_is_named(folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("named", "is_volume"),
-    [("/opt/ml", True), ("/opt/ml/model", True), ("/opt/mlflow", False), ("/dev/shm", False)],
+    ("named", "is_volume"), [("/opt/ml", True), ("/opt/ml/model", True), ("/opt/mlflow", False), ("/dev/shm", False)]
 )
 def test_the_volume_of_a_job_is_named_for_its_folders_only(folder: Path, named: str, is_volume: bool) -> None:
     assert folder.is_dir()

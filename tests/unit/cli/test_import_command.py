@@ -12,13 +12,7 @@ from typer.testing import CliRunner
 from tests.unit.sagemaker.test_imported_jobs import DECISIONS, job_of
 from traindyno.api.suite_loading import load_suite
 from traindyno.api.suite_text import read_suite_text
-from traindyno.cli.commands.import_command import (
-    cost_lines,
-    notes,
-    price_job,
-    suite_text,
-    write_new,
-)
+from traindyno.cli.commands.import_command import cost_lines, notes, price_job, suite_text, write_new
 from traindyno.cli.main import commands
 from traindyno.core.costs.prices import Price
 from traindyno.sagemaker.imported.axes import suggest_axes

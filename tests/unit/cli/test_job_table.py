@@ -77,13 +77,7 @@ def test_with_separate_jobs_nothing_is_said_of_them() -> None:
     assert "of its own" not in totals
 
 
-@pytest.mark.parametrize(
-    ("search", "told"),
-    [
-        ("grid", ""),
-        ("race", "then only cells close behind the best one"),
-    ],
-)
+@pytest.mark.parametrize(("search", "told"), [("grid", ""), ("race", "then only cells close behind the best one")])
 def test_the_plan_says_how_the_search_goes_on(search: str, told: str) -> None:
     suite = unprepared_suite(search=search)
     totals = text_of(totals_table(suite, plan_of(suite), None, None))

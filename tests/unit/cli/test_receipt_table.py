@@ -18,12 +18,7 @@ CHEAP = PaidPrice(usd_per_instance_hour=Decimal("0.10"))
 def printed(price: PaidPrice) -> tuple[str, ExecutionReceipt]:
     receipt = write_receipt([completed_result(make_cell(), trial, price=price) for trial in (1, 2)])
     found = ExecutionReceipt(
-        execution_id="demo",
-        status="SUCCEEDED",
-        receipt=receipt,
-        is_final=True,
-        is_simulated=False,
-        running_jobs=(),
+        execution_id="demo", status="SUCCEEDED", receipt=receipt, is_final=True, is_simulated=False, running_jobs=()
     )
     sink = io.StringIO()
     print_receipt(Terminal(file=sink, width=160), found)

@@ -159,8 +159,7 @@ def test_reservation_for_a_job_that_ends_meanwhile_is_given_back() -> None:
 @pytest.mark.parametrize("cap_usd", ["1.30", "2.00", "3.17", "5.00"])
 def test_suite_of_threefold_overruns_ends_within_its_cap_and_one_minimum_charge(cap_usd: str) -> None:
     lab, runs = make_lab(
-        limits=limits(float(cap_usd)),
-        matrix={"compiler": ["none", "inductor"], "batch_size_per_device": [1, 2, 4, 8]},
+        limits=limits(float(cap_usd)), matrix={"compiler": ["none", "inductor"], "batch_size_per_device": [1, 2, 4, 8]}
     )
     waiting = list(runs)
     for minute in range(0, 14_000, 60):

@@ -157,9 +157,7 @@ def test_an_unexpected_refusal_of_a_service_still_answers_the_task() -> None:
     assert run.run_id in lab.answers.given[0][2]
 
 
-def test_delivery_turned_away_leaves_the_attempt_of_a_simultaneous_one_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_delivery_turned_away_leaves_the_attempt_of_a_simultaneous_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run)
     # the second had read before the first wrote

@@ -273,10 +273,7 @@ def test_the_stories_call_every_function_but_those_that_answer_cloudformation(
 
 UNTIL_TOLD = float("inf")
 # A call that is throttled once leaves the function able to answer its task itself.
-CASES = [
-    *((name, UNTIL_TOLD) for name in sorted(STORIES)),
-    *((name, 1) for name in ("refusal", "run", "stop")),
-]
+CASES = [*((name, UNTIL_TOLD) for name in sorted(STORIES)), *((name, 1) for name in ("refusal", "run", "stop"))]
 
 
 @pytest.mark.parametrize(("name", "count"), CASES)

@@ -15,9 +15,7 @@ def client_error(code: str, status: int = 400) -> ClientError:
     return ClientError(answer, "ListTrainingJobs")  # type: ignore[arg-type]
 
 
-def test_a_use_case_logs_one_line_with_what_it_was_about_and_what_it_found(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_use_case_logs_one_line_with_what_it_was_about_and_what_it_found(caplog: pytest.LogCaptureFixture) -> None:
     with use_case("SubmitRun", execution="e", run="r") as line:
         line.note(job="j")
     (record,) = caplog.records

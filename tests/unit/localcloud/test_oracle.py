@@ -44,10 +44,7 @@ def books() -> dict[str, Any]:
         },
         "receipt": {
             "total_usd": "0.60",
-            "lines": [
-                {"job_name": FIRST, "billable_seconds": "100"},
-                {"job_name": SECOND, "billable_seconds": "200"},
-            ],
+            "lines": [{"job_name": FIRST, "billable_seconds": "100"}, {"job_name": SECOND, "billable_seconds": "200"}],
         },
     }
 
@@ -107,10 +104,7 @@ def test_a_job_that_outlives_its_execution_is_seen() -> None:
     assert check_ended(Evidence(**changed), "main") == []
     changed["ledger"][FIRST]["has_ended"] = False
     changed["table"][f"job#{SECOND}", "attempt"]["open"] = "open"
-    assert check_ended(Evidence(**changed), "main") == [
-        f"{FIRST}: still runs",
-        f"{SECOND}: its attempt is still open",
-    ]
+    assert check_ended(Evidence(**changed), "main") == [f"{FIRST}: still runs", f"{SECOND}: its attempt is still open"]
 
 
 def test_a_job_that_no_attempt_names_is_a_stray() -> None:

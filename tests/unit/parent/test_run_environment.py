@@ -80,10 +80,7 @@ def test_a_run_has_the_variables_of_a_job_of_its_own(number: int, tmp_path: Path
     flags = (
         {}
         if launcher == "process"
-        else {
-            "sagemaker_torch_distributed_enabled": True,
-            "sagemaker_instance_type": "local.cpu",
-        }
+        else {"sagemaker_torch_distributed_enabled": True, "sagemaker_instance_type": "local.cpu"}
     )
     log = "/opt/ml/checkpoints/step_log"
     own = {"TRAINDYNO_STEP_LOG_DIRECTORY": log, "TRAINDYNO_RUN_ID": "a", **given}

@@ -351,10 +351,7 @@ JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
         "training": {"instance": "ml.p5en.48xlarge"},
         "matrix": {"instance_count": [1, 2]},
     },
-    "everything": {
-        "training": {"instance_count": 2},
-        "matrix": {"instance": ["ml.p5en.48xlarge"]},
-    },
+    "everything": {"training": {"instance_count": 2}, "matrix": {"instance": ["ml.p5en.48xlarge"]}},
 }
 
 

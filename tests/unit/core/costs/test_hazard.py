@@ -49,9 +49,7 @@ def test_restarts_within_a_spot_job_are_events_and_the_suite_may_give_the_prior(
     first = completed_result(CELL, 1)
     assert first.measured is not None
     spot = replace(
-        first,
-        price=replace(first.price, purchase="spot"),
-        measured=replace(first.measured, interruptions=3),
+        first, price=replace(first.price, purchase="spot"), measured=replace(first.measured, interruptions=3)
     )
     given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=2.0)}
     found = observe_hazards([spot, first], given)

@@ -40,11 +40,7 @@ def test_each_second_is_in_one_phase() -> None:
 
 @pytest.mark.parametrize(
     ("warmup_steps", "expected"),
-    [
-        (0, {"steady": 9.5}),
-        (1, {"first_step": 5.0, "steady": 4.5}),
-        (5, {"first_step": 5.0, "warmup": 4.5}),
-    ],
+    [(0, {"steady": 9.5}), (1, {"first_step": 5.0, "steady": 4.5}), (5, {"first_step": 5.0, "warmup": 4.5})],
 )
 def test_warm_up_is_the_rest_of_the_steps_before_the_steady_ones(warmup_steps: int, expected: dict[str, float]) -> None:
     found = phases_of(warmup_steps=warmup_steps)

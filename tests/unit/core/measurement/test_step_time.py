@@ -155,11 +155,7 @@ def test_a_later_look_asks_for_more() -> None:
 
 @pytest.mark.parametrize(
     "seconds",
-    [
-        [1.0] * 200 + [1.3] * 200,
-        [1.0 + 0.04 * step / 400 for step in range(400)],
-        [1.0] * 200 + [40.0] + [1.0] * 199,
-    ],
+    [[1.0] * 200 + [1.3] * 200, [1.0 + 0.04 * step / 400 for step in range(400)], [1.0] * 200 + [40.0] + [1.0] * 199],
     ids=["a late change", "a drift", "a stall of unknown cause"],
 )
 def test_step_times_that_are_not_steady_are_not_known(seconds: list[float]) -> None:

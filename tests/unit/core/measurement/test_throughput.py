@@ -54,10 +54,7 @@ def test_waiting_for_data_counts_and_is_named() -> None:
 def test_a_phase_between_steps_counts_as_it_was_seen_unless_it_happens_once(name: str, seconds: float) -> None:
     first = log_lines(step_seconds=[1.0, 1.0], is_ended=False)
     second = log_lines(
-        step_seconds=[1.0, 1.0],
-        first_step=2,
-        start=START + 12,
-        after=[line.phase_line(name, START + 2, START + 12)],
+        step_seconds=[1.0, 1.0], first_step=2, start=START + 12, after=[line.phase_line(name, START + 2, START + 12)]
     )[1:]
     throughput = measure(table_of(first + second))
     # 4 steps of 1 s, and 10 s in between

@@ -21,11 +21,7 @@ def run_of(suite: Suite) -> Run:
 def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     suite = small_suite(limits=LIMITS, matrix={"instance_count": [3]}, baseline={})
     terms = job_terms(run_of(suite), suite)
-    assert terms == JobTerms(
-        instance_type="ml.g5.xlarge",
-        instance_count=3,
-        max_job_seconds=840,
-    )
+    assert terms == JobTerms(instance_type="ml.g5.xlarge", instance_count=3, max_job_seconds=840)
     assert terms.longest_seconds == 1800
     # 1,800 s x 3 instances at $1.50 an hour
     assert terms.worst_case_usd(Decimal("1.50")) == Decimal("2.25")

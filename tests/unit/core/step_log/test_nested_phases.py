@@ -42,10 +42,7 @@ def test_each_moment_is_of_the_phase_that_began_last(
 
 def test_a_compilation_within_an_evaluation_counts_once_in_the_interval_of_its_step() -> None:
     """Steps of 1 s; between the second and the third 10 s of evaluation, of which 4 s compile."""
-    nested = [
-        line.phase_line("compile", START + 3, START + 7),
-        line.phase_line("evaluate", START + 2, START + 12),
-    ]
+    nested = [line.phase_line("compile", START + 3, START + 7), line.phase_line("evaluate", START + 2, START + 12)]
     lines = log_lines(step_seconds=[1.0, 1.0], is_ended=False)
     lines += log_lines(step_seconds=[1.0, 1.0], first_step=2, start=START + 12, after=nested)[1:]
     log = read_step_log({file_name(0): lines})

@@ -193,11 +193,7 @@ def test_a_quick_restart_is_another_session_where_the_log_names_the_launch(
         file_name(rank, start=start): log_lines(
             rank=rank, world_size=2, step_seconds=[], start=start, launch=launch, is_ended=False
         )
-        for rank, start, launch in (
-            (1, START, launches[0]),
-            (0, START + 3, launches[1]),
-            (1, START + 3.1, launches[1]),
-        )
+        for rank, start, launch in ((1, START, launches[0]), (0, START + 3, launches[1]), (1, START + 3.1, launches[1]))
     }
     sessions = read_step_log(files).sessions
     assert [[process.rank for process in session.processes] for session in sessions] == ranks

@@ -20,12 +20,7 @@ def labels(**changes: object) -> list[str]:
 
 def test_the_matrix_is_every_combination_in_the_order_of_its_axes() -> None:
     matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
-    assert labels(matrix=matrix) == [
-        "eager · batch 8",
-        "eager · batch 16",
-        "compiled · batch 8",
-        "compiled · batch 16",
-    ]
+    assert labels(matrix=matrix) == ["eager · batch 8", "eager · batch 16", "compiled · batch 8", "compiled · batch 16"]
 
 
 def test_a_label_names_only_what_varies() -> None:

@@ -74,10 +74,7 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             "strategy: strategy smddp does not run on ml.p5.48xlarge: expected ml.p4d, ml.p4de, ml.p3dn",
         ),
         ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: ml.m5.xlarge has no GPU"),
-        (
-            {"activation_offloading": True, "instance": "local.cpu"},
-            "activation_offloading: local.cpu has no GPU",
-        ),
+        ({"activation_offloading": True, "instance": "local.cpu"}, "activation_offloading: local.cpu has no GPU"),
         (
             {"strategy": "tensor", "instance": "ml.g5.xlarge"},
             "tensor_degree: tensor_degree is 1 with strategy tensor: expected 2 or more",

@@ -199,10 +199,7 @@ FORM = {
         ],
     ),
     "a yes for an integer": ({"measurement": {"trials": True}}, ["measurement.trials: got true, expected an integer"]),
-    "a number for a yes": (
-        {"measurement": {"evaluate": 1}},
-        ["measurement.evaluate: got 1, expected true or false"],
-    ),
+    "a number for a yes": ({"measurement": {"evaluate": 1}}, ["measurement.evaluate: got 1, expected true or false"]),
     "text for a fraction": (
         {"measurement": {"stop_when": {"relative_half_width": "1%"}}},
         ['measurement.stop_when.relative_half_width: got "1%", expected a number'],

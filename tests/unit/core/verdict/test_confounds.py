@@ -30,12 +30,7 @@ def cell_with(suite: Suite, **wanted: Any) -> Cell:
 
 
 def confound_of(suite: Suite, first: Cell, second: Cell, cells: tuple[Cell, ...] | None = None) -> Confound | None:
-    return find_confound(
-        first,
-        second,
-        suite=suite,
-        cells=expand_cells(suite) if cells is None else cells,
-    )
+    return find_confound(first, second, suite=suite, cells=expand_cells(suite) if cells is None else cells)
 
 
 def test_the_first_seed_changes_three_things_at_once() -> None:
@@ -185,13 +180,7 @@ def test_another_version_beside_another_compiler_is_named() -> None:
         first.cell_id: {"torch": "2.13.0", "numpy": "2.4.6"},
         second.cell_id: {"torch": "2.9.0", "numpy": "2.4.6", "torch-xla": "2.9.0"},
     }
-    confound = find_confound(
-        first,
-        second,
-        suite=suite,
-        cells=(first, second),
-        versions=versions,
-    )
+    confound = find_confound(first, second, suite=suite, cells=(first, second), versions=versions)
     assert confound is not None
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
         ("compiler", "none", "xla"),

@@ -136,9 +136,7 @@ def measured_in(suite: Suite, *samples: int) -> dict[str, int]:
 
 
 def test_a_scripts_control_holds_the_measured_batch_by_the_argument_that_divides_it() -> None:
-    suite = script_suite(
-        matrix={"instance_count": [1, 2], "strategy": ["ddp"], "hyperparameters.batch_size": ["32"]},
-    )
+    suite = script_suite(matrix={"instance_count": [1, 2], "strategy": ["ddp"], "hyperparameters.batch_size": ["32"]})
     found = only_confound(suite, measured_in(suite, 32, 64))
     assert [(each.name, each.first, each.second) for each in found.differences] == [
         ("instance_count", "1", "2"),

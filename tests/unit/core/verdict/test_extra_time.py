@@ -129,10 +129,7 @@ FAST, SLOW = expand_cells(TYPES)
 @pytest.mark.parametrize("faults", [1, 2, 3])
 def test_few_faults_in_minutes_of_trials_decide_nothing_and_remove_nothing(faults: int) -> None:
     """Ten hours without checkpoints on demand; one type is 30 % faster, and met the faults."""
-    results = [
-        *with_faults(trials(FAST, 1.0, TYPES), faults),
-        *trials(SLOW, 1.3, TYPES),
-    ]
+    results = [*with_faults(trials(FAST, 1.0, TYPES), faults), *trials(SLOW, 1.3, TYPES)]
     verdict = judge(TYPES, (FAST, SLOW), results)
     assert (verdict.finding, verdict.refused) == (Finding.UNDECIDED, {})
     (row, _) = verdict.rows

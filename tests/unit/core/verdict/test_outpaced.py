@@ -93,13 +93,7 @@ def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:
 
 def reported(verdict: Verdict) -> Report:
     return build_report(
-        execution_id="execution-1",
-        created_at=0.0,
-        suite=SUITE,
-        cells=CELLS,
-        verdict=verdict,
-        results=RESULTS,
-        facts={},
+        execution_id="execution-1", created_at=0.0, suite=SUITE, cells=CELLS, verdict=verdict, results=RESULTS, facts={}
     )
 
 

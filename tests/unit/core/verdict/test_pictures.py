@@ -14,11 +14,7 @@ from traindyno.core.verdict.verdict import judge
 
 def suite_of() -> Suite:
     return make_suite(
-        matrix={
-            "instance_count": (10, 1, 2),
-            "strategy": (Strategy.DDP, Strategy.FSDP),
-            "loader_workers": (0, 4),
-        },
+        matrix={"instance_count": (10, 1, 2), "strategy": (Strategy.DDP, Strategy.FSDP), "loader_workers": (0, 4)},
         training={"instance": "ml.p4d.24xlarge"},
     )
 

@@ -43,11 +43,7 @@ def test_seeds_make_times_to_a_quality_scatter_more() -> None:
     ("trials", "least_behind", "said"),
     [
         (0, 0.06, "no other cell was within 5 % of it"),
-        (
-            0,
-            0.01,
-            "only it was measured again; the closest alternative was at least 1 % behind when its run was ended",
-        ),
+        (0, 0.01, "only it was measured again; the closest alternative was at least 1 % behind when its run was ended"),
         (3, 0.01, None),
     ],
 )

@@ -146,10 +146,7 @@ def test_cheapest_and_fastest_can_disagree() -> None:
             result
             for cell, seconds in zip(expand_cells(suite), (1.0, 2.0), strict=True)
             for result in trials(
-                suite,
-                cell,
-                [seconds, seconds * 1.001],
-                PaidPrice(usd_per_instance_hour=prices[cell.settings.instance]),
+                suite, cell, [seconds, seconds * 1.001], PaidPrice(usd_per_instance_hour=prices[cell.settings.instance])
             )
         ]
         verdict = judge(suite, expand_cells(suite), results)
@@ -177,9 +174,7 @@ def test_without_prices_one_instance_type_is_compared_by_instance_hours() -> Non
     cells = expand_cells(suite)
     unknown = PaidPrice(usd_per_instance_hour=None)
     verdict = judge(
-        suite,
-        cells,
-        trials(suite, cells[0], [1.0, 1.01], unknown) + trials(suite, cells[1], [1.3, 1.31], unknown),
+        suite, cells, trials(suite, cells[0], [1.0, 1.01], unknown) + trials(suite, cells[1], [1.3, 1.31], unknown)
     )
     assert verdict.metric is Metric.INSTANCE_HOURS
     assert verdict.recommended == cells[0].cell_id

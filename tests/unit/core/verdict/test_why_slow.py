@@ -36,10 +36,7 @@ def parts(data: float, *, communication: float = 0.1, is_probed: bool = True) ->
 
 
 def said(first: StepParts, second: StepParts, **changes: Any) -> list[str]:
-    rows = (
-        make_row(step_parts=first, **changes),
-        make_row(SECOND, step_parts=second, seconds=make_estimate(1500.0)),
-    )
+    rows = (make_row(step_parts=first, **changes), make_row(SECOND, step_parts=second, seconds=make_estimate(1500.0)))
     verdict = make_verdict(rows=rows, rivals=(make_rival(),))
     assert parse_verdict(verdict_document(verdict)) == verdict
     return [text for text in describe_verdict(verdict).support if any(words in text for words in ABOUT_STEPS)]
