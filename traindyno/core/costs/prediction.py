@@ -61,9 +61,9 @@ def predict_run(
     interruptions and own failures that one run may have, and by what the trials can't decide (``undecided``).
 
     ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost: those that are stated
-    of the cell; by default, the trials' mean with incidents. ``shift`` moves the interval from them. ``trials``: their
-    hosts; None: other ones for each. ``host_spread``: a later run is on other hosts. ``inflation`` of the variance of
-    the trials' mean: for trials that resemble the one before.
+    of the cell; by default, the trials' mean with incidents. ``shift`` moves one end of the interval outwards.
+    ``trials``: their hosts; None: other ones for each. ``host_spread``: a later run is on other hosts. ``inflation`` of
+    the variance of the trials' mean: for trials that resemble the one before.
     """
     projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
@@ -80,8 +80,8 @@ def predict_run(
         )
         reach = t_quantile(1 - _TAIL, degrees) * sqrt(spread)
         plain = log(mean / incidents.mean) if mean else fmean(map(log, values))
-        low = plain + shift + undecided.low + log(incidents.low) - reach
-        high = plain + shift + undecided.high + log(incidents.high) + reach
+        low = plain + min(0.0, shift) + undecided.low + log(incidents.low) - reach
+        high = plain + max(0.0, shift) + undecided.high + log(incidents.high) + reach
         mean = exp(plain) * incidents.mean
         return Interval(low=min(exp(low), mean), high=max(exp(high), mean), confidence=PREDICTION_CONFIDENCE)
 

@@ -75,9 +75,9 @@ def _is_beaten(comparison: Comparison, p: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The correction of the best cell's intervals for its selection: that of one run moves by ``shift`` (a logarithm).
+    """The correction of the best cell's intervals for its selection: that of one run reaches by ``shift`` further.
 
-    The tails are the error probabilities of its interval's two ends.
+    It is a logarithm. The tails are the error probabilities of its interval's two ends.
     """
 
     shift: float
@@ -92,8 +92,8 @@ class Correction:
 def correct_for_selection(comparisons: Sequence[Comparison], significance: float = SIGNIFICANCE) -> Correction:
     """The winner's curse: the best of several cells that can't be distinguished is partly the best by chance.
 
-    Its mean is shrunk towards the mean of the cells that it is not clearly ahead of (empirical Bayes; Efron and Morris
-    1975), and the upper end of its interval holds for all of them at once (Bonferroni). A clear winner keeps both.
+    One run of it reaches towards the mean of the cells that it is not clearly ahead of (empirical Bayes; Efron and
+    Morris 1975), and the upper end of its mean holds for all of them at once (Bonferroni). A clear winner keeps both.
     ``significance`` is this look's share: a search that may stop at any look has as many chances as looks.
     """
     rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, SIGNIFICANCE)]

@@ -113,7 +113,25 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     assert row.seconds.mean == rows[0].seconds.mean
     before = rows[0].prediction.seconds if rows[0].prediction else None
     assert before is not None
-    assert one_run.low > before.low  # the best of two looks better than it is
+    assert one_run.high > before.high  # the best of two looks better than it is
+
+
+def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
+    """A restless rival moves the end of one run further than the quiet best cell scatters."""
+    cells = [make_cell("00000000", label="a"), make_cell("00000001", label="b")]
+    levels = (1.0, 1.001, 0.999, 1.0005, 0.9995), (1.2, 0.9, 1.1, 0.95, 1.0)
+    results = [
+        completed_result(cell, trial, step_seconds=seconds)
+        for cell, each in zip(cells, levels, strict=True)
+        for trial, seconds in enumerate(each, start=1)
+    ]
+    trials, noise = group_trials(cells, results), Noise()
+    found = recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05)
+    assert found is not None
+    seconds = corrected_row(found, build_rows(trials, noise), noise, None, significance=0.05).seconds
+    assert seconds is not None
+    assert seconds.interval is not None
+    assert seconds.interval.low < 0.9995 * seconds.mean
 
 
 def test_trials_on_the_same_hosts_do_not_decide_what_hosts_leave_open() -> None:
