@@ -101,7 +101,11 @@ EXIT_CODE = re.compile(r"\bexit code:? ?(?P<code>-?\d+)\W*\Z")
 PLACE = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
 # The end of a Python traceback: on lines of its own, or where SageMaker has joined the lines.
 NAMED = r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b(?:: .*)?)\Z"
-ERRORS = (re.compile(rf"\A(?:.*\n)?{NAMED}", re.DOTALL), re.compile(rf"\A(?:.*\s)?{NAMED}", re.DOTALL))
+OF_ARGPARSE = r"(?P<error>\S+\.py: error: .*)\Z"
+ERRORS = (
+    re.compile(rf"\A(?:.*\n)?{NAMED}", re.DOTALL),
+    *(re.compile(rf"\A(?:.*\s)?{words}", re.DOTALL) for words in (OF_ARGPARSE, NAMED)),
+)
 NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
 NO_SPACE = "No space left on device"
 SHARED_MEMORY = "/dev/shm"

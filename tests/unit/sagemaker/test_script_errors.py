@@ -22,6 +22,13 @@ def wrapped(message: str, code: int = 1, joined: bool = False) -> str:
 
 
 @pytest.mark.parametrize("joined", [False, True])
+def test_the_words_of_argparse_come_before_its_usage(joined: bool) -> None:
+    error = "train.py: error: argument --hidden: invalid int value: '[500,'"
+    _, message = read_failure_reason(wrapped(f"usage: train.py [-h] [--hidden HIDDEN]\n{error}", 2, joined))
+    assert message == f"{error} (exit code 2)"
+
+
+@pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize(
     "error",
     [
