@@ -1,17 +1,23 @@
 """The model's configuration fits the tokenizer and the suite's settings."""
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import PreTrainedConfig
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import PreTrainedConfig, PreTrainedTokenizerFast
 
 from tests.training.small_models import small_values
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Dataset, Model, Workload
 from training.data.prepare import train_tokenizer
+from training.errors import WorkloadError
 from training.models.model import build_model
+from training.models.model_check import refuse_forward
 from training.models.model_config import model_config
 
 FOLDER_TEXT = "text,label\n" + "good morning,1\nbad night,0\n" * 20
@@ -37,6 +43,37 @@ def test_dropout_leaves_a_flag_of_that_name_alone() -> None:
     config = config_of(Task.MASKED_LM, "esm", 0.25)
     assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.25, 0.25)
     assert config.token_dropout is config_of(Task.MASKED_LM, "esm", 0.0).token_dropout is False
+
+
+def words(size: int, **special: str) -> PreTrainedTokenizerFast:
+    vocabulary = {str(number): number for number in range(size)}
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel(vocabulary, unk_token="3")), **special)
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [(Task.SEQUENCE_CLASSIFICATION, "gpt2"), (Task.SEQUENCE_CLASSIFICATION, "camembert"), (Task.MASKED_LM, "roberta")],
+)
+def test_rows_can_be_padded_or_the_tokenizer_is_refused(task: Task, kind: str) -> None:
+    with pytest.raises(WorkloadError, match="neither a padding nor an end token"):
+        model_config(workload(task, kind), words(96), model_path=None)
+    model_config(workload(task, kind), words(96, pad_token="0"), model_path=None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "told"),
+    [
+        ("t5gemma", 16, "can't take 16 tokens of this tokenizer: .*bos_token_id has to be defined"),
+        ("reformer", 12, "can't take 12 tokens of this tokenizer: .*has to be a multiple"),
+        ("reformer", 16, None),
+        ("bert", 16, None),
+    ],
+)
+def test_two_rows_are_tried_without_values(kind: str, length: int, told: str | None) -> None:
+    asked = replace(workload(Task.SEQUENCE_CLASSIFICATION, kind), sequence_length=length)
+    config = model_config(asked, words(96, pad_token="0"), model_path=None)
+    with pytest.raises(WorkloadError, match=told) if told else nullcontext():
+        refuse_forward(config, asked)
 
 
 @pytest.mark.parametrize("kind", CLASSIFIED_BY_THE_END_TOKEN)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from training.data.batch import Array
 from training.errors import WorkloadError
 
 if TYPE_CHECKING:
+    from training.data.batch import Array  # PyTorch: not needed by a plan
     from training.data.checked_rows import Rows  # pyarrow: not needed for tokens that exist
 
 LABEL_NAMES = "label_names.json"
@@ -126,7 +126,7 @@ class LabelValues:
             self.firsts.append(label)
         return code
 
-    def numbered(self, codes: "array[int]", numbers: LabelNumbers) -> Array:
+    def numbered(self, codes: "array[int]", numbers: LabelNumbers) -> "Array":
         """Returns [N], the number of each code. Raises WorkloadError for the first label that ``numbers`` refuses."""
         of_code = np.asarray([numbers.number(label) for label in self.firsts], dtype=np.int64)
         numbered: Array = of_code[np.frombuffer(codes, dtype=np.intc)]

@@ -16,6 +16,7 @@ from training.data.labels import LabelValues, label_cautions, number_labels, wri
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
 from training.errors import WorkloadError, explained, volume_of
+from training.models.model_check import refuse_forward
 from training.models.model_config import labels_of_head, model_config
 from training.process.job import JobPaths
 
@@ -102,7 +103,9 @@ def tokenise(workload: Workload, job: JobPaths, folder: Path, *, packing: bool, 
     model, path = workload.model, job.model_path
     head: Sequence[str] = ()
     if model is not None and (path is not None or model.config is not None):
-        head = labels_of_head(model_config(workload, tokenizer, model_path=path))  # refuses a tokenizer of another
+        config = model_config(workload, tokenizer, model_path=path)  # refuses a tokenizer of another
+        refuse_forward(config, workload)
+        head = labels_of_head(config)
     is_streamed = workload.dataset.input_mode is InputMode.STREAM
     limited = replace(workload, examples=sequences or workload.examples)
     folder.mkdir(parents=True, exist_ok=True)

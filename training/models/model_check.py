@@ -6,6 +6,8 @@ before any accelerator starts, and each run at its start.
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from difflib import get_close_matches
 from typing import Any
 
@@ -112,6 +114,21 @@ def refuse_model(
     )
     if problems:
         raise WorkloadError("; ".join(map(str, problems)))
+
+
+def refuse_forward(config: PreTrainedConfig, workload: Workload) -> None:
+    """Raises WorkloadError if transformers refuses two rows, without values, for the tokenizer or the length."""
+    import torch  # noqa: PLC0415  (seconds)
+
+    from training.models.model import empty_model  # noqa: PLC0415
+
+    rows = torch.ones(2, workload.sequence_length or 1, dtype=torch.int64, device="meta")
+    try:
+        with torch.no_grad(), suppress(TypeError, RuntimeError):
+            empty_model(workload.task, deepcopy(config)).train()(input_ids=rows, attention_mask=rows)
+    except ValueError as error:
+        asked = f"{workload.sequence_length} tokens of this tokenizer"
+        raise WorkloadError(f"a {config.model_type} of this configuration can't take {asked}: {error}") from error
 
 
 def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:

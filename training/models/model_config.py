@@ -73,6 +73,8 @@ def model_config(
     parts = list({id(each): each for each in (config, text_of(config))}.values())
     if tokenizer is not None:
         _check_vocabulary(config, tokenizer)
+        if workload.task is not Task.CAUSAL_LM and tokenizer.pad_token_id is None:
+            raise WorkloadError("the tokenizer has neither a padding nor an end token; expected one, to pad rows with")
         if workload.task is Task.SEQUENCE_CLASSIFICATION and config.model_type in CLASSIFIED_BY_THE_END_TOKEN:
             _check_end_token(config, tokenizer)
         for name, token in _special_token_ids(tokenizer).items():
