@@ -1,5 +1,6 @@
 """The paths of a suite that name something on this machine: what is wrong with them, and what of them travels."""
 
+import ast
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -8,10 +9,14 @@ from typing import Any
 from traindyno.api import sample_data
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
 from traindyno.core.suite.file_systems import is_remote, workload_paths
+from traindyno.core.suite.suite import Suite
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
+OFF = ("false", "0", "no", "off")
 DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 
 
@@ -71,6 +76,36 @@ def find_path_problems(workload: Mapping[str, Any], beside: Path) -> Iterator[Pr
         found = source_problem(source, workload.get("entry_point"), beside)
         if found is not None:
             yield Problem(path=f"workload.{found[0]}", message=found[1])
+
+
+def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
+    """Arguments that the script's argparse would read otherwise than the suite means: it gets each with a text."""
+    workload, given = suite.workload, dict[str, set[str]]()
+    for cell in expand_cells(suite):
+        for name, value in arguments_of(cell, workload).items():
+            given.setdefault(name, set()).add(str(value).casefold())
+    try:
+        text = (expanded(workload.source or "", beside) / (workload.entry_point or "")).read_bytes()
+        calls = [each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Call)]
+    except (OSError, SyntaxError, ValueError):  # no source on this machine, or of another Python
+        return
+    for call in calls:
+        if getattr(call.func, "attr", None) != "add_argument":
+            continue
+        names = {str(each.value).lstrip("-") for each in call.args if isinstance(each, ast.Constant)}
+        words = {each.arg: ast.unparse(each.value) for each in call.keywords}
+        is_switch = any(word in words.get("action", "") for word in ("store_true", "store_false", "BooleanOptional"))
+        for name in sorted(names & given.keys()):
+            is_off = not given[name].isdisjoint(OFF)
+            if words.get("type") == "bool" and is_off:
+                found = "got false for an argument with type=bool, which is True for every text"
+            elif is_switch and (is_off or b"parse_known_args" not in text):
+                found = f"got a value for a switch ({words['action']}), which takes none"
+            else:
+                continue
+            section = "workload" if name in workload.hyperparameters else "matrix"
+            expected = "expected an argument such as type=lambda text: text == 'True', or none"
+            yield Problem(path=f"{section}.hyperparameters.{name}", message=f"{found}; {expected}")
 
 
 def find_source(folder: Path, entry_point: object, allowed: Collection[Path] = ()) -> Travelling:

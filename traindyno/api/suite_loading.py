@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from traindyno.api.local_paths import find_local, find_path_problems
+from traindyno.api.local_paths import find_argument_problems, find_local, find_path_problems
 from traindyno.api.model_check import find_model_problems
 from traindyno.api.suite_defaults import WORKLOAD_FIELDS, CompletedSuite, Default
 from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_text, read_suite_text
@@ -99,6 +99,7 @@ def load_startable_suite(path: Path, *, local: bool = False) -> Suite:
 def check_startable(suite: Suite) -> None:
     """Whether the local files exist and the model can be built. Raises SuiteInvalid with all problems of that kind."""
     problems = [*find_path_problems(suite.document["workload"], suite.folder)]
+    problems = problems or [*find_argument_problems(suite.suite, suite.folder)]
     problems = problems or find_model_problems(suite.suite, suite.folder)
     if problems:
         raise SuiteInvalid(problems) if suite.text is None else SuiteFileInvalid(problems, suite.text.place)

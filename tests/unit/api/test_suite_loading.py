@@ -58,6 +58,36 @@ def test_a_folder_without_a_model_is_told_by_what_it_has(names: list[str], told:
     assert told in problem.message
 
 
+@pytest.mark.parametrize(
+    ("argument", "values", "told"),
+    [
+        (
+            "'--flag', type=bool",
+            [True, False],
+            "got false for an argument with type=bool, which is True for every",
+        ),
+        ("'--flag', action='store_true'", [True], "got a value for a switch ('store_true'), which takes none"),
+        ("'--flag', type=str", [True, False], None),
+        ("'--flag', type=bool", [True], None),
+    ],
+)
+def test_an_argument_that_argparse_reads_otherwise_is_refused(
+    argument: str, values: list[bool], told: str | None, tmp_path: Path
+) -> None:
+    program = f"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument({argument})\n"
+    (tmp_path / "train.py").write_text(program)
+    matrix = {"hyperparameters.flag": values}
+    suite = Suite.of(folder=tmp_path, local=True, source=str(tmp_path), examples=9, matrix=matrix)
+    if told is None:
+        check_startable(suite)
+        return
+    with pytest.raises(SuiteInvalid) as caught:
+        check_startable(suite)
+    (problem,) = caught.value.problems
+    assert problem.path == "matrix.hyperparameters.flag"
+    assert problem.message.startswith(told)
+
+
 def test_the_claims_file_stands_in_the_document_that_travels(tmp_path: Path) -> None:
     loaded = load_suite(write(tmp_path, CLAIMS))
     assert loaded.document["claims"] == CLAIMS

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.planned_suites import past_cell
-from tests.unit.suites import unprepared_suite
+from tests.unit.suites import unprepared_document, unprepared_suite
 from traindyno.cli.display.plan_totals import job_table, jobs_of_plan, totals_table
 from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -31,6 +31,27 @@ def text_of(table: object) -> str:
     console = Console(width=240, record=True)
     console.print(table)
     return console.export_text()
+
+
+@pytest.mark.parametrize(
+    ("examples", "told"),
+    [
+        # 2 cells × 3 trials × 200 steps of 1
+        (1_200, None),
+        (
+            1_000,
+            "up to 1,200 examples, the whole work has 1,000: measuring costs more than it can save; max_steps: 166",
+        ),
+        (20, "up to 120 examples, the whole work has 20: measuring costs more than it can save; one run of each"),
+    ],
+)
+def test_a_plan_says_where_measuring_is_more_than_the_work(examples: int, told: str | None) -> None:
+    workload = {**unprepared_document()["workload"], "examples": examples}
+    suite = unprepared_suite(workload=workload, measurement={"trials": 3, "max_steps": 200})
+    totals = " ".join(text_of(totals_table(suite, plan_of(suite), None, None)).split())
+    assert ("measuring costs more" in totals) is (told is not None)
+    assert told is None or told in totals
+    assert "expected time unknown: no basis before each cell has been measured once" in totals
 
 
 def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> None:

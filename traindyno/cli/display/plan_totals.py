@@ -19,10 +19,13 @@ from traindyno.core.step_log.line import SEED_VARIABLE
 from traindyno.core.suite.choices import Jobs, Purchase, Task
 from traindyno.core.suite.job_time import ENDING_SECONDS
 from traindyno.core.suite.preparation import names_commit
+from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.runs import compares_seeds, most_probe_steps, trial_seed
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
 
+#: Fewer steps say little of a rate.
+FEWEST_STEPS = 5
 ORDER_NOTE = (
     "the order in a job is drawn for each execution, in a race's first job after the baseline that the suite names; "
     "the next job of the same cells has it reversed"
@@ -83,6 +86,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     lanes = counted(len(planned.lanes), "lane")
     at_once = f", {planned.lanes_at_once} in parallel" if len(planned.lanes) > 1 else ""
     yield "runs", f"{_runs_text(suite, planned)}; {lanes}{at_once}"
+    if (measured := measured_text(suite, planned)) is not None:
+        yield "", measured
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
     if any(cell.settings.batch_search for cell in planned.cells):
         yield "batch", probes_text(suite, planned)
@@ -125,6 +130,27 @@ def _runs_text(suite: Suite, planned: Plan) -> str:
         again = f", then only cells close behind the best one, up to {counted(trials, 'time')} each"
         return f"at most {planned.run_count}{in_jobs}: {cells} in the first round{again}"
     return f"{planned.run_count}: {counted(cells, 'cell')} × {counted(trials, 'trial')}{in_jobs}"
+
+
+def measured_text(suite: Suite, planned: Plan) -> str | None:
+    """Where measuring trains on more than the whole work has, with less to measure; None elsewhere, and for a script,
+    which decides itself how long a run is.
+    """
+    work, settings = suite.workload.examples, [cell.settings for cell in planned.cells]
+    sizes = [(each, world_size(each)) for each in settings if each.batch_search is None]
+    batches = [global_batch_size(each, processes) for each, processes in sizes if processes]
+    if suite.workload.task is Task.SCRIPT or not batches:
+        return None
+    steps = suite.measurement.max_steps
+    measured = sum(min(work, steps * batch) for batch in batches) * planned.run_count // len(batches)
+    if measured <= work:
+        return None
+    fewer = work * len(batches) // (planned.run_count * sum(batches))
+    less = f"max_steps: {fewer} measures no more than that" if fewer >= FEWEST_STEPS else "one run of each cell is"
+    found = f"they train on up to {measured:,} examples, the whole work has {work:,}"
+    return (
+        f"{found}: measuring costs more than it can save; {less}, or give examples the size of the work that you mean"
+    )
 
 
 def probes_text(suite: Suite, planned: Plan) -> str:
