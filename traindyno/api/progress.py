@@ -135,18 +135,15 @@ def quiet_line(state: State, quiet_seconds: float, *, option: str, logs: str) ->
     planned = "" if state.runs_planned is None else f" of {state.runs_planned} planned"
     runs = f"{len(state.ended)}{planned} runs have ended"
     jobs = f"{len(state.jobs)} ended jobs have no result yet" if state.jobs else "no job is under way"
+    expected = "The execution waits for capacity, a quota or room under its cap"
+    if state.runs_planned is None:
+        expected = "The suite is being planned"
+    elif len(state.ended) >= state.runs_planned:
+        expected = "The verdict is being computed"
     return (
-        f"nothing has changed for {seconds_text(quiet_seconds)}: {runs}, {jobs}. {_expected(state)}, or it hangs. "
+        f"nothing has changed for {seconds_text(quiet_seconds)}: {runs}, {jobs}. {expected}, or it hangs. "
         f"Errors of its functions: {logs}. Stop it with: traindyno stop {state.execution.execution_id}{option}"
     )
-
-
-def _expected(state: State) -> str:
-    if state.runs_planned is None:
-        return "The suite is being planned"
-    if len(state.ended) >= state.runs_planned:
-        return "The verdict is being computed"
-    return "The execution waits for capacity, a quota or room under its cap"
 
 
 # A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is measured contended.

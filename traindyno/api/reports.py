@@ -59,7 +59,13 @@ def read_report(target: LabTarget, ended: Execution) -> FoundReport:
     Raises ExecutionFailed if it measured nothing, or ReportMissing.
     """
     if ended.status in UNSUCCESSFUL:
-        return _report_of_failed(target, ended)
+        name, why = ended.execution_id, _failure_lines(ended)
+        if ended.error in REFUSALS or not any(map(is_measured, load_results(target.results, name))):
+            raise ExecutionFailed(ended, why)
+        facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}
+        made = report_results(name, bucket=target.results, facts=facts, now=ended.ended_at or time.time())
+        page = render(made).encode()
+        return FoundReport(document=report_document(made), report=made, html=page, why_incomplete=tuple(why))
     found = target.results.find_as(report_data_key(ended.execution_id), lambda stored: (stored, parse_report(stored)))
     if found is None:
         raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
@@ -71,17 +77,6 @@ def require_success(ended: Execution) -> None:
     """Raises ExecutionFailed."""
     if ended.status in UNSUCCESSFUL:
         raise ExecutionFailed(ended, _failure_lines(ended))
-
-
-def _report_of_failed(target: LabTarget, ended: Execution) -> FoundReport:
-    name, why = ended.execution_id, _failure_lines(ended)
-    if ended.error in REFUSALS or not any(map(is_measured, load_results(target.results, name))):
-        raise ExecutionFailed(ended, why)
-    facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}
-    report = report_results(name, bucket=target.results, facts=facts, now=ended.ended_at or time.time())
-    return FoundReport(
-        document=report_document(report), report=report, html=render(report).encode(), why_incomplete=tuple(why)
-    )
 
 
 def write_report(folder: Path, execution_id: str, content: bytes) -> Path:

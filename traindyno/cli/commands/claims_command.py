@@ -79,13 +79,12 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
     table = titled_table(found.title, "claim~", ">published~", ">measured~", "finding~", "why~")
     for each in judgements:
         finding = styled(each.finding.value.replace("_", " "), STYLES.get(each.finding, ""))
-        table.add_row(
-            each.claim.text,
-            number_text(each.claim.published, digits=4),
-            _measured(each),
-            finding,
-            each.reason,
-        )
+        measured, found_here = "unknown", each.measured
+        if found_here is not None:
+            reach = found_here.interval
+            spread = f" ({range_text(number_text(reach.low), number_text(reach.high))})" if reach else ""
+            measured = f"{number_text(found_here.mean, digits=4)}{spread}"
+        table.add_row(each.claim.text, number_text(each.claim.published, digits=4), measured, finding, each.reason)
     return table
 
 
@@ -99,12 +98,3 @@ def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> 
     yield f"findings: {', '.join(f'{count} {finding}' for finding, count in sorted(counted.items()))}"
     if statements:
         yield f"statements of another form than a number, such as versions, which are not judged: {statements}"
-
-
-def _measured(judgement: ClaimJudgement) -> str:
-    found = judgement.measured
-    if found is None:
-        return "unknown"
-    reach = found.interval
-    spread = f" ({range_text(number_text(reach.low), number_text(reach.high))})" if reach else ""
-    return f"{number_text(found.mean, digits=4)}{spread}"

@@ -1,10 +1,9 @@
 """`traindyno compare`: two executions of the same work side by side."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_values import execution_name
@@ -43,23 +42,6 @@ def compare(
 def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
     if compared.is_simulated:
         console.print(SIMULATED)
-    console.print(_cells(compared))
-    for title, differences in (
-        ("differences in suite and settings", compared.running),
-        ("differences in environment and price", compared.environment),
-    ):
-        if differences:
-            table = titled_table(title, "~", f"{compared.first_id}~", f"{compared.second_id}~")
-            for each in differences:
-                table.add_row(each.name, each.first, each.second)
-            console.print()
-            console.print(table)
-    console.print()
-    for line in _remarks(compared):
-        console.print(line)
-
-
-def _cells(compared: ExecutionComparison) -> Table:
     title = f"{compared.first_id} → {compared.second_id}: {compared.examples:,} examples"
     table = titled_table(title, "cell~", ">samples/s", ">change", ">cost", ">change", "finding")
     for cell in compared.cells:
@@ -74,7 +56,28 @@ def _cells(compared: ExecutionComparison) -> Table:
             _change(cell.usd),
             finding,
         )
-    return table
+    console.print(table)
+    for title, differences in (
+        ("differences in suite and settings", compared.running),
+        ("differences in environment and price", compared.environment),
+    ):
+        if differences:
+            table = titled_table(title, "~", f"{compared.first_id}~", f"{compared.second_id}~")
+            for each in differences:
+                table.add_row(each.name, each.first, each.second)
+            console.print()
+            console.print(table)
+    console.print()
+    console.print("± and brackets: 95 % intervals; change: the second ÷ the first")
+    changed = [cell for cell in compared.cells if cell.change in (Change.FASTER, Change.SLOWER)]
+    console.print(f"{len(changed)} of {len(compared.cells)} shared cells changed detectably")
+    for execution, labels in ((compared.first_id, compared.only_first), (compared.second_id, compared.only_second)):
+        if labels:
+            console.print(f"only in {execution}: {'; '.join(labels)}")
+    if compared.running or compared.environment:
+        console.print("each difference is a possible cause of a change; this comparison can't separate them")
+    else:
+        console.print("no other recorded difference")
 
 
 def _estimate(found: Estimate | None, text: Callable[[float], str]) -> str:
@@ -90,16 +93,3 @@ def _change(found: Comparison | None) -> str:
         return f"{change_text(found.ratio)} (one trial)"
     reach = range_text(change_text(found.interval.low).removesuffix(" %"), change_text(found.interval.high))
     return f"{change_text(found.ratio)} ({reach})"
-
-
-def _remarks(compared: ExecutionComparison) -> Iterator[str]:
-    yield "± and brackets: 95 % intervals; change: the second ÷ the first"
-    changed = [cell for cell in compared.cells if cell.change in (Change.FASTER, Change.SLOWER)]
-    yield f"{len(changed)} of {len(compared.cells)} shared cells changed detectably"
-    for execution, labels in ((compared.first_id, compared.only_first), (compared.second_id, compared.only_second)):
-        if labels:
-            yield f"only in {execution}: {'; '.join(labels)}"
-    if compared.running or compared.environment:
-        yield "each difference is a possible cause of a change; this comparison can't separate them"
-    else:
-        yield "no other recorded difference"

@@ -1,12 +1,10 @@
 """`traindyno reprice`: an execution's costs and verdict at other prices, without running anything."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from traindyno.api.plan_inputs import read_price_file
 from traindyno.aws import clients
@@ -16,7 +14,7 @@ from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, titled_table
-from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
@@ -78,7 +76,11 @@ def reprice_execution(
     before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_priors=host_priors)
     after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_priors=host_priors)
     if output is OutputFormat.JSON:
-        print_json(_document(record, before, after, found))
+        verdicts = {"before": verdict_document(before), "after": verdict_document(after.verdict)}
+        prices_used = to_document(found)
+        print_json(
+            {"execution_id": record.execution_id, "prices": prices_used, "is_flipped": after.is_flipped, **verdicts}
+        )
     else:
         print_repriced(STANDARD_OUTPUT, execution, before=before, after=after, prices=found)
 
@@ -88,40 +90,37 @@ def _region_of(record: ExecutionRecord) -> str:
     return next(known, str(clients.service_quotas().meta.region_name))
 
 
-def _document(record: ExecutionRecord, before: Verdict, after: Repriced, prices: Mapping[str, Price]) -> dict[str, Any]:
-    return {
-        "execution_id": record.execution_id,
-        "prices": to_document(prices),
-        "is_flipped": after.is_flipped,
-        "before": verdict_document(before),
-        "after": verdict_document(after.verdict),
-    }
-
-
 def print_repriced(
     console: Terminal, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList
 ) -> None:
     if after.verdict.is_simulated:
         console.print(SIMULATED)
-    console.print(_table(execution_id, before, after.verdict))
+    title = f"{execution_id}: {after.verdict.examples:,} examples, before → after"
+    numbers = (">price/h before", ">price/h after", ">cost before", ">cost after", ">change")
+    table = titled_table(title, "", "cell~", "instance", *numbers)
+    shown = {row.cell_id: row for row in before.ranked_rows}
+    repriced = {row.cell_id: row for row in after.verdict.ranked_rows}
+    best_id = after.verdict.recommended
+    for cell_id in (row.cell_id for row in before.rows):
+        table.add_row(*_cells(shown[cell_id], repriced[cell_id], is_best=cell_id == best_id))
+    console.print(table)
     console.print()
     for instance, price in {result.run.cell.settings.instance: result.price for result in after.results}.items():
         kept = "" if instance in prices else " (price of the run: no other price found)"
         source = f"{price.source or UNKNOWN}, {price.region or UNKNOWN}, {price.date or UNKNOWN}"
         console.print(f"{instance}: {source}{kept}")
-    for line in (*_answers(before, after), *_changes(after)):
-        console.print(line)
-
-
-def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:
-    title = f"{execution_id}: {after.examples:,} examples, before → after"
-    numbers = (">price/h before", ">price/h after", ">cost before", ">cost after", ">change")
-    table = titled_table(title, "", "cell~", "instance", *numbers)
-    shown = {row.cell_id: row for row in before.ranked_rows}
-    repriced = {row.cell_id: row for row in after.ranked_rows}
-    for cell_id in (row.cell_id for row in before.rows):
-        table.add_row(*_cells(shown[cell_id], repriced[cell_id], is_best=cell_id == after.recommended))
-    return table
+    console.print(f"before: {describe_verdict(before).headline}")
+    console.print(f"after:  {describe_verdict(after.verdict).headline}")
+    console.print("the recommendation changes" if after.is_flipped else "the recommendation does not change")
+    if before.spent_usd is not None and after.verdict.spent_usd is not None:
+        spent, then = usd_text(before.spent_usd), usd_text(after.verdict.spent_usd)
+        console.print(f"cost of the execution: {spent} before, {then} after")
+    best = after.verdict.row(best_id).label if best_id else ""
+    for found in after.verdict.break_evens:
+        usd, label = exact_usd_text(found.usd_per_instance_hour), after.verdict.row(found.cell_id).label
+        console.print(f"break-even: {found.instance} at {usd}/h, where {label} and {best} cost the same")
+    if not after.verdict.break_evens:
+        console.print("no price of another instance type changes the verdict")
 
 
 def _cells(before: CellRow, after: CellRow, *, is_best: bool) -> tuple[str, ...]:
@@ -138,24 +137,6 @@ def _cells(before: CellRow, after: CellRow, *, is_best: bool) -> tuple[str, ...]
         usd_text(after.usd.mean if after.usd else None),
         change,
     )
-
-
-def _answers(before: Verdict, after: Repriced) -> Iterator[str]:
-    yield f"before: {describe_verdict(before).headline}"
-    yield f"after:  {describe_verdict(after.verdict).headline}"
-    yield "the recommendation changes" if after.is_flipped else "the recommendation does not change"
-    if before.spent_usd is not None and after.verdict.spent_usd is not None:
-        yield f"cost of the execution: {usd_text(before.spent_usd)} before, {usd_text(after.verdict.spent_usd)} after"
-
-
-def _changes(after: Repriced) -> Iterator[str]:
-    verdict = after.verdict
-    best = verdict.row(verdict.recommended).label if verdict.recommended else ""
-    for found in verdict.break_evens:
-        price, label = exact_usd_text(found.usd_per_instance_hour), verdict.row(found.cell_id).label
-        yield f"break-even: {found.instance} at {price}/h, where {label} and {best} cost the same"
-    if not verdict.break_evens:
-        yield "no price of another instance type changes the verdict"
 
 
 def _price_text(usd_per_hour: Decimal | None) -> str:

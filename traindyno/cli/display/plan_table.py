@@ -60,7 +60,13 @@ def print_plan(
     spot: SpotAssumption | None,
 ) -> None:
     if len(planned.cells) <= MOST_CELLS:
-        console.print(_cells(suite, planned))
+        table = titled_table(f"{suite.name}: cells", "cell", "what varies~", "instances", ">one run at most")
+        prices = {lane.instance_type: lane.price for lane in planned.lanes}
+        for cell in planned.cells:
+            count, price = cell.settings.instance_count, prices[cell.settings.instance]
+            usd = run_terms(cell.settings, suite).worst_case_usd(price.usd_per_hour) if price else None
+            table.add_row(cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd))
+        console.print(table)
     else:
         console.print(f"{suite.name}: {len(planned.cells)} cells, listed by --format json")
     if jobs_of_plan(suite, planned):
@@ -86,16 +92,6 @@ def print_plan(
     console.print(totals_table(suite, planned, why_no_history, spot))
     for note in planned.notes:
         console.print(f"note: {note}")
-
-
-def _cells(suite: Suite, planned: Plan) -> Table:
-    table = titled_table(f"{suite.name}: cells", "cell", "what varies~", "instances", ">one run at most")
-    prices = {lane.instance_type: lane.price for lane in planned.lanes}
-    for cell in planned.cells:
-        count, price = cell.settings.instance_count, prices[cell.settings.instance]
-        usd = run_terms(cell.settings, suite).worst_case_usd(price.usd_per_hour) if price else None
-        table.add_row(cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd))
-    return table
 
 
 def _lane_cells(lane: LanePlan) -> tuple[str, ...]:
@@ -156,8 +152,11 @@ def print_memory(console: Terminal, planned: Plan) -> None:
     console.print(table)
     for note in (OUTSIDE_NOTE, BATCH_NOTE):
         console.print(f"note: {note}")
-    for line in _memory_lines(planned):
-        console.print(line)
+    for each in planned.memory:
+        if each.finding.why_unknown:
+            console.print(f"{each.cell_id}: no estimate: {each.finding.why_unknown}")
+        if each.finding.is_too_large(cells[each.cell_id].settings.instance):
+            console.print(f"{each.cell_id}: is too large; what may help: {each.finding.help_text}")
 
 
 def _memory_cells(memory: CellMemory) -> tuple[str, ...]:
@@ -167,15 +166,3 @@ def _memory_cells(memory: CellMemory) -> tuple[str, ...]:
     parts = (estimate.peak_bytes, estimate.parameter_bytes, estimate.optimizer_bytes, estimate.activation_bytes)
     share = estimate.peak_bytes / memory.device_bytes if memory.device_bytes else None
     return (*map(bytes_text, parts), device, share_text(share, digits=0))
-
-
-def _memory_lines(planned: Plan) -> list[str]:
-    """Why a cell has no estimate, and what may make a cell fit."""
-    lines = []
-    instances = {cell.cell_id: cell.settings.instance for cell in planned.cells}
-    for each in planned.memory:
-        if each.finding.why_unknown:
-            lines.append(f"{each.cell_id}: no estimate: {each.finding.why_unknown}")
-        if each.finding.is_too_large(instances[each.cell_id]):
-            lines.append(f"{each.cell_id}: is too large; what may help: {each.finding.help_text}")
-    return lines

@@ -20,13 +20,18 @@ def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
         return
     if found.is_simulated:
         console.print(SIMULATED)
-    console.print(_lines(found))
+    numbers = (">billed", ">instances", ">price per hour", ">computed", ">cost")
+    table = titled_table(f"{found.execution_id}: training jobs", "job and its phases~", "outcome", *numbers)
+    table.show_lines, table.columns[0].max_width = True, WIDEST
+    for line in found.receipt.lines:
+        table.add_row(*_cells(line, found.receipt))
+    console.print(table)
     if found.receipt.phases:
         console.print()
         console.print(_phases(found))
     console.print()
-    for line in summary(found):
-        console.print(line)
+    for text in summary(found):
+        console.print(text)
 
 
 def summary(found: ExecutionReceipt) -> Iterator[str]:
@@ -41,25 +46,14 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
     if found.is_final and not unknown:
         yield total
         return
-    yield f"{total} so far, not final: {', '.join(_open_ends(found, unknown))}"
-
-
-def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
+    why = []
     if found.running_jobs:
-        yield f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
-    if not found.is_final and not found.running_jobs:
-        yield "the execution is still running"
+        why.append(f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})")
+    elif not found.is_final:
+        why.append("the execution is still running")
     if unknown:
-        yield f"billed time or price unknown for {', '.join(unknown)}"
-
-
-def _lines(found: ExecutionReceipt) -> Table:
-    numbers = (">billed", ">instances", ">price per hour", ">computed", ">cost")
-    table = titled_table(f"{found.execution_id}: training jobs", "job and its phases~", "outcome", *numbers)
-    table.show_lines, table.columns[0].max_width = True, WIDEST
-    for line in found.receipt.lines:
-        table.add_row(*_cells(line, found.receipt))
-    return table
+        why.append(f"billed time or price unknown for {', '.join(unknown)}")
+    yield f"{total} so far, not final: {', '.join(why)}"
 
 
 def is_small(receipt: Receipt) -> bool:

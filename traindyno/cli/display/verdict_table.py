@@ -23,10 +23,6 @@ WIDEST_MEANS = 2.5
 
 
 def print_verdict(console: Terminal, report: Report) -> None:
-    console.print(_render(report))
-
-
-def _render(report: Report) -> RenderableType:
     """Three sentences, the table, and the lines that a decision needs; the report has everything."""
     headline, *sentences = describe_verdict(report.verdict).lead
     parts: list[RenderableType] = [styled(headline, "bold"), *sentences, ""]
@@ -34,36 +30,28 @@ def _render(report: Report) -> RenderableType:
     parts += [Padding(f"· {line}", (0, 0, 0, 2)) for line in _lines(report)]
     if report.is_simulated:
         parts.insert(0, SIMULATED)
-    return Group(*parts)
+    console.print(Group(*parts))
 
 
 def _lines(report: Report) -> Iterator[str]:
     verdict = report.verdict
     text = describe_verdict(verdict)
-    yield from (*text.support, *_alternatives(verdict), *_prices(report), *text.changes)
-    yield from text.cautions[:MOST_LINES]
-    if len(text.cautions) > MOST_LINES:
-        yield f"{len(text.cautions) - MOST_LINES} more cautions are in the report."
-
-
-def _alternatives(verdict: Verdict) -> Iterator[str]:
-    """The cells that are faster, or cheaper, than the recommended cell."""
+    yield from text.support
     others = [each for each in find_trade_offs(verdict) if each.is_on_front and each.row.cell_id != verdict.recommended]
     for each in others[:MOST_ALTERNATIVES]:
         yield f"Alternative: {each.row.label}, {seconds_text(each.seconds.mean)} for {usd_text(each.usd.mean)}."
     if len(others) > MOST_ALTERNATIVES:
         yield f"{len(others) - MOST_ALTERNATIVES} more alternatives are in the report."
-
-
-def _prices(report: Report) -> Iterator[str]:
-    """The verdict at other prices."""
     for option in report.pricing:
         if option.is_flipped:
-            best = report.verdict.row(option.recommended).label if option.recommended else "no cell"
+            best = verdict.row(option.recommended).label if option.recommended else "no cell"
             usd = usd_text(option.usd.get(option.recommended or ""))
             yield f"The verdict changes if you pay {option.name}: {best}, {usd}."
     if report.pricing and not any(option.is_flipped for option in report.pricing):
         yield f"The verdict holds at {len(report.pricing)} ways to pay: {', '.join(o.name for o in report.pricing)}."
+    yield from (*text.changes, *text.cautions[:MOST_LINES])
+    if len(text.cautions) > MOST_LINES:
+        yield f"{len(text.cautions) - MOST_LINES} more cautions are in the report."
 
 
 def _table(verdict: Verdict) -> Table:
@@ -127,20 +115,15 @@ def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> 
     edge = place(known[0].mean * (1 + tolerance))
 
     def bar(each: Estimate) -> str:
-        return _bar(place(_low(each)), place(each.mean), place(_high(each)), edge)
+        first, last, letters = place(_low(each)), place(_high(each)), [" "] * BAR_WIDTH
+        letters[edge] = ":"
+        letters[first : last + 1] = "─" * (last + 1 - first)
+        if first < last:
+            letters[first], letters[last] = "├", "┤"
+        letters[place(each.mean)] = "●"
+        return "".join(letters)
 
     return ["" if each is None else bar(each) for each in estimates]
-
-
-def _bar(low: int, mean: int, high: int, edge: int) -> str:
-    letters = [" "] * BAR_WIDTH
-    letters[edge] = ":"
-    for index in range(low, high + 1):
-        letters[index] = "─"
-    if low < high:
-        letters[low], letters[high] = "├", "┤"
-    letters[mean] = "●"
-    return "".join(letters)
 
 
 def _low(estimate: Estimate) -> float:
