@@ -24,12 +24,7 @@ NEVER_STARTED_SECONDS = 600
 
 
 class FinishRunServices(
-    OwnerServices,
-    BudgetServices,
-    RecordRunServices,
-    PreparationRecords,
-    PreparationAnswers,
-    Protocol,
+    OwnerServices, BudgetServices, RecordRunServices, PreparationRecords, PreparationAnswers, Protocol
 ):
     executions: ExecutionRows
     attempts: AttemptRows
@@ -91,12 +86,7 @@ def _find_end(row: AttemptRow, *, services: FinishRunServices, now: float) -> At
 
 def _ended(row: AttemptRow, end: JobEnd, services: FinishRunServices) -> Attempt:
     shared = shared_runs_of(row, services)
-    ended = ended_attempt(
-        end,
-        number=row.number,
-        is_last=row.is_last and shared is None,
-        submitted_at=row.submitted_at,
-    )
+    ended = ended_attempt(end, number=row.number, is_last=row.is_last and shared is None, submitted_at=row.submitted_at)
     if shared is None:
         return ended
     return shared_end(ended, shared.progress(row.job_name), is_last=row.is_last, stopped_for=row.stopped_for)
