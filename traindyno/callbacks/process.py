@@ -30,10 +30,7 @@ class Process(NamedTuple):
 
 
 def this_process(environment: Mapping[str, str] = os.environ) -> Process:
-    rank, world_size = _from_torch() or (
-        _first(environment, RANK_VARIABLES, 0),
-        launched_world_size(environment),
-    )
+    rank, world_size = _from_torch() or (_first(environment, RANK_VARIABLES, 0), launched_world_size(environment))
     host = environment.get("SM_CURRENT_HOST") or socket.gethostname()
     job_name = environment.get("TRAINING_JOB_NAME") or environment.get("TRAINDYNO_RUN_ID") or "job"
     return Process(rank, world_size, host, job_name, environment.get(LAUNCH_VARIABLE))

@@ -11,9 +11,7 @@ from traindyno.report.markup import Markup, columns, draw_table, element
 
 # Below this total, cents are too coarse to be divided among jobs and phases.
 SMALLEST_SPLIT_USD = Decimal(1)
-LINE_COLUMNS = columns(
-    *("Job", "Instance", "Ended as", "# Billable s", "# Instances", "# Price per hour", "# Cost"),
-)
+LINE_COLUMNS = columns(*("Job", "Instance", "Ended as", "# Billable s", "# Instances", "# Price per hour", "# Cost"))
 PHASE_COLUMNS = columns("Phase", "# Time, all jobs", "# Cost")
 
 

@@ -121,13 +121,7 @@ def trained_seconds(attempt: Attempt) -> float | None:
     return training
 
 
-def ended_attempt(
-    end: JobEnd,
-    *,
-    number: int,
-    is_last: bool,
-    submitted_at: float,
-) -> Attempt:
+def ended_attempt(end: JobEnd, *, number: int, is_last: bool, submitted_at: float) -> Attempt:
     """``is_last``: no further attempt is allowed, so the reason for one becomes the run's outcome."""
     outcome, error = end.outcome, end.next_attempt
     if error is not None and is_last:

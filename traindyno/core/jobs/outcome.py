@@ -23,9 +23,7 @@ class Outcome(StrEnum):
 # What an outcome means, in one table. A run with a success did its work: its rate counts.
 SUCCESSES = frozenset({Outcome.COMPLETED, Outcome.COST_STOPPED})
 # The cell itself causes these: the whole workload would end in the same way.
-OWN_FAILURES = frozenset(
-    {Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT, Outcome.USER_CODE_ERROR},
-)
+OWN_FAILURES = frozenset({Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT, Outcome.USER_CODE_ERROR})
 # The service causes these, or lacks capacity.
 FAULTS = frozenset({Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE})
 # The time of such a run predicts that of the cell's next one.
@@ -34,5 +32,5 @@ TELLS_TIME = {Outcome.COMPLETED} | OWN_FAILURES - {Outcome.USER_CODE_ERROR}
 HAD_BATCH = frozenset({Outcome.COMPLETED, Outcome.OUTPACED})
 # Only SageMaker's description of the job, or the lab, can know these.
 NOT_OF_CONTAINER = SUCCESSES | {
-    *(Outcome.TIMED_OUT, Outcome.OUTPACED, Outcome.CAPACITY_UNAVAILABLE, Outcome.QUOTA_EXCEEDED),
+    *(Outcome.TIMED_OUT, Outcome.OUTPACED, Outcome.CAPACITY_UNAVAILABLE, Outcome.QUOTA_EXCEEDED)
 }

@@ -4,14 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from traindyno.core.errors import RunsLeft
-from traindyno.core.jobs.attempt import (
-    FAULT_ERRORS,
-    LAST_OUTCOMES,
-    Attempt,
-    RunShare,
-    divide_seconds,
-    trained_seconds,
-)
+from traindyno.core.jobs.attempt import FAULT_ERRORS, LAST_OUTCOMES, Attempt, RunShare, divide_seconds, trained_seconds
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.journal import JobJournal
 from traindyno.core.jobs.outcome import FAULTS, Outcome
@@ -131,11 +124,7 @@ Classify = Callable[[RunEnd], tuple[Outcome, str | None]]
 
 
 def attempts_of_run(
-    run_id: str,
-    jobs: Sequence[tuple[Attempt, JobJournal | None]],
-    *,
-    planned: Sequence[str],
-    outcome_of: Classify,
+    run_id: str, jobs: Sequence[tuple[Attempt, JobJournal | None]], *, planned: Sequence[str], outcome_of: Classify
 ) -> tuple[Attempt, ...]:
     """One for each job that worked for the run, and one for the last job if the run did not end before it.
 
@@ -206,13 +195,7 @@ def _attempt(
     if end is not None:
         outcome, message = outcome_of(end)
         return replace(
-            mine,
-            outcome=outcome,
-            error=None,
-            message=message,
-            ended_at=end.ended_at,
-            bound=end.bound,
-            batch=end.batch,
+            mine, outcome=outcome, error=None, message=message, ended_at=end.ended_at, bound=end.bound, batch=end.batch
         )
     if job.outcome is Outcome.COMPLETED:
         return replace(mine, outcome=Outcome.INTERNAL_ERROR, message=END_MISSING)

@@ -26,14 +26,7 @@ from typing import (
     get_type_hints,
 )
 
-from traindyno.core.step_log.line import (
-    BATCH_SEARCH,
-    IN_BACKGROUND,
-    KEPT_STEPS,
-    SCHEMA_VERSION,
-    SETUP,
-    UNLOGGED_STEPS,
-)
+from traindyno.core.step_log.line import BATCH_SEARCH, IN_BACKGROUND, KEPT_STEPS, SCHEMA_VERSION, SETUP, UNLOGGED_STEPS
 
 NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 LARGEST = 1e60  # of a larger number, squares and their sums would leave the range of a float

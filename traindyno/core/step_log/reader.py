@@ -143,9 +143,7 @@ def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session
     if len(sizes) > 1:
         problems.append(f"job {processes[0].job_name}: its processes name different world sizes: {sorted(sizes)}")
     session = Session(
-        job_name=processes[0].job_name,
-        world_size=max((*sizes, processes[-1].rank + 1)),
-        processes=processes,
+        job_name=processes[0].job_name, world_size=max((*sizes, processes[-1].rank + 1)), processes=processes
     )
     if session.missing_ranks:
         problems.append(session.describe_missing_ranks())

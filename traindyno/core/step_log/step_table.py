@@ -189,11 +189,7 @@ def tabulate_steps(session: Session, among: range | None = None) -> StepTable:
     if among is not None:
         numbers = numbers[bisect_left(numbers, among.start) : bisect_left(numbers, among.stop)]
     ranks = [
-        RankSteps(
-            rank=process.rank,
-            steps=process.steps.numbered(numbers),
-            phases=phases_apart(process.phases),
-        )
+        RankSteps(rank=process.rank, steps=process.steps.numbered(numbers), phases=phases_apart(process.phases))
         for process in session.processes
     ]
     return StepTable(numbers=numbers, ranks=ranks)

@@ -215,11 +215,7 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
     "settings": ((Settings, ""),),
     "measurement": ((Measurement, ""),),
     "job": ((JobOptions, "job."),),
-    "pricing": (
-        (Pricing, "pricing."),
-        (SpotTerms, "pricing.spot.TYPE."),
-        (PlanTerms, "pricing.training_plan.TYPE."),
-    ),
+    "pricing": ((Pricing, "pricing."), (SpotTerms, "pricing.spot.TYPE."), (PlanTerms, "pricing.training_plan.TYPE.")),
     "limits": ((Limits, "limits."), (Suite, "")),
 }
 

@@ -10,14 +10,7 @@ from traindyno.core.documents.problems import join_path, refusal, shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
-from traindyno.core.suite.cells import (
-    expand_cells,
-    grid_points,
-    included_point,
-    is_in_grid,
-    make_cell,
-    typed,
-)
+from traindyno.core.suite.cells import expand_cells, grid_points, included_point, is_in_grid, make_cell, typed
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.checks.job_limits_check import (
     HYPERPARAMETER_CHARACTERS,
@@ -116,11 +109,7 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
 def check_points(suite: Suite) -> Iterator[Problem]:
     problems = [*_check_baseline(suite), *_check_excluded(suite)]
     if not problems:
-        problems = [
-            *_check_included(suite),
-            *_check_combinations(suite),
-            *_check_documents(suite),
-        ]
+        problems = [*_check_included(suite), *_check_combinations(suite), *_check_documents(suite)]
     yield from problems
 
 
