@@ -26,7 +26,6 @@ class RunShare:
     place: int
     #: How many runs share the bill: those that began; if none began, all that the job was to run.
     runs: int
-    has_begun: bool = True
     #: Whether the end of the job ended this run too. A fault of the service counts for this run only. If no run
     #: began, the first one's turn had come.
     was_in_progress: bool = False

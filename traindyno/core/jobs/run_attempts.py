@@ -40,7 +40,6 @@ def divide_job(
             end_seconds=times.end,
             place=place,
             runs=len(sharing),
-            has_begun=bool(began),
             was_in_progress=run_id == in_progress,
         )
         for place, run_id in enumerate(sharing, start=1)
@@ -166,7 +165,7 @@ def _runs_of(
 
 
 def _nothing(job: Attempt) -> Part:
-    share = RunShare(own_seconds=0.0, start_seconds=0.0, end_seconds=0.0, place=0, runs=0, has_begun=False)
+    share = RunShare(own_seconds=0.0, start_seconds=0.0, end_seconds=0.0, place=0, runs=0)
     unknown = job.billable_seconds is None
     return Part(share=share, billable_seconds=None if unknown else 0.0, training_seconds=None if unknown else 0.0)
 

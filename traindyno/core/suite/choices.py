@@ -133,7 +133,6 @@ class InputMode(StrEnum):
 class StrategyTraits:
     """``one_process``: a job is one process, which uses one device.
 
-    ``holds_whole_model``: each process does, so that sharding would save memory.
     ``takes_the_rest``: the degrees of which the first that is left out takes the processes that the others leave.
     ``stages_are_neighbours``: a pipeline stays within an instance if it fits; else its stages are far apart, and the
     groups that communicate more are neighbours.
@@ -145,7 +144,6 @@ class StrategyTraits:
     """
 
     one_process: bool = False
-    holds_whole_model: bool = False
     takes_the_rest: tuple[str, ...] = ("replicate",)
     stages_are_neighbours: bool = False
     runs_with_xla: bool = False
@@ -155,11 +153,11 @@ class StrategyTraits:
 
 
 TRAITS: Mapping[Strategy, StrategyTraits] = {
-    Strategy.SINGLE: StrategyTraits(one_process=True, holds_whole_model=True, runs_with_xla=True),
-    Strategy.DDP: StrategyTraits(holds_whole_model=True, runs_with_xla=True),
-    Strategy.SMDDP: StrategyTraits(holds_whole_model=True, sagemaker_collectives=True, stand_in=Strategy.DDP),
+    Strategy.SINGLE: StrategyTraits(one_process=True, runs_with_xla=True),
+    Strategy.DDP: StrategyTraits(runs_with_xla=True),
+    Strategy.SMDDP: StrategyTraits(sagemaker_collectives=True, stand_in=Strategy.DDP),
     Strategy.FSDP: StrategyTraits(is_composition=True, takes_the_rest=("shard",)),
-    Strategy.ZERO1: StrategyTraits(holds_whole_model=True),
+    Strategy.ZERO1: StrategyTraits(),
     Strategy.TENSOR: StrategyTraits(is_composition=True, takes_the_rest=("tensor", "replicate")),
     Strategy.PIPELINE: StrategyTraits(
         is_composition=True, takes_the_rest=("pipeline", "replicate"), stages_are_neighbours=True

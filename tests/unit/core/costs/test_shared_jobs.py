@@ -240,7 +240,7 @@ def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_tot
 
 
 def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
-    share = RunShare(own_seconds=0.0, start_seconds=0.0, end_seconds=0.0, place=0, runs=0, has_begun=False)
+    share = RunShare(own_seconds=0.0, start_seconds=0.0, end_seconds=0.0, place=0, runs=0)
     attempt = make_attempt(billable_seconds=0.0, training_seconds=0.0, outcome=Outcome.INTERNAL_ERROR, share=share)
     left = failed_result(make_cell(), 1, Outcome.INTERNAL_ERROR)
     left = replace(left, attempts=(attempt,), phases_seconds=measure_phases([attempt], None, None, warmup_steps=0))

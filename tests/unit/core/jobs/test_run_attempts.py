@@ -192,7 +192,6 @@ def test_a_job_in_which_no_run_began_is_shared_equally_and_its_fault_counts_once
     found = [attempts[0] for attempts in all_attempts([(job, None)], RUNS[:3]).values()]
     assert sum(Decimal(str(each.billable_seconds)) for each in found) == 101
     assert [each.is_charged_for_faults for each in found] == [True, False, False]
-    assert {each.share.has_begun for each in found if each.share} == {False}
 
 
 def test_a_fault_between_two_runs_is_of_the_next_one() -> None:

