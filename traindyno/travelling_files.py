@@ -53,15 +53,12 @@ class Travelling:
     def sentence(self) -> str:
         """How many files of what size travel, and how many are left out, with some of their names."""
         size = sum(path.stat().st_size for path in self.files.values())
-        count = f"{len(self.files)} {'file' if len(self.files) == 1 else 'files'}"
-        return f"{count} ({_size_text(size)}) {'travels' if len(self.files) == 1 else 'travel'}{self._left_out_text()}"
-
-    def _left_out_text(self) -> str:
-        if not self.left_out:
-            return ""
+        size_text = f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
+        count = "1 file" if len(self.files) == 1 else f"{len(self.files)} files"
         by_reason = {reason: [name for name, why in self.left_out.items() if why is reason] for reason in Reason}
         parts = [f"{len(names)} {reason} ({_listed(names)})" for reason, names in by_reason.items() if names]
-        return f"; left out: {', '.join(parts)}"
+        left_out = f"; left out: {', '.join(parts)}" if parts else ""
+        return f"{count} ({size_text}) {'travels' if len(self.files) == 1 else 'travel'}{left_out}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,10 +183,6 @@ def _ignored_around(folder: Path) -> Iterator[_Ignored]:
         for rules in _ignored_in(parent):
             if not rules.names(folder, is_folder=True):
                 yield rules
-
-
-def _size_text(size: int) -> str:
-    return f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
 
 
 def _listed(names: list[str]) -> str:

@@ -61,11 +61,7 @@ def draw_sections(report: Report) -> dict[str, Markup]:
 
 
 def _page(report: Report, body: Markup) -> str:
-    return f"<!DOCTYPE html>\n{element('html', _head(report), body, lang='en')}\n"
-
-
-def _head(report: Report) -> Markup:
-    return element(
+    head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=POLICY),
@@ -74,6 +70,7 @@ def _head(report: Report) -> Markup:
         element("title", f"{report.suite.name}: Traindyno report"),
         element("style", Markup(_style())),
     )
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
 def _header(report: Report, names: list[str]) -> Markup:

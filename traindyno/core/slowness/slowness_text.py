@@ -44,7 +44,10 @@ def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | N
             names, verb = joined([*map(name_of, shares.noise)]), "is" if len(shares.noise) == 1 else "are"
             yield f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± {_widest_text(shares)})."
     if advice is not None:
-        yield _advice_text(label, advice)
+        bound = ", which is all that the vCPUs allow" if advice.is_bounded else ""
+        saving = share_text(advice.saving, digits=0)
+        workers = f"loader_workers: {advice.loader_workers}{bound}"
+        yield f"By estimate, a step of {label} would take about {saving} less with {workers}."
 
 
 def _shares_text(shares: StepShares) -> str:
@@ -75,10 +78,3 @@ def name_of(part: str) -> str:
 
 def share_of_step_text(share: Share) -> str:
     return f"{share_text(share.value, digits=0)} (± {share_text(share.half_width, digits=0)})"
-
-
-def _advice_text(label: str, advice: LoaderAdvice) -> str:
-    bound = ", which is all that the vCPUs allow," if advice.is_bounded else ""
-    saving = share_text(advice.saving, digits=0)
-    workers = f"loader_workers: {advice.loader_workers}{bound}"
-    return f"By estimate, a step of {label} would take about {saving} less with {workers}.".replace(",.", ".")

@@ -98,10 +98,9 @@ def _of_any_size(settings: Settings) -> Settings:
 
 def label_series(series: Sequence[Series]) -> tuple[Cell, ...]:
     """One cell for each series, without what changes along it. Its label names what varies between the series."""
-    return label_cells([_without_size(each) for each in series])
-
-
-def _without_size(series: Series) -> Cell:
-    first = series.cells[0]
-    given = {name: value for name, value in first.hyperparameters.items() if name not in series.following}
-    return replace(first, hyperparameters=given, settings=_of_any_size(first.settings))
+    cells = []
+    for each in series:
+        first = each.cells[0]
+        given = {name: value for name, value in first.hyperparameters.items() if name not in each.following}
+        cells.append(replace(first, hyperparameters=given, settings=_of_any_size(first.settings)))
+    return label_cells(cells)
