@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
@@ -72,10 +72,17 @@ def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
     if len(names) > HYPERPARAMETER_KEYS:
         message = f"got {len(names)} names, expected at most {HYPERPARAMETER_KEYS}"
         yield Problem(path="workload.hyperparameters", message=message)
-    for name, value in suite.workload.hyperparameters.items():
-        path, size = f"workload.hyperparameters.{name}", len(json.dumps(value))
+    # A shared job has them in its document, and a run that is left alone in its request.
+    given: dict[str, Iterable[object]] = {
+        f"workload.hyperparameters.{name}": [value] for name, value in suite.workload.hyperparameters.items()
+    }
+    given |= {f"matrix.{name}": _values(suite, name) for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX)}
+    for path, values in given.items():
+        size = max(len(json.dumps(value)) for value in values)
         if size > HYPERPARAMETER_CHARACTERS:
             yield Problem(path=path, message=f"got {size} characters, expected at most {HYPERPARAMETER_CHARACTERS}")
+    for name, value in suite.workload.hyperparameters.items():
+        path = f"workload.hyperparameters.{name}"
         if name in (MPI_OPTIONS, SMDDP_OPTIONS) and not isinstance(value, str):
             yield Problem(path=path, message=f"got {shown(value)}, expected mpirun's options as one text")
         is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in names
