@@ -44,7 +44,14 @@ def expect(
     cell_ids = list(dict.fromkeys(run.cell.cell_id for job in jobs for run in job.runs))
     known = [histories[cell_id] for cell_id in cell_ids if cell_id in histories]
     is_whole = len(known) == len(cell_ids)
-    usd = None if usd_per_hour is None or not known else _usd(jobs, histories, usd_per_hour)
+    usd = None
+    if usd_per_hour is not None and known:
+        costs = [
+            cost_usd(Decimal(str(expect_job(carried).billable_seconds)), job.instance_count, usd_per_hour)
+            for job in jobs
+            if (carried := _carried(job, histories))
+        ]
+        usd = sum(costs, Decimal(0))
     return Expectation(
         usd=usd if is_whole else None,
         hours=sum((_round_hours(each, histories, concurrency, instances) for each in rounds), Decimal(0))
@@ -68,18 +75,6 @@ def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expect
         known_cells=sum(lane.known_cells for lane in lanes),
         past_runs=sum(lane.past_runs for lane in lanes),
         is_simulated=any(lane.is_simulated for lane in lanes),
-    )
-
-
-def _usd(jobs: Sequence[Job], histories: Histories, usd_per_hour: Decimal) -> Decimal:
-    """Expected cost of the runs whose cells have a history."""
-    known = [(job, carried) for job in jobs if (carried := _carried(job, histories))]
-    return sum(
-        (
-            cost_usd(Decimal(str(expect_job(carried).billable_seconds)), job.instance_count, usd_per_hour)
-            for job, carried in known
-        ),
-        Decimal(0),
     )
 
 

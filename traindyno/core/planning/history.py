@@ -12,7 +12,7 @@ from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
 from traindyno.core.suite.runs import most_probe_steps
-from traindyno.core.suite.suite import Limits, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import measurement_document, suite_converter, workload_document
 
 WORK_ID_DIGITS = 16
@@ -130,7 +130,11 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
             cells = alike.setdefault(host_class(len(hosts), run.data_wait_share), {})
             cells.setdefault(run.cell_id, []).append(Trial(value=run.mean_step_seconds, hosts=hosts))
     found = {
-        kind: update_prior(list(alike.get(kind, {}).values()), source=_source(kind), prior=prior)
+        kind: update_prior(
+            list(alike.get(kind, {}).values()),
+            source=f"{prior.source}, with earlier executions of this work",
+            prior=prior,
+        )
         for kind, prior in STATED_PRIORS.items()
     }
     if not any(found.values()):
@@ -138,17 +142,14 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
     return {kind: updated or STATED_PRIORS[kind] for kind, updated in found.items()}
 
 
-def _source(kind: HostClass) -> str:
-    return f"{STATED_PRIORS[kind].source}, with earlier executions of this work"
-
-
 def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:
     added = [_added_seconds(run, suite) or 0.0 for run in runs]
+    longest_seconds = IMAGE_SECONDS + suite.limits.max_job_seconds + ENDING_SECONDS
     return CellHistory(
         cell_id=cell_id,
         run_count=len(runs),
         billable_seconds=fmean(
-            _within(run.billable_seconds + more, run.attempts, suite.limits)
+            min(max(0.0, run.billable_seconds + more), float(max(1, run.attempts) * longest_seconds))
             for run, more in zip(runs, added, strict=True)
         ),
         seconds=fmean(max(0.0, run.seconds + more) for run, more in zip(runs, added, strict=True)),
@@ -176,11 +177,6 @@ def expect_job(carried: Sequence[CellHistory]) -> ExpectedJob:
 def _with_one_overhead(alone: Sequence[tuple[float, float]]) -> float:
     """``alone``: the seconds of a job of each run alone, and its overhead."""
     return sum(max(0.0, whole - once) for whole, once in alone) + max(min(whole, once) for whole, once in alone)
-
-
-def _within(seconds: float, attempts: int, limits: Limits) -> float:
-    longest_seconds = IMAGE_SECONDS + limits.max_job_seconds + ENDING_SECONDS
-    return min(max(0.0, seconds), float(max(1, attempts) * longest_seconds))
 
 
 def _added_seconds(run: PastRun, suite: Suite) -> float | None:

@@ -40,7 +40,9 @@ def share_jobs(runs: Sequence[Run], suite: Suite, histories: Histories | None = 
     groups: dict[tuple[GroupKey, str], list[Run]] = {}
     for run in runs:
         if why_alone(run.cell, suite) is None:
-            groups.setdefault((group_key(run.cell, suite), _shared_block(run, suite)), []).append(run)
+            # In a race the runs of a round share a job, forward and backward.
+            block = round_of(run) if suite.search.is_race and run.block else run.block or str(run.trial)
+            groups.setdefault((group_key(run.cell, suite), block), []).append(run)
         else:
             jobs.append(separate_job(run))
     for (key, block), of_group in groups.items():
@@ -75,7 +77,9 @@ def _launcher_of_sagemaker(cell: Cell, suite: Suite) -> str | None:
     if settings.compiler is Compiler.XLA and is_gpu:
         return "XLA on GPUs is started by SageMaker's own launcher"
     image = settings.image or suite.workload.image
-    if is_gpu and image is not None and _is_older_than_torchrun(image) and not TRAITS[settings.strategy].one_process:
+    version = pytorch_version(image) if is_gpu and image is not None else None
+    is_older = version is not None and version < FIRST_TORCHRUN_VERSION
+    if is_older and not TRAITS[settings.strategy].one_process:
         return f"image {image} has a PyTorch that SageMaker starts with mpirun"
     if instance_type.devices_per_instance is None and not TRAITS[settings.strategy].one_process:
         return f"the number of devices of {settings.instance} is unknown, and each has a process"
@@ -89,16 +93,6 @@ def group_key(cell: Cell, suite: Suite) -> GroupKey:
     apart = tokens_apart(cell, suite)
     fixed = (settings.instance, settings.instance_count, settings.image or suite.workload.image, is_xla)
     return fixed if apart is None else (*fixed, apart)
-
-
-def _is_older_than_torchrun(image: str) -> bool:
-    version = pytorch_version(image)
-    return version is not None and version < FIRST_TORCHRUN_VERSION
-
-
-def _shared_block(run: Run, suite: Suite) -> str:
-    """What runs of one job have in common: their block; in a race their round, forward and backward."""
-    return round_of(run) if suite.search.is_race and run.block else run.block or str(run.trial)
 
 
 def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:
@@ -138,7 +132,8 @@ def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite,
 
 def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list[Run]]:
     """Jobs of equal numbers of runs, few enough for the time limit and for the document."""
-    sizes = [_document_bytes(run.cell) for run in runs]
+    # The plan does not know the runs' tokens yet, and has to find the same sizes.
+    sizes = [RUN_BYTES + len(json.dumps(suite_converter().unstructure(run.cell))) for run in runs]
     known = [histories[run.cell.cell_id] for run in runs if run.cell.cell_id in histories]
     expected = expect_job(known).seconds / len(known) * len(runs) if known else 0.0
     by_time = -(-expected // (FILLED_SHARE * suite.limits.max_job_seconds))
@@ -151,11 +146,6 @@ def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list
 def _slices(runs: int, count: int) -> list[slice]:
     bounds = [runs * part // count for part in range(count + 1)]
     return [slice(begin, end) for begin, end in pairwise(bounds)]
-
-
-def _document_bytes(cell: Cell) -> int:
-    """About those of a run's document: the same in the plan, which does not know its tokens yet."""
-    return RUN_BYTES + len(json.dumps(suite_converter().unstructure(cell)))
 
 
 def _lot(text: str) -> bytes:

@@ -90,9 +90,12 @@ def share_instances(demands: Sequence[LaneDemand], account_available: int | None
         grew = False
         for demand in demands:
             more = {**runs, demand.lane_id: runs[demand.lane_id] + 1}
-            if _fits_lane(demand, peaks[demand.lane_id], more[demand.lane_id]) and _fits_account(
-                more, peaks, lanes, account_available
-            ):
+            peak, most = peaks[demand.lane_id], more[demand.lane_id]
+            if demand.shares_host or demand.available is None or most > min(len(peak), CONCURRENCY_LIMIT):
+                continue
+            largest = sorted((peaks[lane_id][count - 1] for lane_id, count in more.items()), reverse=True)[:lanes]
+            fits_account = account_available is None or sum(largest) <= account_available
+            if peak[most - 1] <= demand.available and fits_account:
                 runs, grew = more, True
     return Concurrency(
         lanes=lanes, runs=runs, instances=_spare_instances(demands, peaks, runs, lanes, account_available)
@@ -127,19 +130,6 @@ def _lanes_at_once(demands: Sequence[LaneDemand], peaks: dict[str, list[int]], a
     if account_available is None:
         return max(1, len(firsts))
     return max(1, sum(total <= account_available for total in accumulate(firsts)))
-
-
-def _fits_lane(demand: LaneDemand, peak: list[int], concurrency: int) -> bool:
-    if demand.shares_host or demand.available is None or concurrency > min(len(peak), CONCURRENCY_LIMIT):
-        return False
-    return peak[concurrency - 1] <= demand.available
-
-
-def _fits_account(runs: dict[str, int], peaks: dict[str, list[int]], lanes: int, account_available: int | None) -> bool:
-    if account_available is None:
-        return True
-    largest = sorted((peaks[lane_id][count - 1] for lane_id, count in runs.items()), reverse=True)[:lanes]
-    return sum(largest) <= account_available
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,7 @@ def plan_suite(
         wave_counts(lane.rounds, concurrency=planned.concurrency, instances=planned.instances_at_once)
         for lane, planned in zip(lanes, lane_plans, strict=True)
     ]
+    known = [lane.expected.hours for lane in lane_plans if lane.expected.hours is not None]
     hours = _suite_hours(suite, waves, attempts, preparation, lanes_at_once=concurrency.lanes)
     return Plan(
         execution_id=execution_id,
@@ -140,7 +141,10 @@ def plan_suite(
             *composition_notes(cells),
             *frozen_notes(cells, suite.workload),
         ),
-        expected=_expect(lane_plans, concurrency.lanes),
+        expected=expect_all(
+            [lane.expected for lane in lane_plans],
+            hours=_hours(known, concurrency.lanes) if len(known) == len(lane_plans) else None,
+        ),
         history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
         memory=tuple(memory),
     )
@@ -201,26 +205,19 @@ def _suite_hours(
 
 
 def plan_concurrency(suite: Suite, lanes: tuple[Lane, ...], quotas: QuotaReadings) -> Concurrency:
-    demands = [_demand(suite, lane, quotas) for lane in lanes]
+    readings = [quotas.get(instance_quota(lane.instance_type, suite.purchase).name) for lane in lanes]
+    demands = [
+        LaneDemand(
+            lane_id=lane.lane_id,
+            sizes=tuple(job.instance_count for job in max(lane.rounds, key=len)),
+            available=quota.available if quota else None,
+            shares_host=is_host_shared(lane.instance_type),
+        )
+        for lane, quota in zip(lanes, readings, strict=True)
+    ]
     remote = [demand for demand in demands if not demand.shares_host]
     account = quotas.get(account_quota(suite.purchase).name) if remote else None
     return share_instances(demands, account.available if account else None)
-
-
-def _demand(suite: Suite, lane: Lane, quotas: QuotaReadings) -> LaneDemand:
-    quota = quotas.get(instance_quota(lane.instance_type, suite.purchase).name)
-    return LaneDemand(
-        lane_id=lane.lane_id,
-        sizes=tuple(job.instance_count for job in max(lane.rounds, key=len)),
-        available=quota.available if quota else None,
-        shares_host=is_host_shared(lane.instance_type),
-    )
-
-
-def _expect(lanes: tuple[LanePlan, ...], lanes_at_once: int) -> Expectation:
-    hours = [lane.expected.hours for lane in lanes if lane.expected.hours is not None]
-    whole = _hours(hours, lanes_at_once) if len(hours) == len(lanes) else None
-    return expect_all([lane.expected for lane in lanes], hours=whole)
 
 
 def _sum_known(amounts: list[Decimal | None]) -> Decimal | None:
@@ -253,14 +250,13 @@ ARGUMENT = "num_workers"
 
 def loader_notes(cells: Sequence[Cell]) -> Iterator[str]:
     """One sentence for each instance type and number of processes; none where the vCPUs are unknown."""
-    if len({_workers(cell) for cell in cells}) < 2:
+    workers = set()
+    for cell in cells:
+        given = [value for name, value in cell.hyperparameters.items() if name.endswith(ARGUMENT)]
+        workers.add(given[0] if given else cell.settings.loader_workers)
+    if len(workers) < 2:
         return
     yield from dict.fromkeys(note for cell in cells if (note := _note(cell)))
-
-
-def _workers(cell: Cell) -> Any:
-    given = [value for name, value in cell.hyperparameters.items() if name.endswith(ARGUMENT)]
-    return given[0] if given else cell.settings.loader_workers
 
 
 def _note(cell: Cell) -> str | None:

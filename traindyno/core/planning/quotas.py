@@ -1,7 +1,7 @@
 """The quotas that a plan needs, their values from the account or a file, and how much of them is in use."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -14,7 +14,7 @@ from cattrs.errors import BaseValidationError
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, refusal, shown
 from traindyno.core.errors import DocumentInvalid, Problem
-from traindyno.core.instances.instance_types import find_instance_type, instance_types
+from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type, instance_types
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import needed_tokens, preparation_instance
 from traindyno.core.suite.suite import Cell, Suite
@@ -115,14 +115,10 @@ def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
     quotas = [instance_quota(name, suite.purchase) for name in remote]
     if remote:
         quotas += [job_size_quota(suite.purchase), account_quota(suite.purchase), run_time_quota()]
-    return tuple(dict.fromkeys([*quotas, *_preparation_quotas(suite, listed)]))
-
-
-def _preparation_quotas(suite: Suite, cells: Sequence[Cell]) -> tuple[Quota, ...]:
-    name = preparation_instance(suite, cells)
-    if not needed_tokens(suite, cells) or is_host_shared(name):
-        return ()
-    return instance_quota(name, Purchase.ON_DEMAND), account_quota(Purchase.ON_DEMAND)
+    preparing = preparation_instance(suite, listed)
+    if needed_tokens(suite, listed) and not is_host_shared(preparing):
+        quotas += [instance_quota(preparing, Purchase.ON_DEMAND), account_quota(Purchase.ON_DEMAND)]
+    return tuple(dict.fromkeys(quotas))
 
 
 @cache
@@ -183,11 +179,10 @@ class GivenQuotas:
 
     def needed(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
         """Readings of these quotas only; one that the file does not name is unknown, AWS's default included."""
-        return {quota.name: self.readings.get(quota.name) or _unknown(quota) for quota in quotas}
-
-
-def _unknown(quota: Quota) -> QuotaReading:
-    return QuotaReading(quota=quota, applied=None, default=None, in_use=None)
+        return {
+            each.name: self.readings.get(each.name) or QuotaReading(quota=each, applied=None, default=None, in_use=None)
+            for each in quotas
+        }
 
 
 def parse_quotas(document: Mapping[str, Any]) -> GivenQuotas:
@@ -250,19 +245,9 @@ def count_in_use(quota: Quota, held: Iterable[HeldInstances]) -> int | None:
     """None for a quota that does not limit instances in use."""
     if quota.counts is None:
         return None
-    return sum(each.instance_count for each in held if _counts(quota, each))
-
-
-def _counts(quota: Quota, held: HeldInstances) -> bool:
+    counted = [each for each in held if each.is_spot is (quota.counts is Counted.SPOT)]
     if quota.instance_type is None:
-        found = find_instance_type(held.instance_type)
-        is_of_type = found is None or not found.is_local
+        counted = [each for each in counted if not each.instance_type.startswith(LOCAL_PREFIX)]
     else:
-        is_of_type = held.instance_type == quota.instance_type
-    match quota.counts:
-        case Counted.TRAINING:
-            return is_of_type and not held.is_spot
-        case Counted.SPOT:
-            return is_of_type and held.is_spot
-        case None:
-            return False
+        counted = [each for each in counted if each.instance_type == quota.instance_type]
+    return sum(each.instance_count for each in counted)

@@ -36,16 +36,16 @@ class Refusal:
 
 def refusal_lines(refusal: Refusal) -> list[str]:
     """The reason and, if a quota is the reason, how to request more."""
-    return [refusal.reason, *([_increase_text(refusal.increase)] if refusal.increase else [])]
-
-
-def _increase_text(increase: QuotaIncrease) -> str:
-    if increase.code is None:
-        return f'  ask for it: "{increase.name}" in the Service Quotas console, {increase.desired_value}'
-    return (
-        f"  ask for it: aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
-        f" --quota-code {increase.code} --desired-value {increase.desired_value}"
-    )
+    increase = refusal.increase
+    if increase is None:
+        return [refusal.reason]
+    how = f'"{increase.name}" in the Service Quotas console, {increase.desired_value}'
+    if increase.code is not None:
+        how = (
+            f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
+            f" --quota-code {increase.code} --desired-value {increase.desired_value}"
+        )
+    return [refusal.reason, f"  ask for it: {how}"]
 
 
 def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[Refusal]:
@@ -116,17 +116,13 @@ def refuse_instances(
     """``what`` needs ``count`` instances of the type at once."""
     quota = instance_quota(instance_type, purchase)
     if quota.name in quotas and quotas[quota.name].is_not_listed:
-        yield Refusal(reason=_not_listed_text(quota.name, instance_type))
+        listed = [known for known in instance_types() if instance_quota(known, Purchase.ON_DEMAND).code]
+        meant = get_close_matches(instance_type, listed, n=1)
+        yield Refusal(
+            reason=f'Service Quotas lists no quota "{quota.name}" for this region, so SageMaker training does not offer'
+            f" {instance_type} here: expected an instance type that it lists{f', such as {meant[0]}' if meant else ''}"
+        )
     yield from refuse_quota(quotas.get(quota.name), count, what)
-
-
-def _not_listed_text(name: str, instance_type: str) -> str:
-    listed = [known for known in instance_types() if instance_quota(known, Purchase.ON_DEMAND).code]
-    meant = get_close_matches(instance_type, listed, n=1)
-    return (
-        f'Service Quotas lists no quota "{name}" for this region, so SageMaker training does not offer'
-        f" {instance_type} here: expected an instance type that it lists{f', such as {meant[0]}' if meant else ''}"
-    )
 
 
 def refuse_quota(reading: QuotaReading | None, needed: int, what: str) -> Iterator[Refusal]:

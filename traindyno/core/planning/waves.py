@@ -25,12 +25,12 @@ def fill_waves(jobs: Sequence[Job], instances: int) -> tuple[Wave, ...]:
     filled: list[Wave] = []
     rest: Wave = ()
     for _, of_trial in groupby(jobs, key=lambda job: job.trial):
-        waves = _fill(_largest_first(of_trial), instances, rest)
+        waves = _fill(sorted(of_trial, key=lambda job: (-job.instance_count, job.place)), instances, rest)
         if rest:
             filled.append(waves.pop(0))
         # The emptiest wave is last, so that the next trial can use its free instances.
         rest = min(waves, key=_size, default=())
-        filled += sorted((wave for wave in waves if wave is not rest), key=_place)
+        filled += sorted((wave for wave in waves if wave is not rest), key=lambda wave: min(job.place for job in wave))
     return (*filled, *([rest] if rest else []))
 
 
@@ -52,10 +52,6 @@ def wave_counts(rounds: Sequence[Sequence[Job]], *, concurrency: int, instances:
     return [wave_count(jobs, concurrency=concurrency, instances=instances) for jobs in rounds]
 
 
-def _largest_first(jobs: Iterable[Job]) -> list[Job]:
-    return sorted(jobs, key=lambda job: (-job.instance_count, job.place))
-
-
 def _fill(jobs: Iterable[Job], instances: int, begun: Wave) -> list[Wave]:
     """Puts each job into the fullest wave that has room for it."""
     waves: list[list[Job]] = [list(begun)] if begun else []
@@ -66,10 +62,6 @@ def _fill(jobs: Iterable[Job], instances: int, begun: Wave) -> list[Wave]:
         else:
             waves.append([job])
     return [tuple(wave) for wave in waves]
-
-
-def _place(wave: Wave) -> int:
-    return min(job.place for job in wave)
 
 
 def _size(wave: Sequence[Job]) -> int:
@@ -88,8 +80,6 @@ def wave_items(jobs: Iterable[Job], limits: Limits) -> list[dict[str, Any]]:
 
 def run_ids_of(items: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Raises VersionUnknown."""
-    return tuple(str(run["run_id"]) for item in items for run in _runs_of(WAVE_ITEM.read(item)))
-
-
-def _runs_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return list(item["job"]["runs"]) if "job" in item else [item["run"]]
+    read = map(WAVE_ITEM.read, items)
+    runs = (run for item in read for run in (item["job"]["runs"] if "job" in item else [item["run"]]))
+    return tuple(str(run["run_id"]) for run in runs)

@@ -59,7 +59,9 @@ def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[i
     if failing is None:
         return None if len(probes) > MOST_MOVES else (fitting or first) * _factor(probes)
     if fitting is None:
-        return _below(probes, failing, step)
+        # Where even the last move finds none, the smallest batch says whether any fits.
+        lower = step if len(probes) > MOST_MOVES else failing // _factor(probes)
+        return None if failing <= step else max(step, lower - lower % step)
     return _between(probes, fitting, failing, step)
 
 
@@ -88,16 +90,6 @@ def _up_to(possible: Sequence[int], most: int) -> int:
 
 def _factor(probes: Sequence[Probe]) -> int:
     return NEAR_FACTOR if len(probes) <= NEAR_MOVES else FAR_FACTOR
-
-
-def _below(probes: Sequence[Probe], failing: int, step: int) -> Optional[int]:
-    """Where even the last move finds none, the smallest batch says whether any fits."""
-    if failing <= step:
-        return None
-    if len(probes) > MOST_MOVES:
-        return step
-    lower = failing // _factor(probes)
-    return max(step, lower - lower % step)
 
 
 def _between(probes: Sequence[Probe], fitting: int, failing: int, step: int) -> Optional[int]:

@@ -8,7 +8,7 @@ so: a slower step may need fewer of them.
 """
 
 from math import hypot, sqrt
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 #: The first steps compile, allocate and open files: they are part of the start.
 WARM_UP_STEPS = 2
@@ -99,7 +99,11 @@ def ended_by(
     by = fastest_of(earlier, samples)
     if by is None:
         return None
-    judged = [pace_of(step_seconds[:steps], samples_per_step) for steps in _looks(len(step_seconds))]
+    judged: List[Optional[Pace]] = []
+    look = WARM_UP_STEPS + LEAST_STEPS
+    while look <= min(len(step_seconds), MOST_STEPS):
+        judged.append(pace_of(step_seconds[:look], samples_per_step))
+        look *= 2
     if overdue_seconds is not None:
         seconds = [*step_seconds[WARM_UP_STEPS:], overdue_seconds]
         rate = sum(seconds) / len(seconds) / samples_per_step
@@ -112,13 +116,6 @@ def ended_by(
 
 def fastest_of(earlier: Mapping[str, Pace], samples: float) -> Optional[str]:
     return min(earlier, key=lambda run_id: earlier[run_id].seconds_of(samples), default=None)
-
-
-def _looks(steps: int) -> Iterator[int]:
-    look = WARM_UP_STEPS + LEAST_STEPS
-    while look <= min(steps, MOST_STEPS):
-        yield look
-        look *= 2
 
 
 class EarlyEnd(NamedTuple):

@@ -49,6 +49,11 @@ def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> list[
 
     A job whose best cell can't win, even if its hosts were slow, has none. There are none at all without racers.
     """
+
+    def may_win(racer: Racer, best: Racer) -> bool:
+        between = 0.0 if racer.job == best.job else HOST_DEVIATIONS * hypot(racer.host_deviation, best.host_deviation)
+        return log(racer.value / best.value) <= max(log(1 + within), between)
+
     jobs: dict[str, list[Racer]] = {}
     for racer in sorted(racers, key=lambda each: each.value):
         jobs.setdefault(racer.job, []).append(racer)
@@ -57,10 +62,5 @@ def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> list[
         racer.cell_id
         for of_job in jobs.values()
         for racer in of_job[:MOST_CONTENDERS]
-        if leader and _may_win(racer, of_job[0], within) and _may_win(racer, leader, within)
+        if leader and may_win(racer, of_job[0]) and may_win(racer, leader)
     ]
-
-
-def _may_win(racer: Racer, best: Racer, within: float) -> bool:
-    between = 0.0 if racer.job == best.job else HOST_DEVIATIONS * hypot(racer.host_deviation, best.host_deviation)
-    return log(racer.value / best.value) <= max(log(1 + within), between)
