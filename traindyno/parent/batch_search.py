@@ -99,7 +99,8 @@ def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) ->
     probed = with_batch(run, batch)._replace(run_id=PROBE_ID.format(run.run_id, batch))
     found = throw_away(probed, attempt, PROBE_STEPS)
     told = _agreed_end(probed, attempt, found)
-    retries = int(attempt.peers.first_says("{}/retries".format(probed.run_id), lambda: str(_retries(found))))
+    own_retries = 0 if found is None else found.logs.allocator_retries
+    retries = int(attempt.peers.first_says("{}/retries".format(probed.run_id), lambda: str(own_retries)))
     fits = has_room(told == FITS, retries)
     rate = _samples_per_second(found.logs) if found is not None and fits else None
     peak = None if found is None else found.logs.peak_bytes
@@ -108,10 +109,6 @@ def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) ->
     about = {} if probe is None else probe._asdict()
     attempt.journal.write(PROBED, run_id=run.run_id, own_milliseconds=round(seconds * 1e3), **{"batch": batch, **about})
     return probe
-
-
-def _retries(found: Optional[ThrownAway]) -> int:
-    return 0 if found is None else found.logs.allocator_retries
 
 
 def _agreed_end(run: RunOrder, attempt: JobAttempt, found: Optional[ThrownAway]) -> str:
@@ -124,15 +121,13 @@ def _agreed_end(run: RunOrder, attempt: JobAttempt, found: Optional[ThrownAway])
     peers.barrier("{}/over-or-too-large".format(run.run_id))
     if peers.heard(key) is not None:
         return TOO_LARGE
-    has_worked = found is not None and _has_worked(found)
+    has_worked = False
+    if found is not None:
+        verdict = found.ended.verdict
+        is_done = verdict.reason == THROWN_AWAY or (verdict.reason == EXITED and not verdict.has_failed)
+        # Steps are its proof: a script that logs none is thrown away by the clock.
+        has_worked = is_done and found.logs.step_count > 0
     return peers.first_says("{}/told".format(run.run_id), lambda: FITS if has_worked else UNKNOWN)
-
-
-def _has_worked(found: ThrownAway) -> bool:
-    """Steps are its proof: a script that logs none is thrown away by the clock."""
-    verdict = found.ended.verdict
-    is_done = verdict.reason == THROWN_AWAY or (verdict.reason == EXITED and not verdict.has_failed)
-    return is_done and found.logs.step_count > 0
 
 
 def _is_too_large(ended: Ended) -> bool:

@@ -156,31 +156,26 @@ class Conductor:
         self._attempt.peers.leave()
 
     def _carry(self, run: RunOrder) -> None:
-        what, output = self._agreed(run), RunOutput(self._attempt.host.log(run.run_id), run.run_id)
-        searched = Searched(run, None, 0)
+        attempt = self._attempt
+        what = attempt.peers.first_says("{}/what".format(run.run_id), lambda: self._what(run))
+        output, searched = RunOutput(attempt.host.log(run.run_id), run.run_id), Searched(run, None, 0)
         if what == BEGIN:
-            searched = find_batch(run, self._attempt)
-            run, what = searched.run, self._made_ready(searched, output)
+            searched = find_batch(run, attempt)
+            run = searched.run
+            if searched.answers:  # the next attempt has these probes, and its time for the run
+                key = "{}/after-probes".format(run.run_id)
+                what = attempt.peers.first_says(key, lambda: DEADLINE if attempt.time_left.is_over else BEGIN)
+            if what == BEGIN:
+                what = made_ready(run, attempt, output)
         if what == SKIP:
             self._write(RUN_SKIPPED, run_id=run.run_id)
         elif what in (JOBS_DIED, DEVICE_BUSY):
-            self._record(run, not_begun(what), place=None, began_at=time.time(), began=time.monotonic())
+            ended = Ended(verdict=EndVerdict(reason=what), failure=None, leftovers={}, oom_kills=0)
+            self._record(run, ended, place=None, began_at=time.time(), began=time.monotonic())
         elif what in (FORK, FRESH):
             self._begin(run, output, is_forked=what == FORK, searched=searched)
         else:
             self._leave(run, what, began=False)
-
-    def _made_ready(self, searched: Searched, output: RunOutput) -> str:
-        """The next attempt has the probes that this one has made, and its time for the run."""
-        attempt, key = self._attempt, "{}/after-probes".format(searched.run.run_id)
-        has_time = not searched.answers or attempt.peers.first_says(key, self._what_after_probes) == BEGIN
-        return made_ready(searched.run, attempt, output) if has_time else DEADLINE
-
-    def _what_after_probes(self) -> str:
-        return DEADLINE if self._attempt.time_left.is_over else BEGIN
-
-    def _agreed(self, run: RunOrder) -> str:
-        return self._attempt.peers.first_says("{}/what".format(run.run_id), lambda: self._what(run))
 
     def _what(self, run: RunOrder) -> str:
         attempt = self._attempt
@@ -231,7 +226,21 @@ class Conductor:
         """The checkpoints go last: no attempt needs them once all hosts have written the end."""
         attempt, verdict = self._attempt, ended.verdict
         milliseconds = round((time.monotonic() - began) * 1e3)
-        end = {**end_fields(ended, place=place, began_at=began_at, own_milliseconds=milliseconds), "batch": batch}
+        end = {
+            "reason": verdict.reason,
+            "exit_code": verdict.exit_code,
+            "signal": verdict.signal,
+            "failed_host": verdict.host,
+            "failure": ended.failure,
+            "oom_kills": ended.oom_kills,
+            "began_at": began_at,
+            "ended_at": time.time(),
+            "own_milliseconds": milliseconds,
+            "place": place,
+            "leftovers": ended.leftovers,
+            "bound": verdict.bound,
+            "batch": batch,
+        }
         key = "{}/not_recorded".format(run.run_id)
         if not write_end(attempt.host, run.run_id, end):
             attempt.peers.say(key, attempt.host.name)
@@ -251,25 +260,3 @@ class Conductor:
             own_milliseconds=milliseconds,
             bound=verdict.bound,
         )
-
-
-def not_begun(reason: str) -> Ended:
-    return Ended(verdict=EndVerdict(reason=reason), failure=None, leftovers={}, oom_kills=0)
-
-
-def end_fields(ended: Ended, *, place: Optional[int], began_at: float, own_milliseconds: int) -> Dict[str, Any]:
-    verdict = ended.verdict
-    return {
-        "reason": verdict.reason,
-        "exit_code": verdict.exit_code,
-        "signal": verdict.signal,
-        "failed_host": verdict.host,
-        "failure": ended.failure,
-        "oom_kills": ended.oom_kills,
-        "began_at": began_at,
-        "ended_at": time.time(),
-        "own_milliseconds": own_milliseconds,
-        "place": place,
-        "leftovers": ended.leftovers,
-        "bound": verdict.bound,
-    }

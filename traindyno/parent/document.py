@@ -107,7 +107,7 @@ def _job(document: Dict[str, Any]) -> JobOrder:
     runs = tuple(_run(run, "runs[{}]".format(place)) for place, run in enumerate(_field(document, "", "runs", list)))
     if len({run.run_id for run in runs}) != len(runs):
         raise DocumentRefused("two runs have the same run_id")
-    limit = document.get("max_run_seconds")
+    limit, race = document.get("max_run_seconds"), document.get("race")
     return JobOrder(
         job_id=_field(document, "", "job_id", str),
         program=_field(document, "", "program", str),
@@ -121,14 +121,9 @@ def _job(document: Dict[str, Any]) -> JobOrder:
         inherited=_names_of(document, "inherited"),
         cut_off=_names_of(document, "cut_off"),
         device_seconds=float(_typed(document.get("device_seconds", DEVICE_SECONDS), "device_seconds", NUMBER)),
-        race_samples=_race_samples(document),
+        race_samples=None if race is None else float(_field(_typed(race, "race", dict), "race", "samples", NUMBER)),
         warm_up_steps=_typed(document.get("warm_up_steps", 0), "warm_up_steps", int),
     )
-
-
-def _race_samples(document: Dict[str, Any]) -> Optional[float]:
-    race = document.get("race")
-    return None if race is None else float(_field(_typed(race, "race", dict), "race", "samples", NUMBER))
 
 
 def _run(run: Any, place: str) -> RunOrder:

@@ -85,9 +85,11 @@ def has_ended(folder: Path, run_id: str) -> bool:
 def whole_ends(folder: Path, run_id: str) -> Iterator[Dict[str, Any]]:
     """Yield the first host's end for each attempt with a complete end."""
     for attempt in sorted((folder / run_id / ENDED).glob("*")):
-        ends = _whole(folder, run_id, attempt)
-        if ends:
-            yield ends[min(ends)]
+        ends = [_read(path) for path in sorted(attempt.glob("*.json"))]
+        found = {str(end["host"]): end for end in ends if end is not None and end.get("run_id") == run_id}
+        hosts = {str(host) for end in found.values() for host in end["hosts"]}
+        if found and hosts == set(found) and all(_has_its_files(folder, end) for end in found.values()):
+            yield found[min(found)]
 
 
 def described(path: Path) -> Dict[str, Any]:
@@ -98,14 +100,6 @@ def described(path: Path) -> Dict[str, Any]:
             digest.update(block)
             size += len(block)
     return {"bytes": size, "sha256": digest.hexdigest()}
-
-
-def _whole(folder: Path, run_id: str, attempt: Path) -> Dict[str, Dict[str, Any]]:
-    ends = [_read(path) for path in sorted(attempt.glob("*.json"))]
-    found = {str(end["host"]): end for end in ends if end is not None and end.get("run_id") == run_id}
-    hosts = {str(host) for end in found.values() for host in end["hosts"]}
-    is_whole = hosts == set(found) and all(_has_its_files(folder, end) for end in found.values())
-    return found if is_whole else {}
 
 
 def _read(path: Path) -> Optional[Dict[str, Any]]:

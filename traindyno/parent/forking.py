@@ -159,18 +159,14 @@ class ForkedChild(Child):
         return children(self._source.process_id)
 
     def poll(self) -> Optional[int]:
-        if self._status is None:
-            self._status = self._read()
-        return self._status
-
-    def _read(self) -> Optional[int]:
-        answer = self._source.answer()
-        if answer is None:
-            return None
+        answer = self._source.answer() if self._status is None else None
         if answer == "":
-            return self._source.end()
-        number, _, status = answer.partition(" ")
-        return int(status) if number == self._number else None  # an earlier run that was killed may be answered late
+            self._status = self._source.end()
+        elif answer is not None:
+            number, _, status = answer.partition(" ")
+            if number == self._number:  # an earlier run that was killed may be answered late
+                self._status = int(status)
+        return self._status
 
 
 class ForkingLauncher(RunLauncher):

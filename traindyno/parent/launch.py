@@ -87,19 +87,15 @@ class RunLauncher:
 
 def command(start: Start) -> List[str]:
     setting = start.setting
+    program, arguments = setting.program, list(start.arguments)
     if setting.run.launcher != TORCHRUN:
-        return _plain_command(start)
+        if Path("setup.py").exists():
+            return [sys.executable, "-m", program.replace(".py", ""), *arguments]
+        if program.endswith(".py"):
+            return [sys.executable, program, *arguments]
+        return ["/bin/sh", "-c", " ".join(["./" + program, *map(shlex.quote, arguments)])]
     lead = ["neuron_parallel_compile"] if setting.environment.get("RUN_NEURON_PARALLEL_COMPILE") == "1" else []
-    return [*lead, sys.executable, *_torchrun(start), setting.program, *start.arguments]
-
-
-def _plain_command(start: Start) -> List[str]:
-    program, arguments = start.setting.program, list(start.arguments)
-    if Path("setup.py").exists():
-        return [sys.executable, "-m", program.replace(".py", ""), *arguments]
-    if program.endswith(".py"):
-        return [sys.executable, program, *arguments]
-    return ["/bin/sh", "-c", " ".join(["./" + program, *map(shlex.quote, arguments)])]
+    return [*lead, sys.executable, *_torchrun(start), program, *arguments]
 
 
 def _torchrun(start: Start) -> List[str]:

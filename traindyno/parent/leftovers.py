@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Set
+from typing import Callable, Dict, Iterator, List, Optional
 
 from traindyno.parent.disk import remove
 
@@ -29,7 +29,8 @@ def remove_shared_memory(folder: Optional[Path], before: Dict[str, int]) -> int:
     new = [name for name, inode in shared_memory(folder).items() if before.get(name) != inode]
     if folder is None or not new:
         return 0
-    used = _used_names(folder)
+    lead = "{}/".format(folder)
+    used = {path[len(lead) :].split("/")[0] for path in _open_and_mapped() if path.startswith(lead)}
     left = [folder / name for name in new if name not in used and _is_own(folder / name)]
     for path in left:
         remove(path)
@@ -41,11 +42,6 @@ def _is_own(path: Path) -> bool:
         return path.lstat().st_uid == os.geteuid()
     except OSError:
         return False
-
-
-def _used_names(folder: Path) -> Set[str]:
-    lead = "{}/".format(folder)
-    return {path[len(lead) :].split("/")[0] for path in _open_and_mapped() if path.startswith(lead)}
 
 
 def _open_and_mapped() -> Iterator[str]:
@@ -79,18 +75,13 @@ class Devices:
             return 0
         end = time.monotonic() + seconds
         while True:
-            left = self._beyond_start()
+            used = self._used() or ()
+            left = max((now - before for now, before in zip(used, self._at_start)), default=0)
             self.is_free = left <= DEVICE_MARGIN_MEBIBYTES
             if self.is_free or time.monotonic() >= end:
                 return 0 if self.is_free else left
             meanwhile()
             time.sleep(LOOK_AGAIN_SECONDS)
-
-    def _beyond_start(self) -> int:
-        used = self._used()
-        if used is None or self._at_start is None:
-            return 0
-        return max((now - before for now, before in zip(used, self._at_start)), default=0)
 
     def _used(self) -> Optional[List[int]]:
         if self._program is None:

@@ -43,7 +43,12 @@ class RunOutput:
                     self._read += len(block)
                     self._show(block)
             if self.path.stat().st_size > MOST_BYTES:
-                self._shorten()
+                with self.path.open("rb") as file:
+                    file.seek(-KEPT_BYTES, os.SEEK_END)
+                    kept = file.read()
+                os.truncate(str(self.path), 0)
+                self._read = 0
+                self.path.with_suffix(".earlier.log").write_bytes(kept)
         except OSError:
             return
 
@@ -76,15 +81,6 @@ class RunOutput:
         self._shown += len(line) + 1
         text = line.decode("utf-8", "replace").replace(ERROR, INSTEAD_OF_ERROR)
         say(text)
-
-    def _shorten(self) -> None:
-        """Keeps the last part, in a file of its own."""
-        with self.path.open("rb") as file:
-            file.seek(-KEPT_BYTES, os.SEEK_END)
-            kept = file.read()
-        os.truncate(str(self.path), 0)
-        self._read = 0
-        self.path.with_suffix(".earlier.log").write_bytes(kept)
 
 
 def say(text: str) -> None:

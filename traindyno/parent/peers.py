@@ -147,8 +147,15 @@ LOOPBACK = "127.0.0.1"
 
 
 def meet(host: Host, lease_seconds: float) -> Peers:
-    port = int(host.environment.get(MASTER_PORT_VARIABLE, PORT))
-    listener = _listen(host, port) if len(host.hosts) > 1 else None
+    port, address = int(host.environment.get(MASTER_PORT_VARIABLE, PORT)), host.environment.get(MASTER_ADDRESS_VARIABLE)
+    listener: Optional[int] = None
+    if len(host.hosts) > 1 and address and not host.rank:
+        # Where the hosts are one machine, the store listens at the given address only.
+        own = socket.socket()
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        own.bind((address, port))
+        own.listen()
+        listener = own.detach()
     return join(
         host.rank,
         len(host.hosts),
@@ -170,15 +177,3 @@ def free_port(host: Host) -> int:
     with socket.socket() as one:
         one.bind((address, 0))
         return int(one.getsockname()[1])
-
-
-def _listen(host: Host, port: int) -> Optional[int]:
-    """Where the hosts are one machine, the store listens at the given address only."""
-    address = host.environment.get(MASTER_ADDRESS_VARIABLE)
-    if not address or host.rank:
-        return None
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((address, port))
-    listener.listen()
-    return listener.detach()

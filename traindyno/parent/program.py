@@ -92,7 +92,12 @@ def work(own_folder: Path) -> int:
     try:
         document = read_document(Path(host.localised(str(find_document(host.environment)))))
     except DocumentRefused as refused:
-        _refuse(host, str(refused))
+        sys.stderr.write("{}\n".format(refused))
+        try:
+            host.failure.parent.mkdir(parents=True, exist_ok=True)
+            host.failure.write_text(str(refused), encoding="utf-8")
+        except OSError as error:
+            sys.stderr.write("{} could not be written: {}\n".format(host.failure, error))
         return FAILED
     job = with_own_devices(document, host.environment)
     send(marked("{}={}".format(MARK_VARIABLE, host.mark)), signal.SIGKILL)
@@ -129,15 +134,6 @@ def _conduct(job: JobOrder, host: Host, *, journal: Journal, stop: StopSignal, o
     conductor = Conductor(attempt)
     conductor.conduct()
     return EXIT_CODE if conductor.left_because == STOPPED else 0
-
-
-def _refuse(host: Host, text: str) -> None:
-    sys.stderr.write(text + "\n")
-    try:
-        host.failure.parent.mkdir(parents=True, exist_ok=True)
-        host.failure.write_text(text, encoding="utf-8")
-    except OSError as error:
-        sys.stderr.write("{} could not be written: {}\n".format(host.failure, error))
 
 
 if __name__ == "__main__":

@@ -77,14 +77,19 @@ def run_environment(run: RunOrder, job: JobOrder, host: Host, own_folder: Path) 
 def _toolkit_variables(run: RunOrder, job: JobOrder, host: Host) -> Dict[str, str]:
     hyperparameters = host.localised(run.hyperparameters)
     channels = {name: str(host.channel(channel)) for name, channel in channels_of(run, host).items()}
+    given = json.loads(host.environment.get("SM_INPUT_DATA_CONFIG", "{}"))
     values: Dict[str, Any] = {
         "hps": hyperparameters,
         "user_args": arguments_of(run, host),
         "user_entry_point": job.program,
         "module_name": Path(job.program).stem,
         "channels": sorted(channels),
-        "input_data_config": _channel_configs(run, host),
-        "framework_params": _framework_parameters(run, job),
+        "input_data_config": {
+            name: given[channel] for name, channel in channels_of(run, host).items() if channel in given
+        },
+        "framework_params": {"sagemaker_torch_distributed_enabled": True, "sagemaker_instance_type": job.instance_type}
+        if run.launcher == TORCHRUN
+        else {},
         "output_data_dir": str(host.output(run.run_id)),
         "model_dir": str(host.model(run.run_id)),
     }
@@ -103,17 +108,6 @@ def channels_of(run: RunOrder, host: Host) -> Dict[str, str]:
     """A job without a network also has a channel with its code."""
     has_code = "SM_CHANNEL_{}".format(CODE_CHANNEL.upper()) in host.environment
     return {**({CODE_CHANNEL: CODE_CHANNEL} if has_code else {}), **run.channels}
-
-
-def _channel_configs(run: RunOrder, host: Host) -> Dict[str, Any]:
-    given = json.loads(host.environment.get("SM_INPUT_DATA_CONFIG", "{}"))
-    return {name: given[channel] for name, channel in channels_of(run, host).items() if channel in given}
-
-
-def _framework_parameters(run: RunOrder, job: JobOrder) -> Dict[str, Any]:
-    if run.launcher != TORCHRUN:
-        return {}
-    return {"sagemaker_torch_distributed_enabled": True, "sagemaker_instance_type": job.instance_type}
 
 
 def _training_environment(values: Dict[str, Any], channels: Dict[str, str], host: Host) -> Dict[str, Any]:

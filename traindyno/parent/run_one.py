@@ -126,7 +126,10 @@ def run_one(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) -
 def _start(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
-    meeting = _meeting(run, attempt)  # before anything can fail: the other hosts wait for its port
+    peers, name = attempt.peers, "{}-{}-{}".format(host.job_name, run.run_id, attempt.number)
+    # The first host announces a port of its own, before anything can fail: the other hosts wait for it.
+    port = int(peers.first_says("{}/port".format(run.run_id), lambda: str(free_port(host))))
+    meeting = Meeting(hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name)
     descriptor = output.open()
     try:
         for folder in (host.output(run.run_id), host.model(run.run_id)):
@@ -144,15 +147,6 @@ def _start(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) ->
         return None, "the run's program was not started: {}".format(error)
     finally:
         os.close(descriptor)
-
-
-def _meeting(run: RunOrder, attempt: JobAttempt) -> Meeting:
-    """The first host announces a port of its own."""
-    host, peers = attempt.host, attempt.peers
-    key = "{}/port".format(run.run_id)
-    port = int(peers.first_says(key, lambda: str(free_port(host))))
-    name = "{}-{}-{}".format(host.job_name, run.run_id, attempt.number)
-    return Meeting(hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name)
 
 
 def _watch(run: RunOrder, attempt: JobAttempt, child: Optional[Child], output: RunOutput, turn: Turn) -> EndVerdict:
@@ -175,21 +169,18 @@ def _watch(run: RunOrder, attempt: JobAttempt, child: Optional[Child], output: R
 def _own_verdict(run: RunOrder, attempt: JobAttempt, child: Optional[Child]) -> Optional[EndVerdict]:
     """A run that fails when the job is stopped was stopped: its processes may get the same signal."""
     status = NOT_STARTED if child is None else child.poll()
-    if status == 0 and _all_completed(run, attempt):
-        return COMPLETED
+    if status == 0:
+        keys = ["{}/completed/{}".format(run.run_id, rank) for rank in range(attempt.peers.count)]
+        own = keys[attempt.host.rank]
+        if attempt.peers.heard(own) is None:
+            attempt.peers.say(own, "0")
+        if all(attempt.peers.heard(each) is not None for each in keys):
+            return COMPLETED
     if status in ENDED_BY_STOP:
         time.sleep(SETTLE_SECONDS)
     if attempt.stop.is_made:
         return EndVerdict(left=STOPPED)
     return of_status(status, attempt.host.name) if status else None
-
-
-def _all_completed(run: RunOrder, attempt: JobAttempt) -> bool:
-    key = "{}/completed/{}".format(run.run_id, attempt.host.rank)
-    if attempt.peers.heard(key) is None:
-        attempt.peers.say(key, "0")
-    keys = ("{}/completed/{}".format(run.run_id, rank) for rank in range(attempt.peers.count))
-    return all(attempt.peers.heard(each) is not None for each in keys)
 
 
 def _end(child: Optional[Child], attempt: JobAttempt, verdict: EndVerdict) -> int:
