@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log, sqrt
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import Any
 
 import yaml
@@ -25,7 +25,9 @@ from tests.unit.parent.shared_job import SharedJob, run_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.measured_run import measure_contention
 from traindyno.core.measurement.throughput import measure_table, measure_throughput
+from traindyno.core.search.outpaced import WARM_UP_STEPS
 from traindyno.core.statistics.distributions import t_half_width
+from traindyno.core.step_log.fields import LoggedStep
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.cells import expand_cells
@@ -53,10 +55,13 @@ class RunContended(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Samples per second by cell. ``repeats``: how often it was measured again, because other work slowed it down."""
+    """Samples per second by cell. ``repeats``: how often it was measured again, because other work slowed it down.
+    ``change_seconds``: from the last step of the shared job's first cell to the first counted step of its next one.
+    """
 
     separate: dict[str, float]
     shared: dict[str, float]
+    change_seconds: float
     repeats: int = 0
 
     @property
@@ -85,6 +90,11 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
                 unit="",
             ),
             Figure(name="rate in a shared job ÷ rate in a job of its own", value=ratio, unit="×"),
+            Figure(
+                name="from a cell's last step to the next cell's first counted step, in a shared job",
+                value=median(pair.change_seconds for pair in pairs),
+                unit="s",
+            ),
             Figure(
                 name=f"lower end of its {LEVEL:.0%} interval",
                 value=low,
@@ -150,7 +160,12 @@ def attempt_pair(documents: Mapping[str, Mapping[str, Any]], number: int) -> Pai
         rates = {
             name: run(Path(folder), {cell: documents[cell] for cell in cells}) for name, run in kinds[:: (-1) ** number]
         }
-    return Pair(separate=rates["separate"], shared=rates["shared"])
+        ended, begun = (steps_of(logs_of(Path(folder) / "shared", cell)) for cell in cells[:2])
+    return Pair(
+        separate=rates["separate"],
+        shared=rates["shared"],
+        change_seconds=begun[WARM_UP_STEPS].begin - ended[-1].end,
+    )
 
 
 def run_alone(folder: Path, documents: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
@@ -177,7 +192,19 @@ def run_shared(folder: Path, documents: Mapping[str, Mapping[str, Any]]) -> dict
         output, _ = parent.communicate()
     if parent.returncode or not all((job.end(cell) or {}).get("exit_code") == 0 for cell in documents):
         raise RunFailed(output)
-    return {cell: rate_of(sorted((job.folder() / cell / "step_log").rglob("rank-*.jsonl"))) for cell in documents}
+    return {cell: rate_of(logs_of(root, cell)) for cell in documents}
+
+
+def logs_of(root: Path, cell: str) -> list[Path]:
+    return sorted((SharedJob(root=root, runs=()).folder() / cell / "step_log").rglob("rank-*.jsonl"))
+
+
+def steps_of(files: Sequence[Path]) -> Sequence[LoggedStep]:
+    """The steps of a run of one process."""
+    session = read_step_log({str(path): path.read_text(encoding="utf-8").splitlines() for path in files}).measured
+    if session is None:
+        raise RunFailed(f"no step log in {', '.join(map(str, files)) or 'no file'}")
+    return session.processes[0].steps
 
 
 def threads() -> str:
