@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -183,16 +183,12 @@ class TestLogTail(LogTailContract):
     def write(self, lab: LocalLab) -> LogWriter:
         logs = lab.client("logs")
 
-        def write(stream: str, lines: list[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None:
-            create_stream(logs, group, stream)
+        def write(stream: str, lines: list[str], age_seconds: int) -> None:
+            with suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_group(logGroupName=JOB_LOG_GROUP)
+            logs.create_log_stream(logGroupName=JOB_LOG_GROUP, logStreamName=stream)
             at = round((time.time() - age_seconds) * 1000)
             events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
-            logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+            logs.put_log_events(logGroupName=JOB_LOG_GROUP, logStreamName=stream, logEvents=events)
 
         return write
-
-
-def create_stream(logs: Any, group: str, stream: str) -> None:
-    if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
-        logs.create_log_group(logGroupName=group)
-    logs.create_log_stream(logGroupName=group, logStreamName=stream)

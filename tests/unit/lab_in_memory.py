@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from tests.unit.memory_table import MemoryTable
 from tests.unit.suites import small_document
 from traindyno.aws.executions import RUNNING, Execution, Executions, ExecutionUnknown
-from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
+from traindyno.aws.log_tail import LogTail
 from traindyno.aws.objects import OriginalMissing
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
@@ -245,32 +245,26 @@ class MemoryLogs:
     """The two calls of CloudWatch Logs' client that ``LogTail`` makes. A group or stream without lines is not there."""
 
     def __init__(self) -> None:
-        self.groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        self.streams: dict[str, list[dict[str, Any]]] = {}
 
-    def write(self, stream: str, lines: Sequence[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None:
+    def write(self, stream: str, lines: Sequence[str], age_seconds: int) -> None:
         at = round((NOW - age_seconds) * 1000)
-        events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
-        self.groups.setdefault(group, {})[stream] = events
+        self.streams[stream] = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
 
     def describe_log_streams(self, **arguments: Any) -> dict[str, Any]:
-        streams = self.groups.get(arguments["logGroupName"])
-        if streams is None:
-            message = "The specified log group does not exist."
-            raise ClientError(
-                {"Error": {"Code": "ResourceNotFoundException", "Message": message}}, "DescribeLogStreams"
-            )
+        if not self.streams:
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "DescribeLogStreams")
         return {
             "logStreams": [
                 {"logStreamName": name, "lastEventTimestamp": events[-1]["timestamp"]}
-                for name, events in sorted(streams.items())
-                if name.startswith(arguments.get("logStreamNamePrefix", ""))
+                for name, events in sorted(self.streams.items())
+                if name.startswith(arguments["logStreamNamePrefix"])
             ]
         }
 
     def get_log_events(self, **arguments: Any) -> dict[str, Any]:
         assert not arguments["startFromHead"]
-        events = self.groups[arguments["logGroupName"]][arguments["logStreamName"]]
-        return {"events": events[-arguments["limit"] :]}
+        return {"events": self.streams[arguments["logStreamName"]][-arguments["limit"] :]}
 
 
 class MemoryLab(LabServices):

@@ -1,4 +1,4 @@
-"""The last lines of the log of a training job or an endpoint."""
+"""The last lines of a training job's log."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -25,36 +25,27 @@ class LogTail:
         self._logs = logs
 
     def read(self, job_name: str, shared_by: str | None = None, host: str | None = None) -> tuple[str, ...]:
-        """The last lines of a training job's log; ``shared_by``: those of this run of a job that carried several.
-        ``host``: the one whose log it is, if it is known.
+        """The last lines of the host that wrote last, because a failure shows there, or of ``host``. ``shared_by``:
+        those of this run of a job that carried several. One line has the reason if the log can't be read.
         """
-        of_host = f"{host}-" if host else ""
-        return self.read_group(JOB_LOG_GROUP, f"{job_name}/{of_host}", shared_by=shared_by)
-
-    def read_group(self, log_group: str, stream_prefix: str = "", *, shared_by: str | None = None) -> tuple[str, ...]:
-        """The last lines of the host that wrote last, because a failure shows there. If the log can't be read, the
-        result is one line with the reason.
-        """
+        prefix = f"{job_name}/{host}-" if host else f"{job_name}/"
         try:
             if shared_by is None:
-                return self._read(log_group, stream_prefix, LINE_COUNT)
-            return _own_lines(self._read(log_group, stream_prefix, SHARED_LINE_COUNT), shared_by)[-LINE_COUNT:]
+                return self._read(prefix, LINE_COUNT)
+            return _own_lines(self._read(prefix, SHARED_LINE_COUNT), shared_by)[-LINE_COUNT:]
         except AwsError as error:
             if isinstance(error, ClientError) and error_code(error) == "ResourceNotFoundException":
                 return ()  # nothing has been logged there yet
-            return (f"the log {log_group} {stream_prefix} could not be read: {error}",)
+            return (f"the log {JOB_LOG_GROUP} {prefix} could not be read: {error}",)
 
-    def _read(self, log_group: str, stream_prefix: str, line_count: int) -> tuple[str, ...]:
-        of_prefix = {"logStreamNamePrefix": stream_prefix} if stream_prefix else {}
-        found = self._logs.describe_log_streams(logGroupName=log_group, **of_prefix)
+    def _read(self, prefix: str, line_count: int) -> tuple[str, ...]:
+        found = self._logs.describe_log_streams(logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=prefix)
         streams = sorted(found["logStreams"], key=lambda stream: stream.get("lastEventTimestamp", 0))
         if not streams:
             return ()
+        stream = streams[-1]["logStreamName"]
         events = self._logs.get_log_events(
-            logGroupName=log_group,
-            logStreamName=streams[-1]["logStreamName"],
-            startFromHead=False,
-            limit=line_count,
+            logGroupName=JOB_LOG_GROUP, logStreamName=stream, startFromHead=False, limit=line_count
         )
         return tuple(event["message"].rstrip("\n") for event in events["events"])
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.lab_in_memory import NOW
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.executions import Executions, ExecutionUnknown
-from traindyno.aws.log_tail import JOB_LOG_GROUP, LINE_COUNT, LogTail
+from traindyno.aws.log_tail import LINE_COUNT, LogTail
 from traindyno.aws.quotas import Quotas
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
@@ -26,7 +26,6 @@ from traindyno.core.planning.quotas import (
 )
 from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.job_description import has_ended, read_job_end
-from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP
 
 READ_OF_A_JOB = {
     "TrainingJobName",
@@ -270,7 +269,7 @@ class ListingContract:
 
 
 class LogWriter(Protocol):
-    def __call__(self, stream: str, lines: list[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None: ...
+    def __call__(self, stream: str, lines: list[str], age_seconds: int) -> None: ...
 
 
 class LogTailContract:
@@ -284,17 +283,6 @@ class LogTailContract:
         assert log_tail.read(job) == tuple(f"line {number}" for number in range(20, LINE_COUNT + 20))
 
     def test_a_job_that_wrote_nothing_has_no_tail(self, log_tail: LogTail, write: LogWriter) -> None:
+        assert log_tail.read(new_name("silent")) == ()  # there may be no group yet
         write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
         assert log_tail.read(new_name("silent")) == ()
-
-    def test_an_endpoint_has_a_group_of_its_own_with_all_of_its_streams(
-        self, log_tail: LogTail, write: LogWriter
-    ) -> None:
-        group = f"{ENDPOINT_LOG_GROUP}/{new_name('endpoint')}"
-        write("AllTraffic/i-1", ["loading the model", "RuntimeError: no weights"], 10, group)
-        write("AllTraffic/i-0", ["ended before"], 600, group)
-        write("AllTraffic/i-1", ["of another endpoint"], 0, f"{ENDPOINT_LOG_GROUP}/{new_name('other')}")
-        assert log_tail.read_group(group) == ("loading the model", "RuntimeError: no weights")
-
-    def test_a_group_that_does_not_exist_has_no_tail(self, log_tail: LogTail) -> None:
-        assert log_tail.read_group(f"{ENDPOINT_LOG_GROUP}/{new_name('silent')}") == ()
