@@ -61,7 +61,11 @@ class Functions(LabFunctions):
         self.state_machine_arn = self._grants.state_machine_arn
         self.plan_suite = self._plan_suite(launch)
         self.check_quotas = self._check_quotas()
-        self.plan_round = self._plan_round()
+        self.plan_round = self._function(
+            "PlanRound",
+            [*self._grants.objects(reads=True, writes=True), *self._grants.tokens(reads=True, writes=False)],
+            timeout_seconds=LONG_SECONDS,
+        )
         self.submit_run = self._submit_run(launch)
         self.finish_run = self._function(
             "FinishRun",
@@ -94,10 +98,6 @@ class Functions(LabFunctions):
             grants.append(Grant(actions=["ssm:GetParameters"], resources=addresses))
             environment["HAS_IMAGES"] = "on"
         return self._function("PlanSuite", grants, timeout_seconds=LONG_SECONDS, environment=environment)
-
-    def _plan_round(self) -> LabFunction:
-        grants = [*self._grants.objects(reads=True, writes=True), *self._grants.tokens(reads=True, writes=False)]
-        return self._function("PlanRound", grants, timeout_seconds=LONG_SECONDS)
 
     def _check_quotas(self) -> LabFunction:
         quotas = ("GetServiceQuota", "GetAWSDefaultServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")

@@ -26,6 +26,8 @@ class Identity(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
+        own = arn(stack, "ecr", "repository/*")
+        stock = [arn(stack, "ecr", f"repository/{name}", account="*") for name in STOCK_REPOSITORIES]
         self.training_role = sagemaker_role(
             self,
             "TrainingRole",
@@ -34,7 +36,7 @@ class Identity(Construct):
                 *_objects(results),
                 *data_grants(stack, data_buckets),
                 *image_grants(
-                    _repositories(stack),
+                    [own, *stock],
                     reason="A suite may name an image of this account or one of AWS's training containers.",
                 ),
                 log_grant(
@@ -44,12 +46,6 @@ class Identity(Construct):
                 *further,
             ],
         )
-
-
-def _repositories(stack: cdk.Stack) -> list[str]:
-    own = arn(stack, "ecr", "repository/*")
-    stock = [arn(stack, "ecr", f"repository/{name}", account="*") for name in STOCK_REPOSITORIES]
-    return [own, *stock]
 
 
 def _objects(results: s3.IBucket) -> list[Grant]:

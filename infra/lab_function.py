@@ -37,6 +37,7 @@ class LabFunction(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = construct_id
+        folder = re.sub(r"(?<!^)(?=[A-Z])", "_", construct_id).lower()
         log_group = logs.LogGroup(
             self, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=cdk.RemovalPolicy.DESTROY
         )
@@ -51,7 +52,7 @@ class LabFunction(Construct):
             runtime=lambda_.Runtime.PYTHON_3_14,
             architecture=lambda_.Architecture.ARM_64,
             code=code,
-            handler=f"lambdas.{_snake_case(construct_id)}.handler.handle",
+            handler=f"lambdas.{folder}.handler.handle",
             # The CDK would add a second policy for the queue, which may be made too late.
             role=role.without_policy_updates(),
             dead_letter_queue=dead_letters,
@@ -107,7 +108,3 @@ def key_grants(storage: Storage, grants: Sequence[Grant]) -> list[Grant]:
     used = {action for each in grants if each.resources[0].startswith(storage.bucket_arn) for action in each.actions}
     actions = ["kms:Decrypt"] * ("s3:GetObject" in used) + ["kms:GenerateDataKey"] * ("s3:PutObject" in used)
     return [Grant(actions=actions, resources=[storage.key_arn])] if storage.key_arn and actions else []
-
-
-def _snake_case(state_name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", state_name).lower()

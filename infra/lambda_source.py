@@ -3,7 +3,7 @@
 import io
 import sysconfig
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from traindyno.import_closure import imported_files
@@ -29,7 +29,9 @@ READABLE = 0o644 << 16  # a .zip keeps the mode in the upper half of its attribu
 def pack_lambda_source(root: Path = REPO_ROOT, *, with_boto3: bool = True) -> bytes:
     """A .zip that is the same for the same contents: a folder would be copied and read twice, file by file."""
     handlers = [f"lambdas.{path.parent.name}.handler" for path in root.glob("lambdas/*/handler.py")]
-    files = imported_files(handlers, root) | _library_files((*CATTRS, *BOTO3) if with_boto3 else CATTRS)
+    files, installed = imported_files(handlers, root), Path(sysconfig.get_paths()["purelib"])
+    for name in (*CATTRS, *BOTO3) if with_boto3 else CATTRS:
+        files |= {path.relative_to(installed).as_posix(): path for path in _files(installed / name, installed)}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in sorted(files.items()):
@@ -37,12 +39,6 @@ def pack_lambda_source(root: Path = REPO_ROOT, *, with_boto3: bool = True) -> by
             member.external_attr = READABLE
             archive.writestr(member, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return packed.getvalue()
-
-
-def _library_files(names: Iterable[str]) -> dict[str, Path]:
-    installed = Path(sysconfig.get_paths()["purelib"])
-    found = (path for name in names for path in _files(installed / name, installed))
-    return {path.relative_to(installed).as_posix(): path for path in found}
 
 
 def _files(path: Path, base: Path) -> Iterator[Path]:

@@ -196,12 +196,8 @@ def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.Lamb
         timeout=sfn.Timeout.at("$.timeout_seconds"),
     )
     retry_next_attempts(submit)
-    submit.add_catch(_later(scope, name, submit), errors=[StartLater.__name__], result_path="$.later")
+    # The job's start slot is JSON text in the error's cause: only JSONata reads it.
+    slot = sfn.WaitTime.timestamp("{% $parse($states.input.later.Cause).at %}")
+    later = sfn.Wait.jsonata(scope, f"{name}Later", state_name=f"{name}Later", time=slot)
+    submit.add_catch(later.next(submit), errors=[StartLater.__name__], result_path="$.later")
     return submit
-
-
-def _later(scope: Construct, name: str, submit: tasks.LambdaInvoke) -> sfn.IChainable:
-    """Waits for the job's start slot, which is JSON text in the error's cause: only JSONata reads it."""
-    at = "{% $parse($states.input.later.Cause).at %}"
-    wait = sfn.Wait.jsonata(scope, f"{name}Later", state_name=f"{name}Later", time=sfn.WaitTime.timestamp(at))
-    return wait.next(submit)

@@ -6,14 +6,12 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from cdk_nag import AwsSolutionsChecks
 from constructs import Construct, IConstruct
 
 
 def check_rules(app: cdk.App) -> None:
     """Checks every template, also against CloudFormation's own rules; a finding without a reason fails synthesis."""
-    # Imported here: loading both engines takes longer than the rest of the synthesis.
-    from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415
-
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), cdk.CloudFormationValidatePlugin())
 
 
