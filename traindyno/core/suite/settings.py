@@ -309,7 +309,7 @@ def setting_descriptions(kind: type = Settings) -> dict[str, SettingDescription]
     found = {each.name: description_of(each) for each in fields(kind)}
     for name, description in found.items():
         if not isinstance(description, SettingDescription):
-            raise TypeError(f"{kind.__name__}.{name} has no description: give its field metadata=setting(…)")
+            raise TypeError(f"{kind.__name__}.{name} has no description: write it with setting(…)")
     return found  # type: ignore[return-value]
 
 
