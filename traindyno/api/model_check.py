@@ -117,26 +117,20 @@ def _key(
     folder: Path | None,
 ) -> str:
     """64 hexadecimal digits of all inputs of the check, the checking code included."""
-    document = workload_document(workload)
+    document, file = workload_document(workload), Path(path or "") / MODEL_FILE
+    digest = hashlib.sha256(file.read_bytes()).hexdigest() if path and file.is_file() else None
+    files = None
+    if folder:  # weights are too large to be read each time
+        files = sorted((each.name, each.stat().st_size, each.stat().st_mtime_ns) for each in folder.iterdir())
     content = {
         "workload": {name: document.get(name) for name in DECIDING},
         "divisions": suite_converter().unstructure(divisions),
         "stage_counts": stages,
-        "configuration": _digest(Path(path) / MODEL_FILE) if path else None,
-        "files": _states(folder) if folder else None,
+        "configuration": digest,
+        "files": files,
         "code": training_code_digest(),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(file: Path) -> str | None:
-    """None for a file that does not exist."""
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
-
-
-def _states(folder: Path) -> list[tuple[str, int, int]]:
-    """Name, size and time of the folder's files: weights are too large to be read each time."""
-    return sorted((each.name, each.stat().st_size, each.stat().st_mtime_ns) for each in folder.iterdir())
 
 
 def _find_configuration(path: str, revision: str | None, folder: Path | None) -> str | None:

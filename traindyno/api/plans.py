@@ -31,7 +31,6 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.data_formats import DatasetFilesInvalid, is_documentation, is_hidden, split_files
 from traindyno.core.suite.suite import Suite as CheckedSuite
-from traindyno.core.suite.workload import Dataset
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import open_services
 from traindyno.sagemaker.images import unavailable_images
@@ -61,7 +60,13 @@ def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] =
         return [f"data: {dataset.path} is tokenised already"]
     try:
         _refuse_missed(found)
-        lines = list(_split_lines(dataset, list(found.files)))
+        names, lines, used = list(found.files), [], set[str]()
+        for split in filter(None, {dataset.split: None, dataset.evaluation_split: None}):
+            files = split_files(names, dataset, split)
+            used.update(files)
+            lines.append(f"data: split {split} reads {_listed(files)}")
+        if unused := [name for name in names if name not in used]:
+            lines.append(f"data: not read: {_listed(unused)}")
     except DatasetFilesInvalid as error:
         raise DatasetFilesInvalid(f"workload.dataset.path: {dataset.path}: {error}") from error
     if suite.job_measurement.evaluates and dataset.evaluation_split is None:
@@ -81,16 +86,6 @@ def _refuse_missed(found: Travelling) -> None:
             f"only {_listed(list(found.files)) or 'nothing'} would be read; put the files in their place, or "
             "remove them; a link to a file can also be named with --also-send"
         )
-
-
-def _split_lines(dataset: Dataset, names: list[str]) -> Iterator[str]:
-    used: set[str] = set()
-    for split in filter(None, {dataset.split: None, dataset.evaluation_split: None}):
-        files = split_files(names, dataset, split)
-        used.update(files)
-        yield f"data: split {split} reads {_listed(files)}"
-    if unused := [name for name in names if name not in used]:
-        yield f"data: not read: {_listed(unused)}"
 
 
 def _listed(names: list[str]) -> str:

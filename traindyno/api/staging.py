@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -83,13 +83,8 @@ class StagingArea:
             with path.open("rb") as file:
                 digest.update(name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
         prefix = data_prefix(digest.hexdigest())
-        if self.sends:
-            self._send_files(files, prefix)
-        return s3_uri(self.bucket, prefix)
-
-    def _send_files(self, files: Mapping[str, Path], prefix: str) -> None:
-        present = self._keys(prefix)
-        missing = {name: path for name, path in files.items() if f"{prefix}{name}" not in present}
+        present = self._keys(prefix) if self.sends else set()
+        missing = {name: path for name, path in files.items() if self.sends and f"{prefix}{name}" not in present}
         if missing:
             size = sum(path.stat().st_size for path in missing.values())
             self.tell(
@@ -97,6 +92,7 @@ class StagingArea:
             )
         for name, path in missing.items():
             self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
+        return s3_uri(self.bucket, prefix)
 
     def _staged_source(self, source: str, entry_point: object) -> str:
         problem = source_problem(source, entry_point, self.beside)

@@ -219,7 +219,9 @@ class CompletedSuite:
             workload["dataset"] = dict(named)
             with _local_data(named["path"], self._folder) as root:
                 can_read = not missing_libraries() and has_training_code()
-                if root is not None and can_read and _size(root) <= MOST_DATA_BYTES:
+                files = [] if root is None else [root, *root.rglob("*")]
+                size = sum(path.stat().st_size for path in files if path.is_file())
+                if root is not None and can_read and size <= MOST_DATA_BYTES:
                     self._fill_from_data(workload, root, config)
         labels = config.get("id2label")
         if workload.get("task") == Task.SEQUENCE_CLASSIFICATION and isinstance(labels, Mapping) and len(labels) > 1:
@@ -333,11 +335,6 @@ def _find_local(path: str, folder: Path) -> Path | None:
         return find_local(path, folder)
     except OSError:  # a name that is too long
         return None
-
-
-def _size(root: Path) -> int:
-    files = [root] if root.is_file() else [path for path in root.rglob("*") if path.is_file()]
-    return sum(path.stat().st_size for path in files)
 
 
 def _model_config(model: object, folder: Path) -> Mapping[str, Any]:

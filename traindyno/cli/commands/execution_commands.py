@@ -12,7 +12,6 @@ from rich.table import Table
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.reports import ExecutionFailed, ReportMissing, read_report
-from traindyno.aws.executions import Execution
 from traindyno.cli.commands.run_commands import show_report
 from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import read_receipt
@@ -59,7 +58,20 @@ def list_executions(
 ) -> None:
     """List executions, the newest first."""
     target = choice.find_target()
-    listed = [_list(target, found) for found in target.executions.list_latest(limit)]
+    listed = []
+    for found in target.executions.list_latest(limit):
+        row = target.services.executions.find(found.execution_id)
+        listed.append(
+            ListedExecution(
+                execution_id=found.execution_id,
+                status=found.status,
+                started_at=_time_text(found.started_at),
+                ended_at=None if found.ended_at is None else _time_text(found.ended_at),
+                run_count=row.run_count if row else None,
+                headline=row.judgement.headline if row and row.judgement else None,
+                error=found.error,
+            )
+        )
     if output is OutputFormat.JSON:
         print_json([asdict(each) for each in listed])
         return
@@ -122,19 +134,6 @@ def await_jobs(
             told_at = clock()
             tell(f"waiting for the end of {listed}")
         sleep(1)
-
-
-def _list(target: LabTarget, found: Execution) -> ListedExecution:
-    row = target.services.executions.find(found.execution_id)
-    return ListedExecution(
-        execution_id=found.execution_id,
-        status=found.status,
-        started_at=_time_text(found.started_at),
-        ended_at=None if found.ended_at is None else _time_text(found.ended_at),
-        run_count=row.run_count if row else None,
-        headline=row.judgement.headline if row and row.judgement else None,
-        error=found.error,
-    )
 
 
 def _time_text(epoch_seconds: float) -> str:

@@ -31,7 +31,7 @@ from traindyno.cli.lab_choice import (
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import new_execution_name
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
-from traindyno.core.costs.quantity_text import usd_text
+from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
@@ -130,22 +130,17 @@ def follow_to_end(target: LabTarget, execution: str) -> Execution:
         return follow(target, execution, STANDARD_ERROR)
     except KeyboardInterrupt:
         with suppress(KeyboardInterrupt):
-            tell(_interrupted_line(target, execution))
+            running = [row for row in target.services.attempts.list_open(execution) if row.end is None]
+            usd_per_hour = sum((row.usd_per_hour * row.instance_count for row in running), Decimal(0))
+            cost = "" if target.is_local or not running else f" at {usd_text(usd_per_hour)} per hour"
+            where = f"{execution}{target.option}"
+            tell(
+                f"interrupted: {execution} continues, {counted(len(running), 'training job')} running{cost}; "
+                f"watch it: traindyno watch {where}; stop it: traindyno stop {where}"
+            )
         raise typer.Exit(INTERRUPTED) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _interrupted_line(target: LabTarget, execution: str) -> str:
-    running = [row for row in target.services.attempts.list_open(execution) if row.end is None]
-    usd_per_hour = sum((row.usd_per_hour * row.instance_count for row in running), Decimal(0))
-    jobs = "1 training job" if len(running) == 1 else f"{len(running)} training jobs"
-    cost = "" if target.is_local or not running else f" at {usd_text(usd_per_hour)} per hour"
-    where = f"{execution}{target.option}"
-    return (
-        f"interrupted: {execution} continues, {jobs} running{cost}; "
-        f"watch it: traindyno watch {where}; stop it: traindyno stop {where}"
-    )
 
 
 def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Path) -> None:

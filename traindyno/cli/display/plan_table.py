@@ -17,9 +17,9 @@ from traindyno.core.costs.quantity_text import (
 from traindyno.core.costs.spot import SpotAssumption
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.lanes import LanePlan
-from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory, fitting_batch, usable_memory_bytes
+from traindyno.core.planning.memory import OUTSIDE_BYTES, fitting_batch, usable_memory_bytes
 from traindyno.core.planning.plan import Plan
-from traindyno.core.planning.quotas import QuotaReading, UsageSource
+from traindyno.core.planning.quotas import UsageSource
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 
@@ -117,25 +117,19 @@ def _quotas(inputs: PlanInputs) -> Table:
     for reading in inputs.quotas.values():
         applied = "none" if reading.applied is None and reading.limit is not None else count_text(reading.applied)
         counts = reading.quota.counts is not None
+        known_from = "" if reading.in_use_source is None else SOURCES[reading.in_use_source]
+        if known_from and reading.in_use_as_of is not None:
+            age_seconds = max(0.0, inputs.read_at - reading.in_use_as_of)
+            known_from += ", now" if age_seconds < 1 else f", {seconds_text(age_seconds)} ago"
         table.add_row(
             reading.quota.name,
             reading.quota.code or UNKNOWN,
             applied,
             count_text(reading.default),
             count_text(reading.in_use) if counts else "-",
-            _known_from(reading, inputs.read_at),
+            known_from,
         )
     return table
-
-
-def _known_from(reading: QuotaReading, read_at: float) -> str:
-    if reading.in_use_source is None:
-        return ""
-    if reading.in_use_as_of is None:
-        return SOURCES[reading.in_use_source]
-    age_seconds = max(0.0, read_at - reading.in_use_as_of)
-    age = "now" if age_seconds < 1 else f"{seconds_text(age_seconds)} ago"
-    return f"{SOURCES[reading.in_use_source]}, {age}"
 
 
 def print_memory(console: Terminal, planned: Plan) -> None:
@@ -148,7 +142,13 @@ def print_memory(console: Terminal, planned: Plan) -> None:
         if estimate is not None and each.device_bytes is not None:
             fits = "no" if each.finding.is_too_large(instance) else "yes"
         batch = fitting_batch(estimate, cell.settings, usable_memory_bytes(instance))
-        table.add_row(cell.cell_id, cell.label, *_memory_cells(each), fits, "-" if batch is None else f"{batch:,}")
+        parts, share = [UNKNOWN] * 4, UNKNOWN
+        if estimate is not None:
+            sizes = (estimate.peak_bytes, estimate.parameter_bytes, estimate.optimizer_bytes, estimate.activation_bytes)
+            parts = [bytes_text(size) for size in sizes]
+            share = share_text(estimate.peak_bytes / each.device_bytes if each.device_bytes else None, digits=0)
+        figures = (*parts, bytes_text(each.device_bytes), share)
+        table.add_row(cell.cell_id, cell.label, *figures, fits, "-" if batch is None else f"{batch:,}")
     console.print(table)
     for note in (OUTSIDE_NOTE, BATCH_NOTE):
         console.print(f"note: {note}")
@@ -157,12 +157,3 @@ def print_memory(console: Terminal, planned: Plan) -> None:
             console.print(f"{each.cell_id}: no estimate: {each.finding.why_unknown}")
         if each.finding.is_too_large(cells[each.cell_id].settings.instance):
             console.print(f"{each.cell_id}: is too large; what may help: {each.finding.help_text}")
-
-
-def _memory_cells(memory: CellMemory) -> tuple[str, ...]:
-    estimate, device = memory.finding.estimate, bytes_text(memory.device_bytes)
-    if estimate is None:
-        return (*(UNKNOWN for _ in range(4)), device, UNKNOWN)
-    parts = (estimate.peak_bytes, estimate.parameter_bytes, estimate.optimizer_bytes, estimate.activation_bytes)
-    share = estimate.peak_bytes / memory.device_bytes if memory.device_bytes else None
-    return (*map(bytes_text, parts), device, share_text(share, digits=0))

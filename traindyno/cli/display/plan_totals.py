@@ -43,12 +43,6 @@ def jobs_of_plan(suite: Suite, planned: Plan) -> list[PlannedJob]:
 def job_table(suite: Suite, planned: Plan) -> Table:
     headings = (">jobs", "instances", "runs~", ">at most", ">one job at most", "alone because~")
     table = titled_table("jobs", *headings)
-    for cells in _job_rows(suite, planned):
-        table.add_row(*cells)
-    return table
-
-
-def _job_rows(suite: Suite, planned: Plan) -> Iterator[tuple[str, ...]]:
     prices = {lane.instance_type: lane.price for lane in planned.lanes}
     cells = {cell.cell_id: cell for cell in planned.cells}
     for job in jobs_of_plan(suite, planned):
@@ -60,7 +54,7 @@ def _job_rows(suite: Suite, planned: Plan) -> Iterator[tuple[str, ...]]:
             again = "once" if job.runs == 1 else "forward and backward" if several else f"{job.runs} times"
             which = f"up to {len(job.cell_ids)} cells" if several else labels
             labels = f"again, if close behind the best one: {which}, {again}"
-        yield (
+        table.add_row(
             f"up to {job.count}" if job.is_further else str(job.count),
             f"{job.instance_count} × {job.instance}",
             labels,
@@ -68,6 +62,7 @@ def _job_rows(suite: Suite, planned: Plan) -> Iterator[tuple[str, ...]]:
             UNKNOWN if usd is None else usd_text(usd),
             job.why_alone or "",
         )
+    return table
 
 
 def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAssumption | None) -> Table:
@@ -146,7 +141,7 @@ def measured_text(suite: Suite, planned: Plan) -> str | None:
     if measured <= work:
         return None
     fewer = work * len(batches) // (planned.run_count * sum(batches))
-    less = f"max_steps: {fewer} measures no more than that" if fewer >= FEWEST_STEPS else "one run of each cell is"
+    less = f"max_steps: {fewer} measures no more than that" if fewer >= FEWEST_STEPS else "one run of each cell is less"
     found = f"they train on up to {measured:,} examples, the whole work has {work:,}"
     return (
         f"{found}: measuring costs more than it can save; {less}, or give examples the size of the work that you mean"

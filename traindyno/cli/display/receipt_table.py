@@ -7,7 +7,7 @@ from rich.table import Table
 
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED, Terminal, titled_table
-from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, to_cents, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, counted, exact_usd_text, seconds_text, to_cents, usd_text
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, exact_phase_usd
 
 WIDEST = 64
@@ -39,7 +39,7 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
     receipt = found.receipt
     of_unknown = (line.job_name for line in receipt.lines if line.usd is None)
     unknown = [name for name in dict.fromkeys(of_unknown) if name not in found.running_jobs]
-    jobs = "1 training job" if receipt.job_count == 1 else f"{receipt.job_count} training jobs"
+    jobs = counted(receipt.job_count, "training job")
     exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
     computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd and not is_small(receipt) else ""
     total = f"total {usd_text(exact if is_small(receipt) else receipt.known_usd)}{computed} for {jobs}"

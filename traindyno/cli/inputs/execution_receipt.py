@@ -80,13 +80,12 @@ def _shared_attempts(execution_id: str, runs: Mapping[str, RunResult], services:
 
 def _refreshed(result: Result, services: LabServices) -> Result:
     """A run may have been recorded while its job was still being stopped."""
-    return replace(result, attempts=tuple(_end(attempt, services) for attempt in result.attempts))
-
-
-def _end(attempt: Attempt, services: LabServices) -> Attempt:
-    is_known = attempt.billable_seconds is not None or attempt.share is not None
-    row = None if is_known else services.attempts.find(attempt.job_name)
-    return row.end if row and row.end else attempt
+    attempts = []
+    for attempt in result.attempts:
+        is_known = attempt.billable_seconds is not None or attempt.share is not None
+        row = None if is_known else services.attempts.find(attempt.job_name)
+        attempts.append(row.end if row and row.end else attempt)
+    return replace(result, attempts=tuple(attempts))
 
 
 def _unrecorded(owned: _Owned, suite: Suite) -> AnyResult:
