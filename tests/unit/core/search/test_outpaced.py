@@ -2,6 +2,7 @@
 
 from math import exp, inf
 from random import Random
+from statistics import NormalDist
 
 import pytest
 
@@ -20,6 +21,7 @@ from traindyno.core.search.outpaced import (
     most_seconds,
     pace_of,
 )
+from traindyno.core.statistics.distributions import t_quantile
 
 BEST = Pace(
     seconds_per_sample=0.01,
@@ -40,6 +42,12 @@ def pace(steps: list[float], startup: float = 0.0) -> Pace:
 
 def early(steps: list[float], best: Pace = BEST) -> EarlyEnd | None:
     return early_end(steps, 100, {"best": best}, SAMPLES)
+
+
+def test_the_error_of_few_steps_has_the_tail_of_students_t() -> None:
+    for degrees in range(4, 100):
+        found = BEST._replace(standard_error=1.0, steps=degrees + 1).error
+        assert found == pytest.approx(t_quantile(NormalDist().cdf(3), degrees), rel=0.03)
 
 
 def test_nothing_is_known_before_five_steps_after_two() -> None:
