@@ -84,7 +84,7 @@ def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None
         (tmp_path / name).write_text("x" * 1024)
     workload = {**script_document()["workload"], "source": "own", "channels": {"images": "images"}}
     changes = {name: script_document()[name] for name in ("training", "baseline", "matrix")}
-    told = plan(tmp_path, *FILES, workload=workload, **changes).output.splitlines()
+    told = " ".join(plan(tmp_path, *FILES, workload=workload, **changes).output.split())  # whatever the width
     left_out = "2 named like a credential (.env, .env.example)"
     assert f"source own: 1 file (1.0 KiB) travels; left out: {left_out}" in told
     assert "channels.images images: 1 file (1.0 KiB) travels; left out: 1 hidden (.git/)" in told
