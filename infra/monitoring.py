@@ -13,12 +13,7 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
-from traindyno.core.lab_names import (
-    FAILED_SUITES_METRIC,
-    METRIC_NAMESPACE,
-    OPEN_RUNS_METRIC,
-    OVERDUE_RUNS_METRIC,
-)
+from traindyno.core.lab_names import FAILED_SUITES_METRIC, METRIC_NAMESPACE, OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
 
 PERIOD = cdk.Duration.minutes(5)
 SWEEPS_MISSED = 3

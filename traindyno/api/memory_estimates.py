@@ -21,13 +21,7 @@ from traindyno.api.training_code import (
 )
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.planning.memory import (
-    FINDINGS,
-    CellMemory,
-    MemoryFinding,
-    memory_key,
-    memory_of_cells,
-)
+from traindyno.core.planning.memory import FINDINGS, CellMemory, MemoryFinding, memory_key, memory_of_cells
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.data_formats import MODEL_FILE

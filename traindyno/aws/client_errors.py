@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConnectionError,
-    HTTPClientError,
-    ParamValidationError,
-)
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, ParamValidationError
 
 from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 

@@ -28,24 +28,10 @@ from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
 from traindyno.sagemaker.imported.axes import suggest_axes
-from traindyno.sagemaker.imported.program import (
-    DRIVERS_CHANNEL,
-    Drivers,
-    JobNotImportable,
-    channel_uri,
-)
-from traindyno.sagemaker.imported.program import (
-    job_name as name_in_request,
-)
-from traindyno.sagemaker.imported.suite_of_job import (
-    Decisions,
-    ImportedSuite,
-    check_description,
-    document_json,
-)
-from traindyno.sagemaker.imported.suite_of_job import (
-    import_job as suite_of_job,
-)
+from traindyno.sagemaker.imported.program import DRIVERS_CHANNEL, Drivers, JobNotImportable, channel_uri
+from traindyno.sagemaker.imported.program import job_name as name_in_request
+from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, check_description, document_json
+from traindyno.sagemaker.imported.suite_of_job import import_job as suite_of_job
 from traindyno.sagemaker.job_description import read_billed
 from traindyno.sagemaker.launcher import CODE_CHANNEL
 

@@ -12,12 +12,7 @@ from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
-from traindyno.core.measurement.measured_run import (
-    MeasuredRun,
-    RunEnvironment,
-    measure_run,
-    read_environment,
-)
+from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
 from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, measure_phases
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT

@@ -29,13 +29,7 @@ from traindyno.core.planning.lanes import (
 from traindyno.core.planning.memory import CellMemory, too_large
 from traindyno.core.planning.planned_jobs import most_rounds, typical_rounds
 from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
-from traindyno.core.planning.quotas import (
-    QuotaReading,
-    QuotaReadings,
-    account_quota,
-    instance_quota,
-    is_host_shared,
-)
+from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas, refuse_searches
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostPriors

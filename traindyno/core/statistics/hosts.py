@@ -12,14 +12,7 @@ from enum import StrEnum
 from math import log, sqrt
 from statistics import fmean
 
-from traindyno.core.statistics.blocks import (
-    LEAST_JOBS,
-    NO_POOL,
-    Blocks,
-    InBlock,
-    Pool,
-    compare_in_blocks,
-)
+from traindyno.core.statistics.blocks import LEAST_JOBS, NO_POOL, Blocks, InBlock, Pool, compare_in_blocks
 from traindyno.core.statistics.estimates import (
     KNOWN,
     LEAST_COUNT,

@@ -9,13 +9,7 @@ from typing import Any
 from traindyno.core.suite.arguments import arguments_of, with_all_arguments
 from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
-from traindyno.core.suite.settings import (
-    BatchSearch,
-    Effect,
-    LearningRate,
-    options_of_strategies,
-    settings_with,
-)
+from traindyno.core.suite.settings import BatchSearch, Effect, LearningRate, options_of_strategies, settings_with
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.control_cells import (

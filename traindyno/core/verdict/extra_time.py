@@ -10,13 +10,7 @@ from traindyno.core.costs.interruptions import mean_work
 from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import NO_RANGE, Range, range_to
-from traindyno.core.verdict.quantity import (
-    Quantity,
-    SecondsToTarget,
-    UsdToTarget,
-    is_paid_again,
-    projected_seconds,
-)
+from traindyno.core.verdict.quantity import Quantity, SecondsToTarget, UsdToTarget, is_paid_again, projected_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

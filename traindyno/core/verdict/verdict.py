@@ -30,13 +30,7 @@ from traindyno.core.verdict.goal_metric import (
     quantity_of,
 )
 from traindyno.core.verdict.quantity import Quantity
-from traindyno.core.verdict.recommendation import (
-    Recommendation,
-    Rival,
-    against_baseline,
-    corrected_row,
-    recommend,
-)
+from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline, corrected_row, recommend
 
 VERDICT = Format(name="verdict", version=1)
 # One trial has no spread.
