@@ -15,6 +15,8 @@ ORDER = ("tests/training/test_strateg", "tests/local/", "tests/training/", "test
 
 # The threads of PyTorch spin while they wait for each other: beside other workers they take three times the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# xdist sets the width of a terminal for its workers, and the programs that they start would draw narrow tables.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -114,8 +114,7 @@ def _server() -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "tests.local.program_server"],
         cwd=REPO_ROOT,
-        # xdist sets COLUMNS, the width of what a program prints into a pipe
-        env={**{name: os.environ[name] for name in os.environ if name != "COLUMNS"}, "PYTHONPATH": str(REPO_ROOT)},
+        env={**os.environ, "PYTHONPATH": str(REPO_ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -55,7 +55,7 @@ def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
     [
         ("name: [1, 2", r"suite\.yaml:1: not valid YAML"),
         ("name: a\nname: b\n", r"suite\.yaml:2: not valid YAML: the key 'name' is repeated"),
-        ("just words", r"suite\.yaml:1: found a str; expected a mapping with name"),
+        ("just words", r"suite\.yaml:1: found a str; expected a mapping with task, model"),
         ("", r"found nothing"),
         (
             "a: !!python/object/apply:os.system [true]",
@@ -106,7 +106,7 @@ def test_a_file_that_never_ends_is_refused() -> None:
 def test_a_file_that_is_missing_or_binary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         SuiteUnreadable,
-        match=r"^\S+/none\.yaml: can't be read: No such file or directory; expected a YAML file with name",
+        match=r"^\S+/none\.yaml: can't be read: No such file or directory; expected a YAML file with task, model",
     ):
         read_suite_text(tmp_path / "none.yaml")
     binary = tmp_path / "binary.yaml"

@@ -44,11 +44,9 @@ NO_DATA_SUFFIXES = (
 
 def model_problem(path: str, names: Sequence[str] | None) -> str | None:
     """Why this is no model, by the ``names`` of the files in the folder; those of a file are None."""
-    expected = "expected a folder with a model as save_pretrained of transformers writes it"
+    expected = "; expected a folder with a model as save_pretrained of transformers writes it"
     if names is None:
-        return (
-            f"{path} is a {'GGUF file, made for inference' if path.lower().endswith('.gguf') else 'file'}; {expected}"
-        )
+        return f"{path} is a {'GGUF file, made for inference' if path.lower().endswith('.gguf') else 'file'}{expected}"
     if ADAPTER_FILE in names:
         return (
             f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter into it, then save it"
@@ -56,11 +54,11 @@ def model_problem(path: str, names: Sequence[str] | None) -> str | None:
     if MODEL_FILE in names:
         return None
     if gguf := [name for name in names if name.lower().endswith(".gguf")]:
-        return f"{path} has a GGUF file ({gguf[0]}), made for inference; {expected}"
+        return f"{path} has a GGUF file ({gguf[0]}), made for inference{expected}"
     below = [f"{path}/{name.removesuffix(f'/{MODEL_FILE}')}" for name in names if name.endswith(f"/{MODEL_FILE}")]
     meant = f": did you mean {' or '.join(below[:3])}?" if below else ""
     has = ", ".join(sorted(names)[:6]) or "nothing"
-    return f"{path} has no {MODEL_FILE} (it has {has}){meant}; {expected}"
+    return f"{path} has no {MODEL_FILE} (it has {has}){meant}{expected}"
 
 
 def format_of(name: str) -> DatasetFormat:

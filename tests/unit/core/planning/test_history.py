@@ -237,4 +237,5 @@ def test_without_history_nothing_is_expected_and_the_reason_is_given() -> None:
     assert (expected.usd, expected.hours, expected.known_cells) == (None, None, 0)
     assert expected_cost_text(expected, why_none=None).endswith("no run of these cells has been measured yet")
     assert expected_cost_text(expected, why_none="no lab here") == "expected cost unknown: no lab here"
-    assert expected_time_text(expected) is None
+    no_basis = "expected time unknown: no basis before each cell has been measured once"
+    assert expected_time_text(expected) == no_basis
