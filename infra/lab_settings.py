@@ -33,9 +33,10 @@ PATTERNS = {
         r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:\S+",
         "arn:aws:secretsmanager:<region>:<account>:secret:<name>",
     ),
+    "notify_email": (r"[^@\s]+@[^@\s]+", "an address such as me@example.com"),
     "permissions_boundary": (r"arn:aws:iam::([0-9]{12}|aws):policy/\S+", "arn:aws:iam::<account>:policy/<name>"),
 }
-TAG = re.compile(r"[^=\s]{1,128}=[^=\s]{0,256}")
+TAG = re.compile(r"(?!aws:)[^=\s]{1,128}=[^=\s]{0,256}")
 LARGEST_VOLUME_GB = 16_384
 # SageMaker takes 50; a job has four of the lab's own, an endpoint five.
 MOST_TAGS = 45
@@ -176,13 +177,15 @@ def _problems(file: LabFile) -> Iterator[str]:
         value = getattr(file, name)
         for each in [value] if isinstance(value, str) and value else value:
             if not re.fullmatch(pattern, each):
-                yield f"{name}: got {each!r}, expected {accepted}"
+                got = "a text that is not repeated here" if name == "hub_token_secrets" else repr(each)
+                yield f"{name}: got {got}, expected {accepted}"
             if "alias/" in each:
                 command = f"aws kms describe-key --key-id {each} --query KeyMetadata.Arn"
                 yield f"{name}: IAM permissions do not accept an alias; find the key's ARN with: {command}"
     for name, value in file.job_tags.items():
         if not TAG.fullmatch(f"{name}={value}"):
-            yield f"job_tags.{name}: got {value!r}, expected up to 128 and 256 characters other than spaces and ="
+            accepted = "expected up to 128 and 256 characters other than spaces and =, not aws:…"
+            yield f"job_tags.{name}: got {value!r}, {accepted}"
     if len(file.job_tags) > MOST_TAGS:
         yield f"job_tags: got {len(file.job_tags)} tags, expected at most {MOST_TAGS} beside the lab's own"
     if bool(file.subnets) != bool(file.security_groups):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
-from transformers import PreTrainedConfig, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerFast
 
 from tests.training.small_models import small_values
 from traindyno.core.suite.choices import Task
@@ -58,6 +58,15 @@ def test_rows_can_be_padded_or_the_tokenizer_is_refused(task: Task, kind: str) -
     with pytest.raises(WorkloadError, match="neither a padding nor an end token"):
         model_config(workload(task, kind), words(96), model_path=None)
     model_config(workload(task, kind), words(96, pad_token="0"), model_path=None)
+
+
+def test_a_folder_without_a_tokenizers_files_has_no_tokenizer(tmp_path: Path) -> None:
+    """transformers loads one for which all words are unknown."""
+    AutoConfig.for_model("bert").save_pretrained(tmp_path)
+    with pytest.raises(WorkloadError, match=r"has special tokens only: .* expected these files"):
+        model_config(
+            workload(Task.SEQUENCE_CLASSIFICATION, "bert"), AutoTokenizer.from_pretrained(tmp_path), model_path=None
+        )
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ def read_plan_inputs(
             defaults = {
                 each.name: QuotaReading(quota=each, applied=None, default=each.default, in_use=None) for each in needed
             }
+            if region not in (None, SNAPSHOT_REGION):
+                problem = f"{problem}, so that those of {region} can't be read"
             return PlanInputs(
                 read_at=now, region=SNAPSHOT_REGION, prices=snapshot, quotas=defaults, why_assumed=problem
             )

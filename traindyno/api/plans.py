@@ -160,8 +160,8 @@ def plan_in_account(
     if inputs.why_assumed is not None:
         histories = FoundHistories(why_none=inputs.why_assumed)
         files += (
-            f"note: {inputs.why_assumed}: prices are of a snapshot, not AWS's, and quotas those of a new account; with"
-            " --profile or --region it is your account's",
+            f"note: {inputs.why_assumed}: prices are of a snapshot of {inputs.region}, not AWS's, and quotas those of a"
+            " new account; with credentials (--profile) they are your account's",
         )
     elif prices is None or quotas is None:
         histories = _find_histories(suite, lab=lab, allowed=allowed, say=say)

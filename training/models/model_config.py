@@ -72,6 +72,11 @@ def model_config(
         set_label_count(config, workload)
     parts = list({id(each): each for each in (config, text_of(config))}.values())
     if tokenizer is not None:
+        if len(tokenizer) <= len(tokenizer.all_special_ids):
+            raise WorkloadError(
+                "the tokenizer has special tokens only: transformers makes such a one for a folder without the files of"
+                " a tokenizer; expected these files, such as tokenizer.json and tokenizer_config.json, beside the model"
+            )
         _check_vocabulary(config, tokenizer)
         if workload.task is not Task.CAUSAL_LM and tokenizer.pad_token_id is None:
             raise WorkloadError("the tokenizer has neither a padding nor an end token; expected one, to pad rows with")
