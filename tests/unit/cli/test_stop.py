@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from tests.unit.lab.test_reconcile_runs import lab_with_jobs
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.planned_lab import measure, planned
 from traindyno.api.lab_target import LabTarget
-from traindyno.cli.commands.execution_commands import JobsStillRunning, await_jobs
+from traindyno.aws.executions import Execution
+from traindyno.cli.commands import run_commands
+from traindyno.cli.commands.run_commands import JobsStillRunning, await_jobs, follow_to_end
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
 from traindyno.lab.plan_round import plan_next_round
@@ -66,6 +69,20 @@ def test_stop_says_each_minute_for_which_jobs_it_waits(
     assert lines[0].split() == ["2", "training", "jobs:", f"{first},", second]
     assert lines[1].split() == ["1", "training", "job:", second]
     assert len(lines) == 10
+
+
+def test_a_watch_of_a_stopped_execution_waits_until_its_runs_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, (name,) = lab_with_jobs(1)
+    target = stopping_target(lab, monkeypatch)
+    target.executions.stop(EXECUTION, reason="a person did")
+
+    def follow(*_: Any) -> Execution:
+        Timer(0.1, lab.attempts.close, [name]).start()
+        return target.describe(EXECUTION)
+
+    monkeypatch.setattr(run_commands, "follow", follow)
+    assert follow_to_end(target, EXECUTION).status == "ABORTED"
+    assert not list(lab.attempts.list_open(EXECUTION))
 
 
 def test_stop_waits_for_no_job_of_a_service_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
