@@ -117,8 +117,8 @@ def none_near(verdict: Verdict) -> str | None:
     if verdict.dropped and not behind:
         return "only it was measured again, and trials of the others failed"
     if behind and behind[0] < within + RUNS_APART * (scatter_of_runs(verdict) or 0.0):
-        closest = share_text(behind[0])
-        return f"only it was measured again; the closest alternative was {closest} behind in its single run"
+        closest = f"{share_text(behind[0])} behind" if behind[0] > 0 else "not behind"
+        return f"only it was measured again; the closest alternative was {closest} in its single run"
     closest_ended = min((least for least in ended if least is not None), default=within)
     if closest_ended < within:
         least = share_text(closest_ended, digits=0)
