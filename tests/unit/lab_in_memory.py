@@ -57,7 +57,6 @@ PLANNED = ExecutionRow(
     suite_name="quick-look",
     started_at=NOW,
     latest_end=NOW + 1_000_000,
-    cell_count=2,
     run_count=4,
     job_count=4,
     goal=GoalKind.CHEAPEST,

@@ -24,8 +24,8 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.memory import FINDINGS, CellMemory, MemoryFinding, memory_key, memory_of_cells
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.data_formats import MODEL_FILE
 from traindyno.core.suite.memory_settings import distinct_settings
+from traindyno.core.suite.saved_model import MODEL_FILE
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import settings_document, workload_document

@@ -19,8 +19,8 @@ from traindyno.api.training_code import (
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.data_formats import MODEL_FILE, model_problem
 from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
+from traindyno.core.suite.saved_model import MODEL_FILE, model_problem
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Workload

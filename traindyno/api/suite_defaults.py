@@ -23,7 +23,7 @@ from traindyno.core.documents.problems import refusal, shown, unknown_field
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.positions import longest_sequence
+from traindyno.core.suite.saved_model import longest_sequence
 from traindyno.core.suite.settings import setting_types
 from traindyno.core.suite.suite import JOB_SECONDS, Suite
 from traindyno.core.suite.workload import Dataset, Workload

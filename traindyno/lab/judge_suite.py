@@ -28,7 +28,6 @@ def judge_suite(
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
     verdict = report.verdict
     judgement = Judgement(
-        judged_at=now,
         finding=verdict.finding.value,
         headline=describe_verdict(verdict).headline,
         recommended=verdict.recommended,

@@ -178,7 +178,6 @@ def _planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: 
         suite_name=suite.name,
         started_at=now,
         latest_end=now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
-        cell_count=len(plan.cells),
         run_count=plan.run_count,
         job_count=sum(lane.job_count for lane in plan.lanes),
         max_usd=suite.limits.max_usd,

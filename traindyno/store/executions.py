@@ -13,9 +13,8 @@ from traindyno.store.items import attribute, attributes_of, read_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The short form of the verdict for lists. ``judged_at`` is in epoch seconds."""
+    """The short form of the verdict for lists."""
 
-    judged_at: float
     finding: str
     headline: str
     recommended: str | None
@@ -32,7 +31,6 @@ class ExecutionRow:
     started_at: float
     #: The end of the suite's ``max_hours``.
     latest_end: float
-    cell_count: int
     run_count: int
     #: Jobs that carry the planned runs.
     job_count: int

@@ -3,7 +3,7 @@
 from huggingface_hub.errors import StrictDataclassError
 from transformers import PreTrainedConfig
 
-from traindyno.core.suite.positions import reserved_positions
+from traindyno.core.suite.saved_model import reserved_positions
 
 # The errors that transformers raises for values from which it can't build a configuration or a model.
 NOT_BUILT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, StrictDataclassError)
@@ -27,6 +27,19 @@ def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:
     """How many position embeddings a sequence of this many tokens needs."""
     text = text_of(config)
     return sequence_length + reserved_positions(text.model_type, getattr(text, "pad_token_id", None) or 0)
+
+
+def positions_problem(config: PreTrainedConfig, sequence_length: int | None) -> str | None:
+    """Why the model has too few positions for sequences of this many tokens."""
+    positions = most_positions(config)
+    if sequence_length is None or positions is None:
+        return None
+    more = needed_positions(config, sequence_length) - sequence_length
+    if sequence_length + more <= positions:
+        return None
+    why = f" ({config.model_type} needs {more} more than the tokens of a sequence)" if more else ""
+    expected = f"expected at most {positions - more} tokens"
+    return f"{sequence_length} tokens need more positions than the model's {positions}{why}; {expected}"
 
 
 def count_in(config: PreTrainedConfig, name: str) -> int | None:

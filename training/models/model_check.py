@@ -23,7 +23,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.workload import Workload
 from training.errors import NeedsForeignCode, WorkloadError
-from training.models.config_numbers import NOT_BUILT, count_in, most_positions, needed_positions, text_of
+from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
 from training.models.model_config import load_config, set_label_count
 
 CONFIG = "workload.model.config"
@@ -73,10 +73,11 @@ def check_model(
             if not (workload.trust_remote_code and isinstance(error, NeedsForeignCode)):  # its jobs check it
                 yield Problem(path="workload.model", message=" ".join(str(error).split()))
             return
+    message = positions_problem(config, workload.sequence_length)
     problems = [
         *([] if runs_code and _has_own_class(config, workload.task) else _check_task(config, workload.task)),
         *_check_heads(text_of(config)),
-        *_check_positions(config, workload.sequence_length),
+        *([Problem(path="workload.sequence_length", message=message)] if message else []),
         *_check_values_of_weights(config),
         *_check_loss(config, workload.task),
     ]
@@ -208,19 +209,6 @@ def _check_heads(config: PreTrainedConfig) -> Iterator[Problem]:
     if size and heads and size % heads and not any(count_in(config, name) for name in HEAD_SIZES):
         message = f"the hidden size is {size}; expected one that {heads} attention heads divide"
         yield Problem(path=CONFIG, message=message)
-
-
-def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> Iterator[Problem]:
-    positions = most_positions(config)
-    if sequence_length is None or positions is None:
-        return
-    needed = needed_positions(config, sequence_length)
-    if needed > positions:
-        more = needed - sequence_length
-        why = f" ({config.model_type} needs {more} more than the tokens of a sequence)" if more else ""
-        message = f"{sequence_length} tokens need more positions than the model's {positions}{why}"
-        expected = f"expected at most {positions - more} tokens"
-        yield Problem(path="workload.sequence_length", message=f"{message}; {expected}")
 
 
 def _check_divisions(

@@ -16,10 +16,10 @@ from transformers import (
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.data_formats import model_problem
+from traindyno.core.suite.saved_model import model_problem
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError, explained
-from training.models.config_numbers import NOT_BUILT, count_in, most_positions, needed_positions, text_of
+from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
 
 # Their classifiers read the state of the end token, and fail without one.
 CLASSIFIED_BY_THE_END_TOKEN = {"bart", "bigbird_pegasus", "mbart", "mt5", "mvp", "plbart", "t5", "umt5"}
@@ -72,11 +72,6 @@ def model_config(
         set_label_count(config, workload)
     parts = list({id(each): each for each in (config, text_of(config))}.values())
     if tokenizer is not None:
-        if len(tokenizer) <= len(tokenizer.all_special_ids):
-            raise WorkloadError(
-                "the tokenizer has special tokens only: transformers makes such a one for a folder without the files of"
-                " a tokenizer; expected these files, such as tokenizer.json and tokenizer_config.json, beside the model"
-            )
         _check_vocabulary(config, tokenizer)
         if workload.task is not Task.CAUSAL_LM and tokenizer.pad_token_id is None:
             raise WorkloadError("the tokenizer has neither a padding nor an end token; expected one, to pad rows with")
@@ -90,7 +85,8 @@ def model_config(
         part.use_cache = False
         if dropout is not None:
             _set_dropout(part, dropout)
-    _check_length(config, workload.sequence_length)
+    if (problem := positions_problem(config, workload.sequence_length)) is not None:
+        raise WorkloadError(f"workload.sequence_length: {problem}")
     return config
 
 
@@ -151,6 +147,11 @@ def _special_token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | No
 
 
 def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise WorkloadError(
+            "the tokenizer has special tokens only: transformers makes such a one for a folder without the files of"
+            " a tokenizer; expected these files, such as tokenizer.json and tokenizer_config.json, beside the model"
+        )
     vocabulary = count_in(text_of(config), "vocab_size")
     if vocabulary is not None and len(tokenizer) > vocabulary:
         raise WorkloadError(
@@ -165,18 +166,6 @@ def _check_end_token(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBas
         raise WorkloadError(
             f"a {config.model_type} classifies a text by its end token, and the tokenizer adds none"
             f" ({tokenizer.eos_token!r}) to a text; expected a tokenizer that does, such as the model's own"
-        )
-
-
-def _check_length(config: PreTrainedConfig, sequence_length: int | None) -> None:
-    positions = most_positions(config)
-    if sequence_length is None or positions is None:
-        return
-    needed = needed_positions(config, sequence_length)
-    if needed > positions:
-        raise WorkloadError(
-            f"workload.sequence_length is {sequence_length}, for which {config.model_type} needs {needed} positions, "
-            f"but the model has {positions}; expected a shorter sequence or a larger max_position_embeddings"
         )
 
 

@@ -19,7 +19,6 @@ from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.cli.test_finish import OneObject
 from tests.unit.cli.test_progress import JOB, SUMMARY, state
 from tests.unit.core.documents.test_visible_text import LETTERS, OBEYED
-from tests.unit.lab_in_memory import NOW
 from tests.unit.planned_lab import empty_lab
 from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import completed_result, failed_result, make_suite
@@ -151,7 +150,7 @@ def refuse_a_command(_: Path) -> None:
 
 
 def list_executions(_: Path) -> None:
-    judgement = Judgement(judged_at=NOW, finding="found", headline=HOSTILE, recommended=None, is_simulated=False)
+    judgement = Judgement(finding="found", headline=HOSTILE, recommended=None, is_simulated=False)
     row = SimpleNamespace(run_count=2, judgement=judgement)
     target = SimpleNamespace(
         executions=SimpleNamespace(list_latest=lambda _: [ended(), ended(status="FAILED", error=HOSTILE)]),

@@ -57,7 +57,6 @@ def execution_row(name: str) -> ExecutionRow:
         suite_name="quick-look",
         started_at=NOW + 0.25,
         latest_end=NOW + 3600.5,
-        cell_count=2,
         run_count=4,
         job_count=4,
         goal=GoalKind.CHEAPEST,
@@ -97,9 +96,7 @@ class StoreContract:
         self, table: Table, execution: str
     ) -> None:
         rows = ExecutionRows(table)
-        judgement = Judgement(
-            judged_at=NOW, finding="recommended", headline="use it", recommended=None, is_simulated=False
-        )
+        judgement = Judgement(finding="recommended", headline="use it", recommended=None, is_simulated=False)
         rows.judge(execution, judgement)
         rows.mark_stopping(execution)
         assert rows.find(execution) == replace(execution_row(execution), judgement=judgement, is_stopping=True)

@@ -9,7 +9,6 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.workload import Dataset
 
-MODEL_FILE, ADAPTER_FILE = "config.json", "adapter_config.json"
 FORMATS = {
     ".csv": DatasetFormat.CSV,
     ".tsv": DatasetFormat.CSV,
@@ -40,25 +39,6 @@ NO_DATA_SUFFIXES = (
     *(".md", ".rst", ".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".lock", ".sh", ".dvc", ".md5", ".sha256"),
     *(".png", ".jpg", ".jpeg", ".gif", ".svg"),
 )
-
-
-def model_problem(path: str, names: Sequence[str] | None) -> str | None:
-    """Why this is no model, by the ``names`` of the files in the folder; those of a file are None."""
-    expected = "; expected a folder with a model as save_pretrained of transformers writes it"
-    if names is None:
-        return f"{path} is a {'GGUF file, made for inference' if path.lower().endswith('.gguf') else 'file'}{expected}"
-    if ADAPTER_FILE in names:
-        return (
-            f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter into it, then save it"
-        )
-    if MODEL_FILE in names:
-        return None
-    if gguf := [name for name in names if name.lower().endswith(".gguf")]:
-        return f"{path} has a GGUF file ({gguf[0]}), made for inference{expected}"
-    below = [f"{path}/{name.removesuffix(f'/{MODEL_FILE}')}" for name in names if name.endswith(f"/{MODEL_FILE}")]
-    meant = f": did you mean {' or '.join(below[:3])}?" if below else ""
-    has = ", ".join(sorted(names)[:6]) or "nothing"
-    return f"{path} has no {MODEL_FILE} (it has {has}){meant}{expected}"
 
 
 def format_of(name: str) -> DatasetFormat:

@@ -1,8 +1,9 @@
-"""How long a sequence a model's position embeddings allow, from the values of its configuration."""
+"""What a model's folder says without transformers: whether it is one, and how long a sequence its positions allow."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+MODEL_FILE, ADAPTER_FILE = "config.json", "adapter_config.json"
 # The positions of these models begin after the padding token's, so a sequence needs as many more.
 POSITIONS_BEHIND_PADDING = {
     "camembert", "data2vec-text", "esm", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "prophetnet",
@@ -12,6 +13,25 @@ POSITIONS_BEHIND_PADDING = {
 NAMES = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
 # transformers' default where config.json names none, for the models above
 PADDING_TOKEN = 1
+
+
+def model_problem(path: str, names: Sequence[str] | None) -> str | None:
+    """Why this is no model, by the ``names`` of the files in the folder; those of a file are None."""
+    expected = "; expected a folder with a model as save_pretrained of transformers writes it"
+    if names is None:
+        return f"{path} is a {'GGUF file, made for inference' if path.lower().endswith('.gguf') else 'file'}{expected}"
+    if ADAPTER_FILE in names:
+        return (
+            f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter into it, then save it"
+        )
+    if MODEL_FILE in names:
+        return None
+    if gguf := [name for name in names if name.lower().endswith(".gguf")]:
+        return f"{path} has a GGUF file ({gguf[0]}), made for inference{expected}"
+    below = [f"{path}/{name.removesuffix(f'/{MODEL_FILE}')}" for name in names if name.endswith(f"/{MODEL_FILE}")]
+    meant = f": did you mean {' or '.join(below[:3])}?" if below else ""
+    has = ", ".join(sorted(names)[:6]) or "nothing"
+    return f"{path} has no {MODEL_FILE} (it has {has}){meant}{expected}"
 
 
 def reserved_positions(model_type: str, pad_token_id: int) -> int:
