@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError
 
 from traindyno.api.execution_state import DESCRIBED_JOBS, Leader, RunningJob, State, read_state
 from traindyno.api.lab_target import LabTarget
-from traindyno.aws.executions import Execution
+from traindyno.aws.executions import UNSUCCESSFUL, Execution
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job_end import JobPhaseName
@@ -148,6 +148,8 @@ def quiet_line(state: State, quiet_seconds: float, *, option: str, logs: str) ->
 
 # A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is measured contended.
 LOCAL_POLL_SECONDS = 3.0
+# A script has two minutes after SIGTERM; the upload follows.
+STOP_SECONDS = 600.0
 AWS_POLL_SECONDS = 10.0
 # With the longest pause and a request or two, a line comes at least every 30 s.
 QUIET_SECONDS = 18.0
@@ -169,7 +171,10 @@ class NoProgress:
 
 
 def follow(target: LabTarget, execution_id: str, display: "Display") -> Execution:
-    """Returns when the execution has ended. Interrupting it leaves the execution running."""
+    """Returns when the execution has ended; one that was stopped or failed, when its jobs have ended and their runs are
+    recorded, for which it waits ``STOP_SECONDS`` at most. Interrupting it leaves the execution running.
+    """
+    ended_at = None
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
 
     def find_quiet(state: State, quiet_seconds: float) -> str | None:
@@ -181,7 +186,13 @@ def follow(target: LabTarget, execution_id: str, display: "Display") -> Executio
     with display:
         for seen in observations:
             display.update(seen)
-            if isinstance(seen, State) and not seen.execution.is_running:
+            if not isinstance(seen, State) or seen.execution.is_running:
+                continue
+            ended_at = ended_at or time.monotonic()
+            is_late = time.monotonic() - ended_at > STOP_SECONDS
+            if seen.execution.status not in UNSUCCESSFUL or is_late or target.find_ended():
+                return seen.execution
+            if not any(target.services.attempts.list_open(execution_id)):
                 return seen.execution
     raise AssertionError("an execution is observed until it has ended")
 

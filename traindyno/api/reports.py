@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from traindyno.api.lab_target import LabTarget
-from traindyno.aws.executions import Execution
+from traindyno.aws.executions import UNSUCCESSFUL, Execution
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.verdict.cell_trials import is_measured
@@ -17,7 +17,6 @@ from traindyno.store.results import load_results
 
 # The errors that end an execution before any of its runs started.
 REFUSALS = {SuiteInvalid.__name__, SuiteRefused.__name__, PreparationFailed.__name__}
-UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
 
 
 class ExecutionFailed(TraindynoError):

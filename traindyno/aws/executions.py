@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EXECUTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 EXECUTION_NAME_RULE = "1 to 80 letters, digits, hyphens and underscores that begin with a letter or digit"
 RUNNING: Literal["RUNNING"] = "RUNNING"
+UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
 
 
 class ExecutionUnknown(TraindynoError):

@@ -16,7 +16,7 @@ from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import World
 from tests.unit.lab.test_shared_jobs import live
-from tests.unit.lab_in_memory import EXECUTION, PLANNED, MemoryExecutions
+from tests.unit.lab_in_memory import EXECUTION, PLANNED, MemoryExecutions, make_lab
 from tests.unit.planned_lab import empty_lab, take_in
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
@@ -358,6 +358,8 @@ def test_who_follows_an_execution_that_hangs_is_told(monkeypatch: pytest.MonkeyP
         option = " --local"
         function_logs = "/home/me/logs/ministack.log"
         find_stall = staticmethod(lambda: None)
+        services = make_lab()[0].services
+        find_ended = find_stall
 
     sink = io.StringIO()
     console = Terminal(file=sink, width=160, force_terminal=False, soft_wrap=True)

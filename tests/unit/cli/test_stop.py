@@ -1,8 +1,8 @@
 """`traindyno stop`: no job starts after it, and a person reads for which jobs it waits."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import pytest
@@ -11,13 +11,14 @@ from typer.testing import CliRunner
 from localcloud import cloud, daemons
 from localcloud.home import Daemon, Home, Ports
 from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.cli.test_progress import state
 from tests.unit.lab.test_reconcile_runs import lab_with_jobs
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.planned_lab import measure, planned
+from traindyno.api import progress
+from traindyno.api.execution_state import State
 from traindyno.api.lab_target import LabTarget
-from traindyno.aws.executions import Execution
-from traindyno.cli.commands import run_commands
-from traindyno.cli.commands.run_commands import JobsStillRunning, await_jobs, follow_to_end
+from traindyno.cli.commands.execution_commands import JobsStillRunning, await_jobs
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
 from traindyno.lab.plan_round import plan_next_round
@@ -71,18 +72,31 @@ def test_stop_says_each_minute_for_which_jobs_it_waits(
     assert len(lines) == 10
 
 
-def test_a_watch_of_a_stopped_execution_waits_until_its_runs_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+class Silent(progress.Display):
+    def show(self, state: State) -> None:
+        pass
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_who_follows_a_stopped_execution_waits_until_its_runs_are_recorded(
+    dies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab, (name,) = lab_with_jobs(1)
     target = stopping_target(lab, monkeypatch)
     target.executions.stop(EXECUTION, reason="a person did")
+    seen = []
 
-    def follow(*_: Any) -> Execution:
-        Timer(0.1, lab.attempts.close, [name]).start()
-        return target.describe(EXECUTION)
+    def observations(*_: Any) -> Iterator[State]:
+        for number in range(3):
+            seen.append(number)
+            if number == 1:
+                lab.attempts.close(name)
+            yield state(status="ABORTED")
 
-    monkeypatch.setattr(run_commands, "follow", follow)
-    assert follow_to_end(target, EXECUTION).status == "ABORTED"
-    assert not list(lab.attempts.list_open(EXECUTION))
+    monkeypatch.setattr(progress, "observe", observations)
+    monkeypatch.setattr(LabTarget, "find_ended", lambda _: "the local cloud has ended" if dies else None)
+    assert progress.follow(target, EXECUTION, Silent(lambda _: None)).status == "ABORTED"
+    assert seen == ([0] if dies else [0, 1])
 
 
 def test_stop_waits_for_no_job_of_a_service_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:

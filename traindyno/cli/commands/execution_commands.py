@@ -1,5 +1,7 @@
 """`traindyno list` and `traindyno stop`: a lab's executions, and the end of one before it is complete."""
 
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -8,8 +10,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.progress import STOP_SECONDS
 from traindyno.api.reports import ExecutionFailed, ReportMissing, read_report
-from traindyno.cli.commands.run_commands import await_jobs, show_report
+from traindyno.cli.commands.run_commands import show_report
 from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import read_receipt
 from traindyno.cli.lab_choice import (
@@ -22,6 +26,13 @@ from traindyno.cli.lab_choice import (
 )
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import UNKNOWN
+from traindyno.core.errors import TraindynoError
+
+SECONDS_BETWEEN_LINES = 60.0
+
+
+class JobsStillRunning(TraindynoError):
+    """Training jobs of a stopped execution did not end in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +111,30 @@ def stop(
     tell(f"to list each job: traindyno report {execution} --receipt{target.option}")
     with suppress(ExecutionFailed, ReportMissing):  # it measured nothing, or Step Functions is still ending it
         show_report(read_report(target, target.describe(execution)), OutputFormat.TABLE, folder)
+
+
+def await_jobs(
+    target: LabTarget,
+    execution: str,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Say each minute for which jobs it waits."""
+    began = told_at = clock()
+    while names := [row.job_name for row in target.services.attempts.list_open(execution)]:
+        listed = f"{len(names)} training job{'s' if names[1:] else ''}: {', '.join(names)}"
+        ended = target.find_ended()
+        if clock() - began > STOP_SECONDS or ended:
+            reason = ended or f"they have not ended after {STOP_SECONDS:.0f} s"
+            raise JobsStillRunning(
+                f"{execution} is stopped and starts no further training job; it waited for the end of {listed}; "
+                f"{reason}; the lab's ReconcileRuns function stops and settles them"
+            )
+        if clock() - told_at >= SECONDS_BETWEEN_LINES:
+            told_at = clock()
+            tell(f"waiting for the end of {listed}")
+        sleep(1)
 
 
 def _time_text(epoch_seconds: float) -> str:

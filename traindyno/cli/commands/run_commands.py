@@ -1,8 +1,7 @@
 """`traindyno run`, `watch` and `report`: start a suite, follow it to its end, show its verdict."""
 
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.plans import file_lines, start_suite
-from traindyno.api.reports import UNSUCCESSFUL, ExecutionFailed, FoundReport, read_report, write_report
+from traindyno.api.reports import ExecutionFailed, FoundReport, read_report, write_report
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
 from traindyno.cli.display.progress import follow
@@ -34,17 +33,11 @@ from traindyno.cli.option_values import new_execution_name
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
-from traindyno.core.errors import TraindynoError
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.lab.serving.deployable_model import why_not_servable
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
-STOP_SECONDS, SECONDS_BETWEEN_LINES = 600.0, 60.0
-
-
-class JobsStillRunning(TraindynoError):
-    """Training jobs of a stopped execution did not end in time."""
 
 
 @with_options_of(LabChoice, refuse("folder", beside="wait", why="the report is written when the execution has ended"))
@@ -134,7 +127,7 @@ def follow_to_end(target: LabTarget, execution: str) -> Execution:
     """After Ctrl-C or SIGTERM it prints what continues and how to stop it; after a second one it ends immediately."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        ended = follow(target, execution, STANDARD_ERROR)
+        return follow(target, execution, STANDARD_ERROR)
     except KeyboardInterrupt:
         with suppress(KeyboardInterrupt):
             running = [row for row in target.services.attempts.list_open(execution) if row.end is None]
@@ -148,36 +141,6 @@ def follow_to_end(target: LabTarget, execution: str) -> Execution:
         raise typer.Exit(INTERRUPTED) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-    if ended.status in UNSUCCESSFUL:
-        try:  # the runs of a stopped execution are recorded when their jobs have ended
-            await_jobs(target, execution)
-        except JobsStillRunning as error:
-            tell(str(error))
-    return ended
-
-
-def await_jobs(
-    target: LabTarget,
-    execution: str,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Say each minute for which jobs it waits."""
-    began = told_at = clock()
-    while names := [row.job_name for row in target.services.attempts.list_open(execution)]:
-        listed = f"{len(names)} training job{'s' if names[1:] else ''}: {', '.join(names)}"
-        ended = target.find_ended()
-        if clock() - began > STOP_SECONDS or ended:
-            reason = ended or f"they have not ended after {STOP_SECONDS:.0f} s"
-            raise JobsStillRunning(
-                f"{execution} is stopped and starts no further training job; it waited for the end of {listed}; "
-                f"{reason}; the lab's ReconcileRuns function stops and settles them"
-            )
-        if clock() - told_at >= SECONDS_BETWEEN_LINES:
-            told_at = clock()
-            tell(f"waiting for the end of {listed}")
-        sleep(1)
 
 
 def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Path) -> None:
