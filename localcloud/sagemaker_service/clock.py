@@ -13,18 +13,18 @@ class SystemClock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running = 0
-        self._zero_ms: int | None = None
+        self._zero_ns: int | None = None  # whole milliseconds of two clocks would differ from their sum by one
 
     def now_ms(self) -> int:
-        zero_ms = self._zero_ms
-        return time.time_ns() // 1_000_000 if zero_ms is None else zero_ms + time.monotonic_ns() // 1_000_000
+        zero_ns = self._zero_ns
+        return (time.time_ns() if zero_ns is None else zero_ns + time.monotonic_ns()) // 1_000_000
 
     @contextmanager
     def running(self, *, not_before_ms: int = 0) -> Iterator[None]:
         """While a job runs. If no other runs, its times begin now, but not before ``not_before_ms``."""
         with self._lock:
             if not self._running:
-                self._zero_ms = max(self.now_ms(), not_before_ms) - time.monotonic_ns() // 1_000_000
+                self._zero_ns = max(time.time_ns(), not_before_ms * 1_000_000) - time.monotonic_ns()
             self._running += 1
         try:
             yield
@@ -32,7 +32,7 @@ class SystemClock:
             with self._lock:
                 self._running -= 1
                 if not self._running:
-                    self._zero_ms = None
+                    self._zero_ns = None
 
 
 class VirtualClock:

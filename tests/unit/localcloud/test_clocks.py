@@ -3,6 +3,7 @@
 import random
 import sqlite3
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,12 +26,13 @@ class Machine(SimpleNamespace):
     """Replaces ``time``: its clocks move only when the test moves them."""
 
     wall_ms, monotonic_ms = 1_800_000_000_000, 500_000
+    within_ms: dict[str, int]  # nanoseconds
 
     def time_ns(self) -> int:
-        return self.wall_ms * 1_000_000
+        return self.wall_ms * 1_000_000 + self.within_ms["wall"]
 
     def monotonic_ns(self) -> int:
-        return self.monotonic_ms * 1_000_000
+        return self.monotonic_ms * 1_000_000 + self.within_ms["monotonic"]
 
     def pass_ms(self, milliseconds: int) -> None:
         self.wall_ms += milliseconds
@@ -39,7 +41,7 @@ class Machine(SimpleNamespace):
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    moved_by_test = Machine()
+    moved_by_test = Machine(within_ms={"wall": 700_000, "monotonic": 400_000})
     monkeypatch.setattr(clock_module, "time", moved_by_test)
     return moved_by_test
 
@@ -61,6 +63,17 @@ def test_while_jobs_run_only_the_time_that_passes_counts(machine: Machine) -> No
                     assert clock.now_ms() == began + passed
     with clock.running(not_before_ms=machine.wall_ms + HOUR_MS):
         assert clock.now_ms() == machine.wall_ms + HOUR_MS
+
+
+def test_no_time_after_a_run_is_before_its_end(machine: Machine) -> None:
+    """Both clocks tick at different parts of a millisecond."""
+    clock = SystemClock()
+    for machine.within_ms["wall"], machine.within_ms["monotonic"] in product((0, 300_000, 999_999), repeat=2):
+        with clock.running():
+            for clock_name in machine.within_ms:
+                machine.within_ms[clock_name] += 700_000
+            ended_ms = clock.now_ms()
+        assert clock.now_ms() == ended_ms
 
 
 def test_a_killed_job_is_billed_at_most_its_limit_without_pauses(tmp_path: Path) -> None:
