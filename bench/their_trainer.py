@@ -107,7 +107,8 @@ class SameWork:
             weight_decay=settings.weight_decay,
             max_grad_norm=settings.gradient_clip_norm or 0.0,
             learning_rate=settings.learning_rate.base,
-            lr_scheduler_type="constant",
+            lr_scheduler_type=settings.lr_schedule.replace("constant", "constant_with_warmup"),
+            warmup_steps=settings.lr_warmup_steps,
             train_sampling_strategy="sequential",
         )
 

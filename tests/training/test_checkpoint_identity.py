@@ -28,6 +28,8 @@ def test_the_settings_in_an_identity() -> None:
     identity = identity_of(run_of(PIPELINE), Topology(world_size=8))
     assert {name: value for name, value in identity.items() if not name.startswith("workload.")} == {
         "optimizer": "adamw",
+        "lr_schedule": "constant",
+        "lr_warmup_steps": 0.0,
         "weight_decay": 0.0,
         "gradient_clip_norm": 1.0,
         "seed": 0,
@@ -39,6 +41,16 @@ def test_the_settings_in_an_identity() -> None:
         # 2 replicas x 3 passes x 4 samples
         "samples_per_step": 24,
     }
+
+
+@pytest.mark.parametrize("schedule", [{}, {"lr_warmup_steps": 9}, {"lr_warmup_steps": 0.1}, {"lr_schedule": "cosine"}])
+def test_a_longer_run_resumes_where_its_learning_rates_are_the_same(schedule: dict[str, object]) -> None:
+    short, long = (
+        identity_of(parse_run(run_document(settings=schedule, workload={"examples": examples})), Topology())
+        for examples in (400, 800)
+    )
+    is_of_the_whole = schedule.get("lr_schedule") == "cosine" or schedule.get("lr_warmup_steps") == 0.1
+    assert difference(short, long) == ("workload.examples 400, where this run has 800" if is_of_the_whole else None)
 
 
 @pytest.mark.parametrize(("name", "value"), [("precision", "fp32"), ("strategy", "ddp")])

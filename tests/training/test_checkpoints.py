@@ -26,7 +26,7 @@ DROPOUT = {"dropout": 0.1}
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
 STREAMED = "ddp, streamed"
 SPREAD: dict[str, dict[str, Any]] = {
-    "ddp": {"strategy": "ddp", "loader_workers": 1, **DROPOUT},
+    "ddp": {"strategy": "ddp", "loader_workers": 1, "lr_schedule": "cosine", "lr_warmup_steps": 2, **DROPOUT},
     "fsdp, fp16": {"strategy": "fsdp", "precision": "fp16"},
     "pipeline": {"strategy": "pipeline", "pipeline_degree": 2, "batch_size_per_device": 4, "micro_batches": 2},
     # Two accumulated batches and three workers: a resumed run begins in the middle of the workers' turns.

@@ -14,13 +14,14 @@ from bench.bare_loop import BareLoop
 from bench.equal_work import LOSS_DIFFERENCE, equal_work_figures
 from bench.gpu_cases import GPT_J, MODELS, FullSize, full_size_cases
 from bench.loop_cases import Size, best_cell_case, same_work_case
-from bench.our_trainer import load_sequences, read_run
+from bench.our_trainer import batches_of_steps, load_sequences, read_run, train_with_ours
 from bench.plain_model import initial_weights
-from bench.race import largest_difference, largest_loss_difference, race
+from bench.race import COMPARED_OPTIONS, largest_difference, largest_loss_difference, race
 from bench.race_case import RaceCase
 from bench.sample_rows import write_rows
 from bench.their_trainer import SameWork
-from traindyno.core.suite.settings import LearningRate
+from traindyno.core.suite.settings import LearningRate, Settings
+from traindyno.core.suite.suite_file import parse_part, settings_document
 from training.process.run_settings import RunSettings
 
 SMALL_GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4}
@@ -47,6 +48,30 @@ def test_three_sides_that_do_the_same_work_have_the_same_losses(case: RaceCase, 
     assert result.largest_loss_difference <= LOSS_DIFFERENCE
     assert [figure.is_met for figure in equal_work_figures(case, result)] == [True]
     assert len(result.our_step_seconds) == len(result.their_step_seconds) == len(result.bare_step_seconds) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lr_schedule": "constant", "lr_warmup_steps": 10},
+        {"lr_schedule": "linear"},
+        {"lr_schedule": "cosine", "lr_warmup_steps": 0.15},
+    ],
+    ids=["constant", "linear", "cosine"],
+)
+def test_a_schedule_has_the_losses_of_the_trainer(case: RaceCase, tmp_path: Path, options: dict[str, Any]) -> None:
+    """Over a whole training of 100 steps, in which decay and clipping change the losses too."""
+    plain = read_run(replace(case, steps=100, workload={**case.workload, "examples": 100 * TINY.batch}), {})
+    scheduled = parse_part({**settings_document(plain.settings), **options}, Settings)
+    run, constant = (
+        replace(plain, settings=replace(settings, **COMPARED_OPTIONS)) for settings in (scheduled, plain.settings)
+    )
+    dataset = load_sequences(run, None, tmp_path)
+    weights, steps = initial_weights(run, dataset.tokenizer), batches_of_steps(run, dataset)
+    ours = train_with_ours(run, dataset).losses
+    assert len(ours) == 100
+    assert largest_difference(ours, [SameWork(run, dataset, steps, weights).losses()]) <= LOSS_DIFFERENCE
+    assert largest_difference(ours, [train_with_ours(constant, dataset).losses]) > LOSS_DIFFERENCE
 
 
 @pytest.mark.nightly

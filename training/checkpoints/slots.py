@@ -24,7 +24,7 @@ from traindyno.callbacks.checkpoints import (
     remove_marker,
     write_marker,
 )
-from traindyno.core.suite.choices import InputMode, strategies_with
+from traindyno.core.suite.choices import InputMode, LearningRateSchedule, strategies_with
 from traindyno.core.suite.processes import global_batch_size, replica_count
 from traindyno.core.suite.settings import Effect, settings_of_checkpoints, settings_with
 from traindyno.core.suite.suite_file import settings_document, workload_document
@@ -35,15 +35,16 @@ Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES, STRATEGY = "samples_per_step", "processes", "strategy"
 REPLICAS, BATCH_SIZE, SCHEDULE = "replicas", "batch_size", "pipeline_schedule"
 COMPOSITIONS = frozenset(strategies_with(lambda traits: traits.is_composition))
-# The first steps of a longer run equal those of a shorter one.
-MAY_DIFFER = ("examples",)
 
 
 def identity_of(run: RunSettings, topology: Topology) -> Identity:
     """The processes, and how they share batches, are included only if others can't resume: of streamed data."""
     settings, workload = settings_document(run.settings), workload_document(run.workload)
+    # Without a schedule, the first steps of a longer run equal those of a shorter one.
+    if run.settings.lr_schedule is LearningRateSchedule.CONSTANT and not 0 < run.settings.lr_warmup_steps < 1:
+        del workload["examples"]
     identity: dict[str, Any] = {
-        **{f"workload.{name}": value for name, value in workload.items() if name not in MAY_DIFFER},
+        **{f"workload.{name}": value for name, value in workload.items()},
         **{name: settings[name] for name in settings_of_checkpoints() if name in settings},
         SAMPLES_PER_STEP: global_batch_size(run.settings, topology.world_size),
     }

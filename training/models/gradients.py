@@ -61,14 +61,6 @@ def drop_gradients(optimizer: Optimizer) -> None:
             parameter.grad = None
 
 
-def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
-    """Clips whole gradients as ``torch.nn.utils.clip_grad_norm_`` does, in few calls: PyTorch's goes through a CPU's
-    parameters one by one.
-    """
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    scale_to_norm(gradients, torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))), max_norm)
-
-
 def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
     """Whether a few tokens leave a trained parameter without a gradient; also if the model takes no such tokens.
 

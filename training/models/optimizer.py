@@ -1,12 +1,16 @@
-"""The optimizer of a run."""
+"""The optimizer of a run, and the schedule of its learning rate."""
 
 from collections.abc import Iterable
+from math import ceil
+from typing import Any
 
 from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.optim import SGD, AdamW, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+from transformers.optimization import TYPE_TO_SCHEDULER_FUNCTION
 
-from traindyno.core.suite.choices import OptimizerName
+from traindyno.core.suite.choices import LearningRateSchedule, OptimizerName
 from traindyno.core.suite.settings import Settings
 
 SGD_MOMENTUM = 0.9
@@ -23,6 +27,23 @@ def build_optimizer(parameters: Iterable[nn.Parameter], settings: Settings, lear
         case OptimizerName.SGD:
             has_parts = any(isinstance(parameter, DTensor) for parameter in trained)  # fused SGD takes no DTensor
             return SGD(groups, lr=learning_rate, momentum=SGD_MOMENTUM, fused=fused and not has_parts)
+
+
+def schedule_learning_rate(optimizer: Optimizer, settings: Settings, *, steps: int, done: int) -> LRScheduler | None:
+    """The schedule of a training of ``steps``, of which ``done`` are done; None if the learning rate never changes."""
+    given, name = settings.lr_warmup_steps, settings.lr_schedule
+    options: dict[str, Any] = {"num_warmup_steps": int(given) if given >= 1 else ceil(steps * given)}
+    if name is not LearningRateSchedule.CONSTANT:
+        options["num_training_steps"] = steps
+    elif not given:
+        return None
+    for group in optimizer.param_groups:
+        group["initial_lr"] = group["lr"]
+    build: Any = TYPE_TO_SCHEDULER_FUNCTION
+    schedule: LRScheduler = build[name.replace("constant", "constant_with_warmup")](
+        optimizer, **options, last_epoch=done - 1
+    )
+    return schedule
 
 
 def _groups(parameters: list[nn.Parameter], weight_decay: float) -> list[dict[str, object]]:

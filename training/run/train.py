@@ -6,6 +6,7 @@ from math import ceil
 
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from traindyno.callbacks import StepLogger
 from traindyno.core.suite.processes import global_batch_size, scaled_learning_rate
@@ -15,7 +16,7 @@ from training.data.collate import Collate, choose_collate
 from training.data.dataset import TokenDataset
 from training.data.loader import StepBatches, load_steps
 from training.models.gradients import drop_gradients
-from training.models.optimizer import build_optimizer
+from training.models.optimizer import build_optimizer, schedule_learning_rate
 from training.process.run_settings import RunSettings
 from training.strategies import Setup, TrainingStrategy
 
@@ -39,13 +40,15 @@ def train(
     samples_per_step = global_batch_size(settings, setup.topology.world_size)
     learning_rate = scaled_learning_rate(settings.learning_rate, samples_per_step)
     optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, learning_rate))
-    step_count = min(run.measurement.max_steps, ceil(run.workload.examples / samples_per_step))
+    all_steps = ceil(run.workload.examples / samples_per_step)
+    step_count = min(run.measurement.max_steps, all_steps)
     done = checkpoints.resume(optimizer) if checkpoints else 0
     run_steps(
         load_batches(run, strategy, dataset, range(done, step_count)),
         setup=setup,
         strategy=strategy,
         optimizer=optimizer,
+        schedule=schedule_learning_rate(optimizer, settings, steps=all_steps, done=done),
         step_log=step_log,
         should_stop=should_stop,
         after_step=after_step,
@@ -60,18 +63,20 @@ def run_steps(
     setup: Setup,
     strategy: TrainingStrategy,
     optimizer: Optimizer,
+    schedule: LRScheduler | None = None,
     step_log: StepLogger,
     should_stop: Callable[[StepLogger], bool],
     after_step: Callable[[], None],
     checkpoints: Checkpoints | None = None,
 ) -> None:
-    learning_rate = optimizer.param_groups[0]["lr"]
     strategy.set_training(True)
     for batches in batches_of_steps:
         samples = strategy.share(sum(map(sample_count, batches)))
         tokens = strategy.share(sum(map(token_count, batches)))
-        with step_log.step(samples, tokens, learning_rate) as step:
+        with step_log.step(samples, tokens, optimizer.param_groups[0]["lr"]) as step:
             step.loss = one_step(batches, setup=setup, strategy=strategy, optimizer=optimizer)
+            if schedule is not None:
+                schedule.step()
         after_step()
         if checkpoints:
             checkpoints.after_step(step_log.steps)

@@ -11,7 +11,6 @@ from torch.optim import Optimizer
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint, saved_activations
-from training.models.gradients import clip_by_norm
 from training.models.objective import Objective
 from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 
@@ -61,7 +60,7 @@ class WholeModelStrategy:
         """Average the gradients, if the backward pass did not."""
 
     def clip_gradients(self, max_norm: float) -> None:
-        clip_by_norm(self.parameters(), max_norm)
+        nn.utils.clip_grad_norm_(self.parameters(), max_norm)
 
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
         """Nothing is to do for ``overflow`` []: every rank holds the same averaged gradients."""

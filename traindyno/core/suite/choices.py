@@ -103,6 +103,14 @@ class BatchChoice(StrEnum):
     BEST = "best"
 
 
+class LearningRateSchedule(StrEnum):
+    """The names are those of transformers' ``SchedulerType``."""
+
+    CONSTANT = "constant"
+    LINEAR = "linear"
+    COSINE = "cosine"
+
+
 class OptimizerName(StrEnum):
     ADAMW = "adamw"
     SGD = "sgd"

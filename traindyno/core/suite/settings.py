@@ -20,6 +20,7 @@ from traindyno.core.suite.choices import (
     BatchChoice,
     Compiler,
     LearningRateScaling,
+    LearningRateSchedule,
     OptimizerName,
     Padding,
     PipelineSchedule,
@@ -177,6 +178,19 @@ class Settings:
         LearningRate(base=5e-5),
         "a number, or {base, reference_batch_size, scale_with: global_batch}",
         default="0.00005",
+        changes_memory=False,
+    )
+    lr_schedule: LearningRateSchedule = setting(
+        LearningRateSchedule.CONSTANT,
+        "how the learning rate changes over the steps of the whole training: linear and cosine end at 0",
+        effect=Effect.LEARNING,
+        changes_memory=False,
+    )
+    lr_warmup_steps: float = setting(
+        0.0,
+        "steps in which the learning rate rises from 0; a number below 1 is a share of the whole training's steps",
+        bound=NOT_NEGATIVE,
+        effect=Effect.LEARNING,
         changes_memory=False,
     )
     weight_decay: float = setting(

@@ -91,7 +91,8 @@ def test_options_of_one_strategy_have_no_effect_with_others() -> None:
 
 def test_settings_are_listed_by_their_effect() -> None:
     assert settings_with(Effect.LEARNING) == (
-        "optimizer", "weight_decay", "gradient_clip_norm", "seed", "packing", "document_masking", "dropout"
+        "optimizer", "lr_schedule", "lr_warmup_steps", "weight_decay", "gradient_clip_norm", "seed", "packing",
+        "document_masking", "dropout",
     )  # fmt: skip
     assert settings_with(Effect.PLACEMENT) == ("instance", "instance_count", "strategy")
     assert settings_with(Effect.BATCH) == ("batch_size_per_device", "gradient_accumulation_steps", "global_batch_size")
