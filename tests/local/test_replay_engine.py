@@ -234,8 +234,6 @@ def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
 
 def check_receipt_and_projection(interrupted: RunResult, whole: RunResult, repeated: int) -> None:
     """The receipt has the repeated steps. The projection has not, because it is for a run without interruptions."""
-    assert interrupted.measured is not None
-    assert (interrupted.measured.steps_done, interrupted.measured.repeated_steps) == (30, repeated)
     (line,) = write_receipt([interrupted]).lines
     seconds = {phase.name: phase.seconds for phase in line.phases}
     assert seconds["repeated_steps"] == pytest.approx(2 * repeated, abs=0.01)

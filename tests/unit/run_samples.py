@@ -1,6 +1,7 @@
 """Suites, runs and results for tests of what judges and reports them."""
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
@@ -94,6 +95,18 @@ def completed_result(
         attempts=[make_attempt(billable_seconds=100 + sum(seconds), phase_seconds=phases)],
         price=price,
     )
+
+
+def remeasured(result: RunResult, **changes: Any) -> RunResult:
+    """With other values of its MeasuredRun; a name that this lacks is a field of the first part that has it."""
+    measured = result.measured
+    assert measured is not None
+    for name, value in changes.items():
+        places = [name, *(each.name for each in fields(measured) if hasattr(getattr(measured, each.name), name))]
+        place = next(place for place in places if hasattr(measured, place))
+        found = value if place == name else replace(getattr(measured, place), **{name: value})
+        measured = replace(measured, **{place: found})
+    return replace(result, measured=measured)
 
 
 def failed_result(cell: Cell, trial: int, outcome: Outcome, message: str = "ended badly") -> RunResult:

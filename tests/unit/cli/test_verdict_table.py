@@ -1,9 +1,8 @@
 from collections.abc import Mapping
-from dataclasses import replace
 from io import StringIO
 
 from tests.unit.report.test_report import cells_section, headings_of, report_of, sample_suite
-from tests.unit.run_samples import completed_result, failed_result, make_suite
+from tests.unit.run_samples import completed_result, failed_result, make_suite, remeasured
 from tests.unit.step_log_samples import START
 from traindyno.cli.display.verdict_table import interval_bars, print_verdict
 from traindyno.cli.output import Terminal
@@ -29,11 +28,7 @@ def trials(*, recurring_share: float = 0.0) -> list[RunResult]:
     results = []
     for trial in (1, 2):
         result = completed_result(cell, trial, suite=sample_suite())
-        measured = result.measured
-        assert measured is not None
-        assert measured.throughput is not None
-        throughput = replace(measured.throughput, recurring_share=recurring_share)
-        results.append(replace(result, measured=replace(measured, throughput=throughput)))
+        results.append(remeasured(result, recurring_share=recurring_share))
     return results
 
 

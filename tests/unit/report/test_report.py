@@ -17,6 +17,7 @@ from tests.unit.run_samples import (
     make_attempt,
     make_run,
     make_suite,
+    remeasured,
     result_from,
     step_log_of,
 )
@@ -223,8 +224,7 @@ def long_run(suite: Suite, source: random.Random) -> RunResult:
     )
     assert result.measured is not None
     seconds = tuple(source.lognormvariate(0, 0.1) for _ in range(400))
-    timeline = replace(result.measured.timeline, seconds=seconds)
-    return replace(result, measured=replace(result.measured, timeline=timeline))
+    return remeasured(result, timeline=replace(result.measured.timeline, seconds=seconds))
 
 
 @pytest.mark.parametrize(("cell_count", "trials", "most_bytes"), [(100, 3, 2_000_000), (200, 5, 5_000_000)])
@@ -361,10 +361,7 @@ def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() 
     for result in spot:
         (attempt,) = result.attempts
         cheaper = replace(attempt, billable_seconds=(attempt.billable_seconds or 0) * 0.3, training_seconds=188.0)
-        assert result.measured is not None
-        assert result.measured.throughput is not None
-        throughput = replace(result.measured.throughput, recurring_share=0.25)
-        results.append(replace(result, attempts=(cheaper,), measured=replace(result.measured, throughput=throughput)))
+        results.append(replace(remeasured(result, recurring_share=0.25), attempts=(cheaper,)))
     plain, shown = (report_of(some, suite) for some in (results[:2], results))
     whole = cells_section(shown)
     for heading in ("Before training", "Time of one run, 90 %", "Cost of one run, 90 %"):
@@ -415,9 +412,7 @@ def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     suite = sample_suite()
     ddp, *_ = expand_cells(suite)
     result = completed_result(ddp, 1, suite=suite)
-    assert result.measured is not None
-    state = replace(result.measured.steady_state, is_reached=False, reason="step times drift: by +3.0%")
-    unsteady = replace(result, measured=replace(result.measured, steady_state=state))
+    unsteady = remeasured(result, is_reached=False, reason="step times drift: by +3.0%")
     page = render(report_of([unsteady, completed_result(ddp, 2, suite=suite)], suite))
     assert "Trials that were not steady" in page
     assert "1 of 2 trials. step times drift: by +3.0%." in page

@@ -134,9 +134,9 @@ def seen_resumption(results: Sequence[RunResult]) -> Restart | None:
         if measured is None or attempt is None or not restarts:
             continue
         count += restarts
-        lost += measured.lost_seconds
-        waiting += min(measured.lost_seconds, unbilled_seconds(attempt, restarts))
-        is_resumed = is_resumed or bool(measured.kept_seconds)
+        lost += measured.job.lost_seconds
+        waiting += min(measured.job.lost_seconds, unbilled_seconds(attempt, restarts))
+        is_resumed = is_resumed or bool(measured.job.kept_seconds)
     return Restart(waiting=waiting / count, training=(lost - waiting) / count) if is_resumed else None
 
 
@@ -177,7 +177,7 @@ def _restarts(result: RunResult) -> int:
     if result.measured is None or attempt is None:
         return 0
     is_reported = result.price.purchase == Purchase.SPOT or attempt.phase_seconds.get(INTERRUPTED)
-    return result.measured.interruptions if is_reported else 0
+    return result.measured.job.interruptions if is_reported else 0
 
 
 def ended_by_fault(result: RunResult, attempt: Attempt) -> bool:

@@ -78,8 +78,8 @@ def project_run(result: RunResult) -> Projection | None:
     if measured is None or measured.throughput is None or attempt is None or job_time is None or scheduled is None:
         return None
     # A run of the whole work has no probes, and the measured session is the only one of its job.
-    if lost := measured.lost_seconds + measured.kept_seconds:
-        billed = max(0.0, lost - unbilled_seconds(attempt, measured.interruptions))
+    if lost := measured.job.lost_seconds + measured.job.kept_seconds:
+        billed = max(0.0, lost - unbilled_seconds(attempt, measured.job.interruptions))
         job_time = _without(job_time, wall=lost, training=billed)
     if probed := result.phases_seconds.get(PROBE, 0.0):
         job_time = _without(job_time, wall=probed, training=probed)
@@ -127,8 +127,8 @@ def project(
 
 
 def measured_attempt(result: RunResult) -> Attempt | None:
-    """The attempt whose step log was measured: the last one in results that do not name it."""
-    job_name = result.measured.job_name if result.measured else None
+    """The attempt whose step log was measured, or else the last one."""
+    job_name = result.measured.job.name if result.measured else None
     named = (attempt for attempt in result.attempts if attempt.job_name == job_name)
     return next(named, result.attempts[-1] if result.attempts else None)
 

@@ -74,9 +74,9 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
         return None
     before = 0.0
     for evaluation, value in evaluated(measured.evaluations, target):
-        logged = evaluation.time - measured.began_at
+        logged = evaluation.time - measured.job.began_at
         # what other sessions lost is before the measured one, and so before its evaluations
-        logged -= measured.lost_seconds if logged >= measured.lost_seconds + measured.kept_seconds else 0.0
+        logged -= measured.job.lost_seconds if logged >= measured.job.lost_seconds + measured.job.kept_seconds else 0.0
         if target.is_reached(value):
             return Reached(
                 step=evaluation.step,
@@ -117,7 +117,7 @@ def evaluation_curve(result: RunResult, quality: Quality) -> tuple[LearningPoint
         return ()
     found = [(each, each.metrics.get(quality.value)) for each in measured.evaluations]
     return tuple(
-        _point(result, each.step, each.time - measured.began_at, value)
+        _point(result, each.step, each.time - measured.job.began_at, value)
         for each, value in found
         if value is not None and isfinite(value)
     )

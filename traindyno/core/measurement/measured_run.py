@@ -13,7 +13,7 @@ from traindyno.core.measurement.steady_window import Drift, SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import UndecidedStalls
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
-from traindyno.core.step_log.content import Gap, ProcessLog, Session, StepLog
+from traindyno.core.step_log.content import ProcessLog, Session, StepLog
 from traindyno.core.step_log.fields import Evaluation, LoggedPhase, ModelSize, facts_of
 from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, CHECKPOINT_WRITE, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
@@ -23,16 +23,12 @@ from traindyno.core.step_log.unlogged_steps import count_unlogged
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCost:
     """Means of one checkpoint. ``seconds``: the time without steps, of the slowest process. ``bytes``: of all
-    processes.
-
-    ``write_seconds``: until the slowest process had written its files, while steps continued; None if steps waited.
-    ``bytes`` is None if the script does not log it.
+    processes; None if the script does not log it.
     """
 
     count: int
     seconds: float
     bytes: float | None
-    write_seconds: float | None
 
 
 def measure_checkpoints(session: Session) -> CheckpointCost | None:
@@ -45,18 +41,13 @@ def measure_checkpoints(session: Session) -> CheckpointCost | None:
     written = min(len(phases) for phases in writes)
     return CheckpointCost(
         count=count,
-        seconds=_mean_of_slowest(waits, count),
+        seconds=fmean(max(phases[number].seconds for phases in waits) for number in range(count)),
         bytes=_mean_bytes(writes, written) if written else _mean_bytes(waits, count),
-        write_seconds=_mean_of_slowest(writes, written) if written else None,
     )
 
 
 def _named(phases: Iterable[LoggedPhase], name: str) -> list[LoggedPhase]:
     return [phase for phase in phases if phase.name == name]
-
-
-def _mean_of_slowest(by_process: list[list[LoggedPhase]], count: int) -> float:
-    return fmean(max(phases[number].seconds for phases in by_process) for number in range(count))
 
 
 def _mean_bytes(by_process: list[list[LoggedPhase]], count: int) -> float | None:
@@ -131,15 +122,28 @@ class StepTimeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredJob:
+    """The job of the measured session, and what its other sessions took. ``began_at``: epoch second of its first logged
+    phase or process. ``interruptions``: how often it was restarted.
+
+    ``lost_seconds`` went to repeated work and to the time between sessions, ``kept_seconds`` to steps of other sessions
+    whose work was kept.
+    """
+
+    name: str
+    began_at: float
+    interruptions: int
+    lost_seconds: float
+    kept_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
     """What the step log of one run shows."""
 
     steady_state: SteadyState
     #: None if no step was steady, or if a rank's log is missing: then not all work is known.
     throughput: Throughput | None
-    #: Half width of the 95 % interval of the mean step time, a share of it.
-    relative_half_width: float | None
-    #: The rate by each definition that is in use elsewhere.
     timeline: StepTimeline
     samples_before_steady: int
     loss: LossCurve
@@ -148,30 +152,13 @@ class MeasuredRun:
     #: Peak of the device that used the most; None if no step reports it.
     peak_memory_bytes: int | None
     model: ModelSize | None
-    #: Time between the sessions of the run, and the steps that were repeated.
-    gaps: tuple[Gap, ...]
     #: Other work on the hosts.
     contention: Contention | None
-    #: Standard error of the mean step time, a share of it.
-    relative_error: float | None
     recurring: tuple[RecurringEvent, ...]
     one_time: tuple[OneTimeEvent, ...]
     #: Wall time of the steady window without one-time events.
     steady_seconds: float
-    #: The measured job.
-    job_name: str | None
-    #: Number of restarts of the measured job.
-    interruptions: int
-    #: The job's time on repeated work and between its sessions.
-    lost_seconds: float
-    #: Epoch second of the job's first logged phase or process.
-    began_at: float
-    #: Time of the job's other sessions on steps whose work was kept.
-    kept_seconds: float
-    #: Steps of the run, each counted once.
-    steps_done: int
-    #: Steps that were run again.
-    repeated_steps: int
+    job: MeasuredJob
     checkpoints: CheckpointCost | None
     #: Why the run ended before its last step (see ``end_line``).
     end_reason: str | None
@@ -251,26 +238,23 @@ def measure_run(
     return MeasuredRun(
         steady_state=steady,
         throughput=throughput,
-        relative_half_width=step_time.relative_half_width(),
         timeline=_timeline(table),
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
         loss=draw_loss_curve(*(each.kept for each in divided), began_at=first_began),
         evaluations=tuple(each for session in sessions for each in session.evaluations),
         peak_memory_bytes=max(peaks, default=None),
         model=step_log.model,
-        gaps=step_log.gaps,
         contention=measure_contention(session),
-        relative_error=step_time.relative_error,
         recurring=step_time.recurring,
         one_time=tuple(replace(event, step=table.numbers[event.step]) for event in step_time.one_time),
         steady_seconds=max(0.0, steady_seconds),
-        job_name=session.job_name,
-        interruptions=len(sessions) - 1,
-        lost_seconds=_lost_seconds(sessions, session) - kept_seconds,
-        began_at=began_at,
-        kept_seconds=kept_seconds,
-        steps_done=sum(len(each.kept) for each in divided),
-        repeated_steps=sum(len(each.repeated) for each in divided),
+        job=MeasuredJob(
+            name=session.job_name,
+            began_at=began_at,
+            interruptions=len(sessions) - 1,
+            lost_seconds=_lost_seconds(sessions, session) - kept_seconds,
+            kept_seconds=kept_seconds,
+        ),
         checkpoints=measure_checkpoints(session),
         end_reason=session.end_reason,
         undecided_stalls=step_time.undecided_stalls,

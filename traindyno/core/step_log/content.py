@@ -104,14 +104,6 @@ class Session:
         return tuple(sorted(common))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """Time between two sessions, and the steps that the later one repeated."""
-
-    seconds: float | None
-    repeated_steps: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class StepLog:
     """Everything a run logged. ``problems`` lists missing and truncated parts; nothing is repaired silently."""
@@ -124,10 +116,6 @@ class StepLog:
         """The session with the most steps common to all its ranks; of several, the latest."""
         with_steps = [session for session in self.sessions if session.common_steps]
         return max(reversed(with_steps), key=lambda session: len(session.common_steps), default=None)
-
-    @cached_property
-    def gaps(self) -> tuple[Gap, ...]:
-        return tuple(_gap(before, after) for before, after in zip(self.sessions, self.sessions[1:], strict=False))
 
     @property
     def errors(self) -> tuple[LoggedError, ...]:
@@ -149,10 +137,3 @@ class StepLog:
         """The environments of the last session's processes, by rank."""
         processes = self.sessions[-1].processes if self.sessions else ()
         return tuple(process.environment for process in processes if process.environment)
-
-
-def _gap(before: Session, after: Session) -> Gap:
-    reached = max((process.steps[-1].step for process in before.processes if process.steps), default=None)
-    resumed = min((process.steps[0].step for process in after.processes if process.steps), default=None)
-    repeated = 0 if reached is None or resumed is None else max(0, reached - resumed + 1)
-    return Gap(seconds=None if before.end is None else after.begin - before.end, repeated_steps=repeated)

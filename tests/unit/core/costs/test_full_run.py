@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_suite
+from tests.unit.run_samples import completed_result, make_suite, remeasured
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.projection import project_run
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
@@ -23,9 +23,7 @@ SAVES, BOTH = FullRun(checkpoint_every_minutes=10), FullRun(checkpoint_every_min
 
 def trial(full_run: FullRun | None, **shown: object) -> RunResult:
     """Steps of 1 s, as measured: 10,170 s of 80,008 examples in steps of 8."""
-    result = completed_result(CELL, 1, suite=SUITE)
-    assert result.measured is not None
-    return replace(result, full_run=full_run, measured=replace(result.measured, **shown))  # type: ignore[arg-type]
+    return replace(remeasured(completed_result(CELL, 1, suite=SUITE), **shown), full_run=full_run)
 
 
 def seconds(result: RunResult) -> float:

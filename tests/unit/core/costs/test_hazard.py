@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_cell
+from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_cell, remeasured
 from traindyno.core.costs.hazard import MOST_SPAN, PRIORS, observe_hazards, posterior
 from traindyno.core.jobs.outcome import FAULTS, Outcome
 from traindyno.core.suite.goal import SpotTerms
@@ -47,10 +47,7 @@ def test_an_attempt_that_never_ran_is_no_event() -> None:
 
 def test_restarts_within_a_spot_job_are_events_and_the_suite_may_give_the_prior() -> None:
     first = completed_result(CELL, 1)
-    assert first.measured is not None
-    spot = replace(
-        first, price=replace(first.price, purchase="spot"), measured=replace(first.measured, interruptions=3)
-    )
+    spot = replace(remeasured(first, interruptions=3), price=replace(first.price, purchase="spot"))
     given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=2.0)}
     found = observe_hazards([spot, first], given)
     assert found[DEMAND].count == 0
@@ -118,9 +115,7 @@ def test_the_suite_gives_a_rate_of_a_job() -> None:
 
 def test_a_launcher_that_starts_again_on_demand_is_no_fault_of_the_service() -> None:
     """Unless the service reported an interruption."""
-    first = completed_result(CELL, 1)
-    assert first.measured is not None
-    restarted = replace(first, measured=replace(first.measured, interruptions=3, lost_seconds=60.0, kept_seconds=9.0))
+    restarted = remeasured(completed_result(CELL, 1), interruptions=3, lost_seconds=60.0, kept_seconds=9.0)
     (found,) = observe_hazards([restarted]).values()
     assert (found.count, found.wait_seconds, found.resumed) == (0, None, None)
     (attempt,) = restarted.attempts
@@ -132,10 +127,9 @@ def test_a_launcher_that_starts_again_on_demand_is_no_fault_of_the_service() -> 
 def test_how_long_an_interrupted_job_waited_is_shared_by_a_type() -> None:
     """Two interruptions of 20 s without instances in all, and a start of 60 s, of which two of three were again."""
     first = completed_result(CELL, 1)
-    assert first.measured is not None
     (attempt,) = first.attempts
     attempt = replace(attempt, phase_seconds={**attempt.phase_seconds, "interrupted": 20.0})
-    waited = replace(first, attempts=(attempt,), measured=replace(first.measured, interruptions=2))
+    waited = replace(remeasured(first, interruptions=2), attempts=(attempt,))
     (found,) = observe_hazards([waited, first]).values()
     assert found.wait_seconds == pytest.approx((20 + 60 * 2 / 3) / 2)
     (none,) = observe_hazards([first]).values()

@@ -5,7 +5,7 @@ from math import exp, log
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_attempt, make_cell
+from tests.unit.run_samples import completed_result, make_attempt, make_cell, remeasured
 from traindyno.core.costs.hazard import Hazard, Restart, posterior, seen_resumption
 from traindyno.core.costs.interruptions import Work, mean_work
 from traindyno.core.measurement.run_result import RunResult
@@ -88,12 +88,12 @@ def test_a_rate_of_zero_adds_nothing() -> None:
 
 def interrupted_result(kept_seconds: float) -> RunResult:
     """Two interruptions of 50 s each, of which 10 s were not billed."""
-    result = completed_result(make_cell(), 1, suite=None)
-    assert result.measured is not None
+    result = remeasured(
+        completed_result(make_cell(), 1), interruptions=2, lost_seconds=100.0, kept_seconds=kept_seconds
+    )
     phases = {**result.attempts[0].phase_seconds, "interrupted": 20.0, "starting": 0.0, "training": 230.0}
     attempt = replace(result.attempts[0], phase_seconds=phases, billable_seconds=250.0)
-    measured = replace(result.measured, interruptions=2, lost_seconds=100.0, kept_seconds=kept_seconds)
-    return replace(result, attempts=(attempt,), measured=measured, price=replace(result.price, purchase="spot"))
+    return replace(result, attempts=(attempt,), price=replace(result.price, purchase="spot"))
 
 
 def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
+from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite, remeasured
 from traindyno.core.costs.hazard import Hazard, posterior
 from traindyno.core.costs.prediction import predict_run
 from traindyno.core.costs.projection import project_run
@@ -75,10 +75,7 @@ def test_a_trial_without_time_has_no_interval() -> None:
 
 
 def test_trials_that_are_not_steady_have_no_interval() -> None:
-    drifting = trial(1, 1.0)
-    assert drifting.measured is not None
-    state = replace(drifting.measured.steady_state, is_reached=False, reason="step times drift")
-    unsteady = replace(drifting, measured=replace(drifting.measured, steady_state=state))
+    unsteady = remeasured(trial(1, 1.0), is_reached=False, reason="step times drift")
     found = predict_run([unsteady, trial(2, 1.0)])
     assert found is not None
     assert found.seconds is None
@@ -87,10 +84,7 @@ def test_trials_that_are_not_steady_have_no_interval() -> None:
 
 def test_trials_that_are_not_steady_count_beside_three_steady_ones() -> None:
     """The interval is around the mean of all trials, which the figure is, too."""
-    unsteady = trial(4, 1.03)
-    assert unsteady.measured is not None
-    state = replace(unsteady.measured.steady_state, is_reached=False, reason="step times drift")
-    unsteady = replace(unsteady, measured=replace(unsteady.measured, steady_state=state))
+    unsteady = remeasured(trial(4, 1.03), is_reached=False, reason="step times drift")
     steady = [trial(1, 1.0), trial(2, 1.01), trial(3, 1.02)]
     found = predict_run([*steady, unsteady])
     assert found is not None
@@ -162,9 +156,8 @@ def test_figure_and_interval_overlap(seed: int) -> None:
 
 
 def _with_checkpoint(result: RunResult, full_run: FullRun | None) -> RunResult:
-    assert result.measured is not None
     event = RecurringEvent(name="checkpoint", count=2, steps_between=30.0, seconds=2.0)
-    return replace(result, full_run=full_run, measured=replace(result.measured, recurring=(event,)))
+    return replace(remeasured(result, recurring=(event,)), full_run=full_run)
 
 
 def test_a_cost_that_one_trial_does_not_know_has_no_interval() -> None:

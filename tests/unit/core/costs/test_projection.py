@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
-from tests.unit.run_samples import PRICE, make_attempt, make_suite, result_from
+from tests.unit.run_samples import PRICE, make_attempt, make_suite, remeasured, result_from
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import JobTime, Projection, paid_usd, project, project_run, read_job_time
 from traindyno.core.jobs.attempt import Attempt
@@ -102,9 +102,9 @@ def test_an_interruption_is_no_overhead_of_a_run() -> None:
     result = restarted()
     assert result.measured is not None
     # first life 40 s, 120 s until the second one, which continues after step 19: 10 s + 19 x 1 s of the first are kept
-    assert result.measured.interruptions == 1
-    assert result.measured.lost_seconds == pytest.approx(131)
-    assert result.measured.kept_seconds == pytest.approx(29)
+    assert result.measured.job.interruptions == 1
+    assert result.measured.job.lost_seconds == pytest.approx(131)
+    assert result.measured.job.kept_seconds == pytest.approx(29)
     found = projected(result)
     # as if there had been the second life only: 360 - 160 = 200 s of wall clock, 190 - (160 - 110) = 140 s of training
     assert found.seconds == pytest.approx(10_140)
@@ -195,13 +195,6 @@ def test_checkpoints_are_projected_at_their_rate() -> None:
     assert found.overhead_seconds == pytest.approx(200 - 79)
 
 
-def test_results_that_name_no_job_are_projected_from_their_last_attempt() -> None:
-    result = run_of(job(number=1, job_name="other", billable_seconds=1.0), job(number=2))
-    assert result.measured is not None
-    older = replace(result, measured=replace(result.measured, job_name=None))
-    assert projected(older).billable_seconds == pytest.approx(10_080)
-
-
 def of_job(**changes: object) -> Projection:
     """1,000 samples at 10 per second, 200 of them before the 60 s of steady steps; a job of 200 s on two instances."""
     given = {
@@ -290,15 +283,14 @@ def test_what_was_paid_is_that_of_all_instances() -> None:
 
 def test_lost_time_beyond_the_services_own_interruptions_was_trained_in() -> None:
     result = run_of(job(phase_seconds={"training": 160.0, "interrupted": 50.0}, training_seconds=160.0))
-    assert result.measured is not None
-    lossy = replace(result, measured=replace(result.measured, lost_seconds=60.0, kept_seconds=20.0))
+    lossy = remeasured(result, lost_seconds=60.0, kept_seconds=20.0)
     # 80 s were other sessions': 210 - 80 of wall clock, of which 50 s were not training: 160 - 30
     found = projected(lossy)
     assert found.overhead_seconds == pytest.approx(130 - 60)
     assert found.training_overhead_seconds == pytest.approx(130 - 60)
     # 140 of 160 s were billed
     assert found.billable_share == pytest.approx(140 / 160)
-    short = replace(result, measured=replace(result.measured, lost_seconds=20.0, kept_seconds=0.0))
+    short = remeasured(result, lost_seconds=20.0, kept_seconds=0.0)
     assert projected(short).training_overhead_seconds == pytest.approx(160 - 60)
 
 

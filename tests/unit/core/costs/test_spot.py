@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_cell, make_suite
+from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_cell, make_suite, remeasured
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, observe_discounts, spot_cost_text
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite import Limits, Measurement
@@ -41,15 +41,9 @@ def test_the_text_says_what_is_assumed() -> None:
 
 
 def spot_result(instance: str, *, training: float, billable: float, interruptions: int = 0) -> RunResult:
-    result = completed_result(make_cell(instance=instance), 1)
-    assert result.measured is not None
+    result = remeasured(completed_result(make_cell(instance=instance), 1), interruptions=interruptions)
     attempt = make_attempt(training_seconds=training, billable_seconds=billable)
-    return replace(
-        result,
-        attempts=(attempt,),
-        measured=replace(result.measured, interruptions=interruptions),
-        price=replace(result.price, purchase="spot"),
-    )
+    return replace(result, attempts=(attempt,), price=replace(result.price, purchase="spot"))
 
 
 def test_spot_terms_are_observed_over_all_spot_jobs_of_an_instance_type() -> None:

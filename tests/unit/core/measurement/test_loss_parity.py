@@ -5,7 +5,7 @@ from math import exp, log, sqrt
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_cell
+from tests.unit.run_samples import completed_result, make_cell, remeasured
 from traindyno.core.measurement.loss_parity import (
     LossParity,
     LossSpread,
@@ -46,8 +46,7 @@ def template(level: float) -> RunResult:
     """A run whose late loss is ``level``."""
     assert TEMPLATE.measured is not None
     points = tuple(replace(point, loss=level) for point in TEMPLATE.measured.loss.points)
-    loss = replace(TEMPLATE.measured.loss, points=points)
-    return replace(TEMPLATE, measured=replace(TEMPLATE.measured, loss=loss))
+    return remeasured(TEMPLATE, points=points)
 
 
 @pytest.mark.parametrize(("factor", "finding"), [(1.0, ParityFinding.AGREES), (1.1, ParityFinding.DIFFERS)])

@@ -11,6 +11,7 @@ from tests.unit.run_samples import (
     make_cell,
     make_run,
     make_suite,
+    remeasured,
     result_from,
     step_log_of,
 )
@@ -131,9 +132,8 @@ def test_peak_memory_is_the_most_that_any_step_reports() -> None:
 
 def test_events_of_a_version_without_their_variance_have_none() -> None:
     result = completed_result(make_cell(), 1)
-    assert result.measured is not None
     event = RecurringEvent(name="checkpoint", count=4, steps_between=25.0, seconds=1.0, variance_per_step=0.5)
-    logged = replace(result, measured=replace(result.measured, recurring=(event,)))
+    logged = remeasured(result, recurring=(event,))
     document = json.loads(json.dumps(run_result_document(logged)))
     del document["measured"]["recurring"][0]["variance_per_step"]
     read = parse_run_result(document).measured

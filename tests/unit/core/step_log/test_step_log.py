@@ -129,7 +129,7 @@ def test_ranks_that_stopped_at_different_steps_share_the_common_ones() -> None:
     assert list(measured.common_steps) == [0, 1, 2]
 
 
-def test_a_restart_is_another_session_and_its_gap_is_shown() -> None:
+def test_a_restart_is_another_session() -> None:
     later = START + 60
     files = {}
     for rank in (1, 0):
@@ -139,9 +139,7 @@ def test_a_restart_is_another_session_and_its_gap_is_shown() -> None:
         )
     log = read_step_log(files)
     assert len(log.sessions) == 2
-    # The first session ends at START + 10; steps 7, 8 and 9 are done again.
-    assert log.gaps[0].seconds == pytest.approx(50)
-    assert log.gaps[0].repeated_steps == 3
+    assert (log.sessions[0].end, log.sessions[1].begin) == (START + 10, later)
     assert log.measured is log.sessions[1]
 
 
@@ -154,16 +152,6 @@ def test_a_session_begins_with_its_first_process_and_ends_with_its_last() -> Non
     }
     (session,) = read_step_log(files).sessions
     assert (session.begin, session.end) == (START, START + 8)
-
-
-def test_the_rank_that_came_farthest_says_which_steps_are_repeated() -> None:
-    files = {}
-    for rank, count in ((0, 10), (1, 8)):
-        files[file_name(rank)] = log_lines(rank=rank, world_size=2, step_seconds=[1.0] * count, is_ended=False)
-        files[file_name(rank, start=START + 60)] = log_lines(
-            rank=rank, world_size=2, step_seconds=[1.0] * 20, first_step=7, start=START + 60
-        )
-    assert read_step_log(files).gaps[0].repeated_steps == 3
 
 
 def test_a_restart_is_another_session_though_a_rank_lost_its_first_log() -> None:
@@ -223,19 +211,6 @@ def test_a_log_without_steps_has_nothing_measured() -> None:
     log = read_step_log({file_name(): log_lines(step_seconds=[])})
     assert log.measured is None
     assert read_step_log({}).sessions == ()
-
-
-def test_a_session_without_steps_repeats_none() -> None:
-    later = START + 100
-    files = {
-        file_name(): log_lines(step_seconds=[], is_ended=False),
-        file_name(start=later): log_lines(step_seconds=[1.0] * 3, start=later, is_ended=False),
-        file_name(start=later + 50): log_lines(step_seconds=[], start=later + 50, is_ended=False),
-    }
-    log = read_step_log(files)
-    assert [gap.repeated_steps for gap in log.gaps] == [0, 0]
-    # from the third step's end to the begin of the last session
-    assert log.gaps[1].seconds == pytest.approx(47)
 
 
 def phases_and_steps(*changes: dict[str, object]) -> list[str]:

@@ -6,9 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_suite
+from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_suite, remeasured
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
 from traindyno.core.statistics.estimates import Range
@@ -25,6 +24,7 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 
 SUITE = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=400_000)
 CELLS = expand_cells(SUITE)
+CHECKPOINT = (OneTimeEvent(name="checkpoint", step=30, seconds=2.0),)
 
 
 def trials(cell: Cell, step_seconds: float, suite: Suite = SUITE, count: int = 5) -> list[RunResult]:
@@ -52,7 +52,7 @@ def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoin
     """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and without any."""
     schedule = None if checkpoints is None else FullRun(checkpoint_every_minutes=checkpoints)
     results = [
-        replace(each, full_run=schedule, measured=with_checkpoint(each))
+        replace(remeasured(each, one_time=CHECKPOINT), full_run=schedule)
         for cell, step_seconds, count in zip(CELLS, (1.0, 1.05), faults, strict=True)
         for each in with_faults(trials(cell, step_seconds), count)
     ]
@@ -60,11 +60,6 @@ def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoin
     assert verdict.recommended == CELLS[0].cell_id
     assert verdict.finding is Finding.RECOMMENDED
     assert all(not row.failed for row in verdict.rows)
-
-
-def with_checkpoint(result: RunResult) -> MeasuredRun:
-    assert result.measured is not None
-    return replace(result.measured, one_time=(OneTimeEvent(name="checkpoint", step=30, seconds=2.0),))
 
 
 def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
@@ -148,16 +143,10 @@ def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
             ]
             for cell, step_seconds in zip(expand_cells(suite), (1.2, 1.0), strict=True)
         )
-        hit = [interrupted(each, kept_seconds) for each in slow[:2]]
+        hit = [remeasured(each, interruptions=1, lost_seconds=50.0, kept_seconds=kept_seconds) for each in slow[:2]]
         verdict = judge(suite, expand_cells(suite), [*hit, *slow[2:], *fast])
         assert (verdict.recommended, verdict.finding) == (fast[0].run.cell.cell_id, Finding.RECOMMENDED)
         assert verdict.refused == {}
-
-
-def interrupted(result: RunResult, kept_seconds: float) -> RunResult:
-    assert result.measured is not None
-    measured = replace(result.measured, interruptions=1, lost_seconds=50.0, kept_seconds=kept_seconds)
-    return replace(result, measured=measured)
 
 
 @pytest.mark.parametrize(("lead", "rate"), [(1.2, 0.02), (1.5, 0.02), (1.2, None), (1.5, None)])
@@ -170,10 +159,9 @@ def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(lead: float, rate
     suite = replace(TYPES, pricing=Pricing(spot=dict.fromkeys(("ml.p4d.24xlarge", "ml.p5.48xlarge"), terms)))
     results = [
         replace(
-            each,
+            remeasured(each, one_time=CHECKPOINT),
             price=replace(each.price, purchase="spot"),
             full_run=FullRun(checkpoint_every_minutes=30),
-            measured=with_checkpoint(each),
         )
         for cell, step_seconds in ((FAST, 1.0), (SLOW, lead))
         for each in trials(cell, step_seconds, suite, count=4)

@@ -11,7 +11,7 @@ from tests.unit.core.verdict.test_reservations import on_host
 from tests.unit.core.verdict.test_time_to_quality import FASTEST as FASTEST_TO
 from tests.unit.core.verdict.test_time_to_quality import evaluated
 from tests.unit.core.verdict.test_time_to_quality import suite_of as evaluated_suite
-from tests.unit.run_samples import completed_result, make_suite
+from tests.unit.run_samples import completed_result, make_suite, remeasured
 from traindyno.core.costs.full_run import checkpoint_seconds
 from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.spot import observe_discounts
@@ -37,12 +37,10 @@ def on_spot(result: RunResult, *, billed: float, interruptions: int = 0) -> RunR
     """The same job on spot, of whose training time a share was billed."""
     (attempt,) = result.attempts
     training = attempt.phase_seconds["training"]
-    assert result.measured is not None
     return replace(
-        result,
+        remeasured(result, interruptions=interruptions),
         attempts=(replace(attempt, training_seconds=training, billable_seconds=training * billed),),
         price=replace(result.price, purchase="spot"),
-        measured=replace(result.measured, interruptions=interruptions),
     )
 
 
@@ -196,7 +194,7 @@ def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> 
     assert result.measured is not None
     assert result.measured.throughput is not None
     event = RecurringEvent(name="checkpoint", count=4, steps_between=25.0, seconds=1.0)
-    logged = replace(result, checkpoint_every_steps=1000, measured=replace(result.measured, recurring=(event,)))
+    logged = replace(remeasured(result, recurring=(event,)), checkpoint_every_steps=1000)
     assert checkpoint_seconds(logged) == pytest.approx(25 / result.measured.throughput.steps_per_second)
     given = replace(logged, full_run=FullRun(checkpoint_every_minutes=30))
     assert checkpoint_seconds(given) == 1800

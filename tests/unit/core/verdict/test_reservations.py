@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_suite
+from tests.unit.run_samples import completed_result, failed_result, make_suite, remeasured
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
@@ -41,11 +41,6 @@ def on_host(result: RunResult, host: str) -> RunResult:
     return replace(result, environment=replace(result.environment, host_ids=(host,)))
 
 
-def measured_with(result: RunResult, **changes: Any) -> RunResult:
-    assert result.measured is not None
-    return replace(result, measured=replace(result.measured, **changes))
-
-
 def test_failed_trials_raise_cost_and_stand_in_the_headline() -> None:
     plain = judged(results_of())
     failures = [failed_result(DDP, trial, Outcome.LOSS_DIVERGED) for trial in (4, 5)]
@@ -64,9 +59,7 @@ def test_failed_trials_raise_cost_and_stand_in_the_headline() -> None:
 def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended() -> None:
     results = results_of()
     broken = [
-        measured_with(result, loss=replace(result.measured.loss, diverged_at_step=20))
-        if result.run.cell == DDP and result.measured
-        else result
+        remeasured(result, diverged_at_step=20) if result.run.cell == DDP and result.measured else result
         for result in results
     ]
     verdict = judged(broken)
@@ -77,7 +70,7 @@ def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended() -> None:
 
 def test_a_busy_host_costs_a_caution_and_never_the_answer() -> None:
     busy = Contention(steal_share=0.1, foreign_share=0.2, queue_share=0.1)
-    verdict = judged([measured_with(each, contention=busy) for each in results_of()])
+    verdict = judged([remeasured(each, contention=busy) for each in results_of()])
     assert verdict.finding is Finding.RECOMMENDED
     assert [row.others_cpu_share for row in verdict.rows] == [pytest.approx(0.3)] * 2
     caution = "Other work used up to 30 % of the CPU time of the hosts in trials of ddp, fsdp"
@@ -122,7 +115,7 @@ def test_work_is_counted_in_one_unit() -> None:
         for trial, seconds in enumerate(FAST, start=1)
     ]
     assert judged(results).finding is Finding.WITHIN_TOLERANCE
-    doubled = [measured_with(each, throughput=_double_tokens(each)) for each in twice]
+    doubled = [remeasured(each, tokens=2 * _tokens(each)) for each in twice]
     row = judged([*results[:3], *doubled]).row(FSDP.cell_id)
     reference = judged(results).row(DDP.cell_id)
     assert row.seconds is not None
@@ -130,16 +123,16 @@ def test_work_is_counted_in_one_unit() -> None:
     assert row.seconds.mean == pytest.approx(reference.seconds.mean, rel=0.01)
 
 
-def _double_tokens(result: RunResult) -> Any:
+def _tokens(result: RunResult) -> int:
     assert result.measured is not None
     assert result.measured.throughput is not None
     assert result.measured.throughput.tokens is not None
-    return replace(result.measured.throughput, tokens=2 * result.measured.throughput.tokens)
+    return result.measured.throughput.tokens
 
 
 def test_accuracy_stands_in_the_rows() -> None:
     results = [
-        measured_with(result, evaluations=(Evaluation(time=0.0, step=60, metrics={"accuracy": 0.9 + index / 100}),))
+        remeasured(result, evaluations=(Evaluation(time=0.0, step=60, metrics={"accuracy": 0.9 + index / 100}),))
         for index, result in enumerate(results_of())
     ]
     verdict = judged(results)
@@ -158,10 +151,7 @@ def test_a_trial_with_an_unknown_bill_is_left_out_and_not_its_cell() -> None:
 
 def test_the_size_of_unsteady_trials_is_in_the_headline() -> None:
     results = results_of(fsdp=())
-    measured = results[0].measured
-    assert measured is not None
-    state = replace(measured.steady_state, is_reached=False, reason="step times drift")
-    unsteady = replace(results[0], measured=replace(measured, steady_state=state))
+    unsteady = remeasured(results[0], is_reached=False, reason="step times drift")
     headline = describe_verdict(judged([unsteady, *results[1:]])).headline
     # 60 steps of about a second; the whole work is 100,000 examples
     assert re.search(

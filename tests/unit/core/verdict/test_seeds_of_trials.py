@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from tests.unit.core.verdict.test_time_to_quality import FASTEST, evaluated, suite_of
-from tests.unit.run_samples import completed_result, make_suite
+from tests.unit.run_samples import completed_result, make_suite, remeasured
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
@@ -37,12 +37,11 @@ def template_of(goal: Goal) -> RunResult:
 def later(result: RunResult, factor: float) -> RunResult:
     """The same run, whose evaluations came later by this factor."""
     assert result.measured is not None
-    assert result.measured.began_at is not None
-    began = result.measured.began_at
+    began = result.measured.job.began_at
     evaluations = tuple(
         replace(each, time=began + (each.time - began) * factor) for each in result.measured.evaluations
     )
-    return replace(result, measured=replace(result.measured, evaluations=evaluations))
+    return remeasured(result, evaluations=evaluations)
 
 
 def judged_by_seeds(suite: Suite, source: random.Random, cv: float, *, shows_seed: bool) -> Verdict:

@@ -7,7 +7,15 @@ from math import exp
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_suite, result_from, step_log_of
+from tests.unit.run_samples import (
+    PRICE,
+    completed_result,
+    make_attempt,
+    make_suite,
+    remeasured,
+    result_from,
+    step_log_of,
+)
 from tests.unit.step_log_samples import START
 from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.to_target import Reached, reach_target
@@ -141,8 +149,8 @@ def test_cells_that_learn_otherwise_are_compared_by_what_they_reach() -> None:
         result = evaluated(fsdp, trial, suite, step_seconds=0.5)
         assert result.measured is not None
         curve = result.measured.loss
-        worse = replace(curve, points=tuple(replace(point, loss=point.loss * 1.5) for point in curve.points))
-        results.append(replace(result, measured=replace(result.measured, loss=worse)))
+        worse = tuple(replace(point, loss=point.loss * 1.5) for point in curve.points)
+        results.append(remeasured(result, points=worse))
     verdict = judge(suite, (ddp, fsdp), results)
     assert [parity.finding for parity in verdict.parities] == [ParityFinding.DIFFERS]
     assert verdict.recommended == fsdp.cell_id
@@ -210,10 +218,8 @@ def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_
 def test_a_short_run_that_did_not_end_at_its_target_is_called_unsteady() -> None:
     suite = suite_of(FASTEST)
     ddp = expand_cells(suite)[0]
-    cut = completed_result(ddp, 1, suite=suite)
-    assert cut.measured is not None
-    unsteady = replace(cut.measured.steady_state, is_reached=False, reason="too few steps")
-    row = judge(suite, [ddp], [replace(cut, measured=replace(cut.measured, steady_state=unsteady))]).row(ddp.cell_id)
+    cut = remeasured(completed_result(ddp, 1, suite=suite), is_reached=False, reason="too few steps")
+    row = judge(suite, [ddp], [cut]).row(ddp.cell_id)
     assert (row.unsteady_trials, row.unsteady_reasons) == (1, ("too few steps",))
 
 
@@ -247,11 +253,10 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
     assert plain.measured is not None
     target = suite.goal.target
     assert target is not None
-    later = [replace(each, time=each.time + 410) for each in plain.measured.evaluations]
-    resumed = replace(plain.measured, evaluations=tuple(later), interruptions=1, lost_seconds=410.0, kept_seconds=29.0)
-    assert reach_target(replace(plain, measured=resumed), target) == reach_target(plain, target)
-    before = replace(resumed, evaluations=plain.measured.evaluations)
-    assert reach_target(replace(plain, measured=before), target) == reach_target(plain, target)
+    later = tuple(replace(each, time=each.time + 410) for each in plain.measured.evaluations)
+    before = remeasured(plain, interruptions=1, lost_seconds=410.0, kept_seconds=29.0)
+    assert reach_target(remeasured(before, evaluations=later), target) == reach_target(plain, target)
+    assert reach_target(before, target) == reach_target(plain, target)
 
 
 def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from math import exp, log
+from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_cell, make_suite
+from tests.unit.run_samples import completed_result, make_cell, make_suite, remeasured
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.step_time import SingleStall, UndecidedStalls, measure_step_time
@@ -32,28 +32,20 @@ def a_stall(share: float, most_share: float, seconds: float = 30.0) -> Undecided
 STALLS = a_stall(0.02, 0.08)
 
 
-def a_run() -> MeasuredRun:
-    measured = completed_result(make_cell(), 1).measured
+def a_run(**changes: Any) -> MeasuredRun:
+    measured = remeasured(completed_result(make_cell(), 1), **{"drift": None, **changes}).measured
     assert measured is not None
-    return replace(measured, drift=None)
+    return measured
 
 
 def ends(found: Range) -> tuple[float, float]:
     return found.low, found.high
 
 
-def changed(result: RunResult, **changes: object) -> RunResult:
-    assert result.measured is not None
-    return replace(result, measured=replace(result.measured, **changes))  # type: ignore[arg-type]
+UNSTEADY = {"is_reached": False, "reason": "step times still changed"}
 
 
-def unsteady(result: RunResult, **changes: object) -> RunResult:
-    assert result.measured is not None
-    state = replace(result.measured.steady_state, is_reached=False, reason="step times still changed")
-    return changed(result, steady_state=state, **changes)
-
-
-def judged(lead: float, fast: dict[str, object], slow: dict[str, object] | None = None) -> Verdict:
+def judged(lead: float, fast: dict[str, Any], slow: dict[str, Any] | None = None) -> Verdict:
     given = [(FAST, 1.0, fast), (SLOW, 1 + lead, slow or {})]
     noise = (0.0, 0.002, -0.002)
 
@@ -64,7 +56,7 @@ def judged(lead: float, fast: dict[str, object], slow: dict[str, object] | None 
         SUITE,
         (FAST, SLOW),
         [
-            changed(
+            remeasured(
                 completed_result(cell, trial, step_seconds=seconds + noise[trial * place % 3], suite=SUITE), **fields
             )
             for place, (cell, seconds, fields) in enumerate(given, start=1)
@@ -74,7 +66,7 @@ def judged(lead: float, fast: dict[str, object], slow: dict[str, object] | None 
 
 
 def test_stalls_that_no_trial_shows_twice_are_a_range() -> None:
-    run = replace(a_run(), undecided_stalls=STALLS)
+    run = a_run(undecided_stalls=STALLS)
     found = find_undecided([run, a_run()])
     # in one of two trials: without them 2 % less; at most 8 % of the time instead of 2 %
     assert ends(found.stalls) == pytest.approx((log(0.98) / 2, log(0.98 / 0.92) / 2))
@@ -84,17 +76,16 @@ def test_stalls_that_no_trial_shows_twice_are_a_range() -> None:
     ("seconds", "is_decided"), [(0.08, False), (11.0, True), (30.0, True), (85.0, True), (95.0, False)]
 )
 def test_only_stalls_that_are_alike_show_that_one_of_another_trial_recurs(seconds: float, is_decided: bool) -> None:
-    run = replace(a_run(), undecided_stalls=a_stall(0.02, 0.08, seconds=30.0))
+    run = a_run(undecided_stalls=a_stall(0.02, 0.08, seconds=30.0))
     recurring = RecurringEvent(name="stall", count=10, steps_between=40, seconds=seconds)
-    other = replace(a_run(), recurring=(recurring,))
+    other = a_run(recurring=(recurring,))
     assert find_undecided([run, other]).stalls.is_empty is is_decided
     # lengths of one cause may reach up to the longest
-    assert find_undecided(
-        [run, replace(other, recurring=(replace(recurring, longest_seconds=95.0),))]
-    ).stalls.is_empty is (seconds <= 90)
+    longest = a_run(recurring=(replace(recurring, longest_seconds=95.0),))
+    assert find_undecided([run, longest]).stalls.is_empty is (seconds <= 90)
     # one event is a single stall at its rate, and one of another name was logged
     for unlike in (replace(recurring, count=1), replace(recurring, name="checkpoint")):
-        assert not find_undecided([run, replace(other, recurring=(unlike,))]).stalls.is_empty
+        assert not find_undecided([run, a_run(recurring=(unlike,))]).stalls.is_empty
     assert find_undecided([run, run, a_run(), a_run()]).range == find_undecided([run, a_run()]).range
 
 
@@ -105,7 +96,7 @@ def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
 
     def run_of(seconds: list[float]) -> MeasuredRun:
         found = measure_step_time(seconds)
-        return replace(a_run(), undecided_stalls=found.undecided_stalls, recurring=found.recurring)
+        return a_run(undecided_stalls=found.undecided_stalls, recurring=found.recurring)
 
     alone = find_undecided([run_of(each) for each in (stalled, steps, steps, steps)])
     beside = find_undecided([run_of(each) for each in (stalled, hiccups, hiccups, hiccups)])
@@ -128,7 +119,7 @@ def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
 def test_stalls_of_several_trials_at_different_steps_recur(steps: tuple[int | None, ...], is_decided: bool) -> None:
     def run_of(step: int | None, seconds: float = 30.0) -> MeasuredRun:
         single = SingleStall(seconds=seconds, share=0.02, share_again=0.08, step=step or 0)
-        return replace(a_run(), undecided_stalls=UndecidedStalls(single=(single,)) if step else None)
+        return a_run(undecided_stalls=UndecidedStalls(single=(single,)) if step else None)
 
     assert find_undecided([run_of(step) for step in steps]).stalls.is_empty is is_decided
     # of different length, they have no common cause
@@ -137,19 +128,19 @@ def test_stalls_of_several_trials_at_different_steps_recur(steps: tuple[int | No
 
 
 def test_a_drift_counts_where_it_is_detected_over_the_trials_together() -> None:
-    drifting = replace(a_run(), drift=Drift(change=0.02, standard_error=0.01))
+    drifting = a_run(drift=Drift(change=0.02, standard_error=0.01))
     assert find_undecided([drifting]).drift == 0
     together = find_undecided([drifting] * 9)
     assert together.drift == pytest.approx(0.02)
     # from the mean of the window on: half of it, and three times what was seen
     assert ends(together.range) == pytest.approx((0, 0.07))
-    apart = [replace(drifting, drift=Drift(change=change, standard_error=0.001)) for change in (0.09, -0.05, 0.02)]
+    apart = [a_run(drift=Drift(change=change, standard_error=0.001)) for change in (0.09, -0.05, 0.02)]
     assert find_undecided(apart).drift == 0
 
 
 def test_of_cells_that_drift_alike_only_the_difference_counts() -> None:
     first, second = (
-        find_undecided([replace(a_run(), drift=Drift(change=change, standard_error=0.001))]) for change in (0.02, 0.03)
+        find_undecided([a_run(drift=Drift(change=change, standard_error=0.001))]) for change in (0.02, 0.03)
     )
     assert ends(range_between(first, second)) == pytest.approx((-0.035, 0))
     assert ends(range_between(second, first)) == pytest.approx((0, 0.035))
@@ -157,8 +148,7 @@ def test_of_cells_that_drift_alike_only_the_difference_counts() -> None:
 
 def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
     drifting, alike, steady = (
-        find_undecided([replace(a_run(), drift=Drift(change=change, standard_error=0.006))])
-        for change in (0.02, 0.01, -0.01)
+        find_undecided([a_run(drift=Drift(change=change, standard_error=0.006))]) for change in (0.02, 0.01, -0.01)
     )
     assert (drifting.drift, alike.drift, steady.drift) == (0.02, 0, 0)
     # the second may drift as the first, although one alone is detected
@@ -170,20 +160,19 @@ def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
 
 
 def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:
-    fields: dict[str, object] = {"steady_state": unsteady(completed_result(make_cell(), 1)).measured.steady_state}  # type: ignore[union-attr]
-    changing = fields | {"drift": Drift(change=0.02, standard_error=0.001)}
+    changing = UNSTEADY | {"drift": Drift(change=0.02, standard_error=0.001)}
     for stalls in (None, a_stall(0.001, 0.002)):
         assert judged(0.03, changing | {"undecided_stalls": stalls}).finding is Finding.UNDECIDED
 
 
 def test_drifts_in_both_directions_are_noise_between_trials() -> None:
-    still = unsteady(completed_result(make_cell(), 1), relative_half_width=0.03).measured
-    assert still is not None
     changes = (0.2, -0.25, 0.1, -0.15, 0.05)
-    both = [replace(still, drift=Drift(change=change, standard_error=0.01)) for change in changes]
-    assert find_undecided(both).range == NO_RANGE
-    one_way = [replace(each, drift=replace(each.drift, change=abs(each.drift.change))) for each in both if each.drift]
-    assert ends(find_undecided(one_way).range) == pytest.approx((0, 3.5 * 0.15))
+    both, one_way = (
+        find_undecided([a_run(**UNSTEADY, drift=Drift(change=change, standard_error=0.01)) for change in each])
+        for each in (changes, map(abs, changes))
+    )
+    assert both.range == NO_RANGE
+    assert ends(one_way.range) == pytest.approx((0, 3.5 * 0.15))
 
 
 @pytest.mark.parametrize(("lead", "finding"), [(0.03, Finding.UNDECIDED), (0.3, Finding.RECOMMENDED)])

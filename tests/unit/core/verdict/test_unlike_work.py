@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.core.verdict.test_control_cells import script_suite
-from tests.unit.run_samples import completed_result
+from tests.unit.run_samples import completed_result, remeasured
 from tests.unit.step_log_samples import START
 from traindyno.callbacks.log import TEARDOWN
 from traindyno.core.jobs.outcome import Outcome
@@ -44,9 +44,8 @@ def suite_of(points: Points, **changes: Any) -> Suite:
 def with_samples(result: RunResult, mean: float, most: int) -> RunResult:
     assert result.measured is not None
     assert result.measured.throughput is not None
-    rate = result.measured.throughput
-    rate = replace(rate, samples=round(mean * rate.steps), most_samples_per_step=most)
-    return replace(result, measured=replace(result.measured, throughput=rate))
+    samples = round(mean * result.measured.throughput.steps)
+    return remeasured(result, samples=samples, most_samples_per_step=most)
 
 
 def judged(points: Points, samples: Sequence[float], most: Sequence[int] | None = None) -> Verdict:

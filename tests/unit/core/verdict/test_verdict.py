@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
+from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite, remeasured
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
@@ -251,10 +251,8 @@ def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(go
 
 
 def _with_schedule(result: RunResult) -> RunResult:
-    assert result.measured is not None
     event = OneTimeEvent(name="checkpoint", step=30, seconds=30.0)
-    measured = replace(result.measured, one_time=(event,), steady_seconds=result.measured.steady_seconds)
-    return replace(result, measured=measured, full_run=FullRun(checkpoint_every_minutes=1.0))
+    return replace(remeasured(result, one_time=(event,)), full_run=FullRun(checkpoint_every_minutes=1.0))
 
 
 def _billed_less(result: RunResult, seconds: float) -> RunResult:
