@@ -175,6 +175,10 @@ class Noise:
         found = self._means[quantity].get(id(trials))
         return fmean(map(log, trials.values(quantity))) if found is None else found
 
+    def level(self, trials: CellTrials, quantity: Quantity) -> float:
+        """``mean`` with what the work takes beyond the measured time."""
+        return self.mean(trials, quantity) + trials.extra(quantity).log_factor
+
     def spread_of(self, trials: CellTrials | None) -> HostSpread:
         if trials and trials.cell.settings.instance.startswith(LOCAL_PREFIX):
             return ONE_MACHINE

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log1p, sqrt
 from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
@@ -122,6 +123,17 @@ def find_contenders(
     return frozenset(pick_contenders(racers, within=within_of(has_target=has_target)))
 
 
+# One of two equal runs is behind by so many times their scatter in one of twenty pairs: 1.645 times the root of 2.
+RUNS_APART = 2.33
+
+
+def scatter_of_runs(rows: Sequence[CellRow], metric: Metric) -> float | None:
+    """Coefficient of variation of the cells' runs, the root of its mean square; None if none ran again."""
+    found = [estimate_of(row, metric) for row in rows]
+    known = [each.variation**2 for each in found if each and each.variation is not None]
+    return sqrt(fmean(known)) if known else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkPerExample:
     """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one example."""
@@ -171,7 +183,7 @@ class Evidence:
     parities: tuple[LossParity, ...]
     refused: Mapping[str, str]
     compared: tuple[CellTrials, ...]
-    #: Those that a race runs again, by their first runs; empty in a grid.
+    #: Those that a race runs again, by their first runs and by the scatter of later ones; empty in a grid.
     contenders: frozenset[str] = frozenset()
     #: Why cells do unlike work, so that none is compared; None where all do the same.
     unlike: str | None = None
@@ -248,9 +260,16 @@ def gather_evidence(
         if suite.search.is_race and unlike is None
         else frozenset[str]()
     )
-    # a race compares the cells that it has run again, or has to; the others were dropped. After the first round: all
-    if suite.search.is_race and any(len(each.measured) > 1 for each in eligible):
-        eligible = [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
+    # A race compares the cells that it has run again or has to, after the first round all; it dropped the others.
+    again = [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
+    if suite.search.is_race and any(len(each.measured) > 1 for each in again):
+        best = min(noise.level(each, quantity) for each in again)
+        scatter = scatter_of_runs([row for row, each in zip(rows, trials, strict=True) if each in again], metric)
+        near = best + log1p(RUNS_APART * (scatter or 0.0))
+        eligible = [
+            each for each in eligible if each in again or (not each.failed and noise.level(each, quantity) <= near)
+        ]
+        contenders |= {each.cell.cell_id for each in eligible}
     return Evidence(
         baseline=baseline,
         trials=trials,

@@ -12,8 +12,7 @@ from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
-from traindyno.core.verdict.open_text import RUNS_APART, scatter_of_runs
-from traindyno.core.verdict.verdict import SETTLED, Finding, Verdict, judge_evidence, looks_of
+from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
 
 # A cell is dropped after so many trials without information (no capacity, an image that can't be pulled).
 MOST_UNTOLD = 2
@@ -79,8 +78,7 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
 
 def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     able = [each for each in evidence.trials if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured]
-    contenders = evidence.contenders
-    searched = [each for each in able if len(each.measured) > 1 or each.cell.cell_id in contenders]
+    searched = [each for each in able if len(each.measured) > 1 or each.cell.cell_id in evidence.contenders]
     if all(len(each.measured) == 1 for each in searched):
         return searched
     # rounds that ran cells again; a cell that left the race and came back adds none to the planned ones
@@ -88,17 +86,7 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     if len(looks) >= looks_of(suite, evidence).count:
         return []
     verdict = judge_evidence(suite, evidence)
-    if back := within_noise(verdict):
-        return [each for each in able if each.cell.cell_id in {verdict.recommended, *back}]
     return [] if is_futile(suite, verdict) else open_cells(verdict, searched)
-
-
-def within_noise(verdict: Verdict) -> set[str]:
-    """Cells that a race dropped after one run, and that the scatter of the sole leader's runs does not tell from it."""
-    scatter = scatter_of_runs(verdict) if verdict.finding is Finding.ONLY_ONE else None
-    if scatter is None:
-        return set()
-    return {cell_id for cell_id, ratio in verdict.dropped.items() if 1 / min(1.0, ratio) - 1 < RUNS_APART * scatter}
 
 
 def plan_round(

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from math import expm1, sqrt
-from statistics import fmean
+from math import expm1
 
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.search.race import none_nearer_of
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.goal_metric import estimate_of
+from traindyno.core.verdict.evidence import RUNS_APART, scatter_of_runs
 from traindyno.core.verdict.verdict import Finding, Verdict
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -100,11 +99,7 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
 def left_behind(verdict: Verdict) -> list[float]:
     """By which shares the cells are behind that a race dropped after one run, as the table shows them, sorted."""
     failed = {row.cell_id for row in verdict.rows if row.failed}
-    return sorted(1 / min(1.0, ratio) - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed)
-
-
-# One of two equal runs is behind by so many times their scatter in one of twenty pairs: 1.645 times the root of 2.
-RUNS_APART = 2.33
+    return sorted(1 / ratio - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed)
 
 
 def none_near(verdict: Verdict) -> str | None:
@@ -116,9 +111,9 @@ def none_near(verdict: Verdict) -> str | None:
         return None
     if verdict.dropped and not behind:
         return "only it was measured again, and trials of the others failed"
-    if behind and behind[0] < within + RUNS_APART * (scatter_of_runs(verdict) or 0.0):
-        closest = f"{share_text(behind[0])} behind" if behind[0] > 0 else "not behind"
-        return f"only it was measured again; the closest alternative was {closest} in its single run"
+    if behind and behind[0] < within + RUNS_APART * (_scatter(verdict) or 0.0):
+        closest = share_text(behind[0])
+        return f"only it was measured again; the closest alternative was {closest} behind in its single run"
     closest_ended = min((least for least in ended if least is not None), default=within)
     if closest_ended < within:
         least = share_text(closest_ended, digits=0)
@@ -133,15 +128,12 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
         cells, runs = ("1 cell was", "its one run") if is_one else (f"{len(behind)} cells were", "one run each")
         ends = dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))
         word = "slower" if verdict.metric.is_time else "dearer"
-        scatter = scatter_of_runs(verdict)
+        scatter = _scatter(verdict)
         known = None if scatter is None else share_text(scatter, digits=0 if scatter >= 0.01 else 1)
         by = "" if known is None else f" (single runs scatter by about {known})"
         yield f"{cells} dropped: in {runs}, measured {' to '.join(ends)} % {word} than the recommended cell{by}."
 
 
-def scatter_of_runs(verdict: Verdict) -> float | None:
-    """Coefficient of variation of the compared cells' runs, the root of its mean square; None if none ran again."""
-    compared = (verdict.recommended, *(rival.cell_id for rival in verdict.rivals))
-    found = [estimate_of(row, verdict.metric) for row in verdict.rows if row.cell_id in compared]
-    known = [each.variation**2 for each in found if each and each.variation is not None]
-    return sqrt(fmean(known)) if known else None
+def _scatter(verdict: Verdict) -> float | None:
+    compared = {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)}
+    return scatter_of_runs([row for row in verdict.rows if row.cell_id in compared], verdict.metric)

@@ -78,7 +78,7 @@ def recommend(
     """The cell with the smallest ``quantity``, which all ``eligible`` cells have. None without eligible cells."""
     if not eligible:
         return None
-    best, *others = sorted(eligible, key=lambda each: noise.mean(each, quantity) + each.extra(quantity).log_factor)
+    best, *others = sorted(eligible, key=lambda each: noise.level(each, quantity))
     comparisons = _compare_all(best, others, quantity, noise)
     relations = relate(comparisons, tolerance=tolerance, significance=significance)
     rivals = tuple(

@@ -242,11 +242,8 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
 
 
 def _ratios_of_dropped(found: Recommendation, evidence: Evidence, quantity: Quantity) -> dict[str, float]:
-    best, *means = (
-        evidence.noise.mean(each, quantity) + each.extra(quantity).log_factor
-        for each in (found.best, *evidence.dropped)
-    )
-    return {each.cell.cell_id: exp(best - mean) for each, mean in zip(evidence.dropped, means, strict=True)}
+    best = evidence.noise.level(found.best, quantity)
+    return {each.cell.cell_id: exp(best - evidence.noise.level(each, quantity)) for each in evidence.dropped}
 
 
 def _against_baseline(found: Recommendation | None, evidence: Evidence, significance: float) -> AgainstBaseline | None:

@@ -158,6 +158,18 @@ def test_a_dropped_cell_that_noise_hides_from_the_sole_leader_runs_again() -> No
     noisy = [*first, done(suite, 1, 2, 1.12), done(suite, 1, 3, 0.98)]
     assert named(planned(suite, noisy, 3)) == [(1, 4), (1, 5), (2, 2), (2, 3)]
     assert planned(suite, [*first, done(suite, 1, 2, 1.001), done(suite, 1, 3, 0.999)], 3) == ()
+    verdict = judge(suite, expand_cells(suite), noisy)
+    assert (verdict.finding, *verdict.dropped) == (Finding.TOO_FEW_TRIALS, *(cell_of(suite, b).cell_id for b in (4, 8)))
+
+
+@pytest.mark.parametrize("seconds", [1.3, 1.101])
+def test_a_stopped_race_has_no_answer_where_a_dropped_cell_was_as_fast(seconds: float) -> None:
+    """The leader's second run was slower, in a job of its own."""
+    suite = suite_of(jobs=Jobs.SEPARATE)
+    results = [*first_round(suite, {1: 1.0, 2: 1.11, 4: 1.6, 8: 1.7}), done(suite, 1, 2, seconds)]
+    verdict = judge(suite, expand_cells(suite), results)
+    assert verdict.finding is Finding.TOO_FEW_TRIALS
+    assert "cells with one trial can't be compared" in told(verdict)
 
 
 def test_a_sole_leader_says_that_none_came_near_it() -> None:
@@ -176,16 +188,16 @@ def test_a_sole_leader_says_that_none_came_near_it() -> None:
 
 
 def test_a_sole_leader_is_as_far_ahead_in_the_table_as_its_headline_says() -> None:
-    """Its further runs were slower, as on other hosts: a mean of its runs is 3.5 % below that of the next cell."""
+    """Its further runs were slower, as on other hosts: a mean of its runs is 6 % below that of the next cell."""
     suite = suite_of()
-    results = [*first_round(suite, {1: 1.0, 2: 1.09}), done(suite, 4, 1, 1.0, Outcome.OUTPACED)]
+    results = [*first_round(suite, {1: 1.0, 2: 1.12}), done(suite, 4, 1, 1.0, Outcome.OUTPACED)]
     results += [done(suite, 8, 1, 1.0, Outcome.OUTPACED), done(suite, 1, 2, 1.08), done(suite, 1, 3, 1.08)]
     verdict = judge(suite, expand_cells(suite), results)
     best, second = (estimate_of(row, verdict.metric) for row in verdict.ranked_rows[:2])
     assert best is not None
     assert second is not None
     behind = second.mean / best.mean - 1
-    assert behind == pytest.approx(0.09, abs=0.003)
+    assert behind == pytest.approx(0.12, abs=0.003)
     assert f"the closest alternative was {100 * behind:.1f} % behind in its single run" in told(verdict)
     assert f"1 cell was dropped: in its one run, measured {100 * behind:.0f} % slower" in told(verdict)
 
