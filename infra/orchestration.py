@@ -14,7 +14,6 @@ from infra.storage import Storage
 from traindyno.core.errors import StartLater
 from traindyno.core.lab_names import state_machine_name
 
-RECORDED_AT_ONCE = 4
 GIVE_UP_AFTER = cdk.Duration.days(28)
 
 
@@ -147,39 +146,15 @@ class RunLanes(Construct):
         return waves.item_processor(runs)
 
     def _item(self) -> sfn.IChainable:
-        """Whatever its job is for, one run or several, it is submitted by one state, and each run is recorded."""
+        """Whatever its job is for, one run or several, it is submitted by one state and recorded by another.
+
+        A run that can't be recorded fails the child execution; the verdict names it.
+        """
         submit = submit_task(self, "SubmitRun", self._functions)
         record = answered_step(self, "RecordRun", self._functions.record_run)
-        shared = sfn.Choice(self, "IsShared", state_name="IsShared")
-        shared.when(sfn.Condition.is_present("$.job"), self._record_runs()).otherwise(record)
         # A failure takes the place of the job's end, so that both reach the runs in one field.
-        submit.add_catch(shared, errors=["States.ALL"], result_path="$.end")
-        return submit.next(shared)
-
-    def _record_runs(self) -> sfn.Map:
-        """Each run of a shared job is recorded as one with a job of its own is."""
-        runs = sfn.Map(
-            self,
-            "RecordRuns",
-            state_name="RecordRuns",
-            items_path="$.job.runs",
-            item_selector={
-                "run": sfn.JsonPath.object_at("$$.Map.Item.Value"),
-                "end": sfn.JsonPath.object_at("$.end"),
-            },
-            max_concurrency=RECORDED_AT_ONCE,
-            # Otherwise the outputs of a lane's children, which its Distributed Map collects, would exceed 256 KiB.
-            output_path=sfn.JsonPath.DISCARD,
-        )
-        record = answered_step(self, "RecordSharedRun", self._functions.record_run)
-        # Otherwise a run that can't be recorded would take the others of its job with it.
-        # Each error has a cause of up to 32 KiB, and the Map collects those of all runs.
-        record.add_catch(
-            sfn.Pass(self, "NotRecorded", state_name="NotRecorded"),
-            errors=["States.ALL"],
-            result_path=sfn.JsonPath.DISCARD,
-        )
-        return runs.item_processor(record)
+        submit.add_catch(record, errors=["States.ALL"], result_path="$.end")
+        return submit.next(record)
 
 
 def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.LambdaInvoke:

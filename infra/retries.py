@@ -52,8 +52,10 @@ def retry_next_attempts(state: Retryable) -> None:
 
 
 def retry_faults(state: Retryable) -> None:
-    """Retries of a state without a job: throttling for at least a quarter of an hour, other faults a few times."""
-    _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=60, tries=THROTTLING_TRIES)
+    """Retries of a state without a job: throttling for at least a quarter of an hour, runs that are left to record as
+    often, other faults a few times.
+    """
+    _retry(state, [*THROTTLING, RunsLeft.__name__], interval_seconds=2, max_delay_seconds=60, tries=THROTTLING_TRIES)
     _retry(state, [ServiceFault.__name__, *LAMBDA_FAULTS], interval_seconds=2, max_delay_seconds=60, tries=8)
 
 

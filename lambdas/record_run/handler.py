@@ -1,21 +1,26 @@
-"""State RecordRun: compute a run's result from the step logs of its jobs."""
+"""State RecordRun: compute the result of a run, or those of a shared job's runs, from the step logs."""
 
+from collections import Counter
 from typing import Any
 
-from traindyno.core.suite.runs import parse_run
+from traindyno.core.jobs.job import owner_id, parse_owner
 from traindyno.lab.environment import BucketEnvironment, read_environment
-from traindyno.lab.record_run import record_run, refused_outcome
+from traindyno.lab.record_run import record_runs, refused_outcome
 from traindyno.lab.services import connect
+from traindyno.lab.stop_runs import FunctionContext, RequestPace
 from traindyno.lab.use_case import use_case
 
+LAST_MILLISECONDS = 60_000
 
-def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """``event`` holds the run, and its job's end or what the state machine caught."""
-    final = refused_outcome(event["end"])
-    run, environment = parse_run(event["run"]), read_environment(BucketEnvironment)
-    with use_case("RecordRun", execution=run.execution_id, run=run.run_id) as line:
-        result = record_run(run, final=final, services=connect(environment))
-        if result:
-            jobs = [attempt.job_name for attempt in result.attempts]
-            line.note(outcome=result.outcome.value, job=jobs[-1] if jobs else None)
+
+def handle(event: dict[str, Any], context: FunctionContext) -> dict[str, Any]:
+    """``event`` holds the run or the job, and the job's end or what the state machine caught."""
+    owner, environment = parse_owner(event), read_environment(BucketEnvironment)
+    pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
+    with use_case("RecordRun", execution=owner.execution_id, run=owner_id(owner)) as line:
+        results = record_runs(
+            owner, final=refused_outcome(event["end"]), services=connect(environment), may_go_on=pace.may_go_on
+        )
+        outcomes = Counter(result.outcome.value for result in results)
+        line.note(outcomes=", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()))
     return {}

@@ -22,7 +22,7 @@ from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
-from traindyno.lab.record_run import record_run
+from traindyno.lab.record_run import record_runs
 from traindyno.lab.submit_run import submit_run
 
 MOST_CPU_SECONDS = 10.0
@@ -150,7 +150,7 @@ def test_a_damaged_step_log_leaves_an_outcome(ended: EndedRun) -> None:
 def _put_through(ended: EndedRun, files: Files, *, is_judged: bool) -> str:
     """RecordRun, and JudgeSuite for some; the run's outcome."""
     lab = ended.with_log(files)
-    record_run(ended.run, final=None, services=lab.services)
+    record_runs(ended.run, final=None, services=lab.services)
     result = parse_run_result(json.loads(lab.objects.contents[result_key(EXECUTION, ended.run.run_id)]))
     summary = lab.summary(ended.run.run_id)
     assert summary.outcome is result.outcome

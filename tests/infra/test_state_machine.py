@@ -125,9 +125,8 @@ def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(ru
 def every_task(states: dict[str, Any], run_states: dict[str, Any]) -> list[dict[str, Any]]:
     preparing = states["PrepareData"]["ItemProcessor"]["States"]
     every = (*states.values(), *preparing.values(), *run_states.values())
-    recording = run_states["RecordRuns"]["ItemProcessor"]["States"]
-    tasks = [state for state in (*every, *recording.values()) if state["Type"] == "Task"]
-    assert len(tasks) == 8
+    tasks = [state for state in every if state["Type"] == "Task"]
+    assert len(tasks) == 7
     return tasks
 
 
@@ -154,25 +153,18 @@ def test_throttling_is_retried_in_every_state_for_at_least_a_quarter_of_an_hour(
 
 
 def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict[str, Any]) -> None:
-    """One field holds the job's end or its failure, and a run that can't be recorded leaves the others alone."""
-    submit, runs = run_states["SubmitRun"], run_states["RecordRuns"]
+    """One field holds the job's end or its failure. What can't be recorded fails the child execution."""
+    submit, record = run_states["SubmitRun"], run_states["RecordRun"]
     _, catch = submit["Catch"]
-    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "IsShared", "$.end")
-    assert (submit["Next"], submit["ResultPath"]) == ("IsShared", "$.end")
-    assert (runs["ItemsPath"], runs["MaxConcurrency"]) == ("$.job.runs", 4)
-    assert runs["ItemSelector"] == {"run.$": "$$.Map.Item.Value", "end.$": "$.end"}
-    record = runs["ItemProcessor"]["States"]["RecordSharedRun"]
-    assert record["Catch"][0]["ResultPath"] is None, "24 causes of 32 KiB exceed a state's 256 KiB"
-    assert record["Resource"] == run_states["RecordRun"]["Resource"]
-    assert [each["ErrorEquals"] for each in record["Catch"]] == [["States.ALL"]]
-    assert runs["ItemProcessor"]["States"][record["Catch"][0]["Next"]]["Type"] == "Pass"
+    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "RecordRun", "$.end")
+    assert (submit["Next"], submit["ResultPath"]) == ("RecordRun", "$.end")
+    assert not record.keys() & {"Catch", "Parameters", "InputPath"}
+    assert retries(record)[RunsLeft.__name__]["MaxAttempts"] >= 60
 
 
-def test_the_child_of_a_shared_job_ends_with_an_empty_output(run_states: dict[str, Any]) -> None:
+def test_a_child_hands_on_the_answer_of_record_run_only(run_states: dict[str, Any]) -> None:
     """The Distributed Map of a lane collects the outputs of its children, and a state holds 256 KiB."""
-    runs = run_states["RecordRuns"]
-    assert runs["End"]
-    assert runs["OutputPath"] is None
+    assert not run_states["RecordRun"].keys() & {"ResultPath", "OutputPath"}
 
 
 def test_the_runs_that_a_job_left_go_on_at_once_in_each_of_its_attempts(run_states: dict[str, Any]) -> None:
@@ -188,15 +180,13 @@ def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(run_stat
     assert submit["Parameters"]["Payload"] == {"token.$": "$$.Task.Token", "item.$": "$"}
 
 
-def test_a_run_costs_three_states_however_long_it_takes(lane: dict[str, Any], run_states: dict[str, Any]) -> None:
+def test_a_run_or_a_shared_job_costs_two_states_however_long_it_takes(
+    lane: dict[str, Any], run_states: dict[str, Any]
+) -> None:
     assert lane["ItemProcessor"]["StartAt"] == "SubmitRun"
-    assert run_states["SubmitRun"]["Next"] == "IsShared"
-    (choice,) = run_states["IsShared"]["Choices"]
-    assert (choice["Variable"], choice["IsPresent"], choice["Next"]) == ("$.job", True, "RecordRuns")
-    assert run_states["IsShared"]["Default"] == "RecordRun"
     assert run_states["RecordRun"]["End"]
     # SubmitRunLater is entered only where the turn to start a job is later.
-    assert set(run_states) == {"SubmitRun", "SubmitRunLater", "IsShared", "RecordRun", "RecordRuns"}
+    assert set(run_states) == {"SubmitRun", "SubmitRunLater", "RecordRun"}
 
 
 def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:

@@ -23,7 +23,7 @@ from traindyno.core.suite.suite import Run
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.plan_suite import plan_execution
-from traindyno.lab.record_run import record_run
+from traindyno.lab.record_run import record_runs
 from traindyno.lab.submit_run import submit_run
 
 # A job is billed its start and each of its runs: 300 s for one run, 350 s for two.
@@ -151,8 +151,7 @@ def measure(
     for key, content in _files(owner, name, known, host_id).items():
         lab.objects.contents[f"{checkpoints_prefix(EXECUTION, owner_id(owner))}{key}"] = content
     finish_run(name, services=lab.services, now=NOW + 500)
-    for run in runs_of(owner):
-        record_run(run, final=None, services=lab.services)
+    record_runs(owner, final=None, services=lab.services)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ class ServiceFault(NextAttempt):
 
 
 class RunsLeft(NextAttempt):
-    """A shared job has ended before all of its runs; the next attempt carries on with those that are left."""
+    """A shared job, or the recording of its runs, has ended before all were done; the next attempt does the rest."""
 
 
 class SlotUnavailable(NextAttempt):

@@ -6,14 +6,14 @@ from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
-from traindyno.core.jobs.job import Job, runs_of
+from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_end import JobEnd
 from traindyno.core.jobs.run_attempts import shared_end
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, is_recorded, row_of
 from traindyno.lab.budget import BudgetServices, record_end
 from traindyno.lab.prepare_data import PreparationAnswers, PreparationRecords, answer_preparation, record_preparation
-from traindyno.lab.record_run import RecordRunServices, record_run
+from traindyno.lab.record_run import RecordRunServices, record_runs
 from traindyno.lab.shared_runs import shared_runs_of
 from traindyno.sagemaker.job_description import has_ended, read_job_end
 from traindyno.store.attempts import AttemptRow, AttemptRows
@@ -63,8 +63,7 @@ def _report_end(row: AttemptRow, *, services: FinishRunServices) -> None:
             return  # the task was started again and will find this end, or the sweep will find the execution over
         if isinstance(owner, DataPreparation):
             record_preparation(owner, row, services)
-        for run in runs_of(owner):
-            record_run(run, final=None, services=services)
+        record_runs(owner, final=None, services=services)
     services.attempts.close(row.job_name)
 
 

@@ -1,14 +1,16 @@
 """Make the result of a run from its attempts and its step log, once: first the document in S3, then the run's row."""
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
+from traindyno.core.errors import RunsLeft
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt
-from traindyno.core.jobs.job import runs_of, step_logs_prefix
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_text, runs_of, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
@@ -19,11 +21,12 @@ from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
-from traindyno.lab.shared_runs import shared_runs_of
+from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
+from traindyno.lab.use_case import Failures
 from traindyno.sagemaker.job_names import attempt_number
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
-from traindyno.store.owners import OwnerRow, RunRow, RunRows, SharedJobRows
+from traindyno.store.owners import OwnerRow, RunRows, SharedJobRows
 from traindyno.store.results_bucket import ResultsBucket
 
 
@@ -34,24 +37,14 @@ class AttemptRecords(Protocol):
     log_tail: LogTail
 
 
-def ended_attempts(row: OwnerRow, services: AttemptRecords, *, run_id: str | None = None) -> list[Attempt]:
-    """Jobs that still run are stopped: no task waits for them any more. ``run_id``: of a shared job's run, of which the
-    first one stops it, because each is recorded.
-    """
-    return [
-        attempt.end or _end_of(attempt, services, stops=run_id in (None, *_first_run(attempt)))
-        for attempt in attempts_of(row, services.attempts)
-    ]
+def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
+    """Jobs that still run are stopped: no task waits for them any more."""
+    return [attempt.end or _end_of(attempt, services) for attempt in attempts_of(row, services.attempts)]
 
 
-def _first_run(attempt: AttemptRow) -> list[str]:
-    return [run.run_id for run in runs_of(attempt.owner)[:1]]
-
-
-def _end_of(attempt: AttemptRow, services: AttemptRecords, *, stops: bool) -> Attempt:
+def _end_of(attempt: AttemptRow, services: AttemptRecords) -> Attempt:
     if services.attempts.note_stop(attempt.job_name, Outcome.TIMED_OUT):
-        if stops:
-            services.jobs.stop(attempt.job_name)
+        services.jobs.stop(attempt.job_name)
     elif (latest := services.attempts.find(attempt.job_name)) and latest.end:
         return latest.end  # it was described after the row was read
     return Attempt(number=attempt.number, job_name=attempt.job_name, submitted_at=attempt.submitted_at)
@@ -131,12 +124,59 @@ def failed_outcome(failure: Mapping[str, str]) -> FinalOutcome:
     return FinalOutcome(outcome=outcome, message=f"{failure['Error']}: {failure.get('Cause', '')}"[:2000])
 
 
-def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServices) -> RunResult | None:
-    """None if the run already has its result. ``final``: the outcome if no attempt has one."""
-    row = services.runs.read(run.execution_id, run.run_id)
-    if row.is_over:
-        return None
-    attempts, last, host = _attempts_of(run, row, services)
+def record_runs(
+    owner: AttemptOwner,
+    *,
+    final: FinalOutcome | None,
+    services: RecordRunServices,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> list[RunResult]:
+    """Record each run that has no result yet. ``final``: its outcome if no attempt has one.
+
+    What a shared job left is read once for all of its runs. One that can't be recorded stops no other one; as the order
+    differs from call to call, not even if it ends the function. Raises such an error at the end, or RunsLeft when the
+    time is over.
+    """
+    runs, recorded, failures = [*runs_of(owner)], list[RunResult](), Failures()
+    left_behind: tuple[Sequence[Attempt], SharedRuns | None] | None = None
+    random.shuffle(runs)
+    for run in runs:
+        if not may_go_on():
+            raise RunsLeft(f"{owner_text(owner)}: {len(recorded)} runs were recorded when the time was over")
+        with failures.kept(execution=run.execution_id, run=run.run_id):
+            if not services.runs.read(run.execution_id, run.run_id).is_over:
+                left_behind = left_behind or _left_behind(run, services)
+                recorded.append(_record_run(run, *left_behind, final=final, services=services))
+    failures.raise_first()
+    if isinstance(owner, Job):  # nothing remains to be done for its ended attempts
+        for row in attempts_of(services.shared_jobs.read(owner.execution_id, owner.job_id), services.attempts):
+            if row.is_open and row.end:
+                services.attempts.close(row.job_name)
+    return recorded
+
+
+def _left_behind(run: Run, services: RecordRunServices) -> tuple[Sequence[Attempt], SharedRuns | None]:
+    """The attempts of the run, or of the job that carries it with what its runs have left."""
+    if run.job_id is None:
+        return ended_attempts(services.runs.read(run.execution_id, run.run_id), services), None
+    attempts = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services)
+    latest = services.attempts.find(attempts[-1].job_name) if attempts else None
+    return attempts, shared_runs_of(latest, services) if latest else None
+
+
+def _record_run(
+    run: Run,
+    attempts: Sequence[Attempt],
+    shared: SharedRuns | None,
+    *,
+    final: FinalOutcome | None,
+    services: RecordRunServices,
+) -> RunResult:
+    last, host = attempts[-1] if attempts else None, None
+    if shared is not None:
+        attempts = shared.attempts_of(run.run_id, attempts)
+        last = shared.deciding(run.run_id, attempts)
+        host = shared.failed_host(run.run_id, last)
     step_log, log_problem = read_run_log(run, services, last)
     decided = _decide(last, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
@@ -154,41 +194,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
     services.runs.record(run.execution_id, run.run_id, summarise(result))
-    if run.job_id is not None:
-        _close_recorded(run, run.job_id, services)
     return result
-
-
-def _attempts_of(
-    run: Run, row: RunRow, services: RecordRunServices
-) -> tuple[Sequence[Attempt], Attempt | None, str | None]:
-    """The run's attempts, or what it used of those of the job that carries it; the one that decides; and the host whose
-    log shows why, if it is known.
-    """
-    if run.job_id is None:
-        attempts = ended_attempts(row, services)
-        return attempts, attempts[-1] if attempts else None, None
-    of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services, run_id=run.run_id)
-    latest = services.attempts.find(of_job[-1].job_name) if of_job else None
-    shared = shared_runs_of(latest, services) if latest else None
-    if shared is None:
-        return (), None, None
-    own = shared.attempts_of(run.run_id, of_job)
-    deciding = shared.deciding(run.run_id, own)
-    return own, deciding, shared.failed_host(run.run_id, deciding)
-
-
-def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
-    """Nothing remains to be done for an ended job whose runs are all recorded."""
-    open_rows = [
-        row
-        for row in attempts_of(services.shared_jobs.read(run.execution_id, job_id), services.attempts)
-        if row.is_open and row.end
-    ]
-    for row in open_rows:
-        # They are recorded in their order, so that mostly the last one tells.
-        if all(services.runs.read(run.execution_id, each.run_id).is_over for each in reversed(runs_of(row.owner))):
-            services.attempts.close(row.job_name)
 
 
 def paid_price(execution: ExecutionRow | None, instance: str, purchase: Purchase = Purchase.ON_DEMAND) -> PaidPrice:

@@ -73,17 +73,10 @@ class SharedRuns:
 
 
 def shared_runs_of(row: AttemptRow, services: SharedRunServices) -> SharedRuns | None:
-    """None if the attempt's job carries no other run. Each run is recorded by itself: files that have not changed since
-    are not read again.
-    """
+    """None if the attempt's job carries no other run."""
     if not isinstance(row.owner, Job):
         return None
     job, hosts, bucket = row.owner, row.instance_count, services.bucket
     prefix = checkpoints_prefix(job.execution_id, job.job_id)
     sizes = {key.removeprefix(prefix): size for key, size in bucket.list_sizes(prefix)}
-    return bucket.keep(
-        (prefix, hosts, *sizes.items()),
-        lambda: SharedRuns(
-            job=job, host_count=hosts, contents=read_shared_job_files(prefix, sizes, bucket), sizes=sizes
-        ),
-    )
+    return SharedRuns(job=job, host_count=hosts, contents=read_shared_job_files(prefix, sizes, bucket), sizes=sizes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sys import exc_info
 
 from traindyno.aws.client_errors import named_errors
+from traindyno.core.errors import NextAttempt
 
 LOG = logging.getLogger("traindyno")
 LOG.setLevel(logging.INFO)
@@ -35,12 +36,13 @@ class Failures:
             with named_errors():
                 yield
         except Exception as error:
-            LOG.exception("not done; a later sweep tries it again", extra=about)
+            LOG.exception("not done; it is tried again later", extra=about)
             self.errors.append(error)
 
     def raise_first(self) -> None:
-        if self.errors:
-            raise self.errors[0]
+        """Before the others those after which Step Functions repeats the call."""
+        for error in sorted(self.errors, key=lambda error: not isinstance(error, NextAttempt)):
+            raise error
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The documents of the results bucket, and the files of a run's step logs."""
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import islice
@@ -33,7 +33,7 @@ class StoredDocumentDamaged(TraindynoError):
 
 class ResultsBucket(Objects):
     @cached_property
-    def _kept(self) -> dict[Hashable, Any]:
+    def _kept(self) -> dict[str, Any]:
         return {}
 
     def read_json(self, key: str) -> Any:
@@ -48,16 +48,12 @@ class ResultsBucket(Objects):
         return None if content is None else self._parsed(key, content, parse)
 
     def read_fixed(self, key: str, parse: Callable[[Any], Document]) -> Document:
-        """Read a document that is written once."""
-        return self.keep(key, lambda: self.read_as(key, parse))
-
-    def keep(self, name: Hashable, read: Callable[[], Document]) -> Document:
-        """A warm function reads it once and keeps a few such things."""
-        if name not in self._kept:
+        """Read a document that is written once. A warm function reads it once and keeps a few such documents."""
+        if key not in self._kept:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
-            self._kept[name] = read()
-        kept: Document = self._kept[name]
+            self._kept[key] = self.read_as(key, parse)
+        kept: Document = self._kept[key]
         return kept
 
     def find_json(self, key: str) -> Any | None:

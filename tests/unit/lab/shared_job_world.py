@@ -13,14 +13,14 @@ from tests.unit.core.jobs.written_jobs import WrittenJob, described, written_job
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, make_lab
 from tests.unit.step_log_samples import START, log_lines
 from tests.unit.throttled_calls import METHODS, NAMED
-from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
+from traindyno.core.errors import NextAttempt, RunsLeft, ServiceFault, Throttled
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.journal_format import ENDED, OUTPACED
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
-from traindyno.lab.record_run import record_run, refused_outcome
+from traindyno.lab.record_run import record_runs, refused_outcome
 from traindyno.lab.stop_runs import RequestPace, stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.lab.use_case import use_case
@@ -84,17 +84,20 @@ class World:
         end = self._submit()
         if end is not None:
             self.late.clear()
-            runs = self.source.sample(self.job.runs, self.run_count)
-            for run in runs:
+            self._tempt()
+            while not self.is_stopped and not self._called(partial(self.record, end)):
                 self._tempt()
-                if not self.is_stopped:
-                    self._again(partial(self.record, run, end))
             is_whole = "job_name" in end and not self.is_stopped and not self.rate
             assert not is_whole or not self.open_jobs, "what is recorded is not closed"
         self._settle()
 
-    def record(self, run: Any, end: Mapping[str, str]) -> None:
-        record_run(run, final=refused_outcome(end), services=self.lab.services)
+    def record(self, end: Mapping[str, str]) -> None:
+        record_runs(
+            self.job,
+            final=refused_outcome(end),
+            services=self.lab.services,
+            may_go_on=lambda: self.source.random() >= self.rate,
+        )
 
     def _submit(self) -> Mapping[str, str] | None:
         """What SubmitRun hands on; None if the execution was stopped before."""
@@ -201,7 +204,7 @@ class World:
         try:
             with use_case("test"):
                 call()
-        except (Killed, Throttled, ServiceFault):
+        except (Killed, Throttled, ServiceFault, RunsLeft):
             return False
         finally:
             self._is_calm = True

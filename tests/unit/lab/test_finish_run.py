@@ -11,7 +11,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import result_key
 from traindyno.lab.budget import hold_more
 from traindyno.lab.finish_run import finish_run
-from traindyno.lab.record_run import FinalOutcome, record_run
+from traindyno.lab.record_run import FinalOutcome, record_runs
 from traindyno.lab.submit_run import submit_run
 
 CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
@@ -133,7 +133,7 @@ def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(monk
 def test_an_event_after_the_run_was_recorded_adds_nothing_to_it() -> None:
     lab, name = started(make_lab())
     run = lab.run_of(name)
-    record_run(run, final=FinalOutcome(outcome=Outcome.TIMED_OUT, message=None), services=lab.services)
+    record_runs(run, final=FinalOutcome(outcome=Outcome.TIMED_OUT, message=None), services=lab.services)
     lab.answers.gone = {"token-1"}
     lab.jobs.end(name, "Completed")
     finish(lab, name)

@@ -18,6 +18,11 @@ from traindyno.core.jobs.job import owner_document
 from traindyno.lab.environment import BucketEnvironment
 
 
+class Unhurried:
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
+
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
     lab, _ = make_lab()
@@ -68,14 +73,14 @@ def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None
     finish_run.handle({"detail": {"TrainingJobName": name}}, None)
     ((_, kind, output),) = lab.answers.given
     assert kind == "success"
-    assert record_run.handle({"run": run, "end": json.loads(output)}, None) == {}
+    assert record_run.handle({"run": run, "end": json.loads(output)}, Unhurried()) == {}
     (run_id,) = lab.run_rows
     assert lab.summary(run_id).outcome == "user_code_error"
 
 
 def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab) -> None:
     caught = {"Error": "SlotUnavailable", "Cause": "no slot freed"}
-    assert record_run.handle({"run": run_event(), "end": caught}, None) == {}
+    assert record_run.handle({"run": run_event(), "end": caught}, Unhurried()) == {}
     (run_id,) = lab.run_rows
     row = lab.summary(run_id)
     assert (row.outcome, row.message) == ("quota_exceeded", "SlotUnavailable: no slot freed")
@@ -84,11 +89,13 @@ def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab) -> None:
 def test_a_run_of_a_shared_job_is_recorded_with_what_became_of_the_job(lab: MemoryLab) -> None:
     """One field holds the job's end, or what the state machine caught."""
     ends = {"Error": "States.Timeout", "Cause": ""}, {"outcome": "cost_stopped", "message": "the cap has no room"}
-    for trial, end in enumerate(ends, start=1):
-        run = {**run_event(), "run_id": f"0000000a-t{trial}", "job_id": "j0123abcd-1"}
-        assert record_run.handle({"run": run, "end": end}, None) == {}
-    outcomes = [lab.summary(f"0000000a-t{trial}").outcome for trial in (1, 2)]
-    assert outcomes == ["timed_out", "cost_stopped"]
+    for number, end in enumerate(ends):
+        job_id = f"j0123abcd-{number}"
+        runs = [{**run_event(), "run_id": f"0000000{number}-t{trial}", "job_id": job_id} for trial in (1, 2)]
+        job = {"execution_id": EXECUTION, "job_id": job_id, "runs": runs}
+        assert record_run.handle({"job": job, "timeout_seconds": 60, "end": end}, Unhurried()) == {}
+    outcomes = [lab.summary(f"0000000{number}-t{trial}").outcome for number in (0, 1) for trial in (1, 2)]
+    assert outcomes == ["timed_out"] * 2 + ["cost_stopped"] * 2
 
 
 def test_plan_suite_answers_with_a_refusal_instead_of_raising_it(
@@ -99,11 +106,6 @@ def test_plan_suite_answers_with_a_refusal_instead_of_raising_it(
     answer = plan_suite.handle({"execution_id": "e", "suite": {"name": "x"}}, None)
     assert answer["refused"]["error"] == "SuiteInvalid"
     assert "workload" in answer["refused"]["cause"]
-
-
-class Unhurried:
-    def get_remaining_time_in_millis(self) -> int:
-        return 900_000
 
 
 @pytest.mark.parametrize(("event", "overdue"), [({}, 0), ({"quiet_seconds": 5}, 1)], ids=["scheduled", "by hand"])

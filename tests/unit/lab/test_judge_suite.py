@@ -1,7 +1,9 @@
 """JudgeSuite: from results to a verdict, its claims and a report."""
 
+from contextlib import nullcontext
 from decimal import Decimal
 from math import sqrt
+from typing import Any
 
 import pytest
 
@@ -9,9 +11,10 @@ from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW
 from tests.unit.planned_lab import FixedQuotas, measure, planned, runs_of_item, take_in
 from tests.unit.suites import unprepared_document
+from traindyno.core.jobs.job import parse_owner
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.planning.plan import read_stored_plan
-from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, verdict_key
+from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, result_key, verdict_key
 from traindyno.core.statistics.hosts import HostClass
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.verdict.claims import ClaimFinding
@@ -21,6 +24,7 @@ from traindyno.core.verdict.verdict import judge
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.plan_round import plan_next_round
+from traindyno.lab.record_run import record_runs
 from traindyno.store.results import load_results
 
 
@@ -40,22 +44,35 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     assert lab.money.spent_usd == 2 * Decimal("0.116667")  # 350 s for the job of each trial
 
 
-def test_a_run_without_a_result_is_named_by_the_verdict_and_its_report() -> None:
-    """RecordRun failed for it: the state machine tolerates that, and goes on to JudgeSuite."""
-    lab = planned(4, measurement={"trials": 2, "jobs": "separate"})
+@pytest.mark.parametrize("jobs", ["separate", "shared"])
+def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
+    jobs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state machine tolerates that RecordRun fails, and goes on to JudgeSuite."""
+    lab = planned(4, measurement={"trials": 2, "jobs": jobs})
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    missing, *others = lab.bucket.read_json(lane["packs"][0]["items_key"])
-    for item in others:
-        measure(lab, item)
+    items, write = lab.bucket.read_json(lane["packs"][0]["items_key"]), lab.objects.write
+    runs = [run for item in items for run in runs_of_item(item)]
+    run_id, count = runs[0].run_id, f"1 of {len(runs)} runs has no result"
+
+    def refusing(key: str, *rest: Any) -> None:
+        if key == result_key(EXECUTION, run_id):
+            raise PermissionError(key)
+        write(key, *rest)
+
+    monkeypatch.setattr(lab.objects, "write", refusing)
+    for number, item in enumerate(items):
+        with nullcontext() if number else pytest.raises(PermissionError):
+            measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    run_id, count = missing["run"]["run_id"], f"1 of {len(others) + 1} runs has no result"
-    assert (verdict.planned_runs, verdict.without_result) == (len(others) + 1, (run_id,))
+    assert (verdict.planned_runs, verdict.without_result) == (len(runs), (run_id,))
     row = lab.executions.find(EXECUTION)
     assert row is not None
     assert row.judgement is not None
     assert row.judgement.headline.endswith(f" {count}.")
     assert f"{count}: {run_id}. The verdict does not count" in lab.bucket.read(report_html_key(EXECUTION)).decode()
-    measure(lab, missing)
+    monkeypatch.setattr(lab.objects, "write", write)
+    record_runs(parse_owner(items[0]), final=None, services=lab.services)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     assert verdict.without_result == ()
     assert "no result" not in lab.bucket.read(report_html_key(EXECUTION)).decode()

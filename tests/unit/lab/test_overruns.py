@@ -17,7 +17,7 @@ from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import stop_overruns
-from traindyno.lab.record_run import record_run
+from traindyno.lab.record_run import record_runs
 from traindyno.lab.stop_runs import RequestPace
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.attempts import AttemptRow
@@ -77,7 +77,7 @@ def test_job_that_needs_more_than_the_cap_has_is_stopped_and_its_run_says_so(sec
     lab.jobs.end(name, "Stopped", billable_seconds=1500)
     finish_run(name, services=lab.services, now=NOW + 1500)
     run = lab.run_of(name)
-    record_run(run, final=None, services=lab.services)
+    record_runs(run, final=None, services=lab.services)
     assert lab.summary(run.run_id).outcome == outcome
     assert lab.money.exposed_usd == lab.money.spent_usd == Decimal("0.50")
 

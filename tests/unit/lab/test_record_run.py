@@ -11,7 +11,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import result_key, step_log_prefix
 from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
-from traindyno.lab.record_run import FinalOutcome, failed_outcome, record_run, refused_outcome
+from traindyno.lab.record_run import FinalOutcome, failed_outcome, record_runs, refused_outcome
 from traindyno.lab.submit_run import submit_run
 
 
@@ -37,7 +37,7 @@ def result_of(lab: MemoryLab, run: Run) -> dict[str, Any]:
 def test_a_completed_run_has_its_measurement_its_cost_and_one_row() -> None:
     lab, run, name = ended("Completed", billable_seconds=300)
     log_steps(lab, run, name)
-    record_run(run, final=None, services=lab.services)
+    record_runs(run, final=None, services=lab.services)
     result, row = result_of(lab, run), lab.summary(run.run_id)
     assert result["outcome"] == row.outcome == "completed"
     assert result["measured"]["steady_state"]
@@ -48,8 +48,8 @@ def test_a_completed_run_has_its_measurement_its_cost_and_one_row() -> None:
 def test_a_run_is_recorded_once_however_often_it_is_asked_for() -> None:
     lab, run, name = ended("Completed")
     log_steps(lab, run, name)
-    record_run(run, final=None, services=lab.services)
-    record_run(run, final=FinalOutcome(outcome=Outcome.INTERNAL_ERROR, message=None), services=lab.services)
+    record_runs(run, final=None, services=lab.services)
+    record_runs(run, final=FinalOutcome(outcome=Outcome.INTERNAL_ERROR, message=None), services=lab.services)
     assert lab.objects.writes[result_key(EXECUTION, run.run_id)] == 1
     assert result_of(lab, run)["outcome"] == "completed"
 
@@ -57,7 +57,7 @@ def test_a_run_is_recorded_once_however_often_it_is_asked_for() -> None:
 def test_a_failed_run_shows_the_end_of_its_log() -> None:
     lab, run, name = ended("Failed", reason="AlgorithmError: ExecuteUserScriptError: exit code 1")
     lab.logs.write(f"{name}/algo-1-1", ["Traceback", "ValueError: no"], 0)
-    record_run(run, final=None, services=lab.services)
+    record_runs(run, final=None, services=lab.services)
     result = result_of(lab, run)
     assert result["outcome"] == "user_code_error"
     assert result["log_tail"] == ["Traceback", "ValueError: no"]
@@ -65,7 +65,7 @@ def test_a_failed_run_shows_the_end_of_its_log() -> None:
 
 def test_a_job_that_completes_without_logging_a_step_is_no_success() -> None:
     lab, run, _ = ended("Completed")
-    record_run(run, final=None, services=lab.services)
+    record_runs(run, final=None, services=lab.services)
     result = result_of(lab, run)
     assert result["outcome"] == "user_code_error"
     assert "traindyno.callbacks" in result["message"]
@@ -76,7 +76,7 @@ def test_a_log_that_is_no_step_log_is_named() -> None:
     log_steps(lab, run, name)
     (key,) = [key for key in lab.objects.contents if key.endswith(".jsonl")]
     lab.objects.contents[key] = b'{"kind": "step"}\n{"kind": "end", "time": 1, "steps": 0}\n'
-    record_run(run, final=None, services=lab.services)
+    record_runs(run, final=None, services=lab.services)
     result = result_of(lab, run)
     assert result["outcome"] == "user_code_error"
     assert "rank-00000" in result["message"]
@@ -85,7 +85,7 @@ def test_a_log_that_is_no_step_log_is_named() -> None:
 def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
     lab, (run, *_) = make_lab()
     ending = refused_outcome({"outcome": "quota_exceeded", "message": "the limit is 0"})
-    record_run(run, final=ending, services=lab.services)
+    record_runs(run, final=ending, services=lab.services)
     result = result_of(lab, run)
     assert (result["outcome"], result["message"], result["attempts"]) == ("quota_exceeded", "the limit is 0", [])
 
@@ -93,7 +93,7 @@ def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
 def test_a_task_that_timed_out_has_its_job_stopped() -> None:
     lab, (run, *_) = make_lab()
     submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
-    record_run(run, final=failed_outcome({"Error": "States.Timeout", "Cause": ""}), services=lab.services)
+    record_runs(run, final=failed_outcome({"Error": "States.Timeout", "Cause": ""}), services=lab.services)
     (name,) = lab.jobs.jobs
     assert lab.jobs.stopped == [name]
     assert lab.summary(run.run_id).outcome == "timed_out"
@@ -104,7 +104,7 @@ def test_a_job_that_reached_its_limit_says_at_which_step_it_stood(has_steps: boo
     lab, run, name = ended("Stopped", secondary="MaxRuntimeExceeded")
     if has_steps:
         log_steps(lab, run, name)
-    record_run(run, final=None, services=lab.services)
+    record_runs(run, final=None, services=lab.services)
     result = result_of(lab, run)
     assert result["outcome"] == "timed_out"
     stood = (
@@ -129,7 +129,7 @@ def test_all_attempts_of_a_run_are_in_its_result() -> None:
         name = list(lab.jobs.jobs)[-1]
         lab.jobs.end(name, "Failed", reason="CapacityError: none" if token == "a" else "AlgorithmError: x")
         finish_run(name, services=lab.services, now=NOW + 500)
-    record_run(run, final=None, services=lab.services)
+    record_runs(run, final=None, services=lab.services)
     attempts = result_of(lab, run)["attempts"]
     assert [(attempt["number"], attempt["error"], attempt["outcome"]) for attempt in attempts] == [
         (1, "CapacityUnavailable", None),

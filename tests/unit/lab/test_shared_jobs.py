@@ -8,21 +8,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
-from tests.unit.lab.shared_job_world import CRASH, LATER, Container, World
+from tests.unit.lab.shared_job_world import CRASH, LATER, Container, Killed, World
 from tests.unit.lab_in_memory import EXECUTION
+from traindyno.core.errors import RunsLeft, Throttled
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.s3_keys import job_document_key
+from traindyno.core.s3_keys import job_document_key, result_key
 from traindyno.core.suite.suite import Tokens
 from traindyno.lab.budget import time_usd
 from traindyno.lab.reconcile_runs import Swept, sweep
+from traindyno.lab.record_run import record_runs
 from traindyno.lab.stop_runs import RequestPace
 from traindyno.parent.output import RunOutput
 from traindyno.store import results_bucket
@@ -39,8 +42,9 @@ def result_of(world: World) -> dict[str, RunResult]:
 
 @pytest.fixture(autouse=True)
 def reads_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a seed would not decide which call is shaken."""
+    """Otherwise a seed would not decide which call is shaken, nor in which order runs are recorded."""
     monkeypatch.setattr(results_bucket, "READS_AT_ONCE", 1)
+    random.seed(0)
 
 
 def completions(world: World) -> dict[str, set[bool]]:
@@ -145,8 +149,7 @@ def live(world: World, whole: int, status: str = "Completed", *, late: str = "no
 
 
 def record_all(world: World) -> dict[str, RunResult]:
-    for run in world.job.runs:
-        world.record(run, {})
+    world.record({})
     return result_of(world)
 
 
@@ -165,14 +168,74 @@ def test_attempts_in_which_runs_end_do_not_count_against_the_limit(max_attempts:
     assert {each.outcome for each in record_all(world).values()} == {Outcome.COMPLETED}
 
 
-def test_each_file_of_a_job_is_read_once_for_all_its_runs() -> None:
+def job_of_many_runs(count: int) -> World:
+    """It has ended, and its runs are to be recorded."""
     world = calm_world(run_count=4)
+    runs = [replace(world.job.runs[0], run_id=f"0000000a-t{trial}", trial=trial) for trial in range(count)]
+    world.job = replace(world.job, runs=tuple(runs))
+    world.run_count = count
     world.start("t1")
-    live(world, 4)
+    live(world, count)
+    world.lab.objects.reads.clear()
+    return world
+
+
+def test_each_file_of_a_job_is_read_once_for_all_its_runs() -> None:
+    world = job_of_many_runs(24)
     record_all(world)
     read = [count for key, count in world.lab.objects.reads.items() if key.startswith(world.prefix)]
-    assert len(read) > 4
+    assert len(read) > 24
     assert set(read) == {1}
+    assert world.open_jobs == []
+
+
+def test_recording_goes_on_where_its_time_was_over() -> None:
+    world = job_of_many_runs(24)
+    for recorded in (10, 20):
+        has_time = partial(lambda most: len(world.lab.run_rows) < most, recorded)
+        with pytest.raises(RunsLeft, match=f"job {world.job.job_id}: 10 runs were recorded"):
+            record_runs(world.job, final=None, services=world.lab.services, may_go_on=has_time)
+    assert len(record_all(world)) == 24
+    written = [count for key, count in world.lab.objects.writes.items() if "/results/" in key]
+    assert written == [1] * 24
+
+
+def test_a_run_that_cannot_be_recorded_stops_no_other_and_is_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = job_of_many_runs(24)
+    lost, busy = (run.run_id for run in world.job.runs[:2])
+    write, errors = world.lab.objects.write, [Throttled("busy")]
+
+    def refusing(key: str, *rest: Any) -> None:
+        if key == result_key(EXECUTION, lost):
+            raise PermissionError(key)
+        if key == result_key(EXECUTION, busy) and errors:
+            raise errors.pop()
+        write(key, *rest)
+
+    monkeypatch.setattr(world.lab.objects, "write", refusing)
+    with pytest.raises(Throttled):  # after which the state machine repeats the call
+        world.record({})
+    assert len(result_of(world)) == 22
+    with pytest.raises(PermissionError):
+        world.record({})
+    assert {run.run_id for run in world.job.runs} - result_of(world).keys() == {lost}
+    assert len(world.open_jobs) == 1
+
+
+def test_a_run_that_ends_the_function_each_time_keeps_no_other_from_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = job_of_many_runs(24)
+    lost, write = world.job.runs[0].run_id, world.lab.objects.write
+
+    def ending(key: str, *rest: Any) -> None:
+        if key == result_key(EXECUTION, lost):
+            raise Killed
+        write(key, *rest)
+
+    monkeypatch.setattr(world.lab.objects, "write", ending)
+    for _ in range(9):  # as often as Step Functions calls it
+        with pytest.raises(Killed):
+            world.record({})
+    assert {run.run_id for run in world.job.runs} - result_of(world).keys() == {lost}
 
 
 def test_attempts_in_which_no_run_ends_are_limited() -> None:
@@ -259,8 +322,8 @@ def test_a_job_whose_task_gave_up_is_stopped_once() -> None:
     world = calm_world(run_count=4)
     world.start("t1")
     (name,) = world.lab.jobs.jobs
-    for run in reversed(world.job.runs):
-        world.record(run, {"Error": "States.Timeout", "Cause": ""})
+    for _ in range(2):
+        world.record({"Error": "States.Timeout", "Cause": ""})
     assert world.lab.jobs.stopped == [name]
     world.lab.jobs.end(name, "Stopped")
     world.finish(name)
@@ -282,8 +345,7 @@ def test_a_job_that_ends_while_its_runs_are_recorded_is_not_forgotten() -> None:
         return note_stop(job_name, outcome)
 
     world.lab.attempts.note_stop = ending  # type: ignore[method-assign]
-    for run in world.job.runs:
-        world.record(run, {"Error": "States.Timeout", "Cause": ""})
+    world.record({"Error": "States.Timeout", "Cause": ""})
     results = result_of(world).values()
     assert {each.outcome for each in results} == {Outcome.COMPLETED}
     assert sum(each.billable_seconds or 0 for each in results) == 300
