@@ -7,6 +7,7 @@ from aws_cdk.assertions import Match
 from tests.infra.synthesis import definition, lab
 from traindyno.core.errors import (
     CapacityUnavailable,
+    JobTimeUsed,
     NextAttempt,
     PreparationFailed,
     RunsLeft,
@@ -168,9 +169,10 @@ def test_a_child_hands_on_the_answer_of_record_run_only(run_states: dict[str, An
 
 
 def test_the_runs_that_a_job_left_go_on_at_once_in_each_of_its_attempts(run_states: dict[str, Any]) -> None:
-    rule = retries(run_states["SubmitRun"])[RunsLeft.__name__]
-    assert rule["MaxDelaySeconds"] <= 2
-    assert rule["MaxAttempts"] >= MOST_ATTEMPTS
+    for error in (RunsLeft, JobTimeUsed):
+        rule = retries(run_states["SubmitRun"])[error.__name__]
+        assert rule["MaxDelaySeconds"] <= 2
+        assert rule["MaxAttempts"] >= MOST_ATTEMPTS
 
 
 def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(run_states: dict[str, Any]) -> None:

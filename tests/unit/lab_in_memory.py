@@ -108,6 +108,9 @@ class MemoryObjects(ResultsBucket):
     def delete(self, key: str) -> None:
         self.contents.pop(key, None)
 
+    def has_changed(self, prefix: str, *, since: float, besides: str) -> bool:
+        return any(key.startswith(prefix) and not key.startswith(besides) for key in self.contents)
+
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
         return iter(sorted((key, len(content)) for key, content in self.contents.items() if key.startswith(prefix)))
 

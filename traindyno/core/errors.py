@@ -59,6 +59,10 @@ class RunsLeft(NextAttempt):
     """A shared job, or the recording of its runs, has ended before all were done; the next attempt does the rest."""
 
 
+class JobTimeUsed(NextAttempt):
+    """The job reached its time limit; the next attempt continues from the newest checkpoint."""
+
+
 class SlotUnavailable(NextAttempt):
     """The account's limit is reached; capacity under it becomes free when another job ends."""
 

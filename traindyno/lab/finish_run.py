@@ -1,15 +1,21 @@
 """A training job has ended: describe it, record its outcome, and answer the task that waits for it."""
 
+from dataclasses import replace
 from typing import Protocol
 
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.errors import ServiceFault
+from traindyno.core.errors import JobTimeUsed, ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_end import JobEnd
+from traindyno.core.jobs.journal_format import STEP_LOG
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import shared_end
+from traindyno.core.s3_keys import checkpoints_prefix, suite_key
 from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.suite.suite import Run
+from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, is_recorded, row_of
 from traindyno.lab.budget import BudgetServices, record_end
 from traindyno.lab.prepare_data import PreparationAnswers, PreparationRecords, answer_preparation, record_preparation
@@ -85,10 +91,21 @@ def _find_end(row: AttemptRow, *, services: FinishRunServices, now: float) -> At
 
 def _ended(row: AttemptRow, end: JobEnd, services: FinishRunServices) -> Attempt:
     shared = shared_runs_of(row, services)
+    if end.outcome is Outcome.TIMED_OUT and isinstance(row.owner, Run) and _continues(row, row.owner, services):
+        end = replace(end, outcome=None, next_attempt=JobTimeUsed)
     ended = ended_attempt(end, number=row.number, is_last=row.is_last and shared is None, submitted_at=row.submitted_at)
     if shared is None:
         return ended
     return shared_end(ended, shared.progress(row.job_name), is_last=row.is_last, stopped_for=row.stopped_for)
+
+
+def _continues(row: AttemptRow, run: Run, services: FinishRunServices) -> bool:
+    """Whether another job does the rest: the suite chains jobs, and this one has left a checkpoint."""
+    suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
+    prefix = checkpoints_prefix(run.execution_id, run.run_id)
+    return suite.limits.chain_jobs and services.bucket.has_changed(
+        prefix, since=row.submitted_at, besides=f"{prefix}{STEP_LOG}/"
+    )
 
 
 def _never_started(row: AttemptRow) -> Attempt:

@@ -54,12 +54,15 @@ def read_run_log(
     logged: Run | DataPreparation, services: AttemptRecords, last: Attempt | None = None
 ) -> tuple[StepLog | None, str | None]:
     """The step log, or None with the reason why it can't be read. What was logged after the attempt ``last`` is left
-    out.
+    out; a training that continues an earlier one has that one's logs too.
     """
     files = services.bucket.step_log_files(step_logs_prefix(logged))
     if last is not None:
+        own = last.job_name.removesuffix(str(last.number))
         files = {
-            name: lines for name, lines in files.items() if (attempt_number(name.partition("/")[0]) or 0) <= last.number
+            name: lines
+            for name, lines in files.items()
+            if not name.startswith(own) or (attempt_number(name.partition("/")[0]) or 0) <= last.number
         }
     try:
         return (read_step_log(files) if files else None), None

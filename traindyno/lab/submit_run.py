@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from traindyno.aws.client_errors import AwsError, temporary
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
-from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
+from traindyno.core.errors import JobTimeUsed, NextAttempt, ServiceFault, StartLater
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import is_last_attempt
@@ -202,6 +202,7 @@ class _Submission(AttemptStart):
 def _is_last(number: int, attempts: Sequence[AttemptRow], shared: SharedRuns | None, suite: Suite) -> bool:
     """Whether the suite allows no attempt after this one."""
     if shared is None:
-        return number >= suite.limits.max_attempts
+        chained = sum(row.end is not None and row.end.error == JobTimeUsed.__name__ for row in attempts)
+        return number - chained >= suite.limits.max_attempts
     idle = sum(not shared.journal(row.job_name).ends for row in attempts)
     return is_last_attempt(number, idle=idle + 1, max_attempts=suite.limits.max_attempts)

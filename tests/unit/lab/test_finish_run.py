@@ -8,7 +8,7 @@ import pytest
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from traindyno.core.errors import Throttled
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.s3_keys import result_key
+from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.lab.budget import hold_more
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.record_run import FinalOutcome, record_runs
@@ -63,6 +63,38 @@ def test_a_shortage_of_the_last_attempt_is_the_runs_result() -> None:
     assert end is not None
     assert (end.outcome, end.error) == ("capacity_unavailable", "CapacityUnavailable")
     assert lab.answers.given[0][1] == "success"
+
+
+CHAIN = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 2, "chain_jobs": True}
+SAVED = {"trials": 2, "checkpoint_every_steps": 10}
+
+
+@pytest.mark.parametrize(
+    ("limits", "left", "answer"),
+    [
+        (CHAIN, "state/slot-0/marker.json", "JobTimeUsed"),
+        (CHAIN, "step_log/job/rank-00000.1.jsonl", "success"),
+        ({**CHAIN, "chain_jobs": False}, "state/slot-0/marker.json", "success"),
+    ],
+    ids=["chained", "without a checkpoint", "not chained"],
+)
+def test_another_job_continues_where_a_checkpoint_is_left_at_the_time_limit(
+    limits: dict[str, Any], left: str, answer: str
+) -> None:
+    lab, runs = make_lab(limits=limits, measurement=SAVED)
+    run = runs[0]
+    lab.bucket.write(f"{checkpoints_prefix(EXECUTION, run.run_id)}{left}", b"{}", "")
+    for number in range(1, 5):  # two attempts are allowed, and those that used their time don't count
+        submit_run(run, f"token-{number}", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+        name = f"{next(iter(lab.jobs.jobs)).removesuffix('1')}{number}"
+        lab.jobs.end(name, "Stopped", secondary="MaxRuntimeExceeded")
+        finish(lab, name)
+        assert lab.answers.given[-1][:2] == (f"token-{number}", answer)
+        end = lab.attempt(name).end
+        assert end is not None
+        assert end.outcome == (None if answer == "JobTimeUsed" else Outcome.TIMED_OUT)
+        if end.outcome:
+            break
 
 
 def test_the_same_event_twice_is_answered_once() -> None:

@@ -3,7 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from traindyno.core.errors import CapacityUnavailable, NextAttempt, RunsLeft, ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.errors import (
+    CapacityUnavailable,
+    JobTimeUsed,
+    NextAttempt,
+    RunsLeft,
+    ServiceFault,
+    SlotUnavailable,
+    Throttled,
+)
 from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
@@ -55,6 +63,7 @@ def divide_seconds(seconds: float, weights: Sequence[int]) -> list[float]:
 # The outcome of a run that has no further attempt: the reason why it could not run.
 LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
     CapacityUnavailable: Outcome.CAPACITY_UNAVAILABLE,
+    JobTimeUsed: Outcome.TIMED_OUT,
     RunsLeft: Outcome.INTERNAL_ERROR,
     SlotUnavailable: Outcome.QUOTA_EXCEEDED,
     ServiceFault: Outcome.INTERNAL_ERROR,

@@ -118,7 +118,14 @@ class Limits:
         bound=JOB_SECONDS,
         default="what is left of the job's",
     )
-    max_attempts: int = described(5, "training jobs per run", bound=Bound(least=1, most=100))
+    max_attempts: int = described(
+        5, "training jobs per run; links of a chain don't count", bound=Bound(least=1, most=100)
+    )
+    chain_jobs: bool = described(
+        False,
+        "a run that reaches its job's time limit continues in another job, from its newest checkpoint; for separate"
+        " jobs with checkpoints",
+    )
     max_pending_seconds: int = described(7200, "how long one job may wait for capacity", bound=PENDING_SECONDS)
 
 

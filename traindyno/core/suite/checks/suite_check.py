@@ -84,6 +84,9 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     if longest is not None and longest > most:
         message = f"got {longest}, expected at most limits.max_job_seconds, {most}"
         yield Problem(path="limits.max_run_seconds", message=message)
+    if suite.limits.chain_jobs and (suite.measurement.jobs is Jobs.SHARED or not suite.keeps_checkpoints):
+        message = "got true, expected it with measurement: {jobs: separate, checkpoint_every_steps: …}"
+        yield Problem(path="limits.chain_jobs", message=message)
     yield from check_batch_search(suite)
     for name in suite.training_plans:
         yield from check_instance_type(f"training_plans.{name}", name)
