@@ -25,6 +25,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.verdict import judge
 from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.run_end_outcome import outcome_of
@@ -104,7 +105,7 @@ def test_the_found_batch_is_the_largest_one_and_is_in_the_verdict(aws: AwsDouble
     result = result_of(searched, run)
     verdict = judge(searched.suite, expand_cells(searched.suite), [result])
     assert verdict.recommended == run.cell.cell_id
-    assert verdict.row(run.cell.cell_id).found_batch == finding.batch
+    assert verdict.row(run.cell.cell_id).part(CellBatch).found == finding.batch
     steps = searched.log(run).sessions[-1].processes[0].steps
     assert {steps[place].samples for place in range(len(steps))} == {finding.batch}
 

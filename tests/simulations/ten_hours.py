@@ -18,7 +18,7 @@ from traindyno.core.step_log.line import end_line, environment_line, phase_line,
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
-from traindyno.core.verdict.cell_row import build_rows
+from traindyno.core.verdict.cell_row import build_row
 from traindyno.core.verdict.cell_trials import Noise, group_trials
 
 STEPS, TRIAL_STEPS, SAMPLES = 36_000, 200, 8
@@ -58,7 +58,7 @@ def predict_ten_hours(
     for source in sources:
         drawn = [source.choice(logged) for _ in range(trials)]
         results = [_on_a_host(result, source, trial, purchase) for trial, result in enumerate(drawn, start=1)]
-        (row,) = build_rows(group_trials([make_cell()], results), Noise())
+        row = build_row(group_trials([make_cell()], results)[0], Noise())
         later = full_run_seconds(source, PRIORS[purchase].per_instance_hour)
         if row.seconds is None or row.prediction is None or row.prediction.seconds is None:
             not_given += 1

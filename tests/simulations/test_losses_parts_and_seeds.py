@@ -11,6 +11,7 @@ from tests.unit.core.measurement.test_step_parts import PROBE_STEPS, measured_pa
 from tests.unit.core.verdict.test_seeds_of_trials import judged_by_seeds, quality_suite
 from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parities, pool_spread
 from traindyno.core.statistics.selection import Relation
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.verdict import Finding
 
 SUITES = 100
@@ -82,6 +83,6 @@ def test_with_one_seed_nothing_is_claimed_about_other_seeds(cells: int, cv: floa
         assert {rival.relation for rival in verdict.rivals} == {Relation.UNKNOWN}
         assert verdict.against_baseline is None or not verdict.against_baseline.is_detected
         assert verdict.expected is not None
-        quality = verdict.expected.quality
-        estimates = [quality.seconds, quality.usd, quality.loss, verdict.expected.accuracy]
+        quality = verdict.expected.part(CellQuality)
+        estimates = [quality.seconds, quality.usd, quality.loss, quality.accuracy]
         assert [each.interval for each in estimates if each] == [None] * 4

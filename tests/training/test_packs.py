@@ -26,7 +26,8 @@ from tests.training.s3_server import PROGRAM, s3_server, upload
 from tests.training.test_probes import parts_of
 from traindyno.api.sample_data import write_sample
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.slowness.slowness_text import describe_parts
+from traindyno.core.slowness.slowness_text import describe_steps
+from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import Cell, Suite
@@ -143,7 +144,7 @@ def test_the_posts_starved_loader_is_found_in_its_local_pack(tmp_path: Path) -> 
     assert end.exit_code == 0, end.output
     parts = parts_of(end)
     assert parts.is_probed
-    text = " ".join(describe_parts(cell.label, parts, None))
+    text = " ".join(describe_steps(cell.label, CellSteps(step_parts=parts)))
     found = re.search(r"(\d+) % \(± \d+ %\) (?:loading data|of a step of .* waits for data)", text)
     assert found, text
     # About 45 %, of which other work on the machine may hide a part. Prepared tokens took 2 %.

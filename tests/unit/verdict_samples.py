@@ -1,14 +1,17 @@
 """A verdict of given figures, for tests of what is said about it."""
 
+from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
+from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.statistics.estimates import Comparison, Estimate, Interval
 from traindyno.core.statistics.hosts import STATED_PRIOR
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
-from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_row import CellHosts, CellRow, CellTime, Steadiness
+from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.verdict import Finding, Verdict
@@ -22,36 +25,40 @@ def make_estimate(mean: float, low: float | None = None, high: float | None = No
     return Estimate(mean=mean, count=count, variation=0.01, interval=interval)
 
 
-def make_row(cell_id: str = BEST, **changes: Any) -> CellRow:
-    """Three trials of one instance: 1,000 s and $10 at 100 samples per second."""
+def make_row(cell_id: str = BEST, *, failed: int = 0, diverged: int = 0, outpaced: int = 0, **changes: Any) -> CellRow:
+    """Three trials of one instance: 1,000 s and $10 at 100 samples per second.
+
+    ``changes`` name fields of the row, of its groups, of its steps or of its batch. ``failed`` contains ``diverged``.
+    """
     given: dict[str, Any] = {
+        **dict.fromkeys(("tokens_per_second", "steps_per_second", "billable_seconds", "prediction")),
+        **dict.fromkeys(("message", "least_behind")),
         "cell_id": cell_id,
         "label": LABELS.get(cell_id, cell_id),
         "instance": "ml.p4d.24xlarge",
         "instance_count": 1,
-        "outcomes": {"completed": 3},
         "trials": 3,
-        "unsteady_trials": 0,
         "samples_per_second": make_estimate(100.0),
-        "tokens_per_second": None,
         "seconds": make_estimate(1000.0, 900.0, 1100.0),
         "usd": make_estimate(10.0, 9.0, 11.0),
         "instance_hours": make_estimate(0.25),
         "overhead_seconds": 100.0,
         "training_overhead_seconds": 50.0,
         "billable_share": 1.0,
-        "model_flops_utilization": None,
-        "data_wait_share": None,
-        "peak_memory_bytes": None,
-        "waiting_seconds": None,
         "usd_per_instance_hour": Decimal(36),
         "spent_usd": Decimal("1.50"),
-        "message": None,
-        "is_simulated": False,
-        "host_draws": 3,
+        "draws": 3,
         **changes,
     }
-    return CellRow(**given)
+    ended = {"completed": given["trials"], "user_code_error": failed - diverged, "loss_diverged": diverged}
+    outcomes = {outcome: count for outcome, count in {**ended, "outpaced": outpaced}.items() if count}
+    parts = given.pop("parts", ())
+    time, steadiness, hosts, steps, batch = (
+        kind(**{each.name: given.pop(each.name) for each in fields(kind) if each.name in given})
+        for kind in (CellTime, Steadiness, CellHosts, CellSteps, CellBatch)
+    )
+    groups = {"time": time, "steadiness": steadiness, "hosts": hosts, "parts": (*parts, steps, batch)}
+    return CellRow(**{"outcomes": outcomes, **groups, **given})
 
 
 def make_rival(

@@ -7,7 +7,7 @@ from traindyno.core.jobs.outcome import HAD_BATCH
 from traindyno.core.jobs.run_end import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, most_bytes
-from traindyno.core.verdict.found_batch import batch_of_cell, larger_may_fit
+from traindyno.core.verdict.found_batch import CellBatch, batch_of_cell, larger_may_fit
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
@@ -60,7 +60,7 @@ def draw_batches(report: Report) -> Markup | None:
 def _memory_row(report: Report, memory: CellMemory) -> list[str | None]:
     row, finding = report.verdict.row(memory.cell_id), memory.finding
     estimated = finding.estimate.peak_bytes if finding.estimate else None
-    measured = row.peak_memory_bytes if row.trials else None
+    measured = row.part(CellBatch).peak_memory_bytes if row.trials else None
     return [
         row.label,
         bytes_text(estimated) if estimated else finding.why_unknown,

@@ -52,9 +52,10 @@ def _draw(figure: CellFigure, row: CellRow) -> str:
 def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
     """Which cells' trials were not steady, and why."""
     items = [
-        element("li", f"{row.label or row.instance}: {row.unsteady_trials} of {row.trials} trials. {reason}.")
+        element("li", f"{row.label or row.instance}: {found.unsteady_trials} of {row.trials} trials. {reason}.")
         for row in rows
-        for reason in merge_reasons(row.unsteady_reasons)
+        for found in (row.steadiness,)
+        for reason in merge_reasons(found.unsteady_reasons)
     ]
     if not items:
         return None

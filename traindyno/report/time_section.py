@@ -7,7 +7,7 @@ from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, share_text
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.slowness.slowness_text import is_wait_named, share_of_step_text
-from traindyno.core.slowness.step_shares import StepShares, divide_step, wait_share
+from traindyno.core.slowness.step_shares import CellSteps, StepShares, divide_step, wait_share
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.phase_chart import draw_phases, phase_order
@@ -37,7 +37,11 @@ CAPTION = (
 
 def draw_slowness(report: Report) -> Markup | None:
     """None where no cell was probed or waits for data."""
-    told = [(row.label, row.step_parts, row.overhead_seconds) for row in report.verdict.ranked_rows if row.step_parts]
+    told = [
+        (row.label, parts, row.time.overhead_seconds)
+        for row in report.verdict.ranked_rows
+        if (parts := row.part(CellSteps).step_parts)
+    ]
     rows = [_row(*each) for each in told if each[1].is_probed or is_wait_named(each[1])]
     return join(element("h3", "Why slow"), draw_table(COLUMNS, rows[:MOST_ROWS], caption=CAPTION)) if rows else None
 

@@ -112,7 +112,7 @@ def _is_covered(played: Played) -> bool | None:
     if found is None or found.interval is None or played.best is None:
         return None
     row = played.verdict.expected
-    is_for_its_hosts = row is not None and row.host_draws == 1 and played.on_its_hosts is not None
+    is_for_its_hosts = row is not None and row.hosts.draws == 1 and played.on_its_hosts is not None
     truth = played.on_its_hosts if is_for_its_hosts else played.truth[played.best]
     return _holds(found.interval, truth or 0.0)
 

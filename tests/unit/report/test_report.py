@@ -34,6 +34,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Suite
+from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.report_data import Report, build_report, parse_report, report_document
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
@@ -431,7 +432,7 @@ def test_frozen_software_is_marked_with_what_replaces_it(page: str) -> None:
 
 def test_estimated_and_measured_memory_stand_side_by_side_with_their_ratio(report: Report) -> None:
     first, second, _ = report.cells
-    measured = report.verdict.row(first.cell_id).peak_memory_bytes
+    measured = report.verdict.row(first.cell_id).part(CellBatch).peak_memory_bytes
     assert measured
     estimate = MemoryEstimate(peak_bytes=measured * 9 // 10, parameter_bytes=1, gradient_bytes=1, optimizer_bytes=2)
     memory = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 from math import isfinite, nan
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from cattrs import Converter
 from cattrs.strategies import configure_union_passthrough
@@ -35,6 +35,15 @@ def frozen_json(value: Any) -> JsonValue:
     raise ValueError(f"{type(value).__name__} is no type of JSON")
 
 
+class StoredPart:
+    """What one feature adds to a record of all features. Its document names its class."""
+
+    KINDS: ClassVar[dict[str, type["StoredPart"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        StoredPart.KINDS[cls.__name__] = cls
+
+
 def is_number(value: Any) -> bool:
     """True and False, which Python counts as integers, are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -57,6 +66,14 @@ def _converter() -> Converter:
     configure_union_passthrough(JsonScalar, converter)
     converter.register_structure_hook_func(lambda kind: kind == JsonValue, lambda value, _: frozen_json(value))
     converter.register_unstructure_hook_func(lambda kind: kind == JsonValue, lambda value: value)
+    converter.register_unstructure_hook_func(
+        lambda kind: kind is StoredPart,
+        lambda part: {"part": type(part).__name__, **converter.unstructure(part, unstructure_as=type(part))},
+    )
+    converter.register_structure_hook_func(
+        lambda kind: kind is StoredPart,
+        lambda document, _: converter.structure(document, StoredPart.KINDS[document["part"]]),
+    )
     converter.register_structure_hook(float, lambda number, _: nan if number is None else float(number))
     converter.register_unstructure_hook(float, lambda number: number if isfinite(number) else None)
     return converter

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
+from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors, Trial, host_class, update_prior
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
@@ -154,14 +155,9 @@ def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:
         ),
         seconds=fmean(max(0.0, run.seconds + more) for run, more in zip(runs, added, strict=True)),
         is_simulated=any(run.is_simulated for run in runs),
-        overhead_seconds=_mean(run.overhead_seconds for run in runs),
-        overhead_billable_seconds=_mean(run.overhead_billable_seconds for run in runs),
+        overhead_seconds=mean_of(run.overhead_seconds for run in runs) or 0.0,
+        overhead_billable_seconds=mean_of(run.overhead_billable_seconds for run in runs) or 0.0,
     )
-
-
-def _mean(values: Iterable[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else 0.0
 
 
 def expect_job(carried: Sequence[CellHistory]) -> ExpectedJob:

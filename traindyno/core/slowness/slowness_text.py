@@ -8,7 +8,7 @@ from traindyno.core.slowness.step_shares import (
     COMPUTE,
     DATA,
     LEAST_NAMED_SHARE,
-    LoaderAdvice,
+    CellSteps,
     Share,
     StepShares,
     data_share,
@@ -21,8 +21,9 @@ NAMES = {DATA: "loading data"}
 MOSTLY = 0.5
 
 
-def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | None) -> Iterator[str]:
+def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
     """Nothing where a step was not probed and does not wait for data."""
+    parts, advice = steps.step_parts, steps.loader_advice
     if parts is None:
         return
     shares = divide_step(parts)

@@ -10,8 +10,12 @@ from itertools import accumulate, pairwise
 from math import ceil, hypot
 from statistics import fmean
 
+from traindyno.core.documents.stored import StoredPart
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts, mean_parts
+from traindyno.core.statistics.estimates import mean_of
+from traindyno.core.step_log.line import RUN
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
 
@@ -142,3 +146,33 @@ def _most_workers(settings: Settings) -> int | None:
     if found is None or found.vcpus is None or processes is None or not found.has_accelerator:
         return None
     return max(0, found.vcpus // (processes // settings.instance_count) - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSteps(StoredPart):
+    """Means over a cell's measured trials: what its steps consist of, and what would make them shorter."""
+
+    step_parts: StepParts | None = None
+    #: What more loader workers would save, by estimate.
+    loader_advice: LoaderAdvice | None = None
+    #: Share of the step time that waits for data.
+    data_wait_share: float | None = None
+    #: Share of the step time that checkpoints, evaluation and stalls take.
+    recurring_share: float | None = None
+    #: Share of the devices' peak FLOPS.
+    model_flops_utilization: float | None = None
+
+
+def measure_steps(settings: Settings, measured: Sequence[RunResult]) -> CellSteps:
+    """Advice is for the built-in training code, which has the setting."""
+    runs = [each.measured for each in measured if each.measured]
+    rates = [run.throughput for run in runs if run.throughput]
+    parts = mean_parts(run.step_parts for run in runs)
+    is_built_in = any(RUN in each.environment.facts for each in measured if each.environment)
+    return CellSteps(
+        step_parts=parts,
+        loader_advice=advise_workers(settings, parts) if is_built_in else None,
+        data_wait_share=mean_of(rate.data_wait_share for rate in rates),
+        recurring_share=mean_of(rate.recurring_share for rate in rates),
+        model_flops_utilization=mean_of(rate.model_flops_utilization for rate in rates),
+    )

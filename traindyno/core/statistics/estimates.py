@@ -4,7 +4,7 @@ Rates, times and costs are compared as ratios, so everything is computed on loga
 result is the same for a rate as for the time per sample. One trial has no interval: its spread is unknown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
@@ -37,6 +37,12 @@ NO_RANGE = Range()
 def range_to(value: float) -> Range:
     """From no factor to this logarithm of one."""
     return Range(low=min(0.0, value), high=max(0.0, value))
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """The arithmetic mean of the known ones."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 CONFIDENCE = 1 - SIGNIFICANCE

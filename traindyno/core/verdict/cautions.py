@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.suite.choices import Purchase
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound
+from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.verdict import Finding, Verdict
 
@@ -18,7 +20,7 @@ COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
 def describe_cautions(verdict: Verdict) -> Iterator[str]:
     yield from (text for condition, text in _of_suite(verdict) if condition)
-    hazards = {row.hazard.key: row.hazard for row in verdict.rows if row.trials and row.hazard is not None}
+    hazards = {found.key: found for row in verdict.rows if row.trials and (found := row.hosts.hazard) is not None}
     for (instance, purchase), hazard in sorted(hazards.items()):
         if hazard.count or purchase == Purchase.SPOT:
             yield (
@@ -37,11 +39,11 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
     rows = verdict.rows
     is_compared = verdict.recommended is not None and verdict.finding in COMPARED
     compared = {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()
-    draws = [row.host_draws for row in rows if row.cell_id in compared]
-    busy = {row.label: row.others_cpu_share for row in rows if row.others_cpu_share is not None}
+    draws = [row.hosts.draws for row in rows if row.cell_id in compared]
+    busy = {row.label: row.hosts.others_cpu_share for row in rows if row.hosts.others_cpu_share is not None}
     variation = max((row.samples_per_second.variation or 0.0 for row in rows if row.samples_per_second), default=0.0)
     is_quality = verdict.metric.is_to_target
-    repeating = [row.label for row in rows if row.repeats_a_seed]
+    repeating = [row.label for row in rows if row.part(CellQuality).repeats_a_seed]
     one_seed = repeating and (is_quality or any(each.finding is ParityFinding.ONE_SEED for each in verdict.parities))
     what = "The time and cost to the target" if is_quality else "The comparisons of losses"
     return (
@@ -94,15 +96,15 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
 
 
 def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:
-    if row.reduced_batches:
+    if reduced := row.part(CellBatch).reduced:
         yield (
-            f"{row.label} ran out of memory, and its script reduced the batch: {', '.join(row.reduced_batches)}."
+            f"{row.label} ran out of memory, and its script reduced the batch: {', '.join(reduced)}."
             " Only the steps with the last batch count."
         )
     if row.failed and row.cell_id != verdict.recommended:
         diverged = f", {row.diverged} of them with a loss that is not finite" if row.diverged else ""
         yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
-    if row.trials and (faults := row.uneven_faults) is not None:
+    if row.trials and (faults := row.hosts.uneven_faults) is not None:
         yield (
             f"{row.label} had {faults.count} of the {faults.all_count} faults of the service on {row.instance} in"
             f" {share_text(faults.hours_share, digits=0)} of the measured hours. The cell may cause them, and lost"

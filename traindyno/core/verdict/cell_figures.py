@@ -8,8 +8,11 @@ from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
 from traindyno.core.jobs.run_end import NONE_FITS
+from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.statistics.estimates import Estimate, Interval
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.verdict import Verdict
 
 PREDICTION = "90 % prediction interval for one future run of the whole workload"
@@ -56,33 +59,34 @@ def outcomes_text(outcomes: Mapping[str, int]) -> str:
 
 
 def found_batch_text(row: CellRow) -> int | str | None:
-    if row.found_batch == NONE_FITS:
+    batch = row.part(CellBatch)
+    if batch.found == NONE_FITS:
         return "none fits"
-    return f"{row.found_batch} or more" if row.larger_batch_may_fit else row.found_batch
+    return f"{batch.found} or more" if batch.larger_may_fit else batch.found
 
 
 CELL_FIGURES = (
     CellFigure(
         heading="Reached",
         explanation="trials that reached the goal's target, of those measured",
-        value=lambda row: f"{row.quality.reached or 0} of {row.trials}",
-        is_known=lambda row: row.quality.reached is not None,
+        value=lambda row: f"{row.part(CellQuality).reached or 0} of {row.trials}",
+        is_known=lambda row: row.part(CellQuality).reached is not None,
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
     ),
     CellFigure(
         heading="Time to target",
         explanation="from the job's creation to the first such evaluation",
-        value=lambda row: row.quality.seconds,
+        value=lambda row: row.part(CellQuality).seconds,
         text=seconds_text,
-        is_known=lambda row: row.quality.reached is not None,
+        is_known=lambda row: row.part(CellQuality).reached is not None,
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
     ),
     CellFigure(
         heading="Cost to target",
         explanation="what was billed until that evaluation",
-        value=lambda row: row.quality.usd,
+        value=lambda row: row.part(CellQuality).usd,
         text=usd_text,
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
@@ -120,7 +124,7 @@ CELL_FIGURES = (
     CellFigure(
         heading="Before training",
         explanation="part of the time: waiting for capacity, starting and downloading",
-        value=lambda row: row.before_training_seconds,
+        value=lambda row: row.time.before_training_seconds,
         text=seconds_text,
         in_terminal=InTerminal.IF_KNOWN,
     ),
@@ -143,9 +147,9 @@ CELL_FIGURES = (
     CellFigure(
         heading="Billed share",
         explanation="billable ÷ training time; below 100 % with spot",
-        value=lambda row: row.billable_share,
+        value=lambda row: row.time.billable_share,
         text=share_text,
-        is_known=lambda row: row.billable_share is not None and row.billable_share < 1,
+        is_known=lambda row: row.time.billable_share is not None and row.time.billable_share < 1,
         is_optional=True,
     ),
     CellFigure(
@@ -159,23 +163,23 @@ CELL_FIGURES = (
     CellFigure(
         heading="Recurring",
         explanation="share of step time: checkpoints, evaluation, stalls",
-        value=lambda row: row.recurring_share,
+        value=lambda row: row.part(CellSteps).recurring_share,
         text=share_text,
-        is_known=lambda row: bool(row.recurring_share),
+        is_known=lambda row: bool(row.part(CellSteps).recurring_share),
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
     ),
     CellFigure(
         heading="Accuracy",
         explanation="of the last evaluation, mean of the trials",
-        value=lambda row: row.accuracy,
+        value=lambda row: row.part(CellQuality).accuracy,
         text=share_text,
         in_terminal=InTerminal.IF_KNOWN,
     ),
     CellFigure(
         heading="Evaluation loss",
         explanation="of the last evaluation",
-        value=lambda row: row.quality.loss,
+        value=lambda row: row.part(CellQuality).loss,
         text=number_text,
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
@@ -183,7 +187,7 @@ CELL_FIGURES = (
     CellFigure(
         heading="Perplexity",
         explanation="of the last evaluation",
-        value=lambda row: row.quality.perplexity,
+        value=lambda row: row.part(CellQuality).perplexity,
         text=number_text,
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
@@ -191,13 +195,13 @@ CELL_FIGURES = (
     CellFigure(
         heading="MFU",
         explanation="model FLOPs utilization",
-        value=lambda row: row.model_flops_utilization,
+        value=lambda row: row.part(CellSteps).model_flops_utilization,
         text=share_text,
     ),
     CellFigure(
         heading="Data wait",
         explanation="share of time spent waiting for data",
-        value=lambda row: row.data_wait_share,
+        value=lambda row: row.part(CellSteps).data_wait_share,
         text=share_text,
         in_terminal=InTerminal.ALWAYS,
     ),
@@ -211,13 +215,13 @@ CELL_FIGURES = (
     CellFigure(
         heading="Memory",
         explanation="peak of one device, the highest of all ranks",
-        value=lambda row: row.peak_memory_bytes,
+        value=lambda row: row.part(CellBatch).peak_memory_bytes,
         text=bytes_text,
     ),
     CellFigure(
         heading="Waited",
         explanation="mean time of waiting for capacity",
-        value=lambda row: row.waiting_seconds,
+        value=lambda row: row.time.waiting_seconds,
         text=seconds_text,
     ),
 )
@@ -239,15 +243,16 @@ def find_trade_offs(verdict: Verdict) -> tuple[TradeOff, ...]:
     known = [
         (row, seconds, usd)
         for row in verdict.ranked_rows
-        for seconds, usd in [(row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)]
+        for found in (row if is_whole else row.part(CellQuality),)
+        for seconds, usd in ((found.seconds, found.usd),)
         if seconds is not None and usd is not None
     ]
-    found, cheapest = [], float("inf")
+    trade_offs, cheapest = [], float("inf")
     for row, seconds, usd in sorted(known, key=lambda each: (each[1].mean, each[2].mean)):
         # one run of a dropped cell may be ahead of the recommended cell's mean
         is_ahead = verdict.dropped.get(row.cell_id, 0.0) > 1
         is_on_front = row.cell_id not in verdict.refused and not is_ahead and usd.mean < cheapest
         if is_on_front:
             cheapest = usd.mean
-        found.append(TradeOff(row=row, seconds=seconds, usd=usd, is_on_front=is_on_front))
-    return tuple(found)
+        trade_offs.append(TradeOff(row=row, seconds=seconds, usd=usd, is_on_front=is_on_front))
+    return tuple(trade_offs)

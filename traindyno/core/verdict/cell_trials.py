@@ -13,7 +13,15 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
 from traindyno.core.statistics.blocks import NO_POOL, Pool, residuals
 from traindyno.core.statistics.cell_means import cell_means
-from traindyno.core.statistics.estimates import NO_RANGE, Comparison, Estimate, Range, estimate_of_mean, log_mean
+from traindyno.core.statistics.estimates import (
+    NO_RANGE,
+    Comparison,
+    Estimate,
+    Range,
+    estimate_of_mean,
+    log_mean,
+    mean_of,
+)
 from traindyno.core.statistics.hosts import (
     ONE_MACHINE,
     STATED_PRIOR,
@@ -68,10 +76,6 @@ class CellTrials:
     _extra: dict[Quantity, ExtraTime] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
-    def diverged(self) -> int:
-        return sum(result.outcome is Outcome.LOSS_DIVERGED for result in self.others)
-
-    @property
     def failed(self) -> int:
         """Trials that the cell's own settings made fail, those that diverged included."""
         return sum(result.outcome in OWN_FAILURES for result in self.others)
@@ -110,7 +114,7 @@ class CellTrials:
     @property
     def host_class(self) -> HostClass:
         rates = [each.measured.throughput for each in self.measured if each.measured and each.measured.throughput]
-        return host_class(self.cell.settings.instance_count, mean_of([rate.data_wait_share for rate in rates]))
+        return host_class(self.cell.settings.instance_count, mean_of(rate.data_wait_share for rate in rates))
 
     @property
     def undecided(self) -> Undecided:
@@ -335,8 +339,3 @@ def _range_of(found: Range, quantity: Quantity) -> Range:
     if quantity in PROJECTED:
         return found
     return found.inverse() if quantity in RATES else NO_RANGE
-
-
-def mean_of(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None

@@ -16,7 +16,7 @@ from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.step_log.line import PLACE, SHARED_JOB
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_document
-from traindyno.core.verdict.cell_row import CellRow, build_rows
+from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.quantity import projected_seconds, projected_usd, samples_per_second
@@ -184,7 +184,7 @@ def _configuration(cell: Cell) -> tuple[object, ...]:
 
 def _compare_cells(first: Sequence[CellTrials], second: Sequence[CellTrials]) -> tuple[CellChange, ...]:
     noise = Noise(cells=(*first, *second))
-    rows = list(zip(build_rows(first, noise), build_rows(second, noise), strict=True))
+    rows = [(build_row(old, noise), build_row(new, noise)) for old, new in zip(first, second, strict=True)]
     rates, seconds, usd = (
         [compare_cells(new, old, quantity, known) for old, new in zip(first, second, strict=True)]
         for quantity in (samples_per_second, projected_seconds, projected_usd)

@@ -16,7 +16,8 @@ from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
-from traindyno.core.verdict.cell_row import CellRow, build_rows
+from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.goal_metric import (
@@ -65,7 +66,7 @@ def find_refusals(
 
 def _short_of(row: CellRow, target: QualityTarget, metric: Metric) -> str | None:
     """Why the time or the cost until the target is unknown."""
-    quality = row.quality
+    quality = row.part(CellQuality)
     if quality.best is None:
         return f"no evaluation of it measured {target.quality}"
     if not quality.reached:
@@ -94,7 +95,7 @@ def may_yet_win(reason: str | None) -> bool:
 
 
 def _why_unknown(row: CellRow, metric: Metric) -> str:
-    return MISSES_EVENT if row.misses_event else _UNKNOWN[metric]
+    return MISSES_EVENT if row.steadiness.misses_event else _UNKNOWN[metric]
 
 
 def find_contenders(
@@ -244,7 +245,7 @@ def gather_evidence(
     )
     priors = {**STATED_PRIORS, **(host_priors or {})}
     noise = measure_noise(trials, quantity_of(metric, suite.goal.target), priors)
-    rows = build_rows(trials, noise, suite.goal.target)
+    rows = tuple(build_row(each, noise, suite.goal.target) for each in trials)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities)
     if unlike is not None:

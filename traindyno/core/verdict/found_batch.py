@@ -1,12 +1,14 @@
 """The batch of the cells that search it: what the first trial found is the batch of all later ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from traindyno.core.documents.stored import StoredPart
 from traindyno.core.jobs.outcome import HAD_BATCH
 from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, fitting_batch, usable_memory_bytes
+from traindyno.core.step_log.line import BATCH_SEARCH
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.suite import Cell, Run, Suite
 
@@ -42,6 +44,32 @@ def larger_may_fit(result: RunResult) -> bool:
         return False
     possible = dividing_batches(settings, world_size(settings) or 1)
     return possible is None or any(each > finding.batch for each in possible)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellBatch(StoredPart):
+    """The batch per device that a cell was measured with, and the memory that it took."""
+
+    #: Largest peak of a device in any trial.
+    peak_memory_bytes: int | None = None
+    #: The batch that was found, ``NONE_FITS`` if none fits; None unless the cell searches it.
+    found: int | None = None
+    #: No probe ran out of memory.
+    larger_may_fit: bool = False
+    #: How scripts of its trials reduced the batch until it fitted: "32 became 8".
+    reduced: tuple[str, ...] = ()
+
+
+def measure_batch(results: Sequence[RunResult]) -> CellBatch:
+    batch = batch_of_cell(results)
+    facts = [each.environment.facts for each in results if each.environment]
+    peaks = [each.measured.peak_memory_bytes or 0 for each in results if each.measured]
+    return CellBatch(
+        peak_memory_bytes=max(peaks, default=0) or None,
+        found=batch,
+        larger_may_fit=any(larger_may_fit(each) and batch_of_cell([each]) == batch for each in results),
+        reduced=tuple(sorted({str(each[BATCH_SEARCH]) for each in facts if BATCH_SEARCH in each})),
+    )
 
 
 def with_batches(runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]) -> tuple[Run, ...]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (
     Quantity,
@@ -73,9 +74,9 @@ def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:
         case Metric.INSTANCE_HOURS:
             return row.instance_hours
         case Metric.SECONDS_TO_TARGET:
-            return row.quality.seconds
+            return row.part(CellQuality).seconds
         case Metric.USD_TO_TARGET:
-            return row.quality.usd
+            return row.part(CellQuality).usd
 
 
 def choose_metric(goal: Goal, measured: Sequence[tuple[str, bool]]) -> Metric:
@@ -179,7 +180,7 @@ def cell_line(row: CellRow, metric: Metric, examples: int) -> CellLine | None:
     are in the slope. Time is wall clock; cost and hours are training time.
     """
     total, weight = estimate_of(row, metric), _per_second(row, metric)
-    overhead = row.overhead_seconds if metric is Metric.SECONDS else row.training_overhead_seconds
+    overhead = row.time.overhead_seconds if metric is Metric.SECONDS else row.time.training_overhead_seconds
     if total is None or weight is None or overhead is None:
         return None
     fixed = overhead * weight
@@ -193,7 +194,7 @@ def _per_second(row: CellRow, metric: Metric) -> float | None:
         case Metric.INSTANCE_HOURS:
             return row.instance_count / SECONDS_PER_HOUR
         case Metric.USD:
-            price, share = row.usd_per_instance_hour, row.billable_share
+            price, share = row.usd_per_instance_hour, row.time.billable_share
             if price is None or share is None:
                 return None
             return float(price) * share * row.instance_count / SECONDS_PER_HOUR

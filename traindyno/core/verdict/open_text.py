@@ -42,11 +42,11 @@ _MOST_NAMED = 3
 def open_reasons_text(verdict: Verdict) -> str:
     """Open reasons of the recommended cell and of cells that may be as good."""
     rows = _open_rows(verdict)
-    found = [(row.label, reason) for row in rows for reason in row.undecided_reasons]
+    found = [(row.label, reason) for row in rows for reason in row.steadiness.undecided_reasons]
     found += [
         (row.label, f"{hazard.low:.1g} to {hazard.high:.2g} interruptions per instance-hour are possible")
         for row in _rows_of_unknown_hazard(verdict)
-        if (hazard := row.hazard)
+        if (hazard := row.hosts.hazard)
     ]
     found += [(row.label, "faults of the service may be its own") for row in _rows_with_faults(verdict)]
     texts = reasons_of_labels(found)
@@ -58,7 +58,7 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
     if verdict.finding is not Finding.UNDECIDED or not verdict.needs_longer_trials:
         return
     hazards, faults = _rows_of_unknown_hazard(verdict), _rows_with_faults(verdict)
-    if not (hazards or faults) or any(row.undecided_reasons for row in _open_rows(verdict)):
+    if not (hazards or faults) or any(row.steadiness.undecided_reasons for row in _open_rows(verdict)):
         yield (
             "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
             " and where a drift leads."
@@ -80,7 +80,7 @@ def _open_rows(verdict: Verdict) -> list[CellRow]:
 
 
 def _rows_with_faults(verdict: Verdict) -> list[CellRow]:
-    return [row for row in _open_rows(verdict) if row.uneven_faults is not None]
+    return [row for row in _open_rows(verdict) if row.hosts.uneven_faults is not None]
 
 
 def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
@@ -89,10 +89,10 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
     found: dict[str, CellRow] = {}
     for other in others:
         # cells on the same capacity are compared at equal rates
-        is_same = best.hazard and other.hazard and best.hazard.key == other.hazard.key
-        width = 0.0 if is_same else best.hazard_width + other.hazard_width
+        is_same = best.hosts.hazard and other.hosts.hazard and best.hosts.hazard.key == other.hosts.hazard.key
+        width = 0.0 if is_same else best.hosts.hazard_width + other.hosts.hazard_width
         if expm1(min(1.0, width)) > verdict.tolerance:
-            found |= {row.cell_id: row for row in (best, other) if row.hazard_width}
+            found |= {row.cell_id: row for row in (best, other) if row.hosts.hazard_width}
     return list(found.values())
 
 

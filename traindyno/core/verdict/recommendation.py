@@ -1,33 +1,14 @@
-"""The best cell for the goal, how each other one compares with it, and its figures corrected for selection."""
+"""The best cell for the goal, and how each other one compares with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from traindyno.core.statistics.estimates import Comparison, Interval
 from traindyno.core.statistics.hosts import pool_of
-from traindyno.core.statistics.selection import (
-    Relation,
-    correct_for_selection,
-    count_contenders,
-    relate,
-    trials_to_decide,
-)
-from traindyno.core.suite.goal import QualityTarget
+from traindyno.core.statistics.selection import Relation, count_contenders, relate, trials_to_decide
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.cell_row import CellRow, with_prediction
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, estimate_cell
-from traindyno.core.verdict.quantity import (
-    Quantity,
-    SecondsToTarget,
-    UsdToTarget,
-    projected_billable_seconds,
-    projected_instance_hours,
-    projected_seconds,
-    projected_usd,
-    samples_per_second,
-    steps_per_second,
-    tokens_per_second,
-)
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells
+from traindyno.core.verdict.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,34 +108,6 @@ def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quant
 
 def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
     return next((rival for rival in found.rivals if rival.cell_id == baseline.cell_id), None)
-
-
-def corrected_row(
-    found: Recommendation, rows: Sequence[CellRow], noise: Noise, target: QualityTarget | None, *, significance: float
-) -> CellRow:
-    """The best cell's row with the intervals of its time, cost and rates corrected for its selection at this look."""
-    row = next(each for each in rows if each.cell_id == found.best.cell.cell_id)
-    correction = correct_for_selection(found.comparisons, significance)
-    row = replace(
-        row,
-        seconds=estimate_cell(found.best, projected_seconds, noise, correction),
-        usd=estimate_cell(found.best, projected_usd, noise, correction),
-    )
-    return replace(
-        with_prediction(row, found.best, noise, shift=correction.shift),
-        instance_hours=estimate_cell(found.best, projected_instance_hours, noise, correction),
-        samples_per_second=estimate_cell(found.best, samples_per_second, noise, correction.of_rate()),
-        tokens_per_second=estimate_cell(found.best, tokens_per_second, noise, correction.of_rate()),
-        steps_per_second=estimate_cell(found.best, steps_per_second, noise, correction.of_rate()),
-        billable_seconds=estimate_cell(found.best, projected_billable_seconds, noise, correction),
-        quality=row.quality
-        if target is None
-        else replace(
-            row.quality,
-            seconds=estimate_cell(found.best, SecondsToTarget(target=target), noise, correction),
-            usd=estimate_cell(found.best, UsdToTarget(target=target), noise, correction),
-        ),
-    )
 
 
 def _trials_to_decide(

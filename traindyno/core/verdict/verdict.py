@@ -14,10 +14,11 @@ from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.hosts import HostPriors, HostSpread
-from traindyno.core.statistics.selection import Looks, Relation
+from traindyno.core.statistics.selection import Looks, Relation, correct_for_selection
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
 from traindyno.core.verdict.goal_metric import (
@@ -30,7 +31,7 @@ from traindyno.core.verdict.goal_metric import (
     quantity_of,
 )
 from traindyno.core.verdict.quantity import Quantity
-from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline, corrected_row, recommend
+from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline, recommend
 
 VERDICT = Format(name="verdict", version=1)
 # One trial has no spread.
@@ -177,7 +178,9 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         finding=_find(rows, found, metric) if evidence.unlike is None else Finding.UNLIKE_WORK,
         needs_longer_trials=found.needs_longer_trials if found else False,
         recommended=found.best.cell.cell_id if found else None,
-        expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
+        expected=build_row(found.best, noise, suite.goal.target, correct_for_selection(found.comparisons, significance))
+        if found
+        else None,
         rivals=found.rivals if found else (),
         trials_to_decide=found.trials_to_decide if found else None,
         needs_other_hosts=found.needs_other_hosts if found else False,
@@ -190,7 +193,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         parities=evidence.parities,
         host_spread=noise.spread_of(found.best if found else None),
         spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        is_simulated=any(row.is_simulated for row in rows),
+        is_simulated=any(result.is_simulated for each in evidence.trials for result in (*each.measured, *each.others)),
         dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
         unlike=evidence.unlike,
     )
@@ -233,7 +236,7 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
         return Finding.ONLY_ONE
     if Relation.UNKNOWN in relations:
         known = [by_id[cell_id] for cell_id in compared]
-        if metric.is_to_target and any(row.repeats_a_seed for row in known):
+        if metric.is_to_target and any(row.part(CellQuality).repeats_a_seed for row in known):
             return Finding.ONE_SEED
         return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in known) else Finding.UNDECIDED
     if Relation.OPEN in relations:

@@ -15,13 +15,15 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.slowness.slowness_text import describe_parts
+from traindyno.core.slowness.slowness_text import describe_steps
+from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, describe_search, none_near, open_reasons_text
@@ -159,8 +161,8 @@ def _note(verdict: Verdict, row: CellRow) -> str:
     """Failed trials of the recommended cell, and how far the figure of short trials can be relied on."""
     diverged = f", {row.diverged} diverged" if row.diverged else ""
     failed = f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
-    is_short, row = row.unsteady_trials and not verdict.goal.target, verdict.expected or row
-    ran, work, rate = row.measured_seconds, row.seconds, row.steps_per_second
+    is_short, row = row.steadiness.unsteady_trials and not verdict.goal.target, verdict.expected or row
+    ran, work, rate = row.steadiness.measured_seconds, row.seconds, row.steps_per_second
     if not is_short or ran is None or work is None or rate is None or ran >= work.mean:
         return failed
     reach = row.prediction.seconds if row.prediction and row.prediction.seconds else work.interval
@@ -182,10 +184,10 @@ def _work(verdict: Verdict) -> str:
         return f"The {len(verdict.rows)} cells do unlike work, so their rates say nothing about which is best."
     if row is None:
         return f"There is nothing to compare for this goal among the {len(verdict.rows)} cells."
-    seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
+    estimated = row if is_whole else row.part(CellQuality)
     prediction = row.prediction if is_whole else None
-    time = _about(seconds, prediction.seconds if prediction else None, seconds_text) or "an unknown time"
-    cost = _about(usd, prediction.usd if prediction else None, usd_text) or "an unknown amount"
+    time = _about(estimated.seconds, prediction.seconds if prediction else None, seconds_text) or "an unknown time"
+    cost = _about(estimated.usd, prediction.usd if prediction else None, usd_text) or "an unknown amount"
     work = (
         f"The whole work ({count_text(verdict.examples)} examples)"
         if is_whole
@@ -235,7 +237,7 @@ def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
         saving = saving_text(baseline.ratio, baseline.interval)
         yield f"Against the baseline, {verdict.row(baseline.cell_id).label}, {needs} {saving} less."
     for row in [best, *(verdict.row(rival.cell_id) for rival in verdict.rivals[:1])]:
-        yield from describe_parts(row.label, row.step_parts, row.loader_advice)
+        yield from describe_steps(row.label, row.part(CellSteps))
     yield from describe_search(verdict)
     behind = sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None)
     if behind:

@@ -15,7 +15,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.suite.goal import SpotTerms
 from traindyno.core.suite.workload import FullRun
-from traindyno.core.verdict.cell_row import build_rows
+from traindyno.core.verdict.cell_row import build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise
 
 SUITE = make_suite(examples=80_008)
@@ -147,7 +147,7 @@ def test_figure_and_interval_overlap(seed: int) -> None:
     cell = CellTrials(
         cell=make_cell(), measured=tuple(trials), others=tuple(others), hazard=expecting(10 ** source.uniform(-5, 0.3))
     )
-    (row,) = build_rows([cell], Noise())
+    row = build_row(cell, Noise())
     assert row.prediction is not None
     for figure, interval in ((row.seconds, row.prediction.seconds), (row.usd, row.prediction.usd)):
         assert figure is not None, row.prediction.reason

@@ -3,7 +3,8 @@
 import pytest
 
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
-from traindyno.core.slowness.slowness_text import describe_parts
+from traindyno.core.slowness.slowness_text import describe_steps
+from traindyno.core.slowness.step_shares import CellSteps
 
 
 def described(*, data: tuple[float, float], waiting: tuple[float, float]) -> str:
@@ -15,7 +16,7 @@ def described(*, data: tuple[float, float], waiting: tuple[float, float]) -> str
         data=PartSeconds(mean=data[0], error=data[1]),
         is_probed=True,
     )
-    return " ".join(describe_parts("A", parts, None))
+    return " ".join(describe_steps("A", CellSteps(step_parts=parts)))
 
 
 @pytest.mark.parametrize(

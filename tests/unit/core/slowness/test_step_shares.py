@@ -7,12 +7,13 @@ from random import Random
 import pytest
 
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
-from traindyno.core.slowness.slowness_text import describe_parts
+from traindyno.core.slowness.slowness_text import describe_steps
 from traindyno.core.slowness.step_shares import (
     COMMUNICATION,
     DATA,
     LEAST_NAMED_SHARE,
     OPTIMIZER,
+    CellSteps,
     advise_workers,
     divide_step,
 )
@@ -64,7 +65,7 @@ def test_shares_of_any_probes_are_100_percent_and_none_is_claimed_that_may_be_no
             everything = [*shares.parts.values(), shares.compute]
             assert sum(share.value for share in everything if share) == pytest.approx(1)
 
-        texts = [*describe_parts("ddp", parts, None)]
+        texts = [*describe_steps("ddp", CellSteps(step_parts=parts))]
         assert "−" not in "".join(texts)
         assert "-" not in "".join(texts)
         if "too noisy" in texts[-1]:
@@ -98,7 +99,7 @@ def test_probes_that_contradict_each_other_show_how_little_they_tell() -> None:
     assert [share.half_width for share in shares.parts.values() if share] == pytest.approx([0.7] * 3)
     assert shares.found == {}
     assert shares.rest.value == 1
-    assert [*describe_parts("A", probed([1.0, 0.2, 0.9, 0.1], [0.001] * 4), None)] == [
+    assert [*describe_steps("A", CellSteps(step_parts=probed([1.0, 0.2, 0.9, 0.1], [0.001] * 4)))] == [
         "The probes of A are too noisy to tell what its step consists of (± 70 %)."
     ]
 
@@ -120,7 +121,7 @@ def test_a_single_process_has_no_communication_and_no_noise_of_it() -> None:
     communication = shares.parts[COMMUNICATION]
     assert communication is not None
     assert (communication.value, communication.half_width) == (0, 0)
-    texts = describe_parts("single", probed([1.0, 1.02, 1.02, 0.9], [0.02, 0.0, 0.02, 0.02]), None)
+    texts = describe_steps("single", CellSteps(step_parts=probed([1.0, 1.02, 1.02, 0.9], [0.02, 0.0, 0.02, 0.02])))
     assert "communication" not in "".join(texts)
 
 

@@ -27,7 +27,7 @@ def test_a_sound_verdict_has_no_cautions() -> None:
 
 
 def test_a_batch_that_a_script_reduced_is_told() -> None:
-    assert cautions(second={"reduced_batches": ("32 became 8",)}) == [
+    assert cautions(second={"reduced": ("32 became 8",)}) == [
         "fsdp ran out of memory, and its script reduced the batch: 32 became 8."
         " Only the steps with the last batch count."
     ]
@@ -58,12 +58,12 @@ def test_failures_of_other_cells_are_counted_and_the_success_rate_is_explained()
 def test_one_set_of_hosts_is_a_caution_and_so_are_unknown_ones(
     draws: tuple[int | None, int | None], expected: list[str]
 ) -> None:
-    assert cautions({"host_draws": draws[0]}, {"host_draws": draws[1]}) == expected
+    assert cautions({"draws": draws[0]}, {"draws": draws[1]}) == expected
 
 
 def test_hosts_matter_only_where_cells_are_compared() -> None:
-    assert cautions({"host_draws": 1}, finding=Finding.ONLY_ONE) == []
-    assert cautions({"host_draws": 1}, recommended=None, expected=None, rivals=()) == []
+    assert cautions({"draws": 1}, finding=Finding.ONLY_ONE) == []
+    assert cautions({"draws": 1}, recommended=None, expected=None, rivals=()) == []
 
 
 def test_an_assumed_spread_between_hosts_is_named() -> None:

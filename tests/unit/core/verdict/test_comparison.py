@@ -160,9 +160,9 @@ def test_a_fault_in_one_execution_is_no_change_of_time() -> None:
     suite = suite_of(examples=20_000)
     old, new = record("old", suite, STEADY), record("new", suite, STEADY)
     (cell,) = compare_executions(old, with_fault(new)).cells
-    assert cell.first.hazard == cell.second.hazard
-    assert cell.first.hazard is not None
-    assert cell.first.hazard.count == 1
+    assert cell.first.hosts.hazard == cell.second.hosts.hazard
+    assert cell.first.hosts.hazard is not None
+    assert cell.first.hosts.hazard.count == 1
     assert cell.seconds is not None
     assert cell.seconds.ratio == pytest.approx(1.0, abs=1e-9)
 
@@ -172,9 +172,9 @@ def test_interruptions_that_one_execution_expects_are_expected_of_both() -> None
     suite, price = suite_of(examples=20_000), replace(PRICE, purchase="spot")
     old, new = record("old", suite, STEADY, price=price), record("new", suite, STEADY, price=price)
     (cell,) = compare_executions(replace(old, suite=replace(suite, pricing=Pricing(spot=spot))), new).cells
-    assert cell.second.hazard is not None
-    assert cell.second.hazard.source == "given in the suite"
-    assert cell.first.hazard == cell.second.hazard
+    assert cell.second.hosts.hazard is not None
+    assert cell.second.hosts.hazard.source == "given in the suite"
+    assert cell.first.hosts.hazard == cell.second.hosts.hazard
 
 
 def test_shared_jobs_are_a_named_difference_and_cells_stay_comparable() -> None:

@@ -79,9 +79,9 @@ def test_what_the_suite_expects_of_spot_is_the_prior_of_its_runs_on_spot() -> No
     )
     results = [replace(each, price=replace(each.price, purchase="spot")) for each in trials(CELLS[0], 1.0)]
     (row, _) = judge(suite, CELLS, results).rows
-    assert row.hazard is not None
-    assert (row.hazard.source, row.hazard.count) == ("given in the suite", 0)
-    assert row.hazard.per_instance_hour == pytest.approx(0.5 / (1 + row.hazard.hours))
+    assert row.hosts.hazard is not None
+    assert (row.hosts.hazard.source, row.hosts.hazard.count) == ("given in the suite", 0)
+    assert row.hosts.hazard.per_instance_hour == pytest.approx(0.5 / (1 + row.hosts.hazard.hours))
 
 
 def test_a_limit_is_tested_by_the_upper_end_of_one_run() -> None:
@@ -179,7 +179,7 @@ def test_a_cell_that_alone_loses_trials_does_not_win_by_them(lost: int) -> None:
     verdict = judge(SUITE, CELLS, [*first[: 5 - lost], *gone, *second])
     assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.UNDECIDED)
     row = verdict.row(CELLS[0].cell_id)
-    assert row.uneven_faults is not None
+    assert row.hosts.uneven_faults is not None
     assert row.failed == 0
     assert row.prediction is not None
     assert row.prediction.seconds is not None
@@ -192,7 +192,7 @@ def test_a_cell_that_alone_loses_trials_does_not_win_by_them(lost: int) -> None:
     assert any(f"had {lost} of the {lost} faults of the service on ml.p4d.24xlarge" in each for each in text.cautions)
     also = [failed_result(CELLS[1], 5, Outcome.INTERNAL_ERROR)]
     even = judge(SUITE, CELLS, [*first[:4], *gone[:1], *second[:4], *also])
-    assert all(each.uneven_faults is None for each in even.rows)
+    assert all(each.hosts.uneven_faults is None for each in even.rows)
 
 
 def test_losing_trials_does_not_make_another_cell_win() -> None:

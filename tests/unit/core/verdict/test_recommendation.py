@@ -10,11 +10,11 @@ from tests.unit.run_samples import completed_result, make_cell
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import Comparison, comparison_of
-from traindyno.core.statistics.selection import Relation, trials_to_decide
-from traindyno.core.verdict.cell_row import build_rows
+from traindyno.core.statistics.selection import Relation, correct_for_selection, trials_to_decide
+from traindyno.core.verdict.cell_row import build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials
 from traindyno.core.verdict.quantity import projected_seconds
-from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline, corrected_row, recommend
+from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline, recommend
 
 
 def recommendation(*comparisons: Comparison) -> Recommendation:
@@ -100,8 +100,7 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     assert trials[0].host_draws == 1
     found = recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05)
     assert found is not None
-    rows = build_rows(trials, noise)
-    row = corrected_row(found, rows, noise, None, significance=0.05)
+    plain, row = (build_row(found.best, noise, None, each) for each in (None, correct_for_selection(found.comparisons)))
     assert row.seconds is not None
     assert row.seconds.interval is not None
     assert row.prediction is not None
@@ -109,9 +108,9 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     assert one_run is not None
     assert one_run.high / one_run.low > 1.1  # two hosts of 2 %, t(0.95, 3) = 2.35
     assert one_run.low <= row.seconds.interval.low <= row.seconds.interval.high <= one_run.high
-    assert rows[0].seconds is not None
-    assert row.seconds.mean == rows[0].seconds.mean
-    before = rows[0].prediction.seconds if rows[0].prediction else None
+    assert plain.seconds is not None
+    assert row.seconds.mean == plain.seconds.mean
+    before = plain.prediction.seconds if plain.prediction else None
     assert before is not None
     assert one_run.high > before.high  # the best of two looks better than it is
 
@@ -128,7 +127,7 @@ def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
     trials, noise = group_trials(cells, results), Noise()
     found = recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05)
     assert found is not None
-    seconds = corrected_row(found, build_rows(trials, noise), noise, None, significance=0.05).seconds
+    seconds = build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds
     assert seconds is not None
     assert seconds.interval is not None
     assert seconds.interval.low < 0.9995 * seconds.mean

@@ -16,6 +16,7 @@ from traindyno.core.step_log import line
 from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -72,7 +73,7 @@ def test_a_busy_host_costs_a_caution_and_never_the_answer() -> None:
     busy = Contention(steal_share=0.1, foreign_share=0.2, queue_share=0.1)
     verdict = judged([remeasured(each, contention=busy) for each in results_of()])
     assert verdict.finding is Finding.RECOMMENDED
-    assert [row.others_cpu_share for row in verdict.rows] == [pytest.approx(0.3)] * 2
+    assert [row.hosts.others_cpu_share for row in verdict.rows] == [pytest.approx(0.3)] * 2
     caution = "Other work used up to 30 % of the CPU time of the hosts in trials of ddp, fsdp"
     assert any(each.startswith(caution) for each in describe_verdict(verdict).cautions)
     assert not any(each.startswith("Other work") for each in describe_verdict(judged(results_of())).cautions)
@@ -136,7 +137,7 @@ def test_accuracy_stands_in_the_rows() -> None:
         for index, result in enumerate(results_of())
     ]
     verdict = judged(results)
-    accuracy = verdict.row(DDP.cell_id).accuracy
+    accuracy = verdict.row(DDP.cell_id).part(CellQuality).accuracy
     assert accuracy is not None
     assert accuracy.mean == pytest.approx(0.91)
 

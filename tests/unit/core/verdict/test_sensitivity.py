@@ -1,6 +1,5 @@
 """At which price and which size the answer changes."""
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -23,23 +22,25 @@ EXAMPLES = 90_000
 METRICS = (Metric.SECONDS, Metric.INSTANCE_HOURS, Metric.USD)
 
 
-def row(cell_id: str = BEST, *, overhead: float = 100.0, rate: float = 100.0, usd_per_hour: int = 36) -> CellRow:
+def row(
+    cell_id: str = BEST, *, overhead: float = 100.0, rate: float = 100.0, usd_per_hour: int = 36, **changes: Any
+) -> CellRow:
     """Half of the overhead is training time; ``rate``: samples per second of the whole work, with all that slows it."""
     seconds = overhead / 2 + EXAMPLES / rate
-    return make_row(
-        cell_id,
-        overhead_seconds=overhead,
-        training_overhead_seconds=overhead / 2,
-        seconds=make_estimate(seconds + overhead / 2),
-        instance_hours=make_estimate(seconds / 3600),
-        usd=make_estimate(seconds / 3600 * usd_per_hour),
-        usd_per_instance_hour=Decimal(usd_per_hour),
-    )
+    given = {
+        "overhead_seconds": overhead,
+        "training_overhead_seconds": overhead / 2,
+        "seconds": make_estimate(seconds + overhead / 2),
+        "instance_hours": make_estimate(seconds / 3600),
+        "usd": make_estimate(seconds / 3600 * usd_per_hour),
+        "usd_per_instance_hour": Decimal(usd_per_hour),
+    }
+    return make_row(cell_id, **{**given, **changes})
 
 
 def other(**changes: Any) -> CellRow:
     """Half the overhead, and half the rate."""
-    return replace(row(SECOND, overhead=50.0, rate=50.0, usd_per_hour=20), **{"instance": TRN1, **changes})
+    return row(SECOND, overhead=50.0, rate=50.0, usd_per_hour=20, **{"instance": TRN1, **changes})
 
 
 def crossing(best: CellRow, second: CellRow, metric: Metric) -> int | None:
@@ -98,11 +99,11 @@ def test_the_lines_give_the_figures_of_the_table_at_the_suites_work(metric: Metr
 
 def test_instances_and_the_billed_share_weigh_the_overhead() -> None:
     # half of the time is billed: 25 s of overhead at $36, and the same total
-    line, half = (cell_line(replace(row(), billable_share=share), Metric.USD, EXAMPLES) for share in (1.0, 0.5))
+    line, half = (cell_line(row(billable_share=share), Metric.USD, EXAMPLES) for share in (1.0, 0.5))
     assert line is not None
     assert half is not None
     assert half.fixed == line.fixed / 2
-    double = cell_line(replace(row(), instance_count=2), Metric.INSTANCE_HOURS, EXAMPLES)
+    double = cell_line(row(instance_count=2), Metric.INSTANCE_HOURS, EXAMPLES)
     assert double is not None
     assert double.fixed == pytest.approx(2 * 50 / 3600)
 

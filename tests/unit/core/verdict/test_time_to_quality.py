@@ -26,6 +26,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Quality, Strategy
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.suite import Cell, Measurement, Suite
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
@@ -101,7 +102,7 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
     # 6 % apart, with evaluations 15 % apart
     assert (verdict.metric, verdict.finding) == (Metric.SECONDS_TO_TARGET, Finding.UNDECIDED)
     assert verdict.recommended == ddp.cell_id
-    best, rival = verdict.row(ddp.cell_id).quality, verdict.row(fsdp.cell_id).quality
+    best, rival = (verdict.row(each.cell_id).part(CellQuality) for each in (ddp, fsdp))
     # 80 + 10 + 40 x 1.002 and 80 + 10 + 60 x 0.8016
     assert best.seconds is not None
     assert rival.seconds is not None
@@ -121,7 +122,7 @@ def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> Non
     ddp, fsdp = expand_cells(suite)
     assert (verdict.finding, verdict.recommended, verdict.rivals) == (Finding.ONLY_ONE, ddp.cell_id, ())
     assert verdict.refused == {fsdp.cell_id: "it never reached accuracy 90 %: its best is 83 %"}
-    assert verdict.row(fsdp.cell_id).quality.usd is None
+    assert verdict.row(fsdp.cell_id).part(CellQuality).usd is None
 
 
 def test_a_cell_of_which_some_trials_reached_the_target_is_not_ranked() -> None:
@@ -171,10 +172,9 @@ def test_money_to_quality_follows_the_price() -> None:
 def test_the_record_of_the_verdict_keeps_accuracy_and_quality() -> None:
     verdict = judged(suite_of(FASTEST), (1.0, RISING), (1.1, RISING))
     assert parse_verdict(verdict_document(verdict)) == verdict
-    row = verdict_document(verdict)["rows"][0]
-    assert row["accuracy"]["mean"] == pytest.approx(0.92)
-    assert row["quality"]["reached"] == 3
-    assert row["quality"]["loss"]["mean"] == pytest.approx(0.08)
+    quality = verdict_document(verdict)["rows"][0]["parts"][0]
+    assert (quality["part"], quality["reached"]) == ("CellQuality", 3)
+    assert (quality["accuracy"]["mean"], quality["loss"]["mean"]) == (pytest.approx(0.92), pytest.approx(0.08))
 
 
 def test_a_runs_summary_has_its_last_accuracy_and_evaluation_loss() -> None:
@@ -204,11 +204,12 @@ def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_
     slower = [evaluated(fsdp, trial, suite, step_seconds=1 + trial / 1000) for trial in range(1, 4)]
     verdict = judge(suite, [ddp, fsdp], [*results, *slower])
     row = verdict.row(ddp.cell_id)
-    assert (row.trials, row.unsteady_trials, row.unsteady_reasons) == (3, 0, ())
-    assert row.quality.reached == 3
+    assert (row.trials, row.steadiness.unsteady_trials, row.steadiness.unsteady_reasons) == (3, 0, ())
+    quality = row.part(CellQuality)
+    assert quality.reached == 3
     # 80 s until training starts, the steps, 2 s of evaluation
-    assert row.quality.seconds is not None
-    assert row.quality.seconds.mean == pytest.approx(80 + steps * 1.002 + 2, rel=1e-4)
+    assert quality.seconds is not None
+    assert quality.seconds.mean == pytest.approx(80 + steps * 1.002 + 2, rel=1e-4)
     assert (verdict.finding, verdict.recommended) == (Finding.RECOMMENDED, ddp.cell_id)
     text = describe_verdict(verdict)
     assert text.headline == "Use ddp: it is fastest to accuracy 90 %."
@@ -220,7 +221,7 @@ def test_a_short_run_that_did_not_end_at_its_target_is_called_unsteady() -> None
     ddp = expand_cells(suite)[0]
     cut = remeasured(completed_result(ddp, 1, suite=suite), is_reached=False, reason="too few steps")
     row = judge(suite, [ddp], [cut]).row(ddp.cell_id)
-    assert (row.unsteady_trials, row.unsteady_reasons) == (1, ("too few steps",))
+    assert (row.steadiness.unsteady_trials, row.steadiness.unsteady_reasons) == (1, ("too few steps",))
 
 
 @pytest.mark.parametrize(("steps", "reason"), [(60, None), (40, TARGET_REACHED)])
@@ -274,7 +275,7 @@ def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:
     # equal trials have no spread, but the evaluations are a fifth of the time or more apart
     near = judged(0.1)
     assert near.finding is Finding.UNDECIDED
-    found = near.row(fast.cell_id).quality.seconds
+    found = near.row(fast.cell_id).part(CellQuality).seconds
     assert found is not None
     assert found.interval is not None
     assert found.interval.high / found.interval.low > 1.05

@@ -15,6 +15,7 @@ from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.cell_row import Steadiness
 from traindyno.core.verdict.goal_metric import BreakEven, Crossover, Metric
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding
 from traindyno.core.verdict.verdict_text import VerdictText, describe_goal, describe_verdict, metric_text, saving_text
@@ -268,7 +269,7 @@ def test_failures_and_the_size_of_short_trials_are_in_the_headline(finding: Find
         " it as ± 10 %; for more: measurement.max_steps: 1000."
     )
     assert described(rows=(best, make_row(SECOND)), finding=finding).headline.endswith(noted)
-    steady = described(rows=(replace(best, unsteady_trials=0), make_row(SECOND)), finding=finding)
+    steady = described(rows=(replace(best, steadiness=Steadiness()), make_row(SECOND)), finding=finding)
     assert steady.headline.endswith(" Note: 2 of its 5 trials failed, 1 diverged.")
 
 
@@ -355,20 +356,24 @@ def test_unknown_figures_are_named_as_unknown() -> None:
 
 
 def test_training_to_a_target_takes_what_the_target_took() -> None:
-    quality = replace(CellQuality(), seconds=make_estimate(300.0), usd=make_estimate(3.0))
+    quality = CellQuality(seconds=make_estimate(300.0), usd=make_estimate(3.0))
     text = described(
         goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9),
         metric=Metric.USD_TO_TARGET,
-        rows=(make_row(quality=quality), make_row(SECOND)),
+        rows=(make_row(parts=(quality,)), make_row(SECOND)),
     )
     assert text.work.startswith("Training to accuracy 90 % takes about 5 min and costs about $3.00, ")
 
 
 def test_all_runs_count_and_only_measured_cells() -> None:
-    rows = (make_row(outcomes={"completed": 3, "timed_out": 1}), make_row(SECOND, trials=1), make_row(THIRD, trials=0))
-    assert described(rows=rows).certainty.startswith("10 runs measured 2 of 3 cells and cost $12.40; ")
-    assert "10 runs measured 2 of 3 cells;" in described(rows=rows, spent_usd=None).certainty
-    assert "10 simulated runs measured" in described(rows=rows, is_simulated=True).certainty
+    rows = (
+        make_row(outcomes={"completed": 3, "timed_out": 1}),
+        make_row(SECOND, trials=1),
+        make_row(THIRD, trials=0, failed=2),
+    )
+    assert described(rows=rows).certainty.startswith("7 runs measured 2 of 3 cells and cost $12.40; ")
+    assert "7 runs measured 2 of 3 cells;" in described(rows=rows, spent_usd=None).certainty
+    assert "7 simulated runs measured" in described(rows=rows, is_simulated=True).certainty
 
 
 def break_even(cell_id: str) -> BreakEven:

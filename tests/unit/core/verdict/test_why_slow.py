@@ -13,7 +13,7 @@ from tests.unit.step_log_samples import file_name, log_lines
 from tests.unit.verdict_samples import SECOND, make_estimate, make_rival, make_row, make_verdict
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
-from traindyno.core.slowness.step_shares import LoaderAdvice
+from traindyno.core.slowness.step_shares import CellSteps, LoaderAdvice
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import expand_cells
@@ -71,9 +71,10 @@ def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) ->
     assert summarise(result).probe_seconds == pytest.approx(1)
     report = report_of([result], suite)
     (row,) = report.verdict.rows
-    assert row.step_parts is not None
-    assert row.step_parts.is_probed
-    assert bool(row.loader_advice) == bool(facts)
+    steps = row.part(CellSteps)
+    assert steps.step_parts is not None
+    assert steps.step_parts.is_probed
+    assert bool(steps.loader_advice) == bool(facts)
     section = render(report).partition("Why slow</h3>")[2].partition("</table>")[0]
     cells = [re.sub(r"<[^>]*>", "", cell) for cell in section.split("<td")[1:]]
     # waiting, data, communication of one process, optimizer, the rest
