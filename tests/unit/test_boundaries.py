@@ -72,7 +72,7 @@ MOST_MODULES_OF_A_FOLDER = 32
 FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "experiments").glob("*/*.py")} - {"__init__", "train"}
 
 MAY_IMPORT = {
-    "traindyno/core": {"traindyno.core", "cattrs"},
+    "traindyno/core": {"traindyno.core", "traindyno.slices", "cattrs"},
     "traindyno/core/statistics": {"traindyno.core.statistics"},
     "traindyno/callbacks": {
         "traindyno.core.step_log.line",

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.suite.series import find_series, label_series
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, suite_trials
 from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
+from traindyno.slices.scaling.lab import find_series, label_series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

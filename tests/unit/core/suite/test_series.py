@@ -11,10 +11,10 @@ from tests.unit.run_samples import make_suite
 from traindyno.core.suite.arguments import number_of
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, Strategy, Task
-from traindyno.core.suite.series import find_series, label_series
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
+from traindyno.slices.scaling.lab import find_series, label_series
 
 SCRIPT = Workload(task=Task.SCRIPT, examples=640_000)
 SIZES = (1, 2, 4, 8, 16)

@@ -1,0 +1,1 @@
+"""Features apart: a folder each."""

@@ -1,0 +1,1 @@
+"""How throughput and cost grow with the number of instances."""
