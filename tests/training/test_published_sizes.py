@@ -20,7 +20,7 @@ from transformers import (
 
 from bench.transformer_flops import ALBERT, BERT, GPT2, GPT_J, TransformerSize
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.claim import Claim, parse_claims
+from traindyno.slices.claims.suite import Claim, parse_claims
 from training.models.flops import measure_size
 
 SUITES = Path(__file__).parents[2] / "suites"

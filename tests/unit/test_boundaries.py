@@ -1,7 +1,9 @@
 """Who may import whom: small Lambda assets, a core free of AWS and torch, light scripts of users."""
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -72,7 +74,7 @@ MOST_MODULES_OF_A_FOLDER = 32
 FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "experiments").glob("*/*.py")} - {"__init__", "train"}
 
 MAY_IMPORT = {
-    "traindyno/core": {"traindyno.core", "traindyno.slices", "cattrs"},
+    "traindyno/core": {"traindyno.core", "traindyno.slices.suite_parts", "cattrs"},
     "traindyno/core/statistics": {"traindyno.core.statistics"},
     "traindyno/callbacks": {
         "traindyno.core.step_log.line",
@@ -96,11 +98,12 @@ MAY_IMPORT = {
         "torch.distributed.TCPStore",
     },
     "traindyno/sagemaker": {"traindyno.core", "traindyno.sagemaker"},
-    "traindyno/report": {"traindyno.core", "traindyno.report"},
+    "traindyno/report": {"traindyno.core", "traindyno.report", "traindyno.slices.report_parts"},
     "traindyno/aws": {"traindyno.core", "traindyno.sagemaker", "traindyno.aws", "boto3", "botocore", "mypy_boto3_*"},
     "traindyno/store": {"traindyno.core", "traindyno.aws", "traindyno.store", "cattrs"},
     "traindyno/lab": {
         "traindyno.core",
+        "traindyno.slices.report_parts",
         "traindyno.sagemaker",
         "traindyno.report",
         "traindyno.aws",
@@ -117,6 +120,7 @@ MAY_IMPORT = {
         "traindyno.lab",
         "traindyno.sagemaker",
         "traindyno.report",
+        "traindyno.slices.suite_parts",
         "traindyno.bundle",
         "traindyno.travelling_files",
         "localcloud",
@@ -128,6 +132,7 @@ MAY_IMPORT = {
         "yaml",
         "mypy_boto3_*",
     },
+    "traindyno/slices": {"traindyno", "boto3", "cattrs", "rich", "typer"},
     "traindyno/cli": {"traindyno", "localcloud", "boto3", "botocore", "typer", "rich", "yaml", "mypy_boto3_*"},
     # It calls no service: the rooms before it read what it shows.
     "traindyno/cli/display": {
@@ -136,6 +141,7 @@ MAY_IMPORT = {
         "traindyno.store.owners",
         "traindyno.api",
         "traindyno.cli",
+        "traindyno.slices.report_parts",
         "rich",
     },
     "lambdas": {
@@ -280,6 +286,53 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     assert any(imports.values())
     order = TopologicalSorter({name: found & sources.keys() - {name} for name, found in imports.items()})
     order.prepare()  # raises CycleError with the modules
+
+
+SLICES = sorted(path.parent.name for path in (REPO_ROOT / "traindyno/slices").glob("*/__init__.py"))
+
+
+def test_only_the_tables_import_slices() -> None:
+    """And no slice imports another: each could go alone."""
+    assert SLICES
+    offences = [
+        f"{source.relative_to(REPO_ROOT)} imports {module}"
+        for package in ("traindyno", "training", "lambdas", "infra", "localcloud")
+        for source in (REPO_ROOT / package).rglob("*.py")
+        if source.parent != REPO_ROOT / "traindyno/slices"
+        for module in sorted(imported_modules(source))
+        if re.match(rf"traindyno\.slices\.({'|'.join(SLICES)})\b", module)
+        and not (source.is_relative_to(REPO_ROOT / "traindyno/slices") and module.split(".")[2] == source.parent.name)
+    ]
+    assert offences == []
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_without_a_slice_the_rest_plans_runs_and_judges(name: str, tmp_path: Path) -> None:
+    """In a copy of the package: its folder is gone, and the lines of the tables that name it."""
+    shutil.copytree(REPO_ROOT / "traindyno", tmp_path / "traindyno")
+    shutil.rmtree(tmp_path / "traindyno/slices" / name)
+    for table in (tmp_path / "traindyno/__init__.py", *(tmp_path / "traindyno/slices").glob("*.py")):
+        take_out(name, table)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.unit.without_a_slice"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{REPO_ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-2:] == [f"{tmp_path}/traindyno/__init__.py", "judged"], done.stdout + done.stderr
+
+
+def take_out(name: str, table: Path) -> None:
+    """The slice's imports, and the entries that use them, each of which has a line of its own."""
+    text, own = table.read_text(), f"slices.{name}."
+    imports = [node for node in ast.parse(text).body if isinstance(node, ast.ImportFrom) and own in f"{node.module}."]
+    bound = [alias.asname or alias.name for node in imports for alias in node.names]
+    gone = {number for node in imports for number in range(node.lineno, (node.end_lineno or 0) + 1)}
+    entry = re.compile("|".join(rf"^    .*\b{each}\b" for each in (*bound, re.escape(own))))
+    kept = [line for number, line in enumerate(text.splitlines(), 1) if number not in gone and not entry.match(line)]
+    table.write_text("\n".join(kept) + "\n")
 
 
 def test_serving_is_apart_in_infra() -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
-from traindyno.core.suite.claim import Claims, parse_claims
+from traindyno.slices.claims.suite import Claims, parse_claims
 
 ROOT = Path(__file__).parents[2]
 POSTS = ROOT.parent / "shared" / "seeds"

@@ -15,8 +15,8 @@ from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_tex
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite as CheckedSuite
+from traindyno.slices.suite_parts import LINKED_FILES
 
-CLAIMS_SHAPE = "title, source and claims"
 # Where `run` would put a local model; a plan asks only whether it is in S3.
 STAGED_MODEL = "s3://staged/model/"
 TEXT = Path("<text>")
@@ -106,7 +106,7 @@ def check_startable(suite: Suite) -> None:
 
 
 def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
-    document = _with_claims(text, folder)
+    document = _with_linked_files(text, folder)
     completed = CompletedSuite(document, stem=text.source.stem, folder=folder, is_local=local)
     tops = {path: re.split(r"[.\[]", path)[0] for path in text.line_of}
     moved = {f"workload.{path}": text.line_of[path] for path, top in tops.items() if top in WORKLOAD_FIELDS}
@@ -142,15 +142,18 @@ def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _with_claims(text: SuiteText, folder: Path) -> dict[str, Any]:
-    named = text.document.get("claims")
-    if not isinstance(named, str):
-        return text.document
-    path = folder / named
-    if not path.is_file():
-        message = f"{path} is no file of this machine; expected a file with {CLAIMS_SHAPE}"
-        raise SuiteFileInvalid([Problem(path="claims", message=message)], text.place)
-    try:
-        return {**text.document, "claims": read_suite_text(path, fields=CLAIMS_SHAPE).document}
-    except SuiteUnreadable as error:
-        raise SuiteFileInvalid([Problem(path="claims", message=str(error))], text.place) from error
+def _with_linked_files(text: SuiteText, folder: Path) -> dict[str, Any]:
+    document = dict(text.document)
+    for section, shape in LINKED_FILES.items():
+        named = document.get(section)
+        if not isinstance(named, str):
+            continue
+        path = folder / named
+        if not path.is_file():
+            message = f"{path} is no file of this machine; expected a file with {shape}"
+            raise SuiteFileInvalid([Problem(path=section, message=message)], text.place)
+        try:
+            document[section] = read_suite_text(path, fields=shape).document
+        except SuiteUnreadable as error:
+            raise SuiteFileInvalid([Problem(path=section, message=str(error))], text.place) from error
+    return document

@@ -14,22 +14,19 @@ from traindyno.api.checkout import has_local_cloud, require_checkout
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.aws.account import settings_problem
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
-from traindyno.cli.commands import execution_commands, run_commands, serving_commands
-from traindyno.cli.commands.claims_command import claims
-from traindyno.cli.commands.compare_command import compare
-from traindyno.cli.commands.doctor_command import doctor
-from traindyno.cli.commands.import_command import import_job
-from traindyno.cli.commands.plan_command import plan
-from traindyno.cli.commands.reprice_command import reprice_execution
 from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
 from traindyno.cli.option_values import in_our_words
 from traindyno.cli.output import STANDARD_OUTPUT, tell
 from traindyno.core.documents.problems import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
-from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.core.suite.data_formats import DatasetFilesInvalid
 from traindyno.core.verdict.comparison import NotComparable
-from traindyno.sagemaker.imported.program import JobNotImportable
+from traindyno.slices.client_parts import COMMANDS, REFUSALS
+
+REFUSED_INPUT: tuple[type[Exception], ...] = (
+    *(SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused, DocumentInvalid, DatasetFilesInvalid),
+    *REFUSALS,
+)
 
 
 class _Commands(TyperGroup):
@@ -74,22 +71,8 @@ commands = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-commands.command(epilog="Example: traindyno plan suites/quickstart.yaml --local")(plan)
-commands.command(epilog="Example: traindyno run suites/quickstart.yaml --local --name first")(run_commands.run)
-commands.command(epilog="Example: traindyno watch first --local")(run_commands.watch)
-commands.command(epilog="Example: traindyno stop first --local")(execution_commands.stop)
-commands.command("list", epilog="Example: traindyno list --local --limit 5")(execution_commands.list_executions)
-commands.command(epilog="Example: traindyno report first --local --output reports")(run_commands.report)
-commands.command("reprice", epilog="Example: traindyno reprice first --region eu-west-1")(reprice_execution)
-commands.command(epilog="Example: traindyno compare before after --local")(compare)
-commands.command(epilog="Example: traindyno claims suites/bert-trainium/claims.yaml first --local")(claims)
-commands.command(
-    "import", epilog="Example: traindyno import my-training-2026-11-20 --examples 1000000 --output suite.yaml"
-)(import_job)
-commands.command(epilog="Example: traindyno deploy first --instance ml.g5.xlarge --hours 8")(serving_commands.deploy)
-commands.command(epilog="Example: traindyno endpoints --format json")(serving_commands.endpoints)
-commands.command(epilog="Example: traindyno undeploy traindyno--reviews-c0123abcd-4f2a9c")(serving_commands.undeploy)
-commands.command(epilog="Example: traindyno doctor --aws --region us-east-1")(doctor)
+for name, (command, example) in COMMANDS.items():
+    commands.command(name, epilog=f"Example: traindyno {name} {example}")(command)
 if has_local_cloud():
     from traindyno.cli.commands import local_commands  # imports localcloud, which the wheel lacks
 
@@ -121,9 +104,7 @@ def app() -> None:
     """Exit status: 0 success, 1 failure, 2 input or suite refused, 3 no run was measured, 130 interrupted."""
     try:
         commands()
-    except (SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
-        _leave(str(error), REFUSED)
-    except (DocumentInvalid, ModelNotServable, DatasetFilesInvalid, JobNotImportable) as error:
+    except REFUSED_INPUT as error:
         _leave(str(error), REFUSED)
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)

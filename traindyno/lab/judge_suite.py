@@ -5,15 +5,13 @@ from typing import Any
 
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, suite_key, verdict_key
-from traindyno.core.suite.claim import parse_claims
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.core.verdict.cell_trials import suite_trials
-from traindyno.core.verdict.claims import ClaimJudgement, judge_claims
-from traindyno.core.verdict.pricing import price_options
+from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import Report, build_report, report_document
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document, with_planned
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
+from traindyno.slices.report_parts import REPORT_PARTS
 from traindyno.store.executions import ExecutionRows, Judgement
 from traindyno.store.results import load_memory, load_planned_runs, load_preparations, load_results
 from traindyno.store.results_bucket import ResultsBucket
@@ -47,9 +45,14 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         load_planned_runs(bucket, execution_id),
         results,
     )
-    claims: tuple[ClaimJudgement, ...] = ()
-    if suite.claims is not None:
-        claims = judge_claims(parse_claims(suite.claims), suite_trials(suite, plan.cells, results), results)
+    record = ExecutionRecord(
+        execution_id=execution_id,
+        suite=suite,
+        cells=plan.cells,
+        results=tuple(results),
+        loss_spread=plan.loss_spread,
+        host_priors=plan.host_priors,
+    )
     return build_report(
         execution_id=execution_id,
         created_at=now,
@@ -59,9 +62,8 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         results=results,
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
-        pricing=price_options(suite, plan.cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
         memory=load_memory(bucket, plan),
-        claims=claims,
+        parts={name: find(record) for name, find in REPORT_PARTS.items()},
     )
 
 

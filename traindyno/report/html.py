@@ -1,40 +1,15 @@
 """Report data to one self-contained HTML file: no external resource, no script, all values escaped."""
 
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.batch_section import draw_batches
-from traindyno.report.cells_section import draw_cells
-from traindyno.report.claims_section import draw_claims
-from traindyno.report.learning_section import draw_learning_section
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.pricing_section import draw_pricing
-from traindyno.report.provenance_section import draw_provenance, draw_raw_data
-from traindyno.report.receipt_section import draw_receipt
-from traindyno.report.runs_section import draw_runs
-from traindyno.report.scaling_section import draw_scaling
-from traindyno.report.time_section import draw_time
-from traindyno.report.verdict_section import draw_confounds, draw_verdict
+from traindyno.report.verdict_section import draw_verdict
+from traindyno.slices.report_parts import SECTIONS
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-# The name in the list of sections, and what draws it; None where it has nothing to show.
-SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
-    "cells": ("Cells", lambda report: draw_cells(report.verdict)),
-    "pricing": ("Prices", draw_pricing),
-    "scaling": ("Scaling", draw_scaling),
-    "batches": ("Batches and memory", draw_batches),
-    "loss": ("Loss and quality", draw_learning_section),
-    "time": ("Time", draw_time),
-    "confounds": ("Confounds", draw_confounds),
-    "claims": ("Claims", draw_claims),
-    "runs": ("Runs", draw_runs),
-    "receipt": ("Receipt", draw_receipt),
-    "provenance": ("Provenance", draw_provenance),
-    "data": ("Data", draw_raw_data),
-}
 
 
 def render(report: Report) -> str:

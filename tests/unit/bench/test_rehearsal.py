@@ -23,12 +23,12 @@ from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.claim import parse_claims
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.cell_trials import suite_trials
-from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.sagemaker.request import build_training_job_request
+from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
+from traindyno.slices.claims.suite import parse_claims
 
 SUITES = Path(__file__).parents[3] / "suites"
 # Trials differ, as an interval needs it, by far less than the claims' tolerances.

@@ -17,14 +17,15 @@ from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, result_key, verdict_key
 from traindyno.core.statistics.hosts import HostClass
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.verdict.claims import ClaimFinding
-from traindyno.core.verdict.pricing import Terms
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import judge
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.record_run import record_runs
+from traindyno.slices.claims.lab import PART as CLAIMS_PART
+from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement
+from traindyno.slices.pricing.lab import PART, PricedOption, Terms
 from traindyno.store.results import load_results
 
 
@@ -125,8 +126,8 @@ def test_the_suites_further_prices_reach_the_report() -> None:
         measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
-    assert [each.terms for each in report.pricing] == [Terms.ON_DEMAND, Terms.SPOT]
-    demand, spot = report.pricing
+    demand, spot = report.part(PART, PricedOption)
+    assert [demand.terms, spot.terms] == [Terms.ON_DEMAND, Terms.SPOT]
     best = verdict.recommended or ""
     assert spot.usd[best] == pytest.approx(demand.usd[best] / 2, rel=1e-4)
     page = lab.bucket.read(report_html_key(EXECUTION)).decode()
@@ -139,7 +140,8 @@ def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
     for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
         measure(lab, item)
     judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    (judged,) = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).claims
+    report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
+    (judged,) = report.part(CLAIMS_PART, ClaimJudgement)
     # every step took half a second in both cells: no gain of 20 %
     assert (judged.claim.claim_id, judged.finding) == ("gain", ClaimFinding.NOT_REPRODUCED)
     assert "inductor is 20 % faster" in lab.bucket.read(report_html_key(EXECUTION)).decode()

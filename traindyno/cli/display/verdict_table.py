@@ -16,6 +16,7 @@ from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.slices.report_parts import VERDICT_LINES
 
 MOST_CELLS, MOST_LINES, MOST_ALTERNATIVES = 12, 6, 3
 BAR_WIDTH = 24
@@ -42,13 +43,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"Alternative: {each.row.label}, {seconds_text(each.seconds.mean)} for {usd_text(each.usd.mean)}."
     if len(others) > MOST_ALTERNATIVES:
         yield f"{len(others) - MOST_ALTERNATIVES} more alternatives are in the report."
-    for option in report.pricing:
-        if option.is_flipped:
-            best = verdict.row(option.recommended).label if option.recommended else "no cell"
-            usd = usd_text(option.usd.get(option.recommended or ""))
-            yield f"The verdict changes if you pay {option.name}: {best}, {usd}."
-    if report.pricing and not any(option.is_flipped for option in report.pricing):
-        yield f"The verdict holds at {len(report.pricing)} ways to pay: {', '.join(o.name for o in report.pricing)}."
+    for lines in VERDICT_LINES:
+        yield from lines(report)
     yield from (*text.changes, *text.cautions[:MOST_LINES])
     if len(text.cautions) > MOST_LINES:
         yield f"{len(text.cautions) - MOST_LINES} more cautions are in the report."

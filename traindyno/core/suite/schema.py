@@ -28,6 +28,7 @@ from traindyno.core.suite.settings import (
 from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Suite
 from traindyno.core.suite.suite_file import GOAL_LIMITS
 from traindyno.core.suite.workload import FullRun, Model, Tokenizer, Workload
+from traindyno.slices.suite_parts import LINKED_FILES
 
 Schema = dict[str, Any]
 
@@ -56,7 +57,8 @@ def suite_schema() -> Schema:
     properties["matrix"] = _of_settings(
         lambda value: {"type": "array", "items": value, "minItems": 1, "uniqueItems": True}
     )
-    properties["claims"] = {**properties["claims"], "anyOf": [{"type": ["string", "object", "null"]}]}
+    for name in LINKED_FILES:
+        properties[name] = {**properties[name], "anyOf": [{"type": ["string", "object", "null"]}]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": TITLE,

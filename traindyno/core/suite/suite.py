@@ -11,6 +11,7 @@ from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.goal import HOURS, USD, Goal, Pricing
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
+from traindyno.slices.suite_parts import SliceSections
 
 # Limits of SageMaker.
 JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)
@@ -162,11 +163,7 @@ class JobOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
-    """Without a ``baseline``, the grid's first point is the cell that others are compared with. Without a ``matrix``,
-    ``training`` is the only cell.
-    """
-
+class _Spine:
     name: str
     goal: Goal
     workload: Workload
@@ -199,9 +196,14 @@ class Suite:
     pricing: Pricing = described(
         Pricing(), "{spot, training_plan}: further prices for the same measurements", default="none"
     )
-    claims: Mapping[str, Any] | None = described(
-        None, "a claims file, relative to the suite file; the report judges its published figures"
-    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite(SliceSections, _Spine):
+    """Without a ``baseline``, the grid's first point is the cell that others are compared with. Without a ``matrix``,
+    ``training`` is the only cell.
+    """
+
     notes: str | None = described(None, "free text for readers of the file")
 
     @property

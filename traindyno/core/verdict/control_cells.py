@@ -170,7 +170,6 @@ def _is_accepted(suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapp
         baseline={},
         include=(entry,),
         exclude=(),
-        claims=None,
     )
     return not list(check_suite(alone))
 

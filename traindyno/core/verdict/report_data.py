@@ -1,7 +1,7 @@
 """Everything that a report shows, as one document: the verdict, its runs and their origin."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -18,8 +18,6 @@ from traindyno.core.measurement.run_result import RunResult, parse_run_result, r
 from traindyno.core.planning.memory import CellMemory
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
-from traindyno.core.verdict.claims import ClaimJudgement
-from traindyno.core.verdict.pricing import PricedOption
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
 
 STEP_TIMES_IN_ALL = 30_000
@@ -84,7 +82,10 @@ REPORT = Format(name="report data", version=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """``created_at`` is epoch seconds. ``facts`` are the lab's own: version, region, stack."""
+    """``created_at`` is epoch seconds. ``facts`` are the lab's own: version, region, stack.
+
+    ``parts``: name → the documents that a slice added, which ``part`` reads.
+    """
 
     execution_id: str
     created_at: float
@@ -93,14 +94,16 @@ class Report:
     verdict: Verdict
     results: tuple[RunResult, ...]
     facts: Mapping[str, str]
-    claims: tuple[ClaimJudgement, ...] = ()
     preparations: tuple[PreparationResult, ...] = ()
     memory: tuple[CellMemory, ...] = ()
-    pricing: tuple[PricedOption, ...] = ()
+    parts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def is_simulated(self) -> bool:
         return any(result.is_simulated for result in self.results)
+
+    def part(self, name: str, kind: type[Value]) -> tuple[Value, ...]:
+        return tuple(from_document(each, kind) for each in self.parts.get(name, ()))
 
 
 def build_report(
@@ -112,10 +115,9 @@ def build_report(
     verdict: Verdict,
     results: Sequence[RunResult],
     facts: Mapping[str, str] | None = None,
-    claims: Sequence[ClaimJudgement] = (),
     preparations: Sequence[PreparationResult] = (),
     memory: Sequence[CellMemory] = (),
-    pricing: Sequence[PricedOption] = (),
+    parts: Mapping[str, Sequence[Any]] | None = None,
 ) -> Report:
     """``preparations``: the results of the jobs that tokenised the data; the receipt lists their costs."""
     order = {cell.cell_id: index for index, cell in enumerate(cells)}
@@ -129,10 +131,9 @@ def build_report(
             sorted(results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial))
         ),
         facts=dict(facts or {}),
-        claims=tuple(claims),
         preparations=tuple(preparations),
         memory=tuple(memory),
-        pricing=tuple(pricing),
+        parts={name: [to_document(each) for each in found] for name, found in (parts or {}).items()},
     )
 
 
@@ -145,12 +146,10 @@ def report_document(report: Report) -> dict[str, Any]:
         "verdict": verdict_document(report.verdict),
         "results": [run_result_document(result) for result in report.results],
         "facts": dict(report.facts),
-        "claims": to_document(report.claims),
         "preparations": [preparation_result_document(result) for result in report.preparations],
         "memory": to_document(report.memory),
-        "pricing": to_document(report.pricing),
     }
-    return REPORT.mark(document)
+    return REPORT.mark({**document, **report.parts})
 
 
 def parse_report(stored: Mapping[str, Any]) -> Report:
@@ -164,8 +163,7 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         verdict=parse_verdict(document["verdict"]),
         results=tuple(parse_run_result(result) for result in document["results"]),
         facts=document["facts"],
-        claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
         preparations=tuple(parse_preparation_result(result) for result in document.get("preparations", ())),
         memory=tuple(from_document(memory, CellMemory) for memory in document.get("memory", ())),
-        pricing=tuple(from_document(each, PricedOption) for each in document.get("pricing", ())),
+        parts={name: document[name] for name in document.keys() - {each.name for each in fields(Report)}},
     )

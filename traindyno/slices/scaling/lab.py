@@ -1,4 +1,6 @@
-"""Series of cells over the number of instances: equal in all else, but for what follows from it.
+"""How throughput grows with the number of instances: speed-up and efficiency against the smallest size measured.
+
+A series has the cells that are equal in all but their number of instances and what follows from it.
 
 An argument of a script follows the size if it is a number and takes exactly one value for each size, in cells that
 are equal in all else: ``max_steps`` where each size trains on as many examples. If several arguments could follow, but
@@ -10,12 +12,22 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.cells import label_cells
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, suite_trials
+from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
+from traindyno.core.verdict.report_data import Report
+from traindyno.core.verdict.verdict import Verdict
+from traindyno.report.charts.figure import draw_figure
+from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
+from traindyno.report.markup import Markup, PlotData, columns, draw_table, element, estimate_cell, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +116,139 @@ def label_series(series: Sequence[Series]) -> tuple[Cell, ...]:
         given = {name: value for name, value in first.hyperparameters.items() if name not in each.following}
         cells.append(replace(first, hyperparameters=given, settings=_of_any_size(first.settings)))
     return label_cells(cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingPoint:
+    """``speed_up`` is against the rate of the fewest instances; ``efficiency`` divides it by the instances' ratio.
+
+    With the same batch per device this is the weak efficiency. ``strong_efficiency`` is that of the whole workload's
+    time, with all that is paid once: instances × time of the fewest ÷ instances × time. None where a time is unknown.
+    """
+
+    cell_id: str
+    instance_count: int
+    speed_up: float
+    efficiency: float
+    efficiency_interval: Interval | None
+    strong_efficiency: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingSeries:
+    """Cells that are equal but for their number of instances and what follows from it, the fewest first.
+
+    ``cell`` stands for all of them, without what changes; its label names what varies between series.
+    """
+
+    cell: Cell
+    points: tuple[ScalingPoint, ...]
+
+
+def measure_scaling(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ScalingSeries, ...]:
+    """One series for each set of cells with at least two numbers of instances."""
+    measured = {each.cell.cell_id: each for each in suite_trials(suite, cells, results) if each.measured}
+    found = []
+    for series in find_series(cells, suite.workload):
+        known = tuple(cell for cell in series.cells if cell.cell_id in measured)
+        if len(known) > 1:
+            found.append(replace(series, cells=known))
+    return tuple(
+        _series(cell, [measured[each.cell_id] for each in series.cells])
+        for series, cell in zip(found, label_series(found), strict=True)
+    )
+
+
+def _series(cell: Cell, trials: Sequence[CellTrials]) -> ScalingSeries:
+    base = trials[0]
+    points = []
+    for each in trials:
+        compared = compare_cells(each, base, samples_per_second, Noise())
+        if compared is None:
+            continue
+        share = base.cell.settings.instance_count / each.cell.settings.instance_count
+        interval = compared.interval if each is not base else None
+        times = compare_cells(each, base, projected_seconds, Noise())
+        points.append(
+            ScalingPoint(
+                cell_id=each.cell.cell_id,
+                instance_count=each.cell.settings.instance_count,
+                speed_up=compared.ratio,
+                efficiency=compared.ratio * share,
+                strong_efficiency=share / times.ratio if times else None,
+                efficiency_interval=interval
+                and replace(interval, low=interval.low * share, high=interval.high * share),
+            )
+        )
+    return ScalingSeries(cell=cell, points=tuple(points))
+
+
+COLUMNS = columns(
+    *("Cell", "# Instances", "# Samples/s", "# Speed-up", "# Efficiency, by rate", "# Efficiency, strong"),
+    *("# Time", "# Cost"),
+)
+
+
+def draw_scaling(report: Report) -> Markup | None:
+    series = measure_scaling(report.suite, report.cells, report.results)
+    if not series:
+        return None
+    lines = [line for line in (_line(report, each) for each in series) if len(line.points) > 1]
+    return element(
+        "section",
+        element("h2", "Scaling"),
+        *(_rate(part, index) for index, part in enumerate(divide_lines(lines))),
+        draw_table(
+            COLUMNS,
+            [_cells_of(report.verdict, point) for each in series for point in each.points],
+            caption="Relative to the fewest instances of equal cells. By rate: speed-up ÷ ratio of instances. Strong: "
+            "the whole workload's time, with all that is paid once.",
+        ),
+        id="scaling",
+    )
+
+
+def _rate(lines: Sequence[Line], index: int) -> Markup:
+    title = f"Samples per second over instances{f', part {index + 1}' if index else ''}"
+    data = PlotData(
+        name=f"scaling{f'-{index + 1}' if index else ''}",
+        header=("series", "instances", "samples_per_second", "ideal_samples_per_second"),
+        rows=[
+            (line.label, point.x, point.y, _ideal(line.points[0], point.x)) for line in lines for point in line.points
+        ],
+    )
+    picture = draw_lines(lines, across_name="instances", title=title)
+    note = "dots: measured; dashed: ideal, in proportion to the fewest instances"
+    return draw_figure(title, picture, data=data, note=note)
+
+
+def _ideal(first: Point, instances: float) -> float:
+    """The rate that grows in proportion to the instances, from the smallest size on."""
+    return first.y * instances / first.x
+
+
+def _line(report: Report, series: ScalingSeries) -> Line:
+    rates = {row.cell_id: row.samples_per_second for row in report.verdict.rows}
+    points = tuple(
+        Point(x=point.instance_count, y=rate.mean, interval=rate.interval)
+        for point in series.points
+        if (rate := rates[point.cell_id])
+    )
+    ideal = tuple((point.x, _ideal(points[0], point.x)) for point in (*points[:1], *points[1:][-1:]))
+    return Line(label=series.cell.label, curves=(points,), ideal=ideal)
+
+
+def _cells_of(verdict: Verdict, point: ScalingPoint) -> list[str | None]:
+    row = verdict.row(point.cell_id)
+    interval = point.efficiency_interval
+    spread = f"{interval.low * 100:.1f} to {interval.high * 100:.1f} %" if interval else None
+    return [
+        row.label,
+        str(point.instance_count),
+        estimate_cell(row.samples_per_second, number_text),
+        f"{number_text(point.speed_up)} ×",
+        join(share_text(point.efficiency), element("small", spread) if spread else None),
+        share_text(point.strong_efficiency),
+        estimate_cell(row.seconds, seconds_text),
+        estimate_cell(row.usd, usd_text),
+    ]

@@ -24,9 +24,9 @@ from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.pricing import price_options
 from traindyno.core.verdict.verdict import Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.slices.pricing.lab import price_options
 
 NEAR = 1e-6
 NONE_NEAR = "no other cell was within 5 % of it"

@@ -19,11 +19,11 @@ from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETE
 from traindyno.core.suite.checks.secrets_check import check_secrets
 from traindyno.core.suite.checks.workload_check import check_workload
 from traindyno.core.suite.choices import Jobs, Quality, Task
-from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE, needs_preparation
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import structure_suite
+from traindyno.slices.suite_parts import CHECKS
 
 SEED_ARGUMENT = "measurement.seed_argument"
 ARGUMENT_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.\-]{0,255}")
@@ -95,7 +95,8 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
         yield from check_instance_type(f"pricing.spot.{name}", name)
     for name in suite.pricing.training_plan:
         yield from check_instance_type(f"pricing.training_plan.{name}", name)
-    yield from _check_claims(suite)
+    for check in CHECKS:
+        yield from check(suite)
     yield from check_matrix(suite)
     for path, point in _points(suite):
         for name, value in point.items():
@@ -130,16 +131,6 @@ def _check_preparation(suite: Suite) -> Iterator[Problem]:
     if found and found.has_accelerator:
         message = f"got {shown(name)}, expected a type without accelerators: {REMOTE_INSTANCE} or {LOCAL_INSTANCE}"
         yield Problem(path="preparation.instance", message=message)
-
-
-def _check_claims(suite: Suite) -> Iterator[Problem]:
-    if suite.claims is None:
-        return
-    try:
-        parse_claims(suite.claims)
-    except ClaimsInvalid as error:
-        for problem in error.problems:
-            yield Problem(path=f"claims.{problem.path}" if problem.path else "claims", message=problem.message)
 
 
 def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -1,58 +1,27 @@
-"""One measurement at several prices: at a given list, on demand, at spot, and with a training plan."""
+"""One measurement at several prices: on demand, at spot, and with a training plan; their section of the report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
-from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.jobs.attempt import trained_seconds
 from traindyno.core.measurement.loss_parity import LossSpread
-from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.report.markup import Markup, PlotData, columns, download_csv, draw_table, element, join
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repriced:
-    results: tuple[RunResult, ...]
-    verdict: Verdict
-    is_flipped: bool
-
-
-def reprice(
-    suite: Suite,
-    cells: Sequence[Cell],
-    results: Sequence[RunResult],
-    prices: PriceList,
-    *,
-    loss_spread: LossSpread | None = None,
-    host_priors: HostPriors | None = None,
-) -> Repriced:
-    """Types without an entry in ``prices`` keep the price that was paid."""
-    before = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
-    repriced = tuple(_at_price(result, prices.get(result.run.cell.settings.instance)) for result in results)
-    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_priors=host_priors)
-    return Repriced(results=repriced, verdict=after, is_flipped=after.recommended != before.recommended)
-
-
-def _at_price(result: RunResult, price: Price | None) -> RunResult:
-    if price is None:
-        return result
-    paid = PaidPrice(
-        usd_per_instance_hour=price.usd_per_hour,
-        region=price.region,
-        date=price.as_of,
-        source=price.source,
-        purchase=result.price.purchase,
-    )
-    return replace(result, price=paid)
+PART = "pricing"
 
 
 class Terms(StrEnum):
@@ -81,6 +50,12 @@ class PricedOption:
     is_flipped: bool
     #: Cell id → wall clock, on spot with the expected interruptions.
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def options_of(record: ExecutionRecord) -> tuple[PricedOption, ...]:
+    return price_options(
+        record.suite, record.cells, record.results, loss_spread=record.loss_spread, host_priors=record.host_priors
+    )
 
 
 def price_options(
@@ -177,3 +152,72 @@ def _result_at(terms: Terms, usd_per_hour: Mapping[str, Decimal], result: RunRes
         for attempt in result.attempts
     )
     return replace(result, price=price, attempts=attempts)
+
+
+SUMMARY = columns(
+    *("Paid", "Recommended", "Verdict", "# Cost", "# Time", "# Price of its instance", "From"),
+    explained={"Time": "wall clock, interruptions included"},
+)
+
+
+def draw_pricing(report: Report) -> Markup | None:
+    options = report.part(PART, PricedOption)
+    if not options:
+        return None
+    flipped = [option.name for option in options if option.is_flipped]
+    answer = "The same cell is recommended at all of these prices."
+    if flipped:
+        answer = f"Another cell is recommended if you pay: {'; '.join(flipped)}."
+    return element(
+        "section",
+        element("h2", "At other prices"),
+        element("p", answer),
+        draw_table(
+            SUMMARY,
+            [_summary(option, report.verdict) for option in options],
+            caption="The runs were measured once; each row applies other prices to the same measurements.",
+            emphasized=[index for index, option in enumerate(options) if option.is_flipped],
+        ),
+        element("p", "Time and cost of all cells: ", download_csv(_data(report.verdict, options)), class_="hint"),
+        id="pricing",
+    )
+
+
+def _summary(option: PricedOption, verdict: Verdict) -> list[str | None]:
+    best = verdict.row(option.recommended) if option.recommended else None
+    usd, seconds = (values.get(best.cell_id) if best else None for values in (option.usd, option.seconds))
+    price = option.usd_per_hour.get(best.instance) if best else None
+    return [
+        option.name,
+        best.label if best else "no cell",
+        join("changes" if option.is_flipped else "holds", element("small", option.finding.value.replace("_", " "))),
+        usd_text(usd),
+        seconds_text(seconds),
+        UNKNOWN if price is None else f"{exact_usd_text(price)}/h",
+        option.basis,
+    ]
+
+
+def _data(verdict: Verdict, options: Sequence[PricedOption]) -> PlotData:
+    return PlotData(
+        name="pricing",
+        header=("cell", *(f"{option.name}: {unit}" for option in options for unit in ("usd", "seconds"))),
+        rows=[
+            (
+                row.label,
+                *(values.get(row.cell_id, "") for option in options for values in (option.usd, option.seconds)),
+            )
+            for row in verdict.ranked_rows
+        ],
+    )
+
+
+def verdict_lines(report: Report) -> Iterator[str]:
+    options = report.part(PART, PricedOption)
+    for option in options:
+        if option.is_flipped:
+            best = report.verdict.row(option.recommended).label if option.recommended else "no cell"
+            usd = usd_text(option.usd.get(option.recommended or ""))
+            yield f"The verdict changes if you pay {option.name}: {best}, {usd}."
+    if options and not any(option.is_flipped for option in options):
+        yield f"The verdict holds at {len(options)} ways to pay: {', '.join(option.name for option in options)}."

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from traindyno.api.suite_loading import CLAIMS_SHAPE
 from traindyno.api.suite_text import read_input_file
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import need
@@ -18,10 +17,10 @@ from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import report_data_key
-from traindyno.core.suite.claim import Claims, parse_claims
 from traindyno.core.verdict.cell_trials import suite_trials
-from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.core.verdict.report_data import parse_report
+from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
+from traindyno.slices.claims.suite import CLAIMS_SHAPE, Claims, parse_claims
 
 STYLES = {
     ClaimFinding.REPRODUCED: "green",

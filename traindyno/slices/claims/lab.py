@@ -1,4 +1,4 @@
-"""Judge published figures against what a suite measured."""
+"""Judge published figures against what a suite measured; their section of the report."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval, compare, estimate
-from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import cell_values
-from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.cell_trials import CellTrials, suite_trials
+from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.quantity import (
     Quantity,
     last_accuracy,
@@ -25,6 +25,9 @@ from traindyno.core.verdict.quantity import (
     tokens_per_second,
     training_seconds,
 )
+from traindyno.core.verdict.report_data import Report
+from traindyno.report.markup import Markup, columns, draw_table, element, estimate_cell, join
+from traindyno.slices.claims.suite import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims, parse_claims
 
 CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
     ClaimedQuantity.SAMPLES_PER_SECOND: samples_per_second,
@@ -46,6 +49,8 @@ SHAPES: dict[ClaimedForm, Callable[[float, float], float]] = {
     ClaimedForm.SCALING_EFFICIENCY: lambda ratio, instances: ratio / instances,
 }
 BOUNDS = {ClaimedBound.EXACTLY: "", ClaimedBound.AT_MOST: "at most ", ClaimedBound.AT_LEAST: "at least "}
+
+PART = "claims"
 
 
 class ClaimFinding(StrEnum):
@@ -71,6 +76,14 @@ class ClaimJudgement:
     finding: ClaimFinding
     measured: Estimate | None
     reason: str
+
+
+def claims_of(record: ExecutionRecord) -> tuple[ClaimJudgement, ...]:
+    if record.suite.claims is None:
+        return ()
+    return judge_claims(
+        parse_claims(record.suite.claims), suite_trials(record.suite, record.cells, record.results), record.results
+    )
 
 
 def judge_claims(
@@ -158,3 +171,32 @@ def _measure(claim: Claim, trials: Sequence[CellTrials]) -> Estimate | None:
 def matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
     values = cell_values(cell)
     return all(values.get(name) == value for name, value in wanted.items())
+
+
+COLUMNS = columns("Claim", "# Published", "# Measured", "Finding", "Why")
+TONES = {ClaimFinding.REPRODUCED: "good", ClaimFinding.NOT_REPRODUCED: "bad", ClaimFinding.INCONSISTENT: "bad"}
+
+
+def draw_claims(report: Report) -> Markup | None:
+    judgements = report.part(PART, ClaimJudgement)
+    if not judgements:
+        return None
+    return element(
+        "section",
+        element("h2", "Published claims"),
+        draw_table(COLUMNS, [_row(judgement) for judgement in judgements], caption="Figures that this suite checks."),
+        id="claims",
+    )
+
+
+def _row(judgement: ClaimJudgement) -> list[str | None]:
+    claim = judgement.claim
+    return [
+        join(claim.text, element("small", claim.source)),
+        number_text(claim.published, digits=4),
+        estimate_cell(judgement.measured, number_text),
+        element(
+            "span", judgement.finding.value.replace("_", " "), class_=f"outcome {TONES.get(judgement.finding, '')}"
+        ),
+        join(judgement.reason, element("small", claim.notes) if claim.notes else None),
+    ]

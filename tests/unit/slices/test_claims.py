@@ -12,12 +12,12 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.claim import Claims, ClaimsInvalid, parse_claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import group_trials
-from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
+from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
+from traindyno.slices.claims.suite import Claims, ClaimsInvalid, parse_claims
 
-SUITES = Path(__file__).parents[4] / "suites"
+SUITES = Path(__file__).parents[3] / "suites"
 SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP), "instance_count": (1, 2)},
     training={"instance": "ml.p4d.24xlarge"},

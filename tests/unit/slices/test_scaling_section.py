@@ -16,8 +16,8 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
-from traindyno.core.verdict.scaling import measure_scaling
 from traindyno.report.html import render
+from traindyno.slices.scaling.lab import measure_scaling
 
 SUITES = Path(__file__).parents[3] / "suites"
 PACK_SUITES = sorted(path for path in SUITES.glob("*/*.yaml") if path.name != "claims.yaml")

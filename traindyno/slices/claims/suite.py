@@ -1,6 +1,6 @@
 """A published figure, machine-readable: its value, and the cells that would show it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -10,9 +10,19 @@ from cattrs import Converter
 from cattrs.errors import BaseValidationError
 
 from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.field_description import described
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.errors import DocumentInvalid, Problem
+
+CLAIMS_SHAPE = "title, source and claims"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimsSection:
+    claims: Mapping[str, Any] | None = described(
+        None, "a claims file, relative to the suite file; the report judges its published figures"
+    )
 
 
 class ClaimsInvalid(DocumentInvalid):
@@ -147,3 +157,13 @@ def _problems(claim: Claim, path: str) -> list[Problem]:
 @cache
 def _converter() -> Converter:
     return strict_converter([ClaimedQuantity, ClaimedForm, ClaimedBound])
+
+
+def check_claims(suite: ClaimsSection) -> Iterator[Problem]:
+    if suite.claims is None:
+        return
+    try:
+        parse_claims(suite.claims)
+    except ClaimsInvalid as error:
+        for problem in error.problems:
+            yield Problem(path=f"claims.{problem.path}" if problem.path else "claims", message=problem.message)

@@ -2,7 +2,7 @@ import pytest
 
 from tests.unit.run_samples import completed_result, make_cell, make_suite
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.verdict.scaling import measure_scaling
+from traindyno.slices.scaling.lab import measure_scaling
 
 # Nodes and samples/s of the published SMDDP table, without loader workers.
 PUBLISHED = {2: 3234.6185, 4: 5436.92949, 8: 8094.23716, 16: 10814.09728}

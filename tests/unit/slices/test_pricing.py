@@ -6,12 +6,12 @@ from math import expm1
 
 import pytest
 
-from tests.unit.core.verdict.test_reprice import P4D, TRN1, measured
 from tests.unit.core.verdict.test_reservations import on_host
 from tests.unit.core.verdict.test_time_to_quality import FASTEST as FASTEST_TO
 from tests.unit.core.verdict.test_time_to_quality import evaluated
 from tests.unit.core.verdict.test_time_to_quality import suite_of as evaluated_suite
 from tests.unit.run_samples import completed_result, make_suite, remeasured
+from tests.unit.slices.test_reprice import P4D, TRN1, measured
 from traindyno.core.costs.full_run import checkpoint_seconds
 from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.spot import observe_discounts
@@ -23,10 +23,10 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
-from traindyno.core.verdict.pricing import PricedOption, price_options
 from traindyno.core.verdict.report_data import build_report, parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.report.html import render
+from traindyno.slices.pricing.lab import PART, PricedOption, price_options
 
 
 def suite_of(**pricing: object) -> Suite:
@@ -210,7 +210,7 @@ def test_the_report_says_where_the_verdict_changes() -> None:
         cells=cells,
         verdict=judge(suite, cells, results),
         results=results,
-        pricing=price_options(suite, cells, results),
+        parts={PART: price_options(suite, cells, results)},
     )
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page

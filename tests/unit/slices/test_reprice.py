@@ -9,7 +9,7 @@ from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.pricing import reprice
+from traindyno.slices.pricing.client import reprice
 
 P4D, TRN1 = "ml.p4d.24xlarge", "ml.trn1.32xlarge"
 # Billed seconds and prices of the published comparison: 6553 s at 37.69, 6033 s at 24.725 USD per hour.

@@ -1,6 +1,7 @@
 """`traindyno reprice`: an execution's costs and verdict at other prices, without running anything."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Annotated
 
@@ -14,13 +15,16 @@ from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, titled_table
-from traindyno.core.costs.prices import PriceList
+from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
+from traindyno.core.measurement.loss_parity import LossSpread
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.statistics.hosts import HostPriors
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.pricing import Repriced, reprice
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.store.results import load_record
@@ -52,6 +56,42 @@ class PricedLabChoice(LabChoice):
 
 class NoPriceFound(TraindynoError):
     """The price source has no price for any instance type of the execution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repriced:
+    results: tuple[RunResult, ...]
+    verdict: Verdict
+    is_flipped: bool
+
+
+def reprice(
+    suite: Suite,
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    prices: PriceList,
+    *,
+    loss_spread: LossSpread | None = None,
+    host_priors: HostPriors | None = None,
+) -> Repriced:
+    """Types without an entry in ``prices`` keep the price that was paid."""
+    before = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
+    repriced = tuple(_at_price(result, prices.get(result.run.cell.settings.instance)) for result in results)
+    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_priors=host_priors)
+    return Repriced(results=repriced, verdict=after, is_flipped=after.recommended != before.recommended)
+
+
+def _at_price(result: RunResult, price: Price | None) -> RunResult:
+    if price is None:
+        return result
+    paid = PaidPrice(
+        usd_per_instance_hour=price.usd_per_hour,
+        region=price.region,
+        date=price.as_of,
+        source=price.source,
+        purchase=result.price.purchase,
+    )
+    return replace(result, price=paid)
 
 
 @with_options_of(PricedLabChoice, refuse("price_region", beside="prices", why="such a file is of one region"))

@@ -1,0 +1,46 @@
+"""A lab in memory takes in the quickstart as a grid, measures its runs and judges them, and the command line starts.
+
+``test_boundaries`` runs it on copies of the package that lack one slice each.
+"""
+
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+import traindyno
+from tests.unit.lab_in_memory import EXECUTION, NOW
+from tests.unit.planned_lab import FixedQuotas, empty_lab, measure, take_in
+from traindyno.api.suite_loading import load_suite
+from traindyno.cli.display.verdict_table import print_verdict
+from traindyno.cli.main import commands
+from traindyno.cli.output import STANDARD_OUTPUT
+from traindyno.core.s3_keys import report_data_key, report_html_key
+from traindyno.core.verdict.report_data import parse_report
+from traindyno.lab.check_quotas import check_quotas
+from traindyno.lab.judge_suite import judge_suite
+from traindyno.lab.plan_round import plan_next_round
+
+QUICKSTART = Path(__file__).parents[2] / "suites/quickstart.yaml"
+
+
+def main() -> None:
+    loaded = load_suite(QUICKSTART, local=True).document
+    workload = {**loaded["workload"], "dataset": {"format": "synthetic"}}  # which no job has to prepare
+    lab = empty_lab()
+    take_in(lab, {**loaded, "workload": workload, "search": "grid"}, instance="local.cpu")
+    check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+        measure(lab, item)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    assert verdict.recommended is not None
+    assert len(lab.bucket.read(report_html_key(EXECUTION))) > 10_000
+    print_verdict(STANDARD_OUTPUT, parse_report(lab.bucket.read_json(report_data_key(EXECUTION))))
+    started = CliRunner().invoke(commands, ["--help"])
+    assert (started.exit_code, "plan" in started.output) == (0, True), started.output
+    sys.stdout.write(f"{traindyno.__file__}\njudged\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Published figures, and whether what a suite measured reproduces them."""

@@ -1,0 +1,36 @@
+"""The commands in the order of the help; the errors of slices for input that is refused."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from traindyno.cli.commands import execution_commands, run_commands, serving_commands
+from traindyno.cli.commands.compare_command import compare
+from traindyno.cli.commands.doctor_command import doctor
+from traindyno.cli.commands.import_command import import_job
+from traindyno.cli.commands.plan_command import plan
+from traindyno.core.errors import TraindynoError
+from traindyno.core.serving.deployment import ModelNotServable
+from traindyno.sagemaker.imported.program import JobNotImportable
+from traindyno.slices.claims import client as claims
+from traindyno.slices.pricing import client as pricing
+
+# Name → the command, and the example of its help.
+COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
+    "plan": (plan, "suites/quickstart.yaml --local"),
+    "run": (run_commands.run, "suites/quickstart.yaml --local --name first"),
+    "watch": (run_commands.watch, "first --local"),
+    "stop": (execution_commands.stop, "first --local"),
+    "list": (execution_commands.list_executions, "--local --limit 5"),
+    "report": (run_commands.report, "first --local --output reports"),
+    "reprice": (pricing.reprice_execution, "first --region eu-west-1"),
+    "compare": (compare, "before after --local"),
+    "claims": (claims.claims, "suites/bert-trainium/claims.yaml first --local"),
+    "import": (import_job, "my-training-2026-11-20 --examples 1000000 --output suite.yaml"),
+    "deploy": (serving_commands.deploy, "first --instance ml.g5.xlarge --hours 8"),
+    "endpoints": (serving_commands.endpoints, "--format json"),
+    "undeploy": (serving_commands.undeploy, "traindyno--reviews-c0123abcd-4f2a9c"),
+    "doctor": (doctor, "--aws --region us-east-1"),
+}
+REFUSALS: Sequence[type[TraindynoError]] = [
+    ModelNotServable,
+    JobNotImportable,
+]

@@ -1,0 +1,1 @@
+"""One measurement at several prices."""

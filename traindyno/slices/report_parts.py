@@ -1,0 +1,42 @@
+"""What slices add to the data of a report and to the verdict in a terminal; all sections of a report, in order."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from traindyno.core.verdict.comparison import ExecutionRecord
+from traindyno.core.verdict.report_data import Report
+from traindyno.report.batch_section import draw_batches
+from traindyno.report.cells_section import draw_cells
+from traindyno.report.learning_section import draw_learning_section
+from traindyno.report.markup import Markup
+from traindyno.report.provenance_section import draw_provenance, draw_raw_data
+from traindyno.report.receipt_section import draw_receipt
+from traindyno.report.runs_section import draw_runs
+from traindyno.report.time_section import draw_time
+from traindyno.report.verdict_section import draw_confounds
+from traindyno.slices.claims import lab as claims
+from traindyno.slices.pricing import lab as pricing
+from traindyno.slices.scaling import lab as scaling
+
+REPORT_PARTS: Mapping[str, Callable[[ExecutionRecord], Sequence[Any]]] = {
+    claims.PART: claims.claims_of,
+    pricing.PART: pricing.options_of,
+}
+VERDICT_LINES: Sequence[Callable[[Report], Iterator[str]]] = [
+    pricing.verdict_lines,
+]
+# The name in the list of sections, and what draws it; None where it has nothing to show.
+SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
+    "cells": ("Cells", lambda report: draw_cells(report.verdict)),
+    "pricing": ("Prices", pricing.draw_pricing),
+    "scaling": ("Scaling", scaling.draw_scaling),
+    "batches": ("Batches and memory", draw_batches),
+    "loss": ("Loss and quality", draw_learning_section),
+    "time": ("Time", draw_time),
+    "confounds": ("Confounds", draw_confounds),
+    "claims": ("Claims", claims.draw_claims),
+    "runs": ("Runs", draw_runs),
+    "receipt": ("Receipt", draw_receipt),
+    "provenance": ("Provenance", draw_provenance),
+    "data": ("Data", draw_raw_data),
+}
