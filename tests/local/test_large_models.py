@@ -73,7 +73,6 @@ def test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs(answers
     assert verdict["is_simulated"] is True
     assert verdict["recommended"] is not None
     assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 9
-    interrupted = [
-        result["run"]["run_id"] for result in report["results"] if (result["measured"] or {}).get("interruptions")
-    ]
+    measured = {result["run"]["run_id"]: result["measured"] for result in report["results"] if result["measured"]}
+    interrupted = [run_id for run_id, each in measured.items() if each["job"]["interruptions"]]
     assert len(interrupted) >= 3, json.dumps(interrupted)
