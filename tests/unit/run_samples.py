@@ -8,6 +8,7 @@ from typing import Any
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_summary import RunSummary, RunTime
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.step_log.reader import StepLog, read_step_log
 from traindyno.core.suite.choices import GoalKind, Search, Task
@@ -107,6 +108,28 @@ def remeasured(result: RunResult, **changes: Any) -> RunResult:
         found = value if place == name else replace(getattr(measured, place), **{name: value})
         measured = replace(measured, **{place: found})
     return replace(result, measured=measured)
+
+
+def make_summary(**changes: Any) -> RunSummary:
+    """200 steps of half a second within 300 billed seconds, two minutes after it was asked for; ``changes`` may also be
+    fields of its time.
+    """
+    time = {name: changes.pop(name) for name in [*changes] if name in RunTime.__dataclass_fields__}
+    given: dict[str, Any] = {
+        "execution_id": "execution-1",
+        "cell_id": "0a",
+        "cell_label": "ddp",
+        "trial": 1,
+        "outcome": Outcome.COMPLETED,
+        "attempts": 1,
+        "instance": "local.cpu",
+        "time": RunTime(**{"billable_seconds": 300.0, "seconds": 420.0, **time}),
+        "steps": 200,
+        "mean_step_seconds": 0.5,
+        "is_simulated": False,
+        **changes,
+    }
+    return RunSummary(**given)
 
 
 def failed_result(cell: Cell, trial: int, outcome: Outcome, message: str = "ended badly") -> RunResult:

@@ -5,10 +5,11 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from html import escape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, overload
 
 from traindyno.api.execution_state import State
@@ -16,10 +17,9 @@ from traindyno.api.progress import Display, PlainDisplay, state_line, state_rows
 from traindyno.api.reports import write_report
 from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import TraindynoError
-from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.summarise import summarise
+from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import draw_sections, render_section
 
@@ -32,14 +32,14 @@ class PandasMissing(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRow:
-    """``summary`` is what was measured of the run; ``settings`` has the values of the settings that vary."""
+    """``summary`` has the columns of a table of runs; ``settings`` has the values of the settings that vary."""
 
-    summary: RunSummary
+    summary: SimpleNamespace
     settings: Mapping[str, Any]
 
     def flat(self) -> dict[str, Any]:
         """One mapping of both, without enums: a row of a table."""
-        measured = {name: each.value if isinstance(each, Enum) else each for name, each in asdict(self.summary).items()}
+        measured = {name: each.value if isinstance(each, Enum) else each for name, each in vars(self.summary).items()}
         return {**measured, **self.settings}
 
 
@@ -68,7 +68,7 @@ class Results(Sequence[ResultRow]):
         except ImportError as error:
             raise PandasMissing("a frame needs pandas, which is not installed; the rows are a sequence") from error
         varying = dict.fromkeys(name for row in self._rows for name in row.settings)
-        columns = [*(each.name for each in fields(RunSummary)), *varying]
+        columns = [*RUN_COLUMNS, *varying]
         return pandas.DataFrame([row.flat() for row in self._rows], columns=columns)
 
     def __repr__(self) -> str:
@@ -95,7 +95,11 @@ def results_of(report: Report) -> Results:
     rows = []
     for result in report.results:
         point = cell_values(result.run.cell)
-        rows.append(ResultRow(summary=summarise(result), settings={name: point.get(name) for name in varying}))
+        rows.append(
+            ResultRow(
+                summary=SimpleNamespace(**run_columns(result)), settings={name: point.get(name) for name in varying}
+            )
+        )
     return Results(rows)
 
 

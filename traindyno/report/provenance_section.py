@@ -3,17 +3,15 @@
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import astuple, fields
 from datetime import UTC, datetime
 
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, usd_text
-from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report, report_document
-from traindyno.core.verdict.summarise import summarise
+from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns
 from traindyno.report.markup import Markup, columns, csv_text, download, draw_table, element
 
 
@@ -91,8 +89,7 @@ def draw_raw_data(report: Report) -> Markup:
     if len(document) > LARGEST_PLAIN_BYTES:  # the page would be too large to open with hundreds of runs
         compressed = gzip.compress(document, mtime=0)
         everything = (compressed, f"{name}.json.gz", "application/gzip", "All data as compressed JSON")
-    header = [field.name for field in fields(RunSummary)]
-    runs = csv_text(header, [astuple(summarise(result)) for result in report.results])
+    runs = csv_text([*RUN_COLUMNS], [[*run_columns(result).values()] for result in report.results])
     return element(
         "section",
         element("h2", "Data"),

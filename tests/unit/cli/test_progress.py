@@ -18,6 +18,7 @@ from tests.unit.lab.shared_job_world import World
 from tests.unit.lab.test_shared_jobs import live
 from tests.unit.lab_in_memory import EXECUTION, PLANNED, MemoryExecutions, make_lab
 from tests.unit.planned_lab import empty_lab, take_in
+from tests.unit.run_samples import make_summary
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.api import execution_state, progress
@@ -39,27 +40,12 @@ from traindyno.cli.display.progress import follow, render_state
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.measured_run import LARGEST_FOREIGN_SHARE
 from traindyno.core.suite.choices import GoalKind
 from traindyno.store.owners import PreparationRow, PreparationSummary
 
 STARTED = 1_000.0
-SUMMARY = RunSummary(
-    run_id="0a-t1",
-    execution_id="demo",
-    cell_id="0a",
-    cell_label="compiled · batch 4",
-    trial=1,
-    outcome=Outcome.COMPLETED,
-    attempts=1,
-    instance="local.cpu",
-    instance_count=1,
-    samples_per_second=12.34,
-    job_seconds=60.0,
-    projected_seconds=100.0,
-    is_simulated=False,
-)
+SUMMARY = make_summary(cell_label="compiled · batch 4", samples_per_second=12.34, projected_seconds=100.0)
 JOB = RunningJob(
     label="batch 8", instance="local.cpu", job_phase=JobPhaseName.TRAINING, phase=None, step=12, seconds=9.0
 )

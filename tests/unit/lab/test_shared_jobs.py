@@ -405,8 +405,9 @@ def test_a_run_that_could_not_win_is_recorded_with_its_bound_and_not_tried_again
             "at least 50 % slower than another run of its job",
             (),
         )
-        summary = world.lab.summary(run_id)
-        assert (summary.outpaced_by, summary.least_ratio) == (first, 1.5)
+        bound = found[run_id].bound
+        assert bound is not None
+        assert (bound.by, bound.least_ratio) == (first, 1.5)
     assert world.open_jobs == []
 
 

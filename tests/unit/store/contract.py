@@ -188,13 +188,13 @@ class StoreContract:
 
     def test_a_run_gets_its_summary_once_and_keeps_its_jobs(self, table: Table, execution: str) -> None:
         result = completed_result(make_cell(), 2)
-        summary = summarise(replace(result, run=replace(result.run, execution_id=execution)))
+        summary, run_id = summarise(result), result.run.run_id
         rows = RunRows(table)
-        table.write_all([rows.noting(execution, summary.run_id, "job-1")])
-        assert not rows.read(execution, summary.run_id).is_over
-        assert rows.record(execution, summary.run_id, summary)
-        assert not rows.record(execution, summary.run_id, replace(summary, outcome=Outcome.TIMED_OUT))
-        row = rows.read(execution, summary.run_id)
+        table.write_all([rows.noting(execution, run_id, "job-1")])
+        assert not rows.read(execution, run_id).is_over
+        assert rows.record(execution, run_id, summary)
+        assert not rows.record(execution, run_id, replace(summary, outcome=Outcome.TIMED_OUT))
+        row = rows.read(execution, run_id)
         assert (row.summary, row.jobs) == (summary, frozenset({"job-1"}))
 
     def test_runs_shared_jobs_and_preparations_are_listed_apart(self, table: Table, execution: str) -> None:

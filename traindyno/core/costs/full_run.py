@@ -62,7 +62,7 @@ def checkpoint_seconds(result: RunResult) -> float | None:
     """
     if result.full_run is not None and result.full_run.checkpoint_every_minutes is not None:
         return result.full_run.checkpoint_every_minutes * SECONDS_PER_MINUTE
-    throughput = result.measured.throughput if result.measured else None
+    throughput = result.throughput
     if result.measured is None or throughput is None:
         return None
     logged = (event.steps_between for event in result.measured.recurring if event.name in CHECKPOINTS)

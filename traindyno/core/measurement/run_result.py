@@ -14,6 +14,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
 from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, measure_phases
+from traindyno.core.measurement.throughput import Throughput
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import tabulate_steps
@@ -117,8 +118,12 @@ class RunResult:
         return self.batch_finding.batch if self.batch_finding else self.run.found_batch
 
     @property
+    def throughput(self) -> Throughput | None:
+        return self.measured.throughput if self.measured else None
+
+    @property
     def samples_per_second(self) -> float | None:
-        return self.measured.throughput.samples_per_second if self.measured and self.measured.throughput else None
+        return self.throughput.samples_per_second if self.throughput else None
 
     @property
     def work_unit(self) -> str:
@@ -131,8 +136,8 @@ class RunResult:
         """How many of ``work_unit`` an example holds: 1, or the mean tokens of the examples that were trained on."""
         if self.work_unit != TOKENS:
             return 1.0
-        throughput = self.measured.throughput if self.measured else None
-        return throughput.tokens / throughput.samples if throughput and throughput.tokens is not None else None
+        rate = self.throughput
+        return rate.tokens / rate.samples if rate and rate.tokens is not None else None
 
 
 def build_run_result(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors, Trial, host_class, update_prior
@@ -23,30 +24,10 @@ DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """``seconds``: from the creation of its jobs to their end, billed or not. ``steps``: None if not all are known.
+    """A run of an earlier execution, whose suite bounds it to ``max_steps``."""
 
-    All seconds are those of jobs of this run alone, also if it shared them.
-    """
-
-    execution_id: str
-    cell_id: str
-    outcome: Outcome
-    attempts: int
-    billable_seconds: float
-    seconds: float
-    steps: int | None
-    mean_step_seconds: float | None
+    summary: RunSummary
     max_steps: int
-    is_simulated: bool
-    #: What a job has once, however many runs it carries, and what is billed of it; None if unknown.
-    overhead_seconds: float | None = None
-    overhead_billable_seconds: float | None = None
-    late_loss: float | None = None
-    hosts: str | None = None
-    data_wait_share: float | None = None
-    seed: int | None = None
-    #: Part of the seconds above.
-    probe_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,16 +85,17 @@ def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
     """Cell id → what its earlier runs show. A cell without a usable one is left out."""
     by_cell: dict[str, list[PastRun]] = {}
     for run in past:
-        if run.outcome in TELLS_TIME and _added_seconds(run, suite) is not None:
-            by_cell.setdefault(run.cell_id, []).append(run)
+        if run.summary.outcome in TELLS_TIME and _added_seconds(run, suite) is not None:
+            by_cell.setdefault(run.summary.cell_id, []).append(run)
     return {cell_id: _learn(cell_id, runs, suite) for cell_id, runs in by_cell.items()}
 
 
 def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | None:
     """How losses differ between seeds: from trials of one cell in one execution, with the suite's number of steps."""
     alike: dict[tuple[str, str], dict[int, float]] = {}
-    for run in past:
-        is_whole = run.outcome is Outcome.COMPLETED and run.max_steps == suite.measurement.max_steps
+    for each in past:
+        run = each.summary
+        is_whole = run.outcome is Outcome.COMPLETED and each.max_steps == suite.measurement.max_steps
         if is_whole and run.late_loss and run.seed is not None and not run.is_simulated:
             alike.setdefault((run.execution_id, run.cell_id), {})[run.seed] = run.late_loss
     return pool_spread([list(by_seed.values()) for by_seed in alike.values()])
@@ -125,7 +107,7 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
     None if earlier executions give no information about it. Simulated hosts give none about real ones.
     """
     alike: dict[HostClass, dict[str, list[Trial]]] = {}
-    for run in past:
+    for run in (each.summary for each in past):
         if run.outcome is Outcome.COMPLETED and run.hosts and run.mean_step_seconds and not run.is_simulated:
             hosts = frozenset(run.hosts.split())
             cells = alike.setdefault(host_class(len(hosts), run.data_wait_share), {})
@@ -143,20 +125,21 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
     return {kind: updated or STATED_PRIORS[kind] for kind, updated in found.items()}
 
 
-def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:
-    added = [_added_seconds(run, suite) or 0.0 for run in runs]
+def _learn(cell_id: str, past: list[PastRun], suite: Suite) -> CellHistory:
+    added = [_added_seconds(run, suite) or 0.0 for run in past]
+    runs, times = [each.summary for each in past], [each.summary.time for each in past]
     longest_seconds = IMAGE_SECONDS + suite.limits.max_job_seconds + ENDING_SECONDS
     return CellHistory(
         cell_id=cell_id,
         run_count=len(runs),
         billable_seconds=fmean(
-            min(max(0.0, run.billable_seconds + more), float(max(1, run.attempts) * longest_seconds))
+            min(max(0.0, (run.time.billable_seconds or 0.0) + more), float(max(1, run.attempts) * longest_seconds))
             for run, more in zip(runs, added, strict=True)
         ),
-        seconds=fmean(max(0.0, run.seconds + more) for run, more in zip(runs, added, strict=True)),
+        seconds=fmean(max(0.0, time.seconds + more) for time, more in zip(times, added, strict=True)),
         is_simulated=any(run.is_simulated for run in runs),
-        overhead_seconds=mean_of(run.overhead_seconds for run in runs) or 0.0,
-        overhead_billable_seconds=mean_of(run.overhead_billable_seconds for run in runs) or 0.0,
+        overhead_seconds=mean_of(time.overhead_seconds for time in times) or 0.0,
+        overhead_billable_seconds=mean_of(time.overhead_billable_seconds for time in times) or 0.0,
     )
 
 
@@ -175,15 +158,16 @@ def _with_one_overhead(alone: Sequence[tuple[float, float]]) -> float:
     return sum(max(0.0, whole - once) for whole, once in alone) + max(min(whole, once) for whole, once in alone)
 
 
-def _added_seconds(run: PastRun, suite: Suite) -> float | None:
+def _added_seconds(past: PastRun, suite: Suite) -> float | None:
     """What this suite's steps and probes add to the run's seconds, or save; None if unknown."""
+    run = past.summary
     if run.outcome is not Outcome.COMPLETED or suite.workload.task is Task.SCRIPT:
         return 0.0
-    of_steps, of_probes = _seconds_of_more_steps(run, suite), _probe_seconds(run, suite)
-    return None if of_steps is None or of_probes is None else of_steps + of_probes - run.probe_seconds
+    of_steps, of_probes = _seconds_of_more_steps(past, suite), _probe_seconds(run, suite)
+    return None if of_steps is None or of_probes is None else of_steps + of_probes - run.time.probe_seconds
 
 
-def _probe_seconds(run: PastRun, suite: Suite) -> float | None:
+def _probe_seconds(run: RunSummary, suite: Suite) -> float | None:
     """The mean over the trials of a cell, one of which is probed, if no step of a probe is faster than the run's."""
     if not suite.measurement.probes:
         return 0.0
@@ -192,13 +176,13 @@ def _probe_seconds(run: PastRun, suite: Suite) -> float | None:
     return most_probe_steps(suite.measurement.max_steps) * run.mean_step_seconds / suite.measurement.trials
 
 
-def _seconds_of_more_steps(run: PastRun, suite: Suite) -> float | None:
+def _seconds_of_more_steps(past: PastRun, suite: Suite) -> float | None:
     """Extra (or fewer) seconds if ``max_steps`` changes; None if unknown."""
-    max_steps = suite.measurement.max_steps
-    if run.max_steps == max_steps:
+    run, max_steps = past.summary, suite.measurement.max_steps
+    if past.max_steps == max_steps:
         return 0.0
     if run.steps is None or run.mean_step_seconds is None:
         return None
-    ended_by_itself = run.steps < run.max_steps
+    ended_by_itself = run.steps < past.max_steps
     steps = min(run.steps, max_steps) if ended_by_itself else max_steps
     return (steps - run.steps) * run.mean_step_seconds

@@ -17,11 +17,11 @@ def samples_per_second(result: RunResult) -> float | None:
 
 
 def tokens_per_second(result: RunResult) -> float | None:
-    return result.measured.throughput.tokens_per_second if result.measured and result.measured.throughput else None
+    return result.throughput.tokens_per_second if result.throughput else None
 
 
 def steps_per_second(result: RunResult) -> float | None:
-    return result.measured.throughput.steps_per_second if result.measured and result.measured.throughput else None
+    return result.throughput.steps_per_second if result.throughput else None
 
 
 def training_seconds(result: RunResult) -> float | None:

@@ -1,38 +1,38 @@
-"""The summary of a finished run, from its result."""
+"""What the row of a finished run and a table of runs say of it, from its result."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
 
 from traindyno.core.costs.projection import measured_attempt, paid_usd, project_run, read_job_time
-from traindyno.core.jobs.run_summary import RunSummary
+from traindyno.core.jobs.run_summary import RunSummary, RunTime
 from traindyno.core.measurement.loss_parity import late_loss
 from traindyno.core.measurement.run_phases import script_phases
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import PROBE
 from traindyno.core.suite.choices import Purchase, Quality
 from traindyno.core.verdict.cell_quality import last_values
+from traindyno.core.verdict.quantity import projected_seconds, tokens_per_second
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOverhead:
-    """Waiting, starting, data, image and upload. ``billable_seconds`` of None: the billed share is unknown."""
-
-    seconds: float
-    billable_seconds: float | None
-
-
-def job_overhead(result: RunResult) -> JobOverhead | None:
-    """Time of the measured job beside the run itself, by its share or its step log; None if unknown."""
-    attempt = measured_attempt(result)
+def run_time(result: RunResult) -> RunTime:
+    """The overhead is waiting, starting, data, image and upload: the measured job's time beside the run itself, by its
+    share or its step log.
+    """
+    attempt, overhead, billed = measured_attempt(result), None, None
     time = read_job_time(attempt, is_spot=result.price.purchase == Purchase.SPOT) if attempt else None
-    if attempt is None or time is None:
-        return None
-    own = attempt.share.own_seconds if attempt.share else sum(script_phases(result.phases_seconds).values())
-    if not own:
-        return None
-    share = time.billable_share
-    return JobOverhead(
-        seconds=max(0.0, time.wall - own),
-        billable_seconds=None if share is None else max(0.0, time.training - own) * share,
+    if attempt is not None and time is not None:
+        own = attempt.share.own_seconds if attempt.share else sum(script_phases(result.phases_seconds).values())
+        overhead = max(0.0, time.wall - own) if own else None
+        if own and time.billable_share is not None:
+            billed = max(0.0, time.training - own) * time.billable_share
+    alone = alone_billable_seconds(result)
+    return RunTime(
+        billable_seconds=result.billable_seconds if alone is None else alone,
+        seconds=sum(result.phases_seconds.values()),
+        overhead_seconds=overhead,
+        overhead_billable_seconds=billed,
+        probe_seconds=result.phases_seconds.get(PROBE, 0.0),
     )
 
 
@@ -43,45 +43,54 @@ def alone_billable_seconds(result: RunResult) -> float | None:
     return None if not billed or None in billed else sum(seconds for seconds in billed if seconds is not None)
 
 
+#: The columns of a table of runs; unknown values are None. Rates are those of all devices together.
+RUN_COLUMNS: Mapping[str, Callable[[RunResult], Any]] = {
+    "run_id": lambda each: each.run.run_id,
+    "execution_id": lambda each: each.run.execution_id,
+    "cell_id": lambda each: each.run.cell.cell_id,
+    "cell_label": lambda each: each.run.cell.label,
+    "trial": lambda each: each.run.trial,
+    "outcome": lambda each: each.outcome,
+    "message": lambda each: each.message,
+    "attempts": lambda each: len(each.attempts),
+    "job_name": lambda each: each.attempts[-1].job_name if each.attempts else None,
+    "instance": lambda each: each.run.cell.settings.instance,
+    "instance_count": lambda each: each.run.cell.settings.instance_count,
+    "samples_per_second": lambda each: each.samples_per_second,
+    "tokens_per_second": tokens_per_second,
+    "mean_step_seconds": lambda each: each.throughput and each.throughput.step_times.mean_seconds,
+    "steady_steps": lambda each: each.throughput and each.throughput.steps,
+    "warmup_steps": lambda each: each.measured and each.measured.steady_state.warmup_steps,
+    "is_steady": lambda each: each.measured and each.measured.steady_state.is_reached,
+    "billable_seconds": lambda each: each.billable_seconds,
+    "alone_billable_seconds": alone_billable_seconds,
+    "job_seconds": lambda each: run_time(each).seconds,
+    "overhead_seconds": lambda each: run_time(each).overhead_seconds,
+    "overhead_billable_seconds": lambda each: run_time(each).overhead_billable_seconds,
+    "cost_usd": paid_usd,
+    "accuracy": lambda each: next(iter(last_values([each], Quality.ACCURACY)), None),
+    "evaluation_loss": lambda each: next(iter(last_values([each], Quality.LOSS)), None),
+    "late_loss": late_loss,
+    "projected_seconds": projected_seconds,
+    "projected_usd": lambda each: (projection := project_run(each)) and projection.usd,
+    "is_simulated": lambda each: each.is_simulated,
+    "is_contended": lambda each: each.measured is not None and each.measured.is_contended,
+    "hosts": lambda each: each.environment and (" ".join(each.environment.host_ids) or None),
+    "data_wait_share": lambda each: each.throughput and each.throughput.data_wait_share,
+    "seed": lambda each: each.seed,
+    "outpaced_by": lambda each: each.bound and each.bound.by,
+    "least_ratio": lambda each: each.bound and each.bound.least_ratio,
+    "probe_seconds": lambda each: each.phases_seconds.get(PROBE),
+}
+
+
+def run_columns(result: RunResult) -> dict[str, Any]:
+    return {name: value(result) for name, value in RUN_COLUMNS.items()}
+
+
 def summarise(result: RunResult) -> RunSummary:
-    run, projection = result.run, project_run(result)
-    measured, overhead = result.measured, job_overhead(result)
-    throughput = measured.throughput if measured else None
-    return RunSummary(
-        run_id=run.run_id,
-        execution_id=run.execution_id,
-        cell_id=run.cell.cell_id,
-        cell_label=run.cell.label,
-        trial=run.trial,
-        outcome=result.outcome,
-        message=result.message,
-        attempts=len(result.attempts),
-        job_name=result.attempts[-1].job_name if result.attempts else None,
-        instance=run.cell.settings.instance,
-        instance_count=run.cell.settings.instance_count,
-        samples_per_second=throughput.samples_per_second if throughput else None,
-        tokens_per_second=throughput.tokens_per_second if throughput else None,
-        mean_step_seconds=throughput.step_times.mean_seconds if throughput else None,
-        steady_steps=throughput.steps if throughput else None,
-        warmup_steps=measured.steady_state.warmup_steps if measured else None,
-        is_steady=measured.steady_state.is_reached if measured else None,
-        billable_seconds=result.billable_seconds,
-        alone_billable_seconds=alone_billable_seconds(result),
-        job_seconds=sum(result.phases_seconds.values()),
-        overhead_seconds=overhead.seconds if overhead else None,
-        overhead_billable_seconds=overhead.billable_seconds if overhead else None,
-        cost_usd=paid_usd(result),
-        accuracy=next(iter(last_values([result], Quality.ACCURACY)), None),
-        evaluation_loss=next(iter(last_values([result], Quality.LOSS)), None),
-        late_loss=late_loss(result),
-        projected_seconds=projection.seconds if projection else None,
-        projected_usd=projection.usd if projection else None,
-        is_simulated=result.is_simulated,
-        is_contended=measured is not None and measured.is_contended,
-        data_wait_share=throughput.data_wait_share if throughput else None,
-        hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
-        seed=result.seed,
-        outpaced_by=result.bound.by if result.bound else None,
-        least_ratio=result.bound.least_ratio if result.bound else None,
-        probe_seconds=result.phases_seconds.get(PROBE),
-    )
+    """A field that has the name of a column has its value."""
+    row = run_columns(result)
+    steps = row["warmup_steps"] + row["steady_steps"] if row["steady_steps"] is not None else None
+    same = {each.name: row[each.name] for each in fields(RunSummary) if each.name in row}
+    return RunSummary(**same, time=run_time(result), steps=steps)

@@ -38,7 +38,6 @@ from traindyno.core.planning.history import CellHistory, PastRun, expect_job, le
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run
 from traindyno.core.verdict.summarise import summarise
-from traindyno.store.past_runs import past_run
 
 OUTCOMES = (Outcome.COMPLETED, Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.USER_CODE_ERROR)
 STARTING, DOWNLOADING, TOOLKIT, UPLOADING = 60.0, 20.0, 45.0, 7.0
@@ -204,8 +203,8 @@ def assert_projected(shared: RunResult, alone: RunResult) -> None:
     if not missing and len(shared.attempts) == len(alone.attempts) == 1:
         assert shared.phases_seconds == pytest.approx(alone.phases_seconds)
         summary = summarise(shared)
-        assert summary.job_seconds == pytest.approx(sum(alone.phases_seconds.values()))
-        assert summary.alone_billable_seconds == pytest.approx(alone.billable_seconds)
+        assert summary.time.seconds == pytest.approx(sum(alone.phases_seconds.values()))
+        assert summary.time.billable_seconds == pytest.approx(alone.billable_seconds)
 
 
 def test_a_run_in_third_place_is_projected_as_if_it_were_first() -> None:
@@ -275,22 +274,8 @@ def test_what_a_shared_job_takes_is_expected_from_its_runs_or_some_of_them(purch
 
 
 def _learned(result: RunResult) -> CellHistory:
-    summary = summarise(result)
-    past = PastRun(
-        execution_id="earlier",
-        cell_id=summary.cell_id,
-        outcome=summary.outcome,
-        attempts=1,
-        billable_seconds=summary.alone_billable_seconds or 0.0,
-        seconds=summary.job_seconds,
-        steps=None,
-        mean_step_seconds=None,
-        max_steps=make_suite().measurement.max_steps,
-        is_simulated=False,
-        overhead_seconds=summary.overhead_seconds,
-        overhead_billable_seconds=summary.overhead_billable_seconds,
-    )
-    return learn_from(make_suite(), [past])[summary.cell_id]
+    past = PastRun(summary=summarise(result), max_steps=make_suite().measurement.max_steps)
+    return learn_from(make_suite(), [past])[result.run.cell.cell_id]
 
 
 def test_a_stored_result_keeps_its_share() -> None:
@@ -309,8 +294,7 @@ def test_the_history_of_a_cell_is_that_of_jobs_of_one_run() -> None:
         for trial in (1, 2)
     ]
     _, (result, _) = together("j0", works, PRICE)
-    past = past_run(summarise(result), max_steps=200)
-    assert past is not None
+    time = summarise(result).time
     # 20 + 45 to start, 105.5 for the run, 7 to upload; 60 more that are not billed
-    assert (past.billable_seconds, past.seconds) == pytest.approx((177.5, 237.5))
-    assert past.overhead_billable_seconds == pytest.approx(72)
+    assert (time.billable_seconds, time.seconds) == pytest.approx((177.5, 237.5))
+    assert time.overhead_billable_seconds == pytest.approx(72)

@@ -1,5 +1,5 @@
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -169,14 +169,6 @@ def test_a_failed_run_keeps_its_message_and_last_lines() -> None:
     assert row.outcome is Outcome.OUT_OF_MEMORY
     assert row.samples_per_second is None
     assert parse_run_result(run_result_document(result)) == result
-
-
-def test_the_summary_is_flat() -> None:
-    row = summarise(completed_result(make_cell(), 2))
-    assert row.trial == 2
-    assert row.samples_per_second == pytest.approx(8.0)
-    assert row.steady_steps == 60
-    assert all(value is None or isinstance(value, str | int | float | Decimal) for value in asdict(row).values())
 
 
 def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:

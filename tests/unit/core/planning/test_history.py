@@ -1,6 +1,6 @@
 """What a suite is expected to cost and take: earlier runs of its cells, under today's limits."""
 
-from dataclasses import replace
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.core.planning.test_plan import LIMITS, readings
 from tests.unit.planned_suites import past_cell, price
+from tests.unit.run_samples import make_summary
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.cli.display.plan_totals import expected_cost_text, expected_time_text
 from traindyno.core.jobs.outcome import Outcome
@@ -20,27 +21,14 @@ from traindyno.core.planning.history import (
     work_id_of,
 )
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass
+from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
 
 
-def past(**changes: Any) -> PastRun:
-    """200 steps of half a second within 300 billed seconds, two minutes after it was asked for."""
-    run = PastRun(
-        execution_id="earlier",
-        cell_id="cell",
-        outcome=Outcome.COMPLETED,
-        attempts=1,
-        billable_seconds=300.0,
-        seconds=420.0,
-        steps=200,
-        mean_step_seconds=0.5,
-        max_steps=200,
-        is_simulated=False,
-    )
-    return replace(run, **changes)
+def past(*, max_steps: int = 200, **changes: Any) -> PastRun:
+    return PastRun(summary=make_summary(**{"cell_id": "cell", **changes}), max_steps=max_steps)
 
 
 def history(cell_id: str, *, billable: float, seconds: float, runs: int = 3) -> CellHistory:
@@ -105,24 +93,31 @@ def test_the_spread_of_losses_is_that_of_the_trials_of_one_cell_in_one_execution
 
 def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() -> None:
     trials = [("a", 0.50), ("a", 0.50), ("b", 0.55), ("b", 0.55)]
-    runs = [past(execution_id=f"e{number}", hosts=host, mean_step_seconds=s) for number, (host, s) in enumerate(trials)]
-    found = learn_host_priors(runs)
+
+    def learned(name: Callable[[str], str | None] = str, **changes: Any) -> HostPriors | None:
+        return learn_host_priors(
+            past(execution_id=f"e{number}", **{"hosts": name(host), "mean_step_seconds": seconds, **changes})
+            for number, (host, seconds) in enumerate(trials)
+        )
+
+    found = learned()
     assert found is not None
     # see test_hosts.py: 0.02^2 with 3 degrees, and ln(1.1) = 0.0953 between two hosts: 0.00454 with 1
     one = found[HostClass.ONE_HOST]
     assert one.deviation == pytest.approx(((3 * 0.0004 + 0.00454) / 4) ** 0.5, rel=1e-2)
     assert "earlier executions" in one.source
     assert found[HostClass.MANY_HOSTS] == STATED_PRIORS[HostClass.MANY_HOSTS]
-    several = learn_host_priors([replace(run, hosts=f"{run.hosts}1 {run.hosts}2") for run in runs])
+    several = learned(lambda host: f"{host}1 {host}2")
     assert several is not None
     assert several[HostClass.MANY_HOSTS].degrees_of_freedom == 4
-    waiting = learn_host_priors([replace(run, data_wait_share=0.3) for run in runs])
+    waiting = learned(data_wait_share=0.3)
     assert waiting is not None
     assert waiting[HostClass.INPUT_BOUND].degrees_of_freedom == 4
-    assert learn_host_priors([replace(run, is_simulated=True) for run in runs]) is None
-    assert learn_host_priors([replace(run, hosts=None) for run in runs]) is None
-    assert learn_host_priors([replace(run, outcome=Outcome.TIMED_OUT) for run in runs]) is None
-    assert learn_host_priors([replace(run, cell_id=run.hosts or "") for run in runs]) is None
+    assert learned(lambda _: None) is None
+    for unusable in ({"is_simulated": True}, {"outcome": Outcome.TIMED_OUT}):
+        assert learned(**unusable) is None
+    # of two cells, each on one host
+    assert learn_host_priors(past(cell_id=host, hosts=host, mean_step_seconds=s) for host, s in trials) is None
 
 
 @pytest.mark.parametrize(

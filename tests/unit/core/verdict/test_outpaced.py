@@ -17,7 +17,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report, build_report
-from traindyno.core.verdict.summarise import summarise
+from traindyno.core.verdict.summarise import run_columns
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.cells_section import draw_cells
@@ -83,9 +83,9 @@ def test_one_slow_run_of_many_takes_no_cell_from_the_comparison() -> None:
 def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:
     result = outpaced_result(BEHIND, 1)
     assert parse_run_result(run_result_document(result)) == result
-    summary = summarise(result)
-    assert (summary.outcome, summary.outpaced_by, summary.least_ratio) == (Outcome.OUTPACED, f"{FAST.cell_id}-t1", 1.25)
-    assert summarise(RESULTS[0]).least_ratio is None
+    row = run_columns(result)
+    assert (row["outcome"], row["outpaced_by"], row["least_ratio"]) == (Outcome.OUTPACED, f"{FAST.cell_id}-t1", 1.25)
+    assert run_columns(RESULTS[0])["least_ratio"] is None
     old = run_result_document(RESULTS[0])
     del old["attempts"][0]["bound"]
     assert parse_run_result(old) == RESULTS[0]
@@ -121,5 +121,5 @@ def test_the_report_shows_it_as_what_it_is(verdict: Verdict) -> None:
     cells = draw_cells(verdict)
     assert "Outpaced" in cells
     assert "25.0 %" in cells
-    rows = [summarise(result) for result in report.results]
-    assert [row.least_ratio for row in rows if row.outcome is Outcome.OUTPACED] == [1.25, 1.8]
+    rows = [run_columns(result) for result in report.results]
+    assert [row["least_ratio"] for row in rows if row["outcome"] is Outcome.OUTPACED] == [1.25, 1.8]

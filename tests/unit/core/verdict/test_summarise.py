@@ -1,6 +1,7 @@
-"""A finished run as one flat record."""
+"""A finished run as a row of a table."""
 
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,13 +9,13 @@ from tests.unit.run_samples import completed_result, failed_result, make_cell, m
 from tests.unit.step_log_samples import START
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import evaluation_line
-from traindyno.core.verdict.summarise import summarise
+from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns, summarise
 
 
 def test_what_was_measured_and_what_the_whole_work_would_take() -> None:
     after = [evaluation_line(START + 30, 20, {"accuracy": 0.9, "loss": 2.0})]
     result = completed_result(make_cell(), 2, suite=make_suite(examples=8_008), after=after, loss=lambda _: 3.0)
-    found = summarise(result)
+    found = SimpleNamespace(**run_columns(result))
     assert (found.cell_id, found.cell_label, found.trial, found.attempts) == ("0000000a", "ddp", 2, 1)
     assert (found.job_name, found.instance_count, found.outcome) == ("traindyno-sample-a1", 1, Outcome.COMPLETED)
     assert (found.samples_per_second, found.tokens_per_second) == pytest.approx((8.0, 80.0))
@@ -29,16 +30,18 @@ def test_what_was_measured_and_what_the_whole_work_would_take() -> None:
     assert found.projected_seconds == pytest.approx(1_170)
     assert found.projected_usd is not None
     assert not found.is_simulated
+    assert summarise(result).steps == 61
 
 
 def test_a_run_that_measured_nothing_has_no_figures() -> None:
-    found = summarise(failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY))
-    assert found.outcome is Outcome.OUT_OF_MEMORY
-    assert {
-        name
-        for name in ("samples_per_second", "tokens_per_second", "mean_step_seconds", "steady_steps", "warmup_steps",
-                     "is_steady", "accuracy", "evaluation_loss", "late_loss", "projected_seconds", "projected_usd",
-                     "hosts")
-        if getattr(found, name) is not None
-    } == set()  # fmt: skip
-    assert (found.billable_seconds, found.cost_usd, found.attempts) == (50.0, Decimal("0.50"), 1)
+    result = failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY)
+    known = {name: value for name, value in run_columns(result).items() if value is not None}
+    assert (known["outcome"], known["billable_seconds"], known["cost_usd"]) == (
+        Outcome.OUT_OF_MEMORY, 50.0, Decimal("0.50")
+    )  # fmt: skip
+    assert {*RUN_COLUMNS} - {*known} == {
+        "samples_per_second", "tokens_per_second", "mean_step_seconds", "steady_steps", "warmup_steps", "is_steady",
+        "accuracy", "evaluation_loss", "late_loss", "projected_seconds", "projected_usd", "hosts", "data_wait_share",
+        "overhead_seconds", "overhead_billable_seconds", "outpaced_by", "least_ratio", "probe_seconds",
+    }  # fmt: skip
+    assert summarise(result).steps is None

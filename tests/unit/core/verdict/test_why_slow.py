@@ -68,7 +68,7 @@ def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) ->
     log = log_lines(step_seconds=[0.1] * 200, wait_seconds=0.04, after=probes, facts={"torch": "2", **facts})
     result = result_from(read_step_log({file_name(): log}), run=make_run(cell), suite=suite)
     assert parse_run_result(run_result_document(result)) == result
-    assert summarise(result).probe_seconds == pytest.approx(1)
+    assert summarise(result).time.probe_seconds == pytest.approx(1)
     report = report_of([result], suite)
     (row,) = report.verdict.rows
     steps = row.part(CellSteps)
