@@ -1,5 +1,7 @@
 """JudgeSuite: from results to a verdict, its claims and a report."""
 
+import json
+from collections import Counter
 from contextlib import nullcontext
 from decimal import Decimal
 from math import sqrt
@@ -8,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
-from tests.unit.lab_in_memory import EXECUTION, NOW
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
 from tests.unit.planned_lab import FixedQuotas, measure, planned, runs_of_item, take_in
 from tests.unit.suites import unprepared_document
-from traindyno.core.jobs.job import parse_owner
+from traindyno.core.jobs.job import owner_id, parse_owner
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, result_key, verdict_key
@@ -22,7 +25,8 @@ from traindyno.core.verdict.verdict import judge
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.plan_round import plan_next_round
-from traindyno.lab.record_run import record_runs
+from traindyno.lab.record_run import record_runs, refused_outcome
+from traindyno.lab.submit_run import submit_run
 from traindyno.slices.claims.lab import PART as CLAIMS_PART
 from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement
 from traindyno.slices.pricing.lab import PART, PricedOption, Terms
@@ -145,3 +149,30 @@ def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
     # every step took half a second in both cells: no gain of 20 %
     assert (judged.claim.claim_id, judged.finding) == ("gain", ClaimFinding.NOT_REPRODUCED)
     assert "inductor is 20 % faster" in lab.bucket.read(report_html_key(EXECUTION)).decode()
+
+
+@pytest.mark.parametrize("search", ["grid", "race"])
+@pytest.mark.parametrize(("limit", "outcome"), [("max_usd", Outcome.COST_STOPPED), ("max_hours", Outcome.TIMED_OUT)])
+def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measured(
+    limit: str, outcome: Outcome, search: str
+) -> None:
+    """$0.92 is held back for a job, and $0.10 paid for each of two; the other runs are submitted after four hours."""
+    limits = {"max_usd": 1.1 if limit == "max_usd" else 50, "max_hours": 4, "max_job_seconds": 1800}
+    lab = planned(4, search=search, limits=limits, measurement={"trials": 2, "jobs": "separate"})
+    late, finished = NOW + (4 * 3600 if limit == "max_hours" else 0), 0
+    while lanes := plan_next_round(EXECUTION, finished_rounds=finished, bucket=lab.bucket)["lanes"]:
+        finished += 1
+        for item in lab.bucket.read_json(lanes[0]["packs"][0]["items_key"]):
+            owner = parse_owner(item)
+            if len(lab.run_rows) < 2:
+                measure(lab, item)
+                continue
+            submit_run(owner, owner_id(owner), services=lab.services, settings=SETTINGS, now=late, sleep=no_sleep)
+            end = json.loads(lab.answers.given[-1][2])
+            record_runs(owner, final=refused_outcome(end), services=lab.services)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=late)
+    assert Counter(each.outcome for each in load_results(lab.bucket, EXECUTION)) == {Outcome.COMPLETED: 2, outcome: 2}
+    assert verdict.recommended is not None
+    page = lab.bucket.read(report_html_key(EXECUTION)).decode()
+    assert all(f"{row.label}" in page for row in verdict.rows)
+    assert f"limits.{limit}" in page
