@@ -108,7 +108,11 @@ class RunLanes(Construct):
         concurrency: FixedConcurrency | None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._functions = functions
+        submit = submit_task(self, "SubmitRun", functions)
+        record = answered_step(self, "RecordRun", functions.record_run)
+        # A failure takes the place of the job's end, so that both reach the runs in one field. A run that can't be
+        # recorded fails the child execution; the verdict names it.
+        submit.add_catch(record, errors=["States.ALL"], result_path="$.end")
         runs = sfn.DistributedMap(
             self,
             "RunLane",
@@ -121,7 +125,7 @@ class RunLanes(Construct):
             map_execution_type=sfn.StateMachineType.STANDARD,
             result_path=sfn.JsonPath.DISCARD,
         )
-        runs.item_processor(self._item())
+        runs.item_processor(submit.next(record))
         self.state = sfn.Map(
             self,
             "RunLanes",
@@ -144,17 +148,6 @@ class RunLanes(Construct):
             result_path=sfn.JsonPath.DISCARD,
         )
         return waves.item_processor(runs)
-
-    def _item(self) -> sfn.IChainable:
-        """Whatever its job is for, one run or several, it is submitted by one state and recorded by another.
-
-        A run that can't be recorded fails the child execution; the verdict names it.
-        """
-        submit = submit_task(self, "SubmitRun", self._functions)
-        record = answered_step(self, "RecordRun", self._functions.record_run)
-        # A failure takes the place of the job's end, so that both reach the runs in one field.
-        submit.add_catch(record, errors=["States.ALL"], result_path="$.end")
-        return submit.next(record)
 
 
 def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.LambdaInvoke:

@@ -12,13 +12,11 @@ from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_documents, damaged_texts
 from tests.properties import examples
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
-from tests.unit.planned_lab import measure, planned
+from tests.unit.planned_lab import measure, planned, runs_of_item
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.measurement.run_result import parse_run_result
 from traindyno.core.s3_keys import result_key, step_log_prefix
 from traindyno.core.step_log import line
-from traindyno.core.suite.runs import parse_run
-from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
@@ -111,7 +109,7 @@ class EndedRun:
         first, *others = self.lab.bucket.read_json(lane["packs"][0]["items_key"])
         for item in others:
             measure(self.lab, item)
-        self.run: Run = parse_run(first["run"])
+        (self.run,) = runs_of_item(first)
         before = set(self.lab.jobs.jobs)
         submit_run(self.run, "token", services=self.lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
         (self.job_name,) = set(self.lab.jobs.jobs) - before

@@ -90,7 +90,7 @@ def _find_end(row: AttemptRow, *, services: FinishRunServices, now: float) -> At
 
 
 def _ended(row: AttemptRow, end: JobEnd, services: FinishRunServices) -> Attempt:
-    shared = shared_runs_of(row, services)
+    shared = shared_runs_of(row, services.bucket)
     if end.outcome is Outcome.TIMED_OUT and isinstance(row.owner, Run) and _continues(row, row.owner, services):
         end = replace(end, outcome=None, next_attempt=JobTimeUsed)
     ended = ended_attempt(end, number=row.number, is_last=row.is_last and shared is None, submitted_at=row.submitted_at)

@@ -118,8 +118,10 @@ def stop_overruns(
     ending: list[tuple[AttemptRow, float]] = []
     for row in rows:
         age_seconds = ages.get(row.job_name)
-        if age_seconds is None or not _may_overrun(row, age_seconds):
+        if age_seconds is None or row.end is not None:
             continue
+        if not _is_over_limit(row, age_seconds) and _usd_at_next_look(row, age_seconds) <= row.reserved_usd:
+            continue  # not even if it was billed from its creation on
         if not pace.may_go_on():
             break
         with failures.kept(execution=row.owner.execution_id, job=row.job_name):
@@ -144,13 +146,6 @@ def stop_overruns(
                 hold_all(row, time_usd(row, billed_seconds), services=services)
     failures.raise_first()
     return stopped
-
-
-def _may_overrun(row: AttemptRow, age_seconds: float) -> bool:
-    """Whether the job could exceed its limit or its reservation, if it was billed from its creation on."""
-    return row.end is None and (
-        _is_over_limit(row, age_seconds) or _usd_at_next_look(row, age_seconds) > row.reserved_usd
-    )
 
 
 def _is_over_limit(row: AttemptRow, billed_seconds: float) -> bool:

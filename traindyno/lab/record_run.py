@@ -117,14 +117,9 @@ def refused_outcome(end: Mapping[str, str]) -> FinalOutcome | None:
     if its job has ended.
     """
     if "Error" in end:
-        return failed_outcome(end)
+        outcome = OUTCOME_OF_ERROR.get(end["Error"], Outcome.INTERNAL_ERROR)
+        return FinalOutcome(outcome=outcome, message=f"{end['Error']}: {end.get('Cause', '')}"[:2000])
     return FinalOutcome(outcome=Outcome(end["outcome"]), message=end.get("message")) if "outcome" in end else None
-
-
-def failed_outcome(failure: Mapping[str, str]) -> FinalOutcome:
-    """The outcome of a run whose submission the state machine stopped retrying."""
-    outcome = OUTCOME_OF_ERROR.get(failure["Error"], Outcome.INTERNAL_ERROR)
-    return FinalOutcome(outcome=outcome, message=f"{failure['Error']}: {failure.get('Cause', '')}"[:2000])
 
 
 def record_runs(
@@ -164,7 +159,7 @@ def _left_behind(run: Run, services: RecordRunServices) -> tuple[Sequence[Attemp
         return ended_attempts(services.runs.read(run.execution_id, run.run_id), services), None
     attempts = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services)
     latest = services.attempts.find(attempts[-1].job_name) if attempts else None
-    return attempts, shared_runs_of(latest, services) if latest else None
+    return attempts, shared_runs_of(latest, services.bucket) if latest else None
 
 
 def _record_run(

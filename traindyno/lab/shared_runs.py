@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
@@ -12,10 +11,6 @@ from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.results_bucket import ResultsBucket, read_shared_job_files
-
-
-class SharedRunServices(Protocol):
-    bucket: ResultsBucket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +67,11 @@ class SharedRuns:
         return end.host if end else None
 
 
-def shared_runs_of(row: AttemptRow, services: SharedRunServices) -> SharedRuns | None:
+def shared_runs_of(row: AttemptRow, bucket: ResultsBucket) -> SharedRuns | None:
     """None if the attempt's job carries no other run."""
     if not isinstance(row.owner, Job):
         return None
-    job, hosts, bucket = row.owner, row.instance_count, services.bucket
-    prefix = checkpoints_prefix(job.execution_id, job.job_id)
+    job, prefix = row.owner, checkpoints_prefix(row.owner.execution_id, row.owner.job_id)
     sizes = {key.removeprefix(prefix): size for key, size in bucket.list_sizes(prefix)}
-    return SharedRuns(job=job, host_count=hosts, contents=read_shared_job_files(prefix, sizes, bucket), sizes=sizes)
+    contents = read_shared_job_files(prefix, sizes, bucket)
+    return SharedRuns(job=job, host_count=row.instance_count, contents=contents, sizes=sizes)

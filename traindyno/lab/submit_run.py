@@ -119,7 +119,7 @@ class _Submission(AttemptStart):
             self.services.jobs.start(self._request(suite, execution, latest.number, attempts))
             self._close_earlier(attempts[:-1])
             return latest.job_name
-        shared = shared_runs_of(latest, self.services) if latest else None
+        shared = shared_runs_of(latest, self.services.bucket) if latest else None
         if latest and latest.end and (latest.end.outcome or (shared and not shared.left)):
             return self._answer_again(latest)
         terms = job_terms(self.owner, suite)

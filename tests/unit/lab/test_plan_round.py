@@ -12,7 +12,7 @@ from traindyno.core.jobs.journal_format import OUTPACED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import report_html_key
 from traindyno.core.search.outpaced import Pace, early_end, pace_of
-from traindyno.core.suite.runs import parse_run, round_of
+from traindyno.core.suite.runs import round_of
 from traindyno.core.verdict.verdict import Finding
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
@@ -39,7 +39,7 @@ def test_runs_of_different_size_fill_the_quota_in_waves() -> None:
         limits={"max_usd": 5000, "max_hours": 4, "max_job_seconds": 1800},
     )
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    waves = [[parse_run(item["run"]) for item in lab.bucket.read_json(wave["items_key"])] for wave in lane["packs"]]
+    waves = [[runs_of_item(item)[0] for item in lab.bucket.read_json(wave["items_key"])] for wave in lane["packs"]]
     # 30 instances x 2 trials = 60 in waves of 16
     assert len(waves) == 4
     assert [wave["concurrency"] for wave in lane["packs"]] == [len(wave) for wave in waves]
@@ -66,7 +66,7 @@ def test_a_race_measures_all_cells_once_and_the_leaders_again_until_its_verdict(
     while lanes := plan_next_round(EXECUTION, finished_rounds=len(rounds), bucket=lab.bucket)["lanes"]:
         ran = []
         for item in lab.bucket.read_json(lanes[0]["packs"][0]["items_key"]):
-            run = parse_run(item["run"])
+            (run,) = runs_of_item(item)
             batch = run.cell.settings.batch_size
             assert batch is not None
             slower = 1 + 0.004 * (run.trial % 2)

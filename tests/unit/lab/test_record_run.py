@@ -10,7 +10,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import result_key, step_log_prefix
 from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
-from traindyno.lab.record_run import FinalOutcome, failed_outcome, record_runs, refused_outcome
+from traindyno.lab.record_run import FinalOutcome, record_runs, refused_outcome
 from traindyno.lab.submit_run import submit_run
 
 
@@ -92,7 +92,7 @@ def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
 def test_a_task_that_timed_out_has_its_job_stopped() -> None:
     lab, (run, *_) = make_lab()
     submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
-    record_runs(run, final=failed_outcome({"Error": "States.Timeout", "Cause": ""}), services=lab.services)
+    record_runs(run, final=refused_outcome({"Error": "States.Timeout", "Cause": ""}), services=lab.services)
     (name,) = lab.jobs.jobs
     assert lab.jobs.stopped == [name]
     assert lab.summary(run.run_id).outcome == "timed_out"
@@ -115,9 +115,10 @@ def test_a_job_that_reached_its_limit_says_at_which_step_it_stood(has_steps: boo
 
 
 def test_error_that_the_state_machine_gave_up_on_keeps_its_class() -> None:
-    assert failed_outcome({"Error": "CapacityUnavailable", "Cause": "x"}).outcome is Outcome.CAPACITY_UNAVAILABLE
-    assert failed_outcome({"Error": "SlotUnavailable", "Cause": "x"}).outcome is Outcome.QUOTA_EXCEEDED
-    assert failed_outcome({"Error": "KeyError", "Cause": "x"}).outcome is Outcome.INTERNAL_ERROR
+    last = {"CapacityUnavailable": Outcome.CAPACITY_UNAVAILABLE, "SlotUnavailable": Outcome.QUOTA_EXCEEDED}
+    for error, outcome in {**last, "KeyError": Outcome.INTERNAL_ERROR}.items():
+        expected = FinalOutcome(outcome=outcome, message=f"{error}: x")
+        assert refused_outcome({"Error": error, "Cause": "x"}) == expected
     assert refused_outcome({"job_name": "x"}) is None
 
 

@@ -73,7 +73,7 @@ def _shared_attempts(execution_id: str, runs: Mapping[str, RunResult], services:
         if all(run and all(each.billable_seconds is not None for each in run.attempts) for run in known):
             continue
         ends = [row.end or _unfinished(row) for row in rows]
-        if shared := shared_runs_of(rows[-1], services):
+        if shared := shared_runs_of(rows[-1], services.bucket):
             for run in carried:
                 yield _Owned(owner=run, rows=rows, attempts=shared.attempts_of(run.run_id, ends))
 

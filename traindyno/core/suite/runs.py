@@ -1,17 +1,15 @@
-"""Runs: trials of cells, in the order in which they are submitted, and their documents."""
+"""Runs: trials of cells, in the order in which they are submitted."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.settings import MOST_SEED, Settings
 from traindyno.core.suite.suite import Cell, Limits, Run, Suite
-from traindyno.core.suite.suite_file import suite_converter
 
 GRACE_SECONDS = 3600
 PROBED_TRIAL = 2
@@ -116,7 +114,3 @@ def waiting_seconds(limits: Limits) -> int:
     whose event was lost.
     """
     return limits.max_pending_seconds + limits.max_job_seconds + UPLOAD_SECONDS + GRACE_SECONDS
-
-
-def parse_run(document: Mapping[str, Any]) -> Run:
-    return suite_converter().structure(document, Run)

@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import replace
 
 from tests.unit.suites import script_document, small_document, small_suite
-from traindyno.core.jobs.job import owner_document
+from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Compiler
-from traindyno.core.suite.runs import block_of, make_runs, parse_run, trial_runs
+from traindyno.core.suite.runs import block_of, make_runs, trial_runs
 
 
 def labels(**changes: object) -> list[str]:
@@ -131,7 +131,7 @@ def test_trials_are_interleaved_in_an_order_drawn_for_each_trial() -> None:
 def test_a_run_survives_its_document() -> None:
     document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.flag": [True, "x", 1, 0.5]})
     for run in trial_runs("execution-1", expand_cells(parse_suite(document)), [1]):
-        assert parse_run(json.loads(json.dumps(owner_document(run)["run"]))) == run
+        assert parse_owner(json.loads(json.dumps(owner_document(run)))) == run
 
 
 def test_the_runs_of_a_round_are_in_blocks_and_a_repeat_is_in_its_own_rounds() -> None:

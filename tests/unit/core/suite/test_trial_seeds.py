@@ -12,9 +12,9 @@ from tests.unit.suites import says, script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.runs import parse_run, trial_runs, with_seeds
+from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.settings import MOST_SEED
-from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.sagemaker.request import build_training_job_request
@@ -71,7 +71,7 @@ def test_a_run_of_an_earlier_version_trains_with_the_cells_seed() -> None:
     (run, *_) = trial_runs("e", expand_cells(suite), [2])
     document = suite_converter().unstructure(run)
     document.pop("seed", None)
-    assert parse_run(document).seed is None
+    assert suite_converter().structure(document, Run).seed is None
     told = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
     assert "trial_seed" not in told
     assert completed_result(run.cell, 2).seed == 1
