@@ -28,9 +28,9 @@ from traindyno.aws.executions import ExecutionUnknown as ExecutionUnknown
 from traindyno.bundle import SourceRefused as SourceRefused
 from traindyno.core.errors import SuiteInvalid as SuiteInvalid
 from traindyno.core.errors import TraindynoError as TraindynoError
-from traindyno.sagemaker.imported.model_trainer import from_model_trainer as from_model_trainer
-from traindyno.sagemaker.imported.program import JobNotImportable as JobNotImportable
-from traindyno.sagemaker.imported.suite_of_job import Decisions as Decisions
-from traindyno.sagemaker.imported.suite_of_job import ImportedSuite as ImportedSuite
+from traindyno.slices.imported.job import JobNotImportable as JobNotImportable
+from traindyno.slices.imported.model_trainer import from_model_trainer as from_model_trainer
+from traindyno.slices.imported.suite_of_job import Decisions as Decisions
+from traindyno.slices.imported.suite_of_job import ImportedSuite as ImportedSuite
 
 __version__: str

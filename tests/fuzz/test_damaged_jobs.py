@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import VALUES, damaged_documents
 from tests.properties import examples
-from tests.unit.sagemaker.test_imported_jobs import DECISIONS, REQUESTS, Bucket, description
-from tests.unit.sagemaker.test_model_trainer import CAPTURED
 from tests.unit.sagemaker.test_request import first_request
+from tests.unit.slices.test_imported_jobs import DECISIONS, REQUESTS, Bucket, description
+from tests.unit.slices.test_model_trainer import CAPTURED
 from tests.unit.suites import small_suite
 from traindyno.api.suite_text import read_suite_text
-from traindyno.cli.commands.import_command import cost_lines, import_described, notes, price_job, suite_text
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.sagemaker.imported.axes import suggest_axes
-from traindyno.sagemaker.imported.program import JobNotImportable
+from traindyno.slices.imported.client import cost_lines, import_described, notes, price_job, suggest_axes, suite_text
+from traindyno.slices.imported.job import JobNotImportable
 
 MOST_CPU_SECONDS = 10.0
 JOBS = [

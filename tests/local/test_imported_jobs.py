@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from tests.local.local_lab import LocalLab
-from tests.unit.sagemaker.test_model_trainer import CAPTURED, trainer_of
-from traindyno.sagemaker.imported.model_trainer import from_model_trainer
-from traindyno.sagemaker.imported.suite_of_job import Decisions
+from tests.unit.slices.test_model_trainer import CAPTURED, trainer_of
+from traindyno.slices.imported.model_trainer import from_model_trainer
+from traindyno.slices.imported.suite_of_job import Decisions
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 

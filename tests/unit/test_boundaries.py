@@ -132,7 +132,7 @@ MAY_IMPORT = {
         "yaml",
         "mypy_boto3_*",
     },
-    "traindyno/slices": {"traindyno", "boto3", "cattrs", "rich", "typer"},
+    "traindyno/slices": {"traindyno", "botocore", "cattrs", "mypy_boto3_*", "rich", "typer", "yaml"},
     "traindyno/cli": {"traindyno", "localcloud", "boto3", "botocore", "typer", "rich", "yaml", "mypy_boto3_*"},
     # It calls no service: the rooms before it read what it shows.
     "traindyno/cli/display": {
@@ -381,7 +381,7 @@ SHAPES_OF_SERVING = (
 WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Type", "Value"}
 # HTTP and S3 have these words
 WORDS_OF_OTHER_SERVICES |= {"Accept", "ETag"}
-SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud")
+SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "traindyno/slices/imported", "localcloud")
 
 
 def test_keys_of_sagemakers_requests_and_descriptions_stay_in_their_packages() -> None:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from traindyno.cli.commands import execution_commands, run_commands, serving_commands
 from traindyno.cli.commands.compare_command import compare
 from traindyno.cli.commands.doctor_command import doctor
-from traindyno.cli.commands.import_command import import_job
 from traindyno.cli.commands.plan_command import plan
 from traindyno.core.errors import TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
-from traindyno.sagemaker.imported.program import JobNotImportable
 from traindyno.slices.claims import client as claims
+from traindyno.slices.imported import client as imported
+from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.pricing import client as pricing
 
 # Name → the command, and the example of its help.
@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
     "reprice": (pricing.reprice_execution, "first --region eu-west-1"),
     "compare": (compare, "before after --local"),
     "claims": (claims.claims, "suites/bert-trainium/claims.yaml first --local"),
-    "import": (import_job, "my-training-2026-11-20 --examples 1000000 --output suite.yaml"),
+    "import": (imported.import_job, "my-training-2026-11-20 --examples 1000000 --output suite.yaml"),
     "deploy": (serving_commands.deploy, "first --instance ml.g5.xlarge --hours 8"),
     "endpoints": (serving_commands.endpoints, "--format json"),
     "undeploy": (serving_commands.undeploy, "traindyno--reviews-c0123abcd-4f2a9c"),

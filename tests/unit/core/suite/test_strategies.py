@@ -33,8 +33,8 @@ TABLES = {
     "training/strategies/__init__.py": "the module of each strategy",
 }
 NAMES = {
-    "traindyno/sagemaker/imported/axes.py": "DDP and FSDP are the axes of a run of a built-in task",
-    "traindyno/sagemaker/imported/program.py": "DDP, SMDDP and SINGLE are what launchers of other jobs start",
+    "traindyno/slices/imported/client.py": "DDP and FSDP are the axes of a run of a built-in task",
+    "traindyno/slices/imported/job.py": "DDP, SMDDP and SINGLE are what launchers of other jobs start",
     "traindyno/core/suite/preparation.py": "SINGLE is the strategy of the job that prepares data",
 }
 

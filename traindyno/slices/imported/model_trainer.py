@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from traindyno.sagemaker.imported.program import SDK_CHANNELS, Drivers, JobNotImportable, driver_text, job_name
-from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, import_job
+from traindyno.slices.imported.job import SDK_CHANNELS, Drivers, JobNotImportable, driver_text, job_name
+from traindyno.slices.imported.suite_of_job import Decisions, ImportedSuite, import_job
 
 # The SDK's own defaults, of the last versions that were compared.
 DEFAULT_COMPUTE: Mapping[str, Any] = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30}

@@ -9,14 +9,13 @@ import yaml
 from typer import BadParameter
 from typer.testing import CliRunner
 
-from tests.unit.sagemaker.test_imported_jobs import DECISIONS, job_of
+from tests.unit.slices.test_imported_jobs import DECISIONS, job_of
 from traindyno.api.suite_loading import load_suite
 from traindyno.api.suite_text import read_suite_text
-from traindyno.cli.commands.import_command import cost_lines, notes, price_job, suite_text, write_new
 from traindyno.cli.main import commands
 from traindyno.core.costs.prices import Price
-from traindyno.sagemaker.imported.axes import suggest_axes
-from traindyno.sagemaker.imported.suite_of_job import Decisions, import_job
+from traindyno.slices.imported.client import cost_lines, notes, price_job, suggest_axes, suite_text, write_new
+from traindyno.slices.imported.suite_of_job import Decisions, import_job
 
 TRICKY = (
     *("1e-5", "1E5", "0x1f", "0o17", "1_000", ".5", "1.", "+1", "true", "no", "null", "~", "", " a", "a: b", "# c"),

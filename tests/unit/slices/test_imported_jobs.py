@@ -10,16 +10,14 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from tests.unit.sagemaker.test_model_trainer import CAPTURED
 from tests.unit.sagemaker.test_request import first_request
+from tests.unit.slices.test_model_trainer import CAPTURED
 from tests.unit.suites import script_document, small_suite
-from traindyno.cli.commands.import_command import MOST_BYTES, import_described
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.sagemaker.imported.axes import neighbours, suggest_axes
-from traindyno.sagemaker.imported.differences import base_request, comparable
-from traindyno.sagemaker.imported.program import JobNotImportable
-from traindyno.sagemaker.imported.suite_of_job import Decisions, import_job
+from traindyno.slices.imported.client import MOST_BYTES, import_described, neighbours, suggest_axes
+from traindyno.slices.imported.job import JobNotImportable
+from traindyno.slices.imported.suite_of_job import Decisions, base_request, comparable, import_job
 
 GOLDEN = Path(__file__).parents[2] / "data/golden"
 FILES = sorted(path for path in (*GOLDEN.glob("*_*.json"), *GOLDEN.glob("v2*/*.json")) if path.stem != "model_trainer")

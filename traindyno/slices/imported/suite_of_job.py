@@ -1,42 +1,188 @@
-"""A CreateTrainingJob request, or DescribeTrainingJob's answer, as the document of a suite with this one cell."""
+"""A CreateTrainingJob request, or DescribeTrainingJob's answer, as the document of a suite with this one cell.
+
+All differences between the job's request and that of the suite's base cell have their reason.
+"""
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
+from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import OWN_ENVIRONMENT_PREFIX, TRAIN_CHANNEL
 from traindyno.core.suite.checks.secrets_check import find_secrets
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS, parse_suite
 from traindyno.core.suite.choices import InputMode, Jobs, Purchase, Task
+from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import PENDING_SECONDS
+from traindyno.core.suite.suite import PENDING_SECONDS, Suite
 from traindyno.core.suite.suite_file import parse_part, settings_document
-from traindyno.sagemaker.imported.differences import REQUEST_FIELDS, RequestDifference, differences_of
-from traindyno.sagemaker.imported.job_shape import (
-    has_nul,
-    local_path,
-    refuse_excess,
-    refuse_secrets,
-    shape_problem,
-    without_secrets,
-)
-from traindyno.sagemaker.imported.program import (
+from traindyno.sagemaker.job_description import UnknownJobStatus, has_ended
+from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.request import build_training_job_request
+from traindyno.slices.imported.job import (
     SDK_CHANNELS,
     Drivers,
     JobNotImportable,
+    driver_arguments,
+    has_nul,
     is_built_in,
     job_name,
+    local_path,
     read_driver_program,
     read_program,
+    refuse_excess,
+    refuse_secrets,
+    shape_problem,
+    toolkit_arguments,
     toolkit_values,
+    without_secrets,
 )
-from traindyno.sagemaker.job_description import UnknownJobStatus, has_ended
+
+# Of the lab that will run the suite, which this machine may not know.
+UNKNOWN_LAB = JobSettings(
+    region="us-east-1",
+    role_arn="arn:aws:iam::000000000000:role/lab",
+    results_bucket="lab",
+    source_s3_uri="s3://lab/sourcedir.tar.gz",
+)
+# The fields that CreateTrainingJob and DescribeTrainingJob share.
+REQUEST_FIELDS = (
+    *("TrainingJobName", "AlgorithmSpecification", "HyperParameters", "InputDataConfig", "OutputDataConfig"),
+    *("ResourceConfig", "StoppingCondition", "CheckpointConfig", "Environment", "ProfilerConfig", "RoleArn", "Tags"),
+    *("VpcConfig", "EnableManagedSpotTraining", "EnableNetworkIsolation", "EnableInterContainerTrafficEncryption"),
+    *("RetryStrategy", "RemoteDebugConfig", "InfraCheckConfig", "DebugHookConfig", "DebugRuleConfigurations"),
+    *("TensorBoardOutputConfig", "ExperimentConfig", "ProfilerRuleConfigurations", "SessionChainingConfig"),
+)
+OF_THE_LAB = "the lab has its own"
+DEPLOYED_WITH = "it is of the lab, not of a suite: labs/LAB.toml has"
+# The first that begins a difference's path counts.
+REASONS = {
+    "TrainingJobName": OF_THE_LAB,
+    "RoleArn": OF_THE_LAB,
+    "Tags": OF_THE_LAB,
+    "OutputDataConfig.KmsKeyId": f"{DEPLOYED_WITH} output_key",
+    "OutputDataConfig": OF_THE_LAB,
+    "DebugHookConfig.S3OutputPath": OF_THE_LAB,
+    "CheckpointConfig": "SageMaker copies the step log there, in the lab's bucket",
+    "Environment.TRAINDYNO_": "the step log's folder and the run's id",
+    "Environment.": "the lab sets it where EFA needs it",
+    "ProfilerConfig": "no profiler runs during a measurement",
+    "ProfilerRuleConfigurations": "no profiler runs during a measurement",
+    "HyperParameters.sagemaker_": "the launcher of the training toolkit in AWS's images",
+    "AlgorithmSpecification.ContainerEntrypoint": "the SDK 3 starts its own drivers; a suite's script, the toolkit",
+    "AlgorithmSpecification.ContainerArguments": "the SDK 3 starts its own drivers; a suite's script, the toolkit",
+    "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries": "as the SDK 2 asks for it with AWS's images",
+    "InputDataConfig.sm_drivers": "the drivers of the SDK 3",
+    "InputDataConfig.code": "the toolkit reads the code from sagemaker_submit_directory",
+    "StoppingCondition.MaxPendingTimeInSeconds": "the lab bounds the wait for an accelerator",
+    "StoppingCondition.MaxWaitTimeInSeconds": "limits.max_pending_seconds is at least 1800",
+    "Arguments.": "the toolkit writes this argument in another way",
+    "VpcConfig": f"{DEPLOYED_WITH} subnets and security_groups",
+    "EnableInterContainerTrafficEncryption": f"{DEPLOYED_WITH} encrypt_traffic",
+    "EnableNetworkIsolation": f"{DEPLOYED_WITH} isolate_network",
+    "ResourceConfig.KeepAlivePeriodInSeconds": "runs that share a job pay for one start",
+    "ResourceConfig.VolumeKmsKeyId": f"{DEPLOYED_WITH} volume_key",
+}
+NO_FIELD = "a suite has no field for it"
+# Sections that are listed entry by entry, also where only one of the requests has them.
+BY_NAME = ("Arguments", "Environment", "HyperParameters", "InputDataConfig", "Tags")
+# The SDK names it where it is the default of the job.
+FILE_MODE = "File"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestDifference:
+    """``path``: of the request, such as ``StoppingCondition.MaxPendingTimeInSeconds``; channels, tags and metrics by
+    their names, the script's arguments below ``Arguments``. ``theirs`` and ``ours`` of None: not in the request.
+    """
+
+    path: str
+    theirs: Any
+    ours: Any
+    reason: str
+
+
+def differences_of(job: Mapping[str, Any], suite: Suite, *, is_toolkit: bool) -> tuple[RequestDifference, ...]:
+    """``is_toolkit``: the training toolkit starts the job's script, and not the drivers of the SDK 3."""
+    theirs = comparable(job, is_toolkit=is_toolkit)
+    ours = comparable(base_request(suite), is_toolkit=True)
+    found = _unequal("", theirs, ours)
+    return tuple(RequestDifference(path=path, theirs=a, ours=b, reason=_reason(path)) for path, a, b in found)
+
+
+def base_request(suite: Suite) -> dict[str, Any]:
+    """Request of the suite's base cell, in a lab without settings; local code counts as staged."""
+    source = suite.workload.source
+    if source is not None and not is_s3_uri(source):
+        suite = replace(suite, workload=replace(suite.workload, source=UNKNOWN_LAB.source_s3_uri))
+    (run,) = trial_runs("import", [baseline_cell(suite)], [1])
+    return build_training_job_request(run, suite, attempt=1, settings=UNKNOWN_LAB)
+
+
+def comparable(job: Mapping[str, Any], *, is_toolkit: bool) -> dict[str, Any]:
+    """The request with its lists by name, its channels with their mode, and the arguments that its script gets."""
+    request = {name: job[name] for name in REQUEST_FIELDS if job.get(name) not in (None, [], {}, False)}
+    request["Tags"] = {each["Key"]: each["Value"] for each in request.get("Tags", ())}
+    algorithm = dict(request.get("AlgorithmSpecification", {}))
+    algorithm["MetricDefinitions"] = {each["Name"]: each["Regex"] for each in algorithm.get("MetricDefinitions", ())}
+    request["AlgorithmSpecification"] = {
+        name: value for name, value in algorithm.items() if value not in ([], {}, False, FILE_MODE)
+    }
+    mode = algorithm.get("TrainingInputMode", FILE_MODE)
+    request["InputDataConfig"] = {
+        channel["ChannelName"]: _channel(channel, mode) for channel in request.get("InputDataConfig", ())
+    }
+    values = request.pop("HyperParameters", {})
+    if is_toolkit:
+        request["Arguments"] = toolkit_arguments({"HyperParameters": values})
+        request["HyperParameters"] = {name: text for name, text in values.items() if name.startswith("sagemaker_")}
+    else:
+        # The drivers write two hyphens before a name of one letter too.
+        request["Arguments"] = {f"--{name}": text for name, text in driver_arguments(values).items()}
+        request["HyperParameters"] = {}
+    return request
+
+
+def _channel(channel: Mapping[str, Any], mode: str) -> dict[str, Any]:
+    source = channel["DataSource"]
+    bucket = {"S3DataType": "S3Prefix", "S3DataDistributionType": "FullyReplicated"}
+    inner = {"S3DataSource": bucket | source["S3DataSource"]} if "S3DataSource" in source else source
+    if channel["ChannelName"] in SDK_CHANNELS:
+        return dict(channel)
+    more = {name: value for name, value in channel.items() if name not in ("DataSource", "ChannelName")}
+    is_unset = {"CompressionType": "None", "RecordWrapperType": "None"}
+    more = {name: value for name, value in more.items() if value != is_unset.get(name)}
+    return {
+        **more,
+        "DataSource": inner,
+        **({"InputMode": more.get("InputMode", mode)} if "S3DataSource" in inner else {}),
+    }
+
+
+def _unequal(path: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Paths at which they differ; a section or channel that only one of them has is one difference."""
+    for name in sorted({*theirs, *ours}):
+        inner = f"{path}.{name}" if path else name
+        a, b = theirs.get(name), ours.get(name)
+        if a == b or (not a and not b):
+            continue
+        is_named = not path and name in BY_NAME
+        if is_named or (isinstance(a, Mapping) and isinstance(b, Mapping)):
+            yield from _unequal(inner, a or {}, b or {})
+        else:
+            yield inner, a, b
+
+
+def _reason(path: str) -> str:
+    return next((reason for beginning, reason in REASONS.items() if path.startswith(beginning)), NO_FIELD)
+
 
 # SageMaker's own, for a request without a limit.
 DEFAULT_RUNTIME_SECONDS = 86_400

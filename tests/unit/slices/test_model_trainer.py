@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.sagemaker.imported.differences import base_request, comparable, differences_of
-from traindyno.sagemaker.imported.model_trainer import from_model_trainer
-from traindyno.sagemaker.imported.program import JobNotImportable
-from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite
+from traindyno.slices.imported.job import JobNotImportable
+from traindyno.slices.imported.model_trainer import from_model_trainer
+from traindyno.slices.imported.suite_of_job import Decisions, ImportedSuite, base_request, comparable, differences_of
 
 CAPTURED = json.loads((Path(__file__).parents[2] / "data/golden/model_trainer.json").read_text())
 PAGE = Path(__file__).parents[3] / "docs" / "own-script.md"

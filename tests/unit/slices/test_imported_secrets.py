@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tests.unit.core.suite.test_secrets_check import NO_SECRETS, SECRET_NAMES, SECRET_VALUES
-from tests.unit.sagemaker.test_imported_jobs import DECISIONS, Bucket, description, job_of
-from tests.unit.sagemaker.test_model_trainer import CAPTURED, as_object, trainer_of
 from tests.unit.sagemaker.test_request import first_request
+from tests.unit.slices.test_imported_jobs import DECISIONS, Bucket, description, job_of
+from tests.unit.slices.test_model_trainer import CAPTURED, as_object, trainer_of
 from tests.unit.suites import small_suite
-from traindyno.cli.commands.import_command import import_described
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.sagemaker.imported.model_trainer import from_model_trainer
-from traindyno.sagemaker.imported.program import JobNotImportable
-from traindyno.sagemaker.imported.suite_of_job import ImportedSuite
+from traindyno.slices.imported.client import import_described
+from traindyno.slices.imported.job import JobNotImportable
+from traindyno.slices.imported.model_trainer import from_model_trainer
+from traindyno.slices.imported.suite_of_job import ImportedSuite
 
 # A secret under a name that says it, and under one that says nothing.
 NAMED = [*SECRET_NAMES.items(), *(("plain", value) for value in SECRET_VALUES)]
