@@ -2,49 +2,19 @@
 output is the folder to read.
 """
 
-import json
 import os
 from pathlib import Path
 
 from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.planning.memory import findings_document, too_large_text
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suite.preparation import MEMORY_FILE
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import suite_converter
 from training.data.dataset import write_manifest
 from training.data.prepare import tokenise
-from training.errors import WorkloadError
 from training.models.hub import copy_model, use_hub_token
 from training.models.model_check import refuse_model
-from training.process.job import JobPaths, find_job
+from training.process.job import find_job
 from training.process.run_settings import PreparationSettings
-
-
-def estimate_all(asked: PreparationSettings, job: JobPaths) -> None:
-    """Raises WorkloadError with every configuration that is too large."""
-    from training.memory.estimate import Findings  # noqa: PLC0415  # torch: only estimates need it
-
-    known = Findings(asked.workload, model_path=job.model_path)
-    findings = {settings: known.find(settings) for settings in asked.memory}
-    job.save_folder.mkdir(parents=True, exist_ok=True)
-    (job.save_folder / MEMORY_FILE).write_text(json.dumps(findings_document(findings)))
-    reasons = [
-        too_large_text(_shown(settings), settings.instance, finding)
-        for settings, finding in findings.items()
-        if finding.is_too_large(settings.instance)
-    ]
-    if reasons:
-        raise WorkloadError("; ".join(reasons))
-
-
-def _shown(settings: Settings) -> str:
-    """The settings with the largest effect on memory."""
-    return (
-        f"{settings.strategy} on {settings.instance_count} x {settings.instance} with batch_size_per_device"
-        f" {settings.batch_size} in {settings.precision}"
-    )
 
 
 def prepare_data(asked: PreparationSettings) -> None:
@@ -61,9 +31,6 @@ def prepare_data(asked: PreparationSettings) -> None:
             copy_model(workload, job.save_folder)
         copied = str(job.save_folder)
         refuse_model(workload, (), model_path=copied, weights_path=copied)
-    if asked.memory:
-        with step_log.phase("estimate_memory", {"configurations": len(asked.memory)}):
-            estimate_all(asked, job)
     if preparation.packing is not None:
         with step_log.phase("tokenise"):
             tokenise(workload, job, job.save_folder, packing=preparation.packing, sequences=preparation.sequences)

@@ -8,16 +8,7 @@ import pytest
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
-from traindyno.core.planning.memory import parse_findings
-from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.preparation import MEMORY_FILE, DataPreparation
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import Workload
-from training.errors import WorkloadError
-from training.prepare_data import estimate_all
-from training.process.job import find_job
-from training.process.run_settings import PreparationSettings
 
 KEY = "0123456789abcdef" * 4
 READ = {"key": KEY, "s3_uri": "s3://bucket/prepared/"}
@@ -95,33 +86,3 @@ def test_a_preparation_refuses_a_model_that_the_cells_cannot_divide(tmp_path: Pa
     assert "matrix.strategy: strategy pipeline asks for 3 stages, but this gpt2 has 2 blocks" in end.failure
     assert "matrix.tensor_plan: tensor_plan's path h.*.mlp.fc names no layer of this gpt2's base model" in end.failure
     assert not (end.folder / "model" / "train").exists()
-
-
-def test_memory_is_estimated_before_the_data_is_tokenised(tmp_path: Path) -> None:
-    data = write_texts(tmp_path / "data")
-    document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
-    (tmp_path / "prepare").mkdir()
-    preparation = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": True}
-    fitting = {"instance": "ml.g5.12xlarge", "strategy": "fsdp"}
-    given = {"workload": document["workload"], "preparation": preparation, "memory_0": [fitting]}
-    end = run_training(tmp_path / "prepare", given, data)
-    assert end.exit_code == 0, end.output
-    assert [line["name"] for line in end.of_kind("phase")] == ["import", "estimate_memory", "tokenise", "teardown"]
-    findings = parse_findings(json.loads((end.folder / "model" / MEMORY_FILE).read_text()))
-    (finding,) = findings.values()
-    assert finding.estimate is not None
-    assert finding.estimate.peak_bytes > finding.estimate.parameter_bytes > 0
-
-
-def test_what_is_too_large_ends_the_preparation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SM_MODEL_DIR", str(tmp_path))
-    document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
-    wide = {"model_type": "gpt2", "n_embd": 8192, "n_layer": 2, "n_head": 8, "vocab_size": 1000, "n_positions": 512}
-    asked = PreparationSettings(
-        preparation=DataPreparation(execution_id="execution", key=KEY, packing=True, instance="local.cpu"),
-        workload=parse_part({**document["workload"], "model": {"config": wide}}, Workload),
-        # 2 x 12 x 8192^2 = 1.6 billion parameters x 16 bytes = 26 GB: more than an A10G's 24 GB
-        memory=(Settings(instance="ml.g5.xlarge", strategy=Strategy.SINGLE),),
-    )
-    with pytest.raises(WorkloadError, match=r"single on 1 x ml\.g5\.xlarge .* needs .* a device of ml\.g5\.xlarge has"):
-        estimate_all(asked, find_job(asked.workload))

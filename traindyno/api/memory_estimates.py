@@ -21,10 +21,9 @@ from traindyno.api.training_code import (
 )
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.planning.memory import FINDINGS, CellMemory, MemoryFinding, memory_key, memory_of_cells
+from traindyno.core.planning.memory import CellMemory, MemoryFinding, distinct_settings, memory_key, memory_of_cells
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.memory_settings import distinct_settings
 from traindyno.core.suite.saved_model import MODEL_FILE
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
@@ -32,6 +31,7 @@ from traindyno.core.suite.suite_file import settings_document, workload_document
 from traindyno.core.suite.workload import Workload
 
 MODULE = "training.memory"
+FORM = 1  # of the estimates in the cache
 
 Say = Callable[[str], None]
 
@@ -51,7 +51,7 @@ def _findings(
 ) -> Mapping[Settings, MemoryFinding]:
     _check_installed()
     model_path, model_content = _find_model(workload, beside)
-    code = f"{training_code_digest()} {model_content} {FINDINGS.version}"
+    code = f"{training_code_digest()} {model_content} {FORM}"
     wanted = {each: cache_folder("memory") / f"{memory_key(workload, each, code=code)}.json" for each in settings}
     kept = {each: read_kept(path) for each, path in wanted.items()}
     findings = {each: from_document(json.loads(text), MemoryFinding) for each, text in kept.items() if text is not None}
@@ -75,7 +75,7 @@ def _check_installed() -> None:
     if not has_training_code():
         raise EstimatesUnavailable(
             "--memory runs the container's own training code, which is not installed here: run it in a checkout of"
-            " Traindyno, or set preparation.estimate_memory: true, and the job that tokenises the data estimates it"
+            " Traindyno"
         )
 
 
@@ -86,8 +86,8 @@ def _find_model(workload: Workload, beside: Path) -> tuple[str | None, str]:
     path = workload.model.path
     if is_s3_uri(path):
         raise EstimatesUnavailable(
-            f"--memory can't read the model's configuration from {path}: expected a Hub id, a local folder or a"
-            " config in the suite; with preparation.estimate_memory: true the lab reads it"
+            f"--memory can't read the model's configuration from {path}: expected a Hub id, a local folder or a config"
+            " in the suite"
         )
     local = find_local(path, beside)
     if local is None:

@@ -13,7 +13,7 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
 from traindyno.slices.report_parts import REPORT_PARTS
 from traindyno.store.executions import ExecutionRows, Judgement
-from traindyno.store.results import load_memory, load_planned_runs, load_preparations, load_results
+from traindyno.store.results import load_planned_runs, load_preparations, load_results
 from traindyno.store.results_bucket import ResultsBucket
 
 
@@ -62,7 +62,6 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         results=results,
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
-        memory=load_memory(bucket, plan),
         parts={name: find(record) for name, find in REPORT_PARTS.items()},
     )
 

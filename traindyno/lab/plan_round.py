@@ -16,7 +16,7 @@ from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.found_batch import searches_batch, with_batches
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.store.results import load_memory, load_results
+from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.token_cache import TokenCache
 
@@ -43,7 +43,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
         loss_spread=plan.loss_spread,
     )
     if searches:
-        runs = with_batches(runs, results, load_memory(bucket, plan))
+        runs = with_batches(runs, results)
     histories = {history.cell_id: history for history in plan.history}
     jobs = share_jobs(_with_prepared(runs, suite, plan, TokenCache(bucket)), suite, histories)
     lanes = split_lanes(jobs, suite.purchase)

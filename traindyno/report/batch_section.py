@@ -1,48 +1,35 @@
-"""The batches that were probed: memory and rate over the batch per device; and estimated beside measured memory."""
+"""The batches that were probed: memory and rate over the batch per device."""
 
 from collections.abc import Callable, Sequence
 
-from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, number_text
+from traindyno.core.costs.quantity_text import bytes_text, number_text
 from traindyno.core.jobs.outcome import HAD_BATCH
 from traindyno.core.jobs.run_end import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.memory import CellMemory, MemoryEstimate, most_bytes
-from traindyno.core.verdict.found_batch import CellBatch, batch_of_cell, larger_may_fit
+from traindyno.core.verdict.found_batch import batch_of_cell, larger_may_fit
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
 from traindyno.report.markup import Markup, PlotData, columns, draw_table, element, join
 
-COLUMNS = columns("Cell", "# Batch per device", "Fits", "# Samples/s", "# Memory", "# Estimate, at most")
+COLUMNS = columns("Cell", "# Batch per device", "Fits", "# Samples/s", "# Memory")
 CAPTION = (
-    "Probes of a few steps, in the order of their batches. Memory: the peak of the process that needed the most. The "
-    "estimate is that of the first batch with activations in proportion, so the memory of a larger batch is at most as "
-    "large. Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
+    "Probes of a few steps, in the order of their batches. Memory: the peak of the process that needed the most. "
+    "Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
     "ran out of memory, or two jobs died in it. No margin: CUDA's allocator freed its cache and tried again."
-)
-MEMORY_COLUMNS = columns("Cell", "# Estimate", "# Measured", "# Estimate ÷ measured", "# Device", "Batch that fits")
-MEMORY_CAPTION = (
-    "Peak memory of one device. The estimate runs the training code on tensors without values; the CUDA context, "
-    "NCCL's buffers and fragmentation are not in it. Measured: the most that PyTorch had allocated on a device, over "
-    "all trials."
 )
 ACROSS = "batch per device"
 
 
 def draw_batches(report: Report) -> Markup | None:
-    """None where no cell searched its batch and no memory was estimated."""
+    """None where no cell searched its batch."""
     found = [result for result in report.results if result.batch_finding]
     # One of each cell: that whose batch was measured. A trial that was lost after its probes leaves another search.
     by_cell = {result.run.cell.cell_id: result for result in sorted(found, key=_is_measured)}
     searched = [result for result in found if by_cell[result.run.cell.cell_id] is result]
-    memory: Markup | None = None
-    if report.memory:
-        rows = [_memory_row(report, each) for each in report.memory]
-        memory = draw_table(MEMORY_COLUMNS, rows, caption=MEMORY_CAPTION)
     if not searched:
-        return element("section", element("h2", "Memory"), memory, id="batches") if memory else None
-    estimates = {each.cell_id: each.finding.estimate for each in report.memory}
-    rows = [row for result in searched for row in _rows(result, estimates.get(result.run.cell.cell_id))]
+        return None
+    rows = [row for result in searched for row in _rows(result)]
     return element(
         "section",
         element("h2", "Batches"),
@@ -52,23 +39,8 @@ def draw_batches(report: Report) -> Markup | None:
         _figure(searched, "peak_bytes", "Peak memory of the probes, in GiB", _gib),
         draw_table(COLUMNS, rows, caption=CAPTION),
         *(element("p", note) for result in searched if (note := _note(result))),
-        memory and join(element("h3", "Memory"), memory),
         id="batches",
     )
-
-
-def _memory_row(report: Report, memory: CellMemory) -> list[str | None]:
-    row, finding = report.verdict.row(memory.cell_id), memory.finding
-    estimated = finding.estimate.peak_bytes if finding.estimate else None
-    measured = row.part(CellBatch).peak_memory_bytes if row.trials else None
-    return [
-        row.label,
-        bytes_text(estimated) if estimated else finding.why_unknown,
-        bytes_text(measured),
-        number_text(estimated / measured) if estimated and measured else UNKNOWN,
-        bytes_text(memory.device_bytes),
-        str(finding.smaller_batch or "–"),
-    ]
 
 
 def _is_measured(result: RunResult) -> bool:
@@ -85,8 +57,8 @@ def _note(result: RunResult) -> str | None:
     return f"{label}: {batch} or more; no probe tells whether a larger batch fits." if larger_may_fit(result) else None
 
 
-def _rows(result: RunResult, estimate: MemoryEstimate | None) -> list[list[str | None]]:
-    settings, finding = result.run.cell.settings, result.batch_finding
+def _rows(result: RunResult) -> list[list[str | None]]:
+    finding = result.batch_finding
     assert finding is not None
     return [
         [
@@ -95,7 +67,6 @@ def _rows(result: RunResult, estimate: MemoryEstimate | None) -> list[list[str |
             "yes" if probe.fits else "no margin" if probe.retries else "no",
             None if probe.samples_per_second is None else number_text(probe.samples_per_second),
             bytes_text(probe.peak_bytes),
-            bytes_text(None if estimate is None else most_bytes(estimate, settings, probe.batch)),
         ]
         for probe in sorted(finding.probes, key=lambda each: each.batch)
     ]

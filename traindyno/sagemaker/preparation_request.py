@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.s3_keys import checkpoints_prefix, s3_uri, tokens_prefix
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.memory_settings import distinct_settings, memory_parts
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds, preparation_settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_converter, workload_document
@@ -42,8 +40,6 @@ def build_preparation_request(
     bucket, execution_id = settings.results_bucket, preparation.execution_id
     prepared = suite_converter().unstructure(preparation)
     own: dict[str, Any] = {"preparation": prepared, "workload": workload_document(workload)}
-    if suite.preparation.estimate_memory and not preparation.stages_model:
-        own |= memory_parts(distinct_settings(expand_cells(suite)))
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,

@@ -30,7 +30,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
     "cells": ("Cells", lambda report: draw_cells(report.verdict)),
     "pricing": ("Prices", pricing.draw_pricing),
     "scaling": ("Scaling", scaling.draw_scaling),
-    "batches": ("Batches and memory", draw_batches),
+    "batches": ("Batches", draw_batches),
     "loss": ("Loss and quality", draw_learning_section),
     "time": ("Time", draw_time),
     "confounds": ("Confounds", draw_confounds),

@@ -7,16 +7,12 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.preparation_result import PreparationResult, parse_preparation_result
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
-from traindyno.core.planning.memory import CellMemory, MemoryFinding, memory_of_cells, parse_findings
-from traindyno.core.planning.plan import Plan, read_stored_plan
+from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.waves import run_ids_of
-from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, s3_uri, suite_key
-from traindyno.core.suite.preparation import MEMORY_FILE
-from traindyno.core.suite.settings import Settings
+from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, suite_key
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.store.results_bucket import Document, ResultsBucket
-from traindyno.store.token_cache import TokenCache
 
 READS_AT_ONCE = 10  # botocore keeps as many connections
 
@@ -55,17 +51,6 @@ def load_planned_runs(bucket: ResultsBucket, execution_id: str) -> list[str]:
     """The ids of the runs that the rounds planned so far."""
     keys = bucket.list_keys(rounds_prefix(execution_id))
     return [run_id for key in keys for run_id in bucket.read_as(key, run_ids_of)]
-
-
-def load_memory(bucket: ResultsBucket, plan: Plan) -> tuple[CellMemory, ...]:
-    """The estimates of the plan's cells: the plan's own, or those that the preparation job wrote beside the tokens."""
-    findings: dict[Settings, MemoryFinding] = {}
-    for token_set in plan.preparation.tokens if plan.preparation else ():
-        tokens = TokenCache(bucket).find(token_set.key, oldest=0.0) if token_set.memory_digest else None
-        if tokens is not None and tokens.s3_uri is not None:
-            folder = tokens.s3_uri.removeprefix(s3_uri(bucket.name, ""))
-            findings |= bucket.find_as(f"{folder}{MEMORY_FILE}", parse_findings) or {}
-    return plan.memory or memory_of_cells(plan.cells, findings)
 
 
 def _load(bucket: ResultsBucket, prefix: str, parse: Callable[[Any], Document]) -> list[Document]:

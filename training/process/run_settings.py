@@ -10,7 +10,6 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.step_log.line import ROWS, RUN, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import QualityTarget
-from traindyno.core.suite.memory_settings import parse_memory_parts
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.processes import accumulation_steps, dividing_batches, global_batch_size
 from traindyno.core.suite.settings import Settings
@@ -43,14 +42,10 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationSettings:
-    """A job that makes tokens for the runs of an execution, or copies their model.
-
-    It first estimates the memory of the settings in ``memory``. One that is too large ends the job.
-    """
+    """A job that makes tokens for the runs of an execution, or copies their model."""
 
     preparation: DataPreparation
     workload: Workload
-    memory: tuple[Settings, ...] = ()
 
 
 def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSettings | None:
@@ -62,7 +57,6 @@ def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSett
         return PreparationSettings(
             preparation=parse_part(document["preparation"], DataPreparation),
             workload=parse_part(document["workload"], Workload),
-            memory=tuple(parse_memory_parts(document)),
         )
 
 

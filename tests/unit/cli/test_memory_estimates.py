@@ -13,7 +13,6 @@ from traindyno.api import memory_estimates, training_code
 from traindyno.api.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.cli.display.plan_table import print_memory
 from traindyno.cli.output import Terminal
-from traindyno.core.documents.versions import Format
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.suite.checks.suite_check import parse_suite
 
@@ -80,7 +79,7 @@ def test_an_estimate_of_other_training_code_or_another_version_is_made_again(
     monkeypatch.setattr(training_code, "training_folder", lambda: code)
     for content, version in (("a = 1", 1), ("a = 1", 1), ("a = 2", 1), ("a = 2", 2), ("a = 2", 2)):
         (code / "estimate.py").write_text(content)
-        monkeypatch.setattr(memory_estimates, "FINDINGS", Format(name="memory findings", version=version))
+        monkeypatch.setattr(memory_estimates, "FORM", version)
         estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
     assert (tmp_path / "requests").read_text() == "asked\n" * 3
 
@@ -114,8 +113,8 @@ def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pyt
 
 
 @needs_torch
-def test_a_model_in_s3_is_left_to_the_lab(tmp_path: Path) -> None:
+def test_a_model_in_s3_has_no_estimate(tmp_path: Path) -> None:
     document: dict[str, Any] = unprepared_document()
     document["workload"] = {**document["workload"], "model": "s3://bucket/model/"}
-    with pytest.raises(EstimatesUnavailable, match=r"preparation\.estimate_memory: true the lab reads it"):
+    with pytest.raises(EstimatesUnavailable, match="expected a Hub id, a local folder or a config"):
         estimate_cells(parse_suite(document), beside=tmp_path, say=silent)

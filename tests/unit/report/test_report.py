@@ -27,14 +27,12 @@ from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
 from traindyno.core.s3_keys import saved_model_key
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Suite
-from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.report_data import Report, build_report, parse_report, report_document
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
@@ -430,27 +428,8 @@ def test_frozen_software_is_marked_with_what_replaces_it(page: str) -> None:
     assert "Frozen software" not in page
 
 
-def test_estimated_and_measured_memory_stand_side_by_side_with_their_ratio(report: Report) -> None:
-    first, second, _ = report.cells
-    measured = report.verdict.row(first.cell_id).part(CellBatch).peak_memory_bytes
-    assert measured
-    estimate = MemoryEstimate(peak_bytes=measured * 9 // 10, parameter_bytes=1, gradient_bytes=1, optimizer_bytes=2)
-    memory = (
-        CellMemory(cell_id=first.cell_id, device_bytes=40 * 10**9, finding=MemoryFinding(estimate=estimate)),
-        CellMemory(
-            cell_id=second.cell_id, device_bytes=40 * 10**9, finding=MemoryFinding(why_unknown="its stages must run")
-        ),
-    )
-    shown = parse_report(report_document(replace(report, memory=memory)))
-    assert shown.memory == memory
-    section = render(shown).partition('id="batches"')[2].partition("</section>")[0]
-    assert "0.900" in section
-    assert "its stages must run" in section
-    assert 'id="batches"' not in render(report)
-
-
-def test_probed_batches_have_curves_and_the_estimate_beside_what_was_measured(report: Report) -> None:
-    (searched, *others), (cell, *_) = report.results, report.cells
+def test_probed_batches_have_curves(report: Report) -> None:
+    (searched, *others) = report.results
     finding = BatchFinding(
         batch=6,
         probes=(
@@ -460,14 +439,11 @@ def test_probed_batches_have_curves_and_the_estimate_beside_what_was_measured(re
         ),
     )
     searched = replace(searched, attempts=(replace(searched.attempts[-1], batch=finding),))
-    estimate = MemoryEstimate(peak_bytes=3 * 2**30, parameter_bytes=2**29, gradient_bytes=0, optimizer_bytes=2**29)
-    memory = (CellMemory(cell_id=cell.cell_id, device_bytes=None, finding=MemoryFinding(estimate=estimate)),)
-    shown = parse_report(report_document(replace(report, results=(searched, *others), memory=memory)))
+    shown = parse_report(report_document(replace(report, results=(searched, *others))))
     page = render(shown)
     section = page.partition('id="batches"')[2].partition("</section>")[0]
-    rows = [re.sub(r"<[^>]*>", "|", row) for row in section.partition("<h3>Memory")[0].split("<tr>")[2:]]
-    # The estimate is of one sample: 1 GiB of state, and 2 GiB of activations for each.
-    expected = [("4", "yes", "10.0", "4.0", "9.0"), ("6 (measured)", "yes", "12.5", "6.0", "13.0"), ("8", "no", "17.0")]
+    rows = [re.sub(r"<[^>]*>", "|", row) for row in section.split("<tr>")[2:]]
+    expected = [("4", "yes", "10.0", "4.0"), ("6 (measured)", "yes", "12.5", "6.0"), ("8", "no")]
     for row, texts in zip(rows, expected, strict=True):
         assert all(text in row for text in texts), row
     assert section.count("<figure") == 2

@@ -3,17 +3,14 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text
-from traindyno.core.documents.stored import from_document, to_document
-from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type, has_gpu
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.memory_settings import memory_settings
 from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.settings import Settings, has_effect
+from traindyno.core.suite.settings import Settings, has_effect, setting_descriptions
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
@@ -22,7 +19,7 @@ BYTES_PER_GB = 10**9
 # Memory of a GPU that no estimate contains. On an H100, with models of 12 to 124 million parameters: about 0.5 GiB for
 # the CUDA context, up to 0.1 more allocated than estimated, up to 0.8 reserved by the allocator and not allocated.
 OUTSIDE_BYTES = 3 * 2**30 // 2
-FINDINGS = Format(name="memory findings", version=1)
+WITHOUT_EFFECT = tuple(name for name, description in setting_descriptions().items() if not description.changes_memory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +100,17 @@ def why_not_estimated(workload: Workload, settings: Settings) -> str | None:
     return None
 
 
+def memory_settings(settings: Settings) -> Settings:
+    """The same for all settings that need the same memory on the same number of devices."""
+    plain = Settings(instance=settings.instance)
+    return replace(settings, **{name: getattr(plain, name) for name in WITHOUT_EFFECT})
+
+
+def distinct_settings(cells: Iterable[Cell]) -> tuple[Settings, ...]:
+    """The configurations to estimate for the cells, each once."""
+    return tuple(dict.fromkeys(memory_settings(cell.settings) for cell in cells))
+
+
 def memory_key(workload: Workload, settings: Settings, *, code: str) -> str:
     """64 hexadecimal digits of everything that determines an estimate; ``code`` identifies the training code and
     PyTorch.
@@ -129,45 +137,22 @@ def memory_of_cells(cells: Iterable[Cell], findings: Mapping[Settings, MemoryFin
     )
 
 
-def findings_document(findings: Mapping[Settings, MemoryFinding]) -> dict[str, Any]:
-    """The document that the preparation job writes; ``parse_findings`` reads it."""
-    found = [
-        {"settings": suite_converter().unstructure(settings), "finding": to_document(finding)}
-        for settings, finding in findings.items()
-    ]
-    return FINDINGS.mark({"findings": found})
-
-
-def parse_findings(document: Mapping[str, Any]) -> dict[Settings, MemoryFinding]:
-    """Raises VersionUnknown."""
-    converter = suite_converter()
-    return {
-        converter.structure(each["settings"], Settings): from_document(each["finding"], MemoryFinding)
-        for each in FINDINGS.read(document)["findings"]
-    }
-
-
-def too_large_text(what: str, instance_type: str, finding: MemoryFinding) -> str:
-    """The reason why ``what``, a cell or its settings, is refused, and what may make it fit."""
-    assert finding.estimate is not None
-    outside = outside_bytes(instance_type)
-    taken = f", of which {bytes_text(outside)} are not for tensors" if outside else ""
-    return (
-        f"{what} needs {bytes_text(finding.estimate.peak_bytes)} per device by estimate, and a device of"
-        f" {instance_type} has {bytes_text(device_memory_bytes(instance_type))}{taken}. What may help:"
-        f" {finding.help_text}"
-    )
-
-
 def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[str]:
-    """The reasons to refuse the suite; none of a cell whose search finds a batch."""
+    """The reasons to refuse the suite, and what may make each cell fit; none of a cell whose search finds a batch."""
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
-        cell = by_id.get(each.cell_id)
-        if cell is None or (cell.settings.batch_search and each.finding.smaller_batch):
+        cell, estimate = by_id.get(each.cell_id), each.finding.estimate
+        if cell is None or estimate is None or (cell.settings.batch_search and each.finding.smaller_batch):
             continue
-        if each.finding.is_too_large(cell.settings.instance):
-            yield too_large_text(f"cell {cell.label} ({cell.cell_id})", cell.settings.instance, each.finding)
+        instance = cell.settings.instance
+        if not fits(estimate, instance):
+            outside = outside_bytes(instance)
+            taken = f", of which {bytes_text(outside)} are not for tensors" if outside else ""
+            yield (
+                f"cell {cell.label} ({cell.cell_id}) needs {bytes_text(estimate.peak_bytes)} per device by estimate,"
+                f" and a device of {instance} has {bytes_text(device_memory_bytes(instance))}{taken}. What may help:"
+                f" {each.finding.help_text}"
+            )
 
 
 def fitting_batch(estimate: MemoryEstimate | None, settings: Settings, usable_bytes: int | None) -> int | None:
@@ -181,10 +166,3 @@ def fitting_batch(estimate: MemoryEstimate | None, settings: Settings, usable_by
     room = usable_bytes - estimate.parameter_bytes - estimate.optimizer_bytes
     batch = settings.batch_size * room // estimate.activation_bytes
     return batch - batch % (settings.micro_batches if has_effect("micro_batches", settings) else 1)
-
-
-def most_bytes(estimate: MemoryEstimate, settings: Settings, batch: int) -> int:
-    """The most that a batch of at least the estimated one may need: activations grow in proportion to it."""
-    return (
-        estimate.parameter_bytes + estimate.optimizer_bytes + estimate.activation_bytes * batch // settings.batch_size
-    )

@@ -44,7 +44,7 @@ from traindyno.core.suite.suite import Cell, Suite
 class Plan:
     """``history``, ``loss_spread`` and ``host_priors``: what earlier runs showed when PlanSuite read them.
 
-    ``memory``: the estimated cells.
+    ``memory``: the estimated cells, in a plan of the client that asks for them.
     """
 
     execution_id: str
@@ -153,7 +153,6 @@ def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
         quotas=quotas,
         histories={history.cell_id: history for history in priced.history},
         tokens=priced.preparation.tokens if priced.preparation else (),
-        memory=priced.memory,
     )
     return replace(plan, loss_spread=priced.loss_spread, host_priors=priced.host_priors)
 

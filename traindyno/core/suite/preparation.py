@@ -12,15 +12,12 @@ from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
-from traindyno.core.suite.memory_settings import distinct_settings, settings_digest
 from traindyno.core.suite.processes import TensorDivision, planned_batch_size, stage_counts, tensor_divisions
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Model, Workload
 
-# It lies beside the tokens, with the memory estimates of the suite's settings, if the suite asks for them.
-MEMORY_FILE = "traindyno-memory.json"
 TOKENS_MANIFEST = "traindyno-tokens.json"
 MANIFEST = Format(name=TOKENS_MANIFEST, version=1)
 TOKENS_MARKER = Format(name="tokens marker", version=1)
@@ -91,8 +88,6 @@ class TokenSet:
     tensor_plans: tuple[TensorDivision, ...] = ()
     #: Of the cells that cut the model into stages.
     stage_counts: tuple[int, ...] = ()
-    #: Of the settings whose memory the job estimates; empty where it estimates none.
-    memory_digest: str = ""
     #: Empty in a plan that only counts.
     key: str = ""
     #: A job with this key completed before.
@@ -188,7 +183,6 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
             tensor_degrees=tuple(each.degree for each in divisions if each.layers is None),
             tensor_plans=tuple(each for each in divisions if each.layers is not None),
             stage_counts=stage_counts(cell.settings for cell in listed),
-            memory_digest=settings_digest(distinct_settings(listed)) if suite.preparation.estimate_memory else "",
         )
         for packing, readers in wanted.items()
     )
@@ -218,7 +212,7 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
         content["head"] = {"path": model.path, "revision": model.revision}  # it may number the labels
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
-    names = ("tensor_degrees", "tensor_plans", "stage_counts", "memory_digest")
+    names = ("tensor_degrees", "tensor_plans", "stage_counts")
     asked = {name: suite_converter().unstructure(value) for name in names if (value := getattr(token_set, name))}
     made = {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
     return _digest({**content, **made, "asked": {"model": document.get("model"), **asked} if asked else {}})

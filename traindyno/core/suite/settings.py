@@ -115,12 +115,7 @@ class BatchSearch:
     search: BatchChoice = field(
         metadata=describe("largest: the largest batch that fits; best: of those probed, the one with the highest rate")
     )
-    begin: int = described(
-        1,
-        "the first batch that is probed, where the memory of the device is not estimated",
-        bound=SAMPLES,
-        unit="samples",
-    )
+    begin: int = described(1, "the first batch that is probed", bound=SAMPLES, unit="samples")
     argument: str | None = described(None, "of a script: the hyperparameter that is its batch per device")
 
 

@@ -140,9 +140,6 @@ class Preparation:
         default="local.cpu where a cell runs on this machine, else ml.m7i.xlarge",
     )
     max_seconds: int | None = described(None, "its time limit", bound=JOB_SECONDS, default="limits.max_job_seconds")
-    estimate_memory: bool = described(
-        False, "the job that tokenises the data estimates each cell's memory first; a cell that is too large is refused"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,8 +271,6 @@ class Run:
     job_id: str | None = None
     #: Of a cell that searches its batch: what an earlier trial found; None before.
     found_batch: int | None = None
-    #: The batch that its search probes first, by the estimate of the memory; None without one.
-    first_batch: int | None = None
 
     @property
     def searches_batch(self) -> bool:

@@ -1,13 +1,12 @@
 """The batch of the cells that search it: what the first trial found is the batch of all later ones."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from traindyno.core.documents.stored import StoredPart
 from traindyno.core.jobs.outcome import HAD_BATCH
 from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.memory import CellMemory, fitting_batch, usable_memory_bytes
 from traindyno.core.step_log.line import BATCH_SEARCH
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.suite import Cell, Run, Suite
@@ -72,24 +71,12 @@ def measure_batch(results: Sequence[RunResult]) -> CellBatch:
     )
 
 
-def with_batches(runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]) -> tuple[Run, ...]:
-    """Each run of a cell that searches with the batch that was found, or with the one that is probed first."""
-    found, first = found_batches(results), {each.cell_id: each for each in memory}
-    return tuple(_with_batch(run, found, first) if run.cell.settings.batch_search else run for run in runs)
-
-
-def _with_batch(run: Run, found: Mapping[str, int], memory: Mapping[str, CellMemory]) -> Run:
-    cell = run.cell
-    if cell.cell_id in found:
-        return replace(run, found_batch=found[cell.cell_id])
-    estimated = memory.get(cell.cell_id)
-    batch = estimated_batch(cell, estimated) if estimated else None
-    return replace(run, first_batch=batch or None)
-
-
-def estimated_batch(cell: Cell, memory: CellMemory) -> int | None:
-    """The batch that fits by the estimate; None where it is not known."""
-    return fitting_batch(memory.finding.estimate, cell.settings, usable_memory_bytes(cell.settings.instance))
+def with_batches(runs: Sequence[Run], results: Iterable[RunResult]) -> tuple[Run, ...]:
+    """Each run of a cell that searches, with the batch that was found."""
+    found = found_batches(results)
+    return tuple(
+        replace(run, found_batch=found.get(run.cell.cell_id)) if run.cell.settings.batch_search else run for run in runs
+    )
 
 
 def missing_trials(suite: Suite, cells: Iterable[Cell], results: Sequence[RunResult]) -> list[tuple[Cell, int]]:

@@ -15,7 +15,6 @@ from traindyno.core.measurement.preparation_result import (
     preparation_result_document,
 )
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
-from traindyno.core.planning.memory import CellMemory
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
@@ -95,7 +94,6 @@ class Report:
     results: tuple[RunResult, ...]
     facts: Mapping[str, str]
     preparations: tuple[PreparationResult, ...] = ()
-    memory: tuple[CellMemory, ...] = ()
     parts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
@@ -116,7 +114,6 @@ def build_report(
     results: Sequence[RunResult],
     facts: Mapping[str, str] | None = None,
     preparations: Sequence[PreparationResult] = (),
-    memory: Sequence[CellMemory] = (),
     parts: Mapping[str, Sequence[Any]] | None = None,
 ) -> Report:
     """``preparations``: the results of the jobs that tokenised the data; the receipt lists their costs."""
@@ -132,7 +129,6 @@ def build_report(
         ),
         facts=dict(facts or {}),
         preparations=tuple(preparations),
-        memory=tuple(memory),
         parts={name: [to_document(each) for each in found] for name, found in (parts or {}).items()},
     )
 
@@ -147,7 +143,6 @@ def report_document(report: Report) -> dict[str, Any]:
         "results": [run_result_document(result) for result in report.results],
         "facts": dict(report.facts),
         "preparations": [preparation_result_document(result) for result in report.preparations],
-        "memory": to_document(report.memory),
     }
     return REPORT.mark({**document, **report.parts})
 
@@ -164,6 +159,5 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         results=tuple(parse_run_result(result) for result in document["results"]),
         facts=document["facts"],
         preparations=tuple(parse_preparation_result(result) for result in document.get("preparations", ())),
-        memory=tuple(from_document(memory, CellMemory) for memory in document.get("memory", ())),
         parts={name: document[name] for name in document.keys() - {each.name for each in fields(Report)}},
     )

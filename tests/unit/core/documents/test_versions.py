@@ -16,7 +16,6 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.preparation_result import parse_preparation_result
 from traindyno.core.measurement.run_result import parse_run_result
 from traindyno.core.planning.jobs import separate_job
-from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findings_document, parse_findings
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.waves import run_ids_of, wave_items
 from traindyno.core.serving.samples import parse_samples
@@ -60,7 +59,6 @@ READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "preparation result": parse_preparation_result,
     "evaluation samples": parse_samples,
     "tokens marker": parse_tokens_marker,
-    "memory findings": parse_findings,
     "wave item": lambda document: run_ids_of([document]),
 }
 
@@ -111,14 +109,6 @@ def test_a_tokens_marker_has_a_version_and_is_read_alike() -> None:
     document = tokens_marker_document(marker, key="k", job_name="job", manifest=tokens_manifest("k", {}))
     assert document.pop("version") == 1
     assert parse_tokens_marker({**document, "version": 1}) == marker
-
-
-def test_memory_findings_have_a_version_and_are_read_alike() -> None:
-    estimate = MemoryEstimate(peak_bytes=8, parameter_bytes=1, gradient_bytes=1, optimizer_bytes=2)
-    findings = {make_cell().settings: MemoryFinding(estimate=estimate)}
-    document = findings_document(findings)
-    assert document["version"] == 1
-    assert parse_findings(document) == findings
 
 
 def test_the_items_of_a_wave_are_a_list_and_each_has_a_version() -> None:

@@ -83,8 +83,8 @@ def test_what_is_accepted_keeps_the_global_batch_and_what_is_refused_could_not()
 def test_a_search_finds_the_largest_batch_that_divides_and_fits(
     drawn: Settings, first: int, data: st.DataObject
 ) -> None:
-    """Also the first batch, which simulated jobs measure, keeps the global batch."""
-    settings = replace(drawn, batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST))
+    """Also the batch that is probed first, which simulated jobs measure, keeps the global batch."""
+    settings = replace(drawn, batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST, begin=first))
     processes = world_size(settings)
     assert processes is not None
     possible = dividing_batches(settings, processes)
@@ -102,7 +102,7 @@ def test_a_search_finds_the_largest_batch_that_divides_and_fits(
     if len(probes) < MOST_PROBES:
         assert chosen(probes, LARGEST) == expected
     cell = Cell(cell_id="c", label="c", settings=settings, hyperparameters={})
-    run = Run(run_id="c-t1", execution_id="e", trial=1, cell=cell, first_batch=first)
+    run = Run(run_id="c-t1", execution_id="e", trial=1, cell=cell)
     for each in (run, replace(run, found_batch=possible[-1])):
         assert global_batch_size(trained_settings(each), processes) == settings.global_batch_size
 

@@ -9,13 +9,12 @@ import pytest
 
 from tests.unit.lab_in_memory import SETTINGS
 from tests.unit.planned_suites import ample_quotas, prices_of
-from tests.unit.suites import script_document, small_document, small_suite, unprepared_document
+from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.memory_settings import distinct_settings, parse_memory_parts
 from traindyno.core.suite.preparation import (
     DataPreparation,
     Origin,
@@ -118,7 +117,7 @@ def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> N
     assert parse_part(json.loads(request(due, suite)["HyperParameters"]["preparation"]), DataPreparation) == due
     others = (
         {"tensor_degrees": ()}, {"tensor_plans": ()}, {"tensor_plans": (replace(division, degree=2),)},
-        {"stage_counts": ()}, {"stage_counts": (2,)}, {"memory_digest": "digest"},
+        {"stage_counts": ()}, {"stage_counts": (2,)},
     )  # fmt: skip
     keys = {tokens_key(suite.workload, replace(wanted, **each), ORIGIN) for each in ({}, *others)}
     assert len(keys) == 1 + len(others)
@@ -268,42 +267,3 @@ def test_a_due_preparation_is_named_by_its_key() -> None:
 def test_data_is_not_prepared_on_an_accelerator() -> None:
     with pytest.raises(SuiteInvalid, match=r"preparation\.instance: .*, expected a type without accelerators"):
         parse_suite(small_document(preparation={"instance": "ml.g5.xlarge"}))
-
-
-def test_job_gets_the_settings_whose_memory_it_estimates() -> None:
-    """Each hyperparameter keeps SageMaker's limit of 2,500 characters."""
-    matrix = {"instance": ["ml.g5.xlarge"], "batch_size_per_device": list(range(1, 101)), "loader_workers": [0, 4]}
-    suite = small_suite(training={}, matrix=matrix, baseline={}, preparation={"estimate_memory": True})
-    given = request(preparation(suite), suite)["HyperParameters"]
-    parts = {name: value for name, value in given.items() if name.startswith("memory_")}
-    assert len(parts) > 1
-    assert max(map(len, given.values())) <= 2500
-    asked = list(parse_memory_parts({name: json.loads(value) for name, value in parts.items()}))
-    assert asked == list(distinct_settings(expand_cells(suite)))
-    assert len(asked) == 100, "loader workers need no device memory"
-
-
-def test_the_job_that_copies_the_model_estimates_no_memory() -> None:
-    """Another job of the same suite does."""
-    suite = small_suite(workload=workload(model="me/model"), limits=LIMITS, preparation={"estimate_memory": True})
-    wanted = tuple(replace(each, key=KEY) for each in needed_tokens(suite, expand_cells(suite)))
-    due = due_preparations(planned_of(suite, wanted).preparation, "execution-1")
-    asked = {each.label: request(each, suite)["HyperParameters"] for each in due}
-    estimates = {label: sorted(name for name in given if name.startswith("me")) for label, given in asked.items()}
-    assert estimates == {"data preparation": ["memory_0"], "model staging": []}
-
-
-def test_estimates_belong_to_the_tokens_content() -> None:
-    """The same cells find them again; other cells, or a job that estimated nothing, don't."""
-    digests = set()
-    for batches, is_wanted in (([1], True), ([1], True), ([1, 2], True), ([1], False)):
-        matrix = {"instance": ["ml.g5.xlarge"], "batch_size_per_device": batches}
-        suite = small_suite(training={}, matrix=matrix, baseline={}, preparation={"estimate_memory": is_wanted})
-        (wanted,) = needed_tokens(suite, expand_cells(suite))
-        digests.add(tokens_key(suite.workload, wanted, ORIGIN))
-    assert len(digests) == 3
-
-
-def test_a_suite_without_a_preparation_job_cannot_ask_it_for_estimates() -> None:
-    with pytest.raises(SuiteInvalid, match=r"preparation\.estimate_memory: no job prepares data here"):
-        parse_suite(unprepared_document(preparation={"estimate_memory": True}))

@@ -17,7 +17,6 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, BatchProbe
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.planning.jobs import share_jobs
-from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding, usable_memory_bytes
 from traindyno.core.planning.refusals import refuse_searches
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -72,7 +71,7 @@ def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> Non
     assert [(run.trial, run.searches_batch) for run in first] == [(1, True)] * 2
     results = first_results(suite, [6, 24])
     runs = plan_round(suite, cells, execution_id="e", round_number=2, results=results)
-    resolved = with_batches(runs, results, [])
+    resolved = with_batches(runs, results)
     assert sorted((run.cell.label, run.trial, trained_settings(run).batch_size) for run in resolved) == [
         ("compiled", 2, 24), ("compiled", 3, 24), ("eager", 2, 6), ("eager", 3, 6)
     ]  # fmt: skip
@@ -102,7 +101,7 @@ def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -
     assert {planned_learning_rate(cell.settings) for cell in expand_cells(suite)} == {None}
     results = first_results(suite, [6, 24])
     runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=results)
-    for run in with_batches(runs, results, []):
+    for run in with_batches(runs, results):
         settings, batch = trained_settings(run), {"eager": 6, "compiled": 24}[run.cell.label]
         assert global_batch_size(settings, 1) == batch * accumulation
         assert planned_learning_rate(settings) == pytest.approx(0.001 * batch * accumulation / 32)
@@ -119,18 +118,6 @@ def test_the_learning_rate_of_the_searching_trial_follows_the_parents_batch(tmp_
     (order,) = read_document(path).runs
     measured = parse_part(with_batch(order, 48).hyperparameters["settings"], Settings)
     assert planned_learning_rate(measured) == pytest.approx(0.001 * 48 / 32)
-
-
-def test_the_search_begins_where_the_estimate_fits() -> None:
-    suite = suite_of()
-    cells = expand_cells(suite)
-    usable = usable_memory_bytes(INSTANCE)
-    assert usable is not None
-    estimate = MemoryEstimate(peak_bytes=usable // 8, parameter_bytes=0, gradient_bytes=0, optimizer_bytes=0)
-    memory = [CellMemory(cell_id=cells[0].cell_id, device_bytes=None, finding=MemoryFinding(estimate=estimate))]
-    runs = with_batches(plan_round(suite, cells, execution_id="e", round_number=1), [], memory)
-    # The estimate is of the 4 samples of ``begin``; the other cell has none.
-    assert {run.cell.label: trained_settings(run).batch_size for run in runs} == {"eager": 32, "compiled": 4}
 
 
 ONE_FAILS = BatchProbe(batch=1, fits=False)

@@ -19,7 +19,7 @@ from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETE
 from traindyno.core.suite.checks.secrets_check import check_secrets
 from traindyno.core.suite.checks.workload_check import check_workload
 from traindyno.core.suite.choices import Jobs, Quality, Task
-from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE, needs_preparation
+from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import structure_suite
@@ -117,12 +117,6 @@ def _check_goal(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_preparation(suite: Suite) -> Iterator[Problem]:
-    if suite.preparation.estimate_memory and not needs_preparation(suite.workload):
-        message = (
-            "no job prepares data here (synthetic, streamed or script), expected false; traindyno plan --memory"
-            " estimates the memory on this machine"
-        )
-        yield Problem(path="preparation.estimate_memory", message=message)
     name = suite.preparation.instance
     if name is None:
         return
