@@ -7,9 +7,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.budget import Notifications
 from infra.lab_function import FunctionSetup, LabFunction, LabFunctions
 from infra.lab_grants import LabGrants, pass_role, without_resources
+from infra.notifications import Notifications
 from infra.permissions import Grant, arn
 from infra.serving import ending_endpoints
 from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs

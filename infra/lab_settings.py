@@ -5,14 +5,12 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from cattrs.errors import BaseValidationError
 
-from infra.budget import BudgetScope
 from infra.images import Image
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import one_of, problems_of
@@ -59,7 +57,7 @@ class FixedConcurrency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabFile:
-    """The settings in ``labs/LAB.toml``, which docs/lab-in-aws.md describes. Empty text and 0 USD mean none."""
+    """The settings in ``labs/LAB.toml``, which docs/lab-in-aws.md describes. Empty text means none."""
 
     neuron: bool = False
     data_buckets: tuple[str, ...] = ()
@@ -76,8 +74,6 @@ class LabFile:
     hub_token_secrets: tuple[str, ...] = ()
     permissions_boundary: str = ""
     notify_email: str = ""
-    budget_usd: Decimal = Decimal(0)
-    budget_scope: BudgetScope = BudgetScope.SAGEMAKER
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -100,7 +96,7 @@ class LabFile:
 
 
 NAMES = [each.name for each in fields(LabFile)]
-CONVERTER = strict_converter([BudgetScope])
+CONVERTER = strict_converter(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +189,6 @@ def _problems(file: LabFile) -> Iterator[str]:
         yield f"{given}: expected both subnets and security_groups, or neither"
     if not 1 <= file.volume_gb <= LARGEST_VOLUME_GB:
         yield f"volume_gb: got {file.volume_gb}, expected an integer from 1 to {LARGEST_VOLUME_GB}"
-    if file.budget_usd < 0:
-        yield f"budget_usd: got {file.budget_usd}, expected USD a month, such as 500"
     if (size := len(write_lab_jobs(file.jobs))) > MOST_CHARACTERS:
         yield (
             f"the settings of jobs have {size} characters, expected at most {MOST_CHARACTERS}, because all variables of"

@@ -10,7 +10,6 @@ from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.budget import Budget, Notifications
 from infra.event_rules import EventRules
 from infra.functions import Functions, Launch
 from infra.identity import Identity
@@ -20,6 +19,7 @@ from infra.lab_grants import LabGrants
 from infra.lab_settings import LabSettings, Target, read_lab_settings
 from infra.lambda_source import pack_lambda_source
 from infra.monitoring import Monitoring
+from infra.notifications import Notifications
 from infra.orchestration import Orchestration
 from infra.permissions import Grant, acknowledge, check_rules
 from infra.sagemaker_role import training_grants
@@ -123,11 +123,6 @@ class LabStack(cdk.Stack):
         )
         notifications = Notifications(self, "Notifications", email=file.notify_email)
         parts: list[Construct] = [storage, notifications]
-        if file.budget_usd and not is_local:
-            usd, counted = file.budget_usd, file.budget_scope
-            parts.append(
-                Budget(self, "Budget", lab=settings.lab, monthly_usd=usd, of=counted, notifications=notifications)
-            )
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
         code = lambda_.Code.from_asset(str(lambda_source))
         identity = Identity(

@@ -111,8 +111,6 @@ volume_gb = 200
 hub_token_secrets = ["{SECRET}"]
 permissions_boundary = "{BOUNDARY}"
 notify_email = "me@example.com"
-budget_usd = 500.50
-budget_scope = "lab"
 job_tags = {{team = "vision", cost = "42"}}
 keep_results = false
 """,
