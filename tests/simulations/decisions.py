@@ -128,7 +128,7 @@ def further_trials(cells: int, trials: int) -> Share:
     settled: list[bool] = []
     while len(settled) < REPETITIONS[cells] // 4 * TIMES:
         found, _ = decide(independent(source, Shape(levels=levels, trials=trials), ()))
-        wanted = found.trials_to_decide
+        wanted = found.to_decide.trials
         if wanted is None:
             continue
         assert wanted > trials

@@ -1,21 +1,20 @@
 """A verdict of given figures, for tests of what is said about it."""
 
-from dataclasses import fields
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.statistics.estimates import Comparison, Estimate, Interval
-from traindyno.core.statistics.hosts import STATED_PRIOR
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_row import CellHosts, CellRow, CellTime, Steadiness
 from traindyno.core.verdict.found_batch import CellBatch
-from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.recommendation import Rival
-from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.core.verdict.goal_metric import Metric, Sensitivity
+from traindyno.core.verdict.recommendation import Rival, ToDecide
+from traindyno.core.verdict.verdict import Finding, Likeness, MissingRuns, Verdict
 
+Group = TypeVar("Group")
 BEST, SECOND, THIRD = "0000000a", "0000000b", "0000000c"
 LABELS = {BEST: "ddp", SECOND: "fsdp", THIRD: "zero1"}
 
@@ -52,13 +51,14 @@ def make_row(cell_id: str = BEST, *, failed: int = 0, diverged: int = 0, outpace
     }
     ended = {"completed": given["trials"], "user_code_error": failed - diverged, "loss_diverged": diverged}
     outcomes = {outcome: count for outcome, count in {**ended, "outpaced": outpaced}.items() if count}
-    parts = given.pop("parts", ())
-    time, steadiness, hosts, steps, batch = (
-        kind(**{each.name: given.pop(each.name) for each in fields(kind) if each.name in given})
-        for kind in (CellTime, Steadiness, CellHosts, CellSteps, CellBatch)
-    )
-    groups = {"time": time, "steadiness": steadiness, "hosts": hosts, "parts": (*parts, steps, batch)}
-    return CellRow(**{"outcomes": outcomes, **groups, **given})
+    groups = {"time": taken(given, CellTime), "steadiness": taken(given, Steadiness), "hosts": taken(given, CellHosts)}
+    parts = (*given.pop("parts", ()), taken(given, CellSteps), taken(given, CellBatch))
+    return CellRow(**{"outcomes": outcomes, "parts": parts, **groups, **given})
+
+
+def taken(given: dict[str, Any], kind: type[Group]) -> Group:
+    """The group of these fields, which it takes out of ``given``."""
+    return kind(**{name: given.pop(name) for name in kind.__annotations__ if name in given})
 
 
 def make_rival(
@@ -71,16 +71,12 @@ def make_rival(
     is_across_hosts: bool = False,
 ) -> Rival:
     known = None if interval is None else Interval(low=interval[0], high=interval[1], confidence=0.95)
-    return Rival(
-        cell_id=cell_id,
-        comparison=Comparison(ratio=ratio, p=p, interval=known),
-        relation=relation,
-        is_across_hosts=is_across_hosts,
-    )
+    found = Comparison(ratio=ratio, p=p, interval=known, host_variance=1e-4 if is_across_hosts else None)
+    return Rival(cell_id=cell_id, comparison=found, relation=relation)
 
 
 def make_verdict(**changes: Any) -> Verdict:
-    """ddp beats fsdp by 20 % of its cost."""
+    """ddp beats fsdp by 20 % of its cost. ``changes`` name fields of the verdict or of its groups."""
     rows = changes.pop("rows", (make_row(), make_row(SECOND)))
     given: dict[str, Any] = {
         "suite_name": "sample",
@@ -93,17 +89,14 @@ def make_verdict(**changes: Any) -> Verdict:
         "recommended": BEST,
         "expected": next((row for row in rows if row.cell_id == BEST), None),
         "rivals": (make_rival(),),
-        "trials_to_decide": None,
+        "to_decide": ToDecide(),
         "against_baseline": None,
         "refused": {},
+        "dropped": {},
+        "missing": MissingRuns(),
         "rows": tuple(rows),
-        "break_evens": (),
-        "crossovers": (),
-        "confounds": (),
-        "parities": (),
-        "host_spread": STATED_PRIOR,
         "spent_usd": Decimal("12.40"),
         "is_simulated": False,
         **changes,
     }
-    return Verdict(**given)
+    return Verdict(sensitivity=taken(given, Sensitivity), likeness=taken(given, Likeness), **given)

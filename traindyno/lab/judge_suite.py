@@ -8,7 +8,7 @@ from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, s
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import Report, build_report, report_document
-from traindyno.core.verdict.verdict import Verdict, judge, verdict_document, with_planned
+from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
 from traindyno.slices.report_parts import REPORT_PARTS
@@ -40,10 +40,13 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     results = load_results(bucket, execution_id)
-    verdict = with_planned(
-        judge(suite, plan.cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
-        load_planned_runs(bucket, execution_id),
+    verdict = judge(
+        suite,
+        plan.cells,
         results,
+        loss_spread=plan.loss_spread,
+        host_priors=plan.host_priors,
+        planned=load_planned_runs(bucket, execution_id),
     )
     record = ExecutionRecord(
         execution_id=execution_id,

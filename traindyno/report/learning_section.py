@@ -61,7 +61,7 @@ def draw_learning_section(report: Report) -> Markup | None:
 
 def _parities(verdict: Verdict) -> Markup | None:
     """Comparisons that do not agree are first."""
-    found = sorted(verdict.parities, key=lambda parity: parity.finding is ParityFinding.AGREES)
+    found = sorted(verdict.likeness.parities, key=lambda parity: parity.finding is ParityFinding.AGREES)
     if not found:
         return None
     agreeing = sum(parity.finding is ParityFinding.AGREES for parity in found)

@@ -48,12 +48,12 @@ def _list(heading: str, items: Sequence[str]) -> Markup | None:
 
 
 def draw_confounds(report: Report) -> Markup | None:
-    if not report.verdict.confounds:
+    if not report.verdict.likeness.confounds:
         return None
     return element(
         "section",
         element("h2", "Confounds"),
-        *(_draw(report.verdict, confound) for confound in report.verdict.confounds),
+        *(_draw(report.verdict, confound) for confound in report.verdict.likeness.confounds),
         id="confounds",
     )
 

@@ -70,7 +70,7 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
         with nullcontext() if number else pytest.raises(PermissionError):
             measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    assert (verdict.planned_runs, verdict.without_result) == (len(runs), (run_id,))
+    assert (verdict.missing.planned, verdict.missing.run_ids) == (len(runs), (run_id,))
     row = lab.executions.find(EXECUTION)
     assert row is not None
     assert row.judgement is not None
@@ -79,7 +79,7 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
     monkeypatch.setattr(lab.objects, "write", write)
     record_runs(parse_owner(items[0]), final=None, services=lab.services)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    assert verdict.without_result == ()
+    assert verdict.missing.run_ids == ()
     assert "no result" not in lab.bucket.read(report_html_key(EXECUTION)).decode()
 
 
@@ -98,8 +98,8 @@ def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial
     results = [each for each in load_results(lab.bucket, EXECUTION) if each.run.trial == 1]
     suite, cells = parse_suite(unprepared_document(measurement={"trials": 1})), [each.run.cell for each in results]
     alone, informed = judge(suite, cells, results), judge(suite, cells, results, loss_spread=spread)
-    assert [each.finding for each in alone.parities] == [ParityFinding.ONE_TRIAL]
-    assert [each.finding for each in informed.parities] == [ParityFinding.AGREES]
+    assert [each.finding for each in alone.likeness.parities] == [ParityFinding.ONE_TRIAL]
+    assert [each.finding for each in informed.likeness.parities] == [ParityFinding.AGREES]
 
 
 def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -> None:
@@ -119,7 +119,8 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -
     assert prior.deviation == pytest.approx(sqrt((3 * 0.0004 + 2 * 0.00454) / 5), rel=1e-2)
     lab.bucket.write_json(plan_key(EXECUTION), lab.bucket.read_json(plan_key(later)))
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    assert verdict.host_spread == prior
+    assert verdict.expected is not None
+    assert verdict.expected.hosts.spread == prior
     assert prior.source == "a stated prior, one host, with earlier executions of this work"
 
 

@@ -52,7 +52,7 @@ def test_the_published_answer_holds_at_the_published_prices() -> None:
     assert repriced.verdict.recommended == trn1
     assert not repriced.is_flipped
     # the P4d price at which both cost the same: 24.725 x 6033 / 6553 = 22.7630
-    (found,) = repriced.verdict.break_evens
+    (found,) = repriced.verdict.sensitivity.break_evens
     assert (found.cell_id, found.instance, found.usd_per_instance_hour) == (p4d, P4D, Decimal("22.7630"))
 
 

@@ -6,7 +6,7 @@ from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_row import CellHosts, CellRow
 from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.goal_metric import Metric
@@ -29,14 +29,15 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
             )
     for row in verdict.rows:
         yield from _of_cell(verdict, row)
-    for confound in verdict.confounds:
+    for confound in verdict.likeness.confounds:
         yield describe_confound(verdict, confound)
     yield from _losses(verdict)
 
 
 def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
     """Conditions, each with its caution."""
-    rows = verdict.rows
+    rows, parities = verdict.rows, verdict.likeness.parities
+    spread = (verdict.expected.hosts if verdict.expected else CellHosts()).spread
     is_compared = verdict.recommended is not None and verdict.finding in COMPARED
     compared = {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()
     draws = [row.hosts.draws for row in rows if row.cell_id in compared]
@@ -44,13 +45,13 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
     variation = max((row.samples_per_second.variation or 0.0 for row in rows if row.samples_per_second), default=0.0)
     is_quality = verdict.metric.is_to_target
     repeating = [row.label for row in rows if row.part(CellQuality).repeats_a_seed]
-    one_seed = repeating and (is_quality or any(each.finding is ParityFinding.ONE_SEED for each in verdict.parities))
+    one_seed = repeating and (is_quality or any(each.finding is ParityFinding.ONE_SEED for each in parities))
     what = "The time and cost to the target" if is_quality else "The comparisons of losses"
     return (
         (verdict.is_simulated, "Some of these results are simulated: replayed or modelled, and not from hardware."),
         (
-            verdict.without_result,
-            f"{count_missing(verdict)}: {_first(verdict.without_result)}. The verdict does not count them, but the"
+            verdict.missing.run_ids,
+            f"{count_missing(verdict)}: {_first(verdict.missing.run_ids)}. The verdict does not count them, but the"
             " receipt has the costs of their jobs. The log of the function RecordRun says why.",
         ),
         (
@@ -66,7 +67,7 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
         (
             is_compared and any(rival.is_across_hosts for rival in verdict.rivals),
             "Cells ran on different hosts, one set each. A spread between hosts of"
-            f" {share_text(verdict.host_spread.deviation)} is assumed ({verdict.host_spread.source}).",
+            f" {share_text(spread.deviation)} is assumed ({spread.source}).",
         ),
         (
             one_seed and verdict.is_simulated,
@@ -110,15 +111,15 @@ def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:
             f" {share_text(faults.hours_share, digits=0)} of the measured hours. The cell may cause them, and lost"
             " trials may have been slow ones: the answer holds only if it holds for faults of its own, too."
         )
-    if (refused := verdict.refused.get(row.cell_id)) not in (None, verdict.unlike):
+    if (refused := verdict.refused.get(row.cell_id)) not in (None, verdict.likeness.unlike):
         yield f"{row.label} was measured but can't be recommended: {refused}."
     if row.message and row.outcomes.keys() <= {"completed", "cost_stopped"}:
         yield f"A trial of {row.label}: {row.message}."
 
 
 def count_missing(verdict: Verdict) -> str:
-    missing = len(verdict.without_result)
-    return f"{missing} of {verdict.planned_runs} runs {'has' if missing == 1 else 'have'} no result"
+    missing = len(verdict.missing.run_ids)
+    return f"{missing} of {verdict.missing.planned} runs {'has' if missing == 1 else 'have'} no result"
 
 
 def _first(names: Sequence[str]) -> str:
@@ -127,7 +128,7 @@ def _first(names: Sequence[str]) -> str:
 
 def _losses(verdict: Verdict) -> Iterator[str]:
     unknown: dict[str, list[str]] = {}
-    for parity in verdict.parities:
+    for parity in verdict.likeness.parities:
         # one trial of a dropped cell, and one seed within the tolerance, need no warning
         is_near = parity.ratio is not None and 1 / (1 + parity.tolerance) <= parity.ratio <= 1 + parity.tolerance
         match parity.finding:

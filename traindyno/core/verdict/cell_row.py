@@ -14,6 +14,7 @@ from traindyno.core.documents.stored import StoredPart
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
 from traindyno.core.slowness.step_shares import measure_steps
 from traindyno.core.statistics.estimates import Estimate, mean_of
+from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import measure_quality
@@ -74,6 +75,8 @@ class Steadiness:
 class CellHosts:
     """The hosts of the measured trials, and how often such hosts fail."""
 
+    #: The spread between hosts that is assumed for the cell.
+    spread: HostSpread = STATED_PRIOR
     #: Number of different sets of hosts; None if some are unknown.
     draws: int | None = None
     #: The largest share of a busy host's CPU time that other work took; None if no measured trial had such a host.
@@ -174,6 +177,7 @@ def build_row(
     costs = [paid_usd(each) for each in everything]
     projections = [each for each in map(project_run, measured) if each]
     contended = [run.contention for run in runs if run.contention and run.is_contended]
+    spread = noise.spread_of(trials)
     reach = trials.extra(projected_seconds if target is None else SecondsToTarget(target=target)).interruptions
     seconds, usd = estimate(projected_seconds), estimate(projected_usd)
     prediction = predict_run(
@@ -182,7 +186,7 @@ def build_row(
         others=trials.others,
         hazard=trials.hazard,
         trials=trials.trials(projected_seconds),
-        host_spread=noise.spread_of(trials),
+        host_spread=spread,
         inflation=noise.inflation(len(measured)),
         means=(seconds.mean if seconds else None, usd.mean if usd else None),
         shift=correction.shift if correction else 0.0,
@@ -221,6 +225,7 @@ def build_row(
             misses_event=bool(measured) and all(reschedule(each) is None for each in measured),
         ),
         hosts=CellHosts(
+            spread=spread,
             draws=trials.host_draws,
             others_cpu_share=max((each.others_share for each in contended), default=None),
             hazard=trials.hazard,

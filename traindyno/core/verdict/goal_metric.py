@@ -140,14 +140,20 @@ class CellLine:
     per_example: float
 
 
-def find_break_evens(best: CellRow, others: Sequence[CellRow]) -> tuple[BreakEven, ...]:
-    return tuple(found for row in others if (found := find_break_even(best, row)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """Prices and amounts of work at which a cell that the recommended one beats would be as good."""
+
+    break_evens: tuple[BreakEven, ...] = ()
+    crossovers: tuple[Crossover, ...] = ()
 
 
-def find_crossovers(
-    best: CellRow, others: Sequence[CellRow], metric: Metric, *, examples: int
-) -> tuple[Crossover, ...]:
-    return tuple(found for row in others if (found := find_crossover(best, row, metric=metric, examples=examples)))
+def find_sensitivity(best: CellRow | None, beaten: Sequence[CellRow], metric: Metric, *, examples: int) -> Sensitivity:
+    if best is None:
+        return Sensitivity()
+    break_evens = (find_break_even(best, row) for row in beaten if metric is Metric.USD)
+    crossovers = (find_crossover(best, row, metric=metric, examples=examples) for row in beaten)
+    return Sensitivity(break_evens=tuple(filter(None, break_evens)), crossovers=tuple(filter(None, crossovers)))
 
 
 def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:

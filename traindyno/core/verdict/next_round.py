@@ -33,9 +33,9 @@ def open_cells(verdict: Verdict, searched: Sequence[CellTrials]) -> list[CellTri
 
 def is_futile(suite: Suite, verdict: Verdict) -> bool:
     """Whether the remaining trials are unlikely to settle the answer, because it needs far more."""
-    if not verdict.related(Relation.OPEN) or verdict.needs_other_hosts:  # a further job is another draw of hosts
+    if not verdict.related(Relation.OPEN) or verdict.to_decide.other_hosts:  # a further job is another draw of hosts
         return False
-    needed = verdict.trials_to_decide
+    needed = verdict.to_decide.trials
     return needed is None or needed > MOST_TIMES_NEEDED * suite.measurement.trials
 
 

@@ -55,7 +55,7 @@ def open_reasons_text(verdict: Verdict) -> str:
 
 def describe_open(verdict: Verdict) -> Iterator[str]:
     """What a person can do."""
-    if verdict.finding is not Finding.UNDECIDED or not verdict.needs_longer_trials:
+    if verdict.finding is not Finding.UNDECIDED or not verdict.to_decide.longer_trials:
         return
     hazards, faults = _rows_of_unknown_hazard(verdict), _rows_with_faults(verdict)
     if not (hazards or faults) or any(row.steadiness.undecided_reasons for row in _open_rows(verdict)):

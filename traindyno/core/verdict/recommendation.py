@@ -6,37 +6,44 @@ from dataclasses import dataclass
 from traindyno.core.statistics.estimates import Comparison, Interval
 from traindyno.core.statistics.hosts import pool_of
 from traindyno.core.statistics.selection import Relation, count_contenders, relate, trials_to_decide
-from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells
 from traindyno.core.verdict.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """``comparison`` is the recommended cell ÷ this one, of the goal's metric: less is better.
-
-    ``is_across_hosts``: one of the two ran on one set of hosts, and the other one not on the same.
-    """
+    """``comparison`` is the recommended cell ÷ this one, of the goal's metric: less is better."""
 
     cell_id: str
     comparison: Comparison
     relation: Relation
-    is_across_hosts: bool
+
+    @property
+    def is_across_hosts(self) -> bool:
+        """One of the two ran on one set of hosts, and the other one not on the same."""
+        return self.comparison.host_variance is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToDecide:
+    """What would settle an open answer."""
+
+    #: Trials of each open cell and of the recommended one that decide with a power of 80 %.
+    trials: int | None = None
+    #: Longer trials decide, and no number of these, because it is open what the cells' rates are, or because only that
+    #: makes the answer open.
+    longer_trials: bool = False
+    #: Trials on the same hosts don't decide, however many.
+    other_hosts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """``rivals`` are all other eligible cells, the nearest first.
-
-    ``needs_longer_trials``: with as long trials as these, no number of them decides, because it is open what the cells'
-    rates are, or because only that makes the answer open. ``needs_other_hosts``: trials on the same hosts don't decide.
-    """
+    """``rivals`` are all other eligible cells, the nearest first."""
 
     best: CellTrials
     rivals: tuple[Rival, ...]
-    trials_to_decide: int | None
-    needs_longer_trials: bool = False
-    needs_other_hosts: bool = False
+    to_decide: ToDecide
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -63,40 +70,15 @@ def recommend(
     comparisons = _compare_all(best, others, quantity, noise)
     relations = relate(comparisons, tolerance=tolerance, significance=significance)
     rivals = tuple(
-        Rival(
-            cell_id=other.cell.cell_id,
-            comparison=comparison,
-            relation=relation,
-            is_across_hosts=comparison.host_variance is not None,
-        )
+        Rival(cell_id=other.cell.cell_id, comparison=comparison, relation=relation)
         for other, comparison, relation in zip(others, comparisons, relations, strict=True)
     )
-    needs_longer = _needs_longer_trials(best, others, comparisons, tolerance, significance)
-    still_open = [other for other, rival in zip(others, rivals, strict=True) if rival.relation is Relation.OPEN]
-    wanted, needs_hosts = None, False
-    if still_open and not needs_longer:
-        wanted, needs_hosts = _trials_to_decide(best, still_open, quantity, noise, tolerance)
-    return Recommendation(
-        best=best,
-        rivals=rivals,
-        trials_to_decide=wanted,
-        needs_longer_trials=needs_longer,
-        needs_other_hosts=needs_hosts,
-    )
-
-
-def _needs_longer_trials(
-    best: CellTrials,
-    others: Sequence[CellTrials],
-    comparisons: Sequence[Comparison],
-    tolerance: float,
-    significance: float,
-) -> bool:
-    found = relate(comparisons, tolerance=tolerance, significance=significance)
-    if Relation.OPEN not in found and Relation.UNKNOWN not in found:
-        return False
-    plain = [comparison.without_range() for comparison in comparisons]
-    return Relation.OPEN not in relate(plain, tolerance=tolerance, significance=significance)
+    to_decide, plain = ToDecide(), [comparison.without_range() for comparison in comparisons]
+    if Relation.OPEN not in relate(plain, tolerance=tolerance, significance=significance):
+        to_decide = ToDecide(longer_trials=Relation.OPEN in relations or Relation.UNKNOWN in relations)
+    elif still_open := [each for each, relation in zip(others, relations, strict=True) if relation is Relation.OPEN]:
+        to_decide = _trials_to_decide(best, still_open, quantity, noise, tolerance)
+    return Recommendation(best=best, rivals=rivals, to_decide=to_decide)
 
 
 def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise) -> list[Comparison]:
@@ -106,20 +88,13 @@ def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quant
     return [comparison for comparison in found if comparison]
 
 
-def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
-    return next((rival for rival in found.rivals if rival.cell_id == baseline.cell_id), None)
-
-
 def _trials_to_decide(
     best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise, tolerance: float
-) -> tuple[int | None, bool]:
-    """The trials of each cell in a suite of these cells only, if trials are independent; None if none decide.
-
-    And whether they would if they ran on other hosts.
-    """
+) -> ToDecide:
+    """In a suite of these cells only, if trials are independent."""
     comparisons = _compare_all(best, others, quantity, Noise(cells=noise.cells, spreads=noise.spreads))
     most = max(len(each.values(quantity)) for each in (best, *others))
     found = trials_to_decide(comparisons, trials=most, tolerance=tolerance)
     alone = [each.without_hosts() for each in comparisons]
     is_by_hosts = found is None and trials_to_decide(alone, trials=most, tolerance=tolerance) is not None
-    return found, is_by_hosts
+    return ToDecide(trials=found, other_hosts=is_by_hosts)

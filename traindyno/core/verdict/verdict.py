@@ -1,7 +1,7 @@
 """The suite's answer: which cell to use, by what margin, how certain, and what would change it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from math import exp
@@ -13,7 +13,7 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval
-from traindyno.core.statistics.hosts import HostPriors, HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Looks, Relation, correct_for_selection
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
@@ -21,17 +21,9 @@ from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
-from traindyno.core.verdict.goal_metric import (
-    BreakEven,
-    Crossover,
-    Metric,
-    estimate_of,
-    find_break_evens,
-    find_crossovers,
-    quantity_of,
-)
+from traindyno.core.verdict.goal_metric import Metric, Sensitivity, estimate_of, find_sensitivity, quantity_of
 from traindyno.core.verdict.quantity import Quantity
-from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline, recommend
+from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecide, recommend
 
 VERDICT = Format(name="verdict", version=1)
 # One trial has no spread.
@@ -66,6 +58,27 @@ class AgainstBaseline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """Whether the cells did alike work, and what else differs between them."""
+
+    #: Why cells do unlike work, so that none is recommended.
+    unlike: str | None = None
+    confounds: tuple[Confound, ...] = ()
+    parities: tuple[LossParity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingRuns:
+    """``run_ids``: those of the ``planned`` ones that have no result. Nothing else of the verdict counts them."""
+
+    planned: int = 0
+    run_ids: tuple[str, ...] = ()
+
+
+ALL_RECORDED = MissingRuns()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """``recommended`` is the best by its mean; ``finding`` says how reliable that is."""
 
@@ -82,31 +95,18 @@ class Verdict:
     expected: CellRow | None
     #: All other cells that qualify, the nearest first, each compared with the recommended one.
     rivals: tuple[Rival, ...]
-    #: Trials of each open cell and of the recommended one that decide with a power of 80 %.
-    trials_to_decide: int | None
+    to_decide: ToDecide
     against_baseline: AgainstBaseline | None
     #: Cell id → why a cell that was measured can't be recommended.
     refused: Mapping[str, str]
     rows: tuple[CellRow, ...]
-    break_evens: tuple[BreakEven, ...]
-    crossovers: tuple[Crossover, ...]
-    confounds: tuple[Confound, ...]
-    parities: tuple[LossParity, ...]
-    host_spread: HostSpread
+    sensitivity: Sensitivity
+    likeness: Likeness
     spent_usd: Decimal | None
     is_simulated: bool
-    #: Number of runs in the rounds of the execution; None in verdicts without rounds.
-    planned_runs: int | None = None
-    #: The ids of those that have no result: nothing else of the verdict counts them.
-    without_result: tuple[str, ...] = ()
-    #: What the trials leave open beside their noise makes the answer open: longer ones decide sooner than more of them.
-    needs_longer_trials: bool = False
-    #: Trials on the same hosts don't decide, however many.
-    needs_other_hosts: bool = False
+    missing: MissingRuns
     #: Cell id → recommended ÷ it, of cells that a race left out after one run.
-    dropped: Mapping[str, float] = field(default_factory=dict)
-    #: Why cells do unlike work, so that none is recommended.
-    unlike: str | None = None
+    dropped: Mapping[str, float]
 
     @property
     def runner_up(self) -> Rival | None:
@@ -143,32 +143,33 @@ def judge(
     host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
     hazards: Mapping[HazardKey, Hazard] | None = None,
+    planned: Sequence[str] = (),
 ) -> Verdict:
     """Pure: the same results always give the same verdict.
 
     ``host_priors`` and ``loss_spread`` are from the lab's history, where it has one. ``hazards`` of None: those that
-    the results show.
+    the results show. ``planned``: the ids of the runs of all rounds. A later round may repeat a run without a result.
     """
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread, hazards=hazards)
-    return judge_evidence(suite, evidence)
-
-
-def with_planned(verdict: Verdict, planned: Sequence[str], results: Sequence[RunResult]) -> Verdict:
-    """``planned``: the ids of the runs of all rounds. A later round may repeat a run that has no result."""
-    recorded = {result.run.run_id for result in results}
-    run_ids = tuple(dict.fromkeys(planned))
+    recorded, run_ids = {result.run.run_id for result in results}, tuple(dict.fromkeys(planned))
     missing = tuple(run_id for run_id in run_ids if run_id not in recorded)
-    return replace(verdict, planned_runs=len(run_ids), without_result=missing)
+    return judge_evidence(suite, evidence, MissingRuns(planned=len(run_ids), run_ids=missing))
 
 
-def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
+def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_RECORDED) -> Verdict:
     rows, metric, noise = evidence.rows, evidence.metric, evidence.noise
     costs = [row.spent_usd for row in rows if row.outcomes]
     compared = evidence.compared
     significance = looks_of(suite, evidence).significance
     quantity = quantity_of(metric, suite.goal.target)
     found = recommend(compared, quantity, noise, tolerance=suite.tolerance, significance=significance)
-    verdict = Verdict(
+    expected, beaten = None, list[CellRow]()
+    if found:
+        correction = correct_for_selection(found.comparisons, significance)
+        expected = build_row(found.best, noise, suite.goal.target, correction)
+        by_id = {row.cell_id: row for row in rows}
+        beaten = [by_id[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN]
+    return Verdict(
         suite_name=suite.name,
         goal=suite.goal,
         metric=metric,
@@ -176,37 +177,21 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         tolerance=suite.tolerance,
         significance=significance,
         finding=_find(rows, found, metric) if evidence.unlike is None else Finding.UNLIKE_WORK,
-        needs_longer_trials=found.needs_longer_trials if found else False,
         recommended=found.best.cell.cell_id if found else None,
-        expected=build_row(found.best, noise, suite.goal.target, correct_for_selection(found.comparisons, significance))
-        if found
-        else None,
+        expected=expected,
         rivals=found.rivals if found else (),
-        trials_to_decide=found.trials_to_decide if found else None,
-        needs_other_hosts=found.needs_other_hosts if found else False,
+        to_decide=found.to_decide if found else ToDecide(),
         against_baseline=_against_baseline(found, evidence, significance),
         refused=evidence.refused,
         rows=rows,
-        break_evens=(),
-        crossovers=(),
-        confounds=_find_confounds(found, evidence, suite),
-        parities=evidence.parities,
-        host_spread=noise.spread_of(found.best if found else None),
+        sensitivity=find_sensitivity(expected, beaten, metric, examples=suite.workload.examples),
+        likeness=Likeness(
+            unlike=evidence.unlike, confounds=_find_confounds(found, evidence, suite), parities=evidence.parities
+        ),
         spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         is_simulated=any(result.is_simulated for each in evidence.trials for result in (*each.measured, *each.others)),
+        missing=missing,
         dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
-        unlike=evidence.unlike,
-    )
-    best = verdict.expected
-    if best is None:
-        return verdict
-    shown = {row.cell_id: row for row in verdict.ranked_rows}
-    beaten = [shown[rival.cell_id] for rival in verdict.related(Relation.BEATEN)]
-    is_whole = verdict.goal.target is None
-    return replace(
-        verdict,
-        break_evens=find_break_evens(best, beaten) if verdict.metric is Metric.USD else (),
-        crossovers=find_crossovers(best, beaten, verdict.metric, examples=verdict.examples) if is_whole else (),
     )
 
 
@@ -251,8 +236,10 @@ def _ratios_of_dropped(found: Recommendation, evidence: Evidence, quantity: Quan
 
 def _against_baseline(found: Recommendation | None, evidence: Evidence, significance: float) -> AgainstBaseline | None:
     """An answer that does not say itself that the baseline is beaten allows for all correlation that is likely."""
-    rival = against_baseline(found, evidence.baseline) if found and evidence.baseline else None
-    if found is None or rival is None:
+    if found is None or evidence.baseline is None:
+        return None
+    rival = next((each for each in found.rivals if each.cell_id == evidence.baseline.cell_id), None)
+    if rival is None:
         return None
     is_beaten = all(each.relation is Relation.BEATEN for each in found.rivals)
     doubt = 1.0 if is_beaten else evidence.noise.doubt(len(found.best.measured))

@@ -66,7 +66,7 @@ class VerdictText:
 
 def describe_verdict(verdict: Verdict) -> VerdictText:
     return VerdictText(
-        headline=_headline(verdict) + (f" {count_missing(verdict)}." if verdict.without_result else ""),
+        headline=_headline(verdict) + (f" {count_missing(verdict)}." if verdict.missing.run_ids else ""),
         work=_work(verdict),
         certainty=_certainty(verdict),
         support=tuple(_support(verdict, verdict.row(verdict.recommended))) if verdict.recommended else (),
@@ -132,7 +132,7 @@ def _headline(verdict: Verdict) -> str:
         only=none_near(verdict) or "it is the only cell that qualifies",
         seed=seed,
         undecided=_undecided(verdict, row) if row and verdict.finding is Finding.UNDECIDED else None,
-        unlike=verdict.unlike,
+        unlike=verdict.likeness.unlike,
         ended=_ended(verdict),
     ) + (_note(verdict, row) if row else "")
 
@@ -149,11 +149,11 @@ def _ended(verdict: Verdict) -> str:
 def _undecided(verdict: Verdict, row: CellRow) -> str:
     labels = _labels(verdict, Relation.OPEN, Relation.UNKNOWN)
     cells = joined([row.label, *labels]) if len(labels) < MOST_NAMES else f"{row.label} and {len(labels)} other cells"
-    if verdict.needs_longer_trials:
+    if verdict.to_decide.longer_trials:
         return f"{cells} can't be told apart yet{open_reasons_text(verdict)}"
-    if verdict.needs_other_hosts:
+    if verdict.to_decide.other_hosts:
         return f"{cells} can't be told apart on these hosts: trials on other hosts are needed"
-    wanted = verdict.trials_to_decide or f"more than {MOST_TRIALS}"
+    wanted = verdict.to_decide.trials or f"more than {MOST_TRIALS}"
     return f"{cells} can't be told apart yet: {wanted} trials of each would decide"
 
 
@@ -249,9 +249,10 @@ def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
             f"{cells} outpaced: {runs} at least {least} % slower than another run of the job, whatever the scatter of"
             " steps and runs."
         )
-    if verdict.parities and all(parity.finding is ParityFinding.AGREES for parity in verdict.parities):
-        count = len(verdict.parities) + len({parity.reference_cell_id for parity in verdict.parities})
-        tolerance = share_text(verdict.parities[0].tolerance)
+    parities = verdict.likeness.parities
+    if parities and all(parity.finding is ParityFinding.AGREES for parity in parities):
+        count = len(parities) + len({parity.reference_cell_id for parity in parities})
+        tolerance = share_text(parities[0].tolerance)
         yield f"The losses of the {count} cells that should learn alike agree within {tolerance}."
 
 
@@ -273,10 +274,10 @@ def _changes(verdict: Verdict) -> Iterator[str]:
             " count the source examples that this process trains on in it: samples=..., or a batch whose first"
             " dimension they are."
         )
-    if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide:
+    if verdict.finding is Finding.UNDECIDED and verdict.to_decide.trials:
         run = verdict.row(verdict.recommended or "").trials
         yield (
-            f"A suite of these cells with {verdict.trials_to_decide} trials of each ({run} were run) settles it with a"
+            f"A suite of these cells with {verdict.to_decide.trials} trials of each ({run} were run) settles it with a"
             f" probability of {share_text(POWER, digits=0)}."
         )
     yield from describe_open(verdict)
@@ -284,11 +285,11 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         yield "Trials with a seed each show what depends on it: see measurement.seed_argument."
     if verdict.finding is Finding.TOO_FEW_TRIALS:
         yield "Two trials of each cell give an interval; five give a useful one."
-    for found in verdict.break_evens:
+    for found in verdict.sensitivity.break_evens:
         label = verdict.row(found.cell_id).label
         then, now = usd_text(found.usd_per_instance_hour), usd_text(found.now_usd_per_instance_hour)
         yield f"{label} would break even at {then}/h for {found.instance} (now {now}/h)."
-    for crossing in sorted(verdict.crossovers, key=lambda crossing: -crossing.examples)[:MOST_CROSSOVERS]:
+    for crossing in sorted(verdict.sensitivity.crossovers, key=lambda crossing: -crossing.examples)[:MOST_CROSSOVERS]:
         label = verdict.row(crossing.cell_id).label
         yield f"For fewer than {count_text(crossing.examples)} examples, {label} is {_better(verdict)}."
 

@@ -156,10 +156,10 @@ def print_repriced(
         spent, then = usd_text(before.spent_usd), usd_text(after.verdict.spent_usd)
         console.print(f"cost of the execution: {spent} before, {then} after")
     best = after.verdict.row(best_id).label if best_id else ""
-    for found in after.verdict.break_evens:
+    for found in after.verdict.sensitivity.break_evens:
         usd, label = exact_usd_text(found.usd_per_instance_hour), after.verdict.row(found.cell_id).label
         console.print(f"break-even: {found.instance} at {usd}/h, where {label} and {best} cost the same")
-    if not after.verdict.break_evens:
+    if not after.verdict.sensitivity.break_evens:
         console.print("no price of another instance type changes the verdict")
 
 

@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from tests.properties import examples
-from tests.unit.run_samples import make_cell
+from tests.unit.core.verdict.test_recommendation import recommendation
 from traindyno.core.statistics.distributions import (
     adjust_by_holm,
     gamma_quantile,
@@ -23,8 +23,6 @@ from traindyno.core.statistics.distributions import (
 )
 from traindyno.core.statistics.estimates import compare, comparison_of, estimate, estimate_share
 from traindyno.core.statistics.selection import Relation, count_contenders, relate
-from traindyno.core.verdict.cell_trials import CellTrials
-from traindyno.core.verdict.recommendation import Recommendation, Rival
 
 SAMPLES = range(20)
 
@@ -115,11 +113,7 @@ def test_the_simultaneous_interval_is_dunnetts_or_a_little_wider(cells: int) -> 
     control, *others = (np.log(sample(cell, 8, 0.0, 0.02)) for cell in range(cells))
     pooled = float(np.mean([np.var(group, ddof=1) for group in (control, *others)]))
     comparisons = [comparison_of(control.mean() - other.mean(), pooled * 2 / 8, 7 * cells) for other in others]
-    rivals = tuple(
-        Rival(cell_id="", comparison=each, relation=Relation.OPEN, is_across_hosts=False) for each in comparisons
-    )
-    best = CellTrials(cell=make_cell(), measured=(), others=())
-    found = Recommendation(best=best, rivals=rivals, trials_to_decide=None)
+    found = recommendation(*comparisons)
     assert count_contenders(comparisons) == cells - 1
     oracle = stats.dunnett(*others, control=control, random_state=1).confidence_interval(0.95)
     for comparison, low, other in zip(comparisons, oracle.low, others, strict=True):

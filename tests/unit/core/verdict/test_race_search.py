@@ -19,6 +19,7 @@ from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import MOST_UNTOLD, is_futile, plan_round
+from traindyno.core.verdict.recommendation import ToDecide
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, looks_of
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -244,7 +245,7 @@ def test_a_race_that_only_other_hosts_settle_goes_on() -> None:
     """A further job is another draw of hosts."""
     rivals = (make_rival(relation=Relation.OPEN),)
     for needs_other_hosts in (False, True):
-        verdict = make_verdict(rivals=rivals, trials_to_decide=None, needs_other_hosts=needs_other_hosts)
+        verdict = make_verdict(rivals=rivals, to_decide=ToDecide(other_hosts=needs_other_hosts))
         assert is_futile(suite_of(), verdict) is not needs_other_hosts
 
 

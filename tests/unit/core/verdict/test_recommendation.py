@@ -14,24 +14,13 @@ from traindyno.core.statistics.selection import Relation, correct_for_selection,
 from traindyno.core.verdict.cell_row import build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials
 from traindyno.core.verdict.quantity import projected_seconds
-from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline, recommend
+from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecide, recommend
 
 
 def recommendation(*comparisons: Comparison) -> Recommendation:
-    rivals = tuple(
-        Rival(cell_id=f"{index:08x}", comparison=each, relation=Relation.OPEN, is_across_hosts=False)
-        for index, each in enumerate(comparisons, start=1)
-    )
-    return Recommendation(
-        best=CellTrials(cell=make_cell("00000000"), measured=(), others=()), rivals=rivals, trials_to_decide=None
-    )
-
-
-def test_the_baseline_is_found_among_the_rivals_or_is_the_best_itself() -> None:
-    found = recommendation(comparison_of(-0.1, 0.0001, 8), comparison_of(-0.2, 0.0001, 8))
-    second = against_baseline(found, make_cell("00000002"))
-    assert second is found.rivals[1]
-    assert against_baseline(found, make_cell("00000000")) is None
+    rivals = tuple(Rival(cell_id="", comparison=each, relation=Relation.OPEN) for each in comparisons)
+    best = CellTrials(cell=make_cell("00000000"), measured=(), others=())
+    return Recommendation(best=best, rivals=rivals, to_decide=ToDecide())
 
 
 def test_contenders_share_the_upper_end_of_an_interval() -> None:

@@ -104,7 +104,9 @@ def test_a_narrower_spread_from_history_decides() -> None:
     assert "A spread between hosts of 0.5 % is assumed (past)" in " ".join(describe_verdict(verdict).cautions)
     # a plan that says nothing of the class leaves the stated prior
     others = {HostClass.MANY_HOSTS: history[HostClass.MANY_HOSTS]}
-    assert judge(SUITE, (DDP, FSDP), results, host_priors=others).host_spread == STATED_PRIORS[HostClass.ONE_HOST]
+    expected = judge(SUITE, (DDP, FSDP), results, host_priors=others).expected
+    assert expected is not None
+    assert expected.hosts.spread == STATED_PRIORS[HostClass.ONE_HOST]
 
 
 def test_work_is_counted_in_one_unit() -> None:

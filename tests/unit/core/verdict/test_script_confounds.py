@@ -85,7 +85,7 @@ def test_the_report_of_trainium_names_the_hardware_and_its_software_and_no_contr
         text = " ".join(describe_cautions(verdict))
         assert "differ in instance, compiler and image." in text
         assert "global batch (8 against 32)" not in text
-        assert all(control.cell_id for confound in verdict.confounds for control in confound.controls)
+        assert all(control.cell_id for confound in verdict.likeness.confounds for control in confound.controls)
 
 
 @pytest.mark.parametrize("name", ["hf_trainer", "lightning", "own_script"])
@@ -93,7 +93,7 @@ def test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch(name
     suite = suite_of(name)
     known = results_of(suite)
     verdict = verdict_of(suite, known)
-    found = [each for confound in verdict.confounds for each in confound.differences]
+    found = [each for confound in verdict.likeness.confounds for each in confound.differences]
     assert "learning rate" not in [each.name for each in found]
     stated = {text for each in found if each.name == "global batch" for text in (each.first, each.second)}
     assert stated <= {str(batch) for batch in all_measured(suite).values()}

@@ -106,7 +106,7 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
     assert by_seed.finding is one_seed.finding is Finding.RECOMMENDED
     assert by_seed.rivals == one_seed.rivals
     assert [row.seconds for row in by_seed.rows] == [row.seconds for row in one_seed.rows]
-    assert [parity.finding for parity in one_seed.parities] == [ParityFinding.ONE_SEED]
+    assert [parity.finding for parity in one_seed.likeness.parities] == [ParityFinding.ONE_SEED]
     said = [each for each in describe_verdict(one_seed).cautions if "seed" in each]
     assert said == [
         "Trials of ddp, fsdp share a seed, or do not show their seed. The comparisons of losses hold for this seed, and"

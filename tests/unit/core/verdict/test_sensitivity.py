@@ -12,9 +12,8 @@ from traindyno.core.verdict.goal_metric import (
     cell_line,
     estimate_of,
     find_break_even,
-    find_break_evens,
     find_crossover,
-    find_crossovers,
+    find_sensitivity,
 )
 
 TRN1 = "ml.trn1.32xlarge"
@@ -57,7 +56,8 @@ def test_the_other_type_breaks_even_at_a_lower_price() -> None:
         Decimal(8),
         Decimal(20),
     )
-    assert len(find_break_evens(make_row(), [other(), other(usd=None)])) == 1
+    both = find_sensitivity(make_row(), [other(), other(usd=None)], Metric.USD, examples=EXAMPLES)
+    assert len(both.break_evens) == 1
 
 
 @pytest.mark.parametrize("changes", [{"usd_per_instance_hour": None}, {"usd": None}, {"instance": "ml.p4d.24xlarge"}])
@@ -79,7 +79,7 @@ def test_one_price_moves_cells_of_one_type_and_an_unknown_one_moves_nothing(chan
 )
 def test_two_cells_meet_where_less_overhead_makes_up_for_the_rate(metric: Metric, examples: int) -> None:
     assert crossing(row(), other(), metric) == examples
-    found = find_crossovers(row(), [other()], metric, examples=EXAMPLES)
+    found = find_sensitivity(row(), [other()], metric, examples=EXAMPLES).crossovers
     assert [(each.cell_id, each.examples) for each in found] == [(SECOND, examples)]
 
 

@@ -153,7 +153,7 @@ def test_cells_that_learn_otherwise_are_compared_by_what_they_reach() -> None:
         worse = tuple(replace(point, loss=point.loss * 1.5) for point in curve.points)
         results.append(remeasured(result, points=worse))
     verdict = judge(suite, (ddp, fsdp), results)
-    assert [parity.finding for parity in verdict.parities] == [ParityFinding.DIFFERS]
+    assert [parity.finding for parity in verdict.likeness.parities] == [ParityFinding.DIFFERS]
     assert verdict.recommended == fsdp.cell_id
 
 

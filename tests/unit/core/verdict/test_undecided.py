@@ -186,7 +186,7 @@ def test_a_lead_has_to_hold_wherever_the_truth_lies_in_the_range(lead: float, fi
     assert verdict.expected.seconds.interval.high > verdict.expected.seconds.mean * 0.98 / 0.92
     text = describe_verdict(verdict)
     assert ("no trial shows whether its stalls recur" in text.headline) == (finding is Finding.UNDECIDED)
-    assert verdict.trials_to_decide is None
+    assert verdict.to_decide.trials is None
 
 
 def test_a_rival_that_may_be_better_than_it_was_seen_is_not_beaten() -> None:

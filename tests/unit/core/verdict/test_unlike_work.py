@@ -110,7 +110,7 @@ def test_a_batch_size_that_the_samples_follow_is_compared(
     points: Points, samples: tuple[float, float], most: list[int] | None
 ) -> None:
     verdict = judged(points, samples, most)
-    assert verdict.unlike is None
+    assert verdict.likeness.unlike is None
     assert verdict.recommended is not None
 
 
@@ -123,11 +123,11 @@ def test_more_processes_make_up_for_a_smaller_batch_each() -> None:
     )
     one, two, four = expand_cells(suite)
     results = [completed_result(cell, 1, suite=suite, samples=32) for cell in (one, two, four)]
-    assert judge(suite, (one, two), results[:2]).unlike is None
+    assert judge(suite, (one, two), results[:2]).likeness.unlike is None
     assert judge(suite, (one, two, four), results).finding is Finding.UNLIKE_WORK
     assert results[2].environment is not None
     spawned = replace(results[2], environment=replace(results[2].environment, world_size=4))
-    assert judge(suite, (one, two, four), [*results[:2], spawned]).unlike is None
+    assert judge(suite, (one, two, four), [*results[:2], spawned]).likeness.unlike is None
 
 
 @pytest.mark.parametrize("search", ["grid", "race"])

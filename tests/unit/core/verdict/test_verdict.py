@@ -72,7 +72,7 @@ def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> 
     # no more than 2 % apart, with differences by round of -7.6, 3.8 and -2.1 %, a variance of 0.00326: one-sided
     # t(0.95, 2) = 2.920, t(0.8, 2) = 1.061; the difference seen, 2 %, adds to the tolerance of 2 %:
     # 0.00326 x (2.920 + 1.061)^2 / 0.0394^2 = 34
-    assert verdict.trials_to_decide == 34
+    assert verdict.to_decide.trials == 34
     text = describe_verdict(verdict)
     assert text.headline == "ddp and fsdp can't be told apart yet: 34 trials of each would decide."
     assert "34 trials of each (3 were run)" in text.changes[0]
@@ -82,7 +82,7 @@ def test_equal_cells_are_named_as_equally_good() -> None:
     verdict = judged(suite_of(), [1.000, 1.001, 0.999], [1.0015, 1.0005, 0.9995], [1.5, 1.501, 1.499])
     assert verdict.finding is Finding.WITHIN_TOLERANCE
     assert [rival.relation for rival in verdict.rivals] == [Relation.EQUIVALENT, Relation.BEATEN]
-    assert verdict.trials_to_decide is None
+    assert verdict.to_decide.trials is None
     assert describe_verdict(verdict).headline == "Use ddp; fsdp is within 2 % (wrong in at most 5 % of suites)."
 
 
@@ -205,7 +205,7 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
     ]
     verdict = judge(suite, expand_cells(suite), results)
     assert verdict.recommended == trainium.cell_id
-    (found,) = verdict.break_evens
+    (found,) = verdict.sensitivity.break_evens
     assert found.instance == "ml.p4d.24xlarge"
     assert float(found.usd_per_instance_hour) == pytest.approx(22.763, abs=1e-3)
     # 1 - (6033 x 24.725) / (6553 x 37.69): the published table's 39.6 %
@@ -221,9 +221,9 @@ def test_a_small_workload_favours_the_cell_that_starts_sooner() -> None:
     cells = expand_cells(suite)
     slow_start = trials(suite, cells[0], [1.0, 1.0])
     results = slow_start + trials(suite, cells[1], [1.1, 1.1])
-    assert judge(suite, cells, results).crossovers == ()
+    assert judge(suite, cells, results).sensitivity.crossovers == ()
     quick_start = [_billed_less(result, 50) for result in trials(suite, cells[1], [1.1, 1.1])]
-    (found,) = judge(suite, cells, slow_start + quick_start).crossovers
+    (found,) = judge(suite, cells, slow_start + quick_start).sensitivity.crossovers
     # overheads 170 and 120 s; 0.125 and 0.1375 s per example: 50 / 0.0125
     assert found.cell_id == cells[1].cell_id
     assert found.examples == pytest.approx(4000, rel=1e-3)
@@ -238,7 +238,7 @@ def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(go
     quick_start = [_billed_less(result, 50) for result in trials(suite, cells[1], [1.1, 1.1])]
     results = [_with_schedule(each) for each in slow_start + quick_start]
     verdict = judge(suite, cells, results)
-    (found,) = verdict.crossovers
+    (found,) = verdict.sensitivity.crossovers
     assert verdict.expected is not None
     figures = [estimate_of(row, verdict.metric) for row in (verdict.expected, verdict.row(cells[1].cell_id))]
     first, second = (figure.mean for figure in figures if figure)

@@ -17,6 +17,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import Steadiness
 from traindyno.core.verdict.goal_metric import BreakEven, Crossover, Metric
+from traindyno.core.verdict.recommendation import ToDecide
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding
 from traindyno.core.verdict.verdict_text import VerdictText, describe_goal, describe_verdict, metric_text, saving_text
 
@@ -116,7 +117,7 @@ def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -
     rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.BEATEN))
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
     changes: dict[str, Any] = {"finding": Finding.UNDECIDED, "rivals": rivals, "rows": rows}
-    text = described(**changes, trials_to_decide=12)
+    text = described(**changes, to_decide=ToDecide(trials=12))
     assert text.headline == "ddp and fsdp can't be told apart yet: 12 trials of each would decide."
     assert text.changes[0] == (
         "A suite of these cells with 12 trials of each (3 were run) settles it with a probability of 80 %."
@@ -159,7 +160,7 @@ def test_what_more_trials_would_not_decide_is_said_with_its_reason(
         make_row(THIRD, undecided_reasons=beaten),
     )
     rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.BEATEN))
-    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, needs_longer_trials=True)
+    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=ToDecide(longer_trials=True))
     assert text.headline == f"ddp and fsdp can't be told apart yet: {said}."
     assert text.changes == (
         "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
@@ -184,7 +185,7 @@ def test_an_unknown_rate_of_interruptions_is_named_with_advice_of_its_own(stalls
     reasons = ("no trial shows whether its stalls recur",) if stalls else ()
     rows = (make_row(undecided_reasons=reasons), make_row(SECOND, hazard=HAZARD, hazard_width=0.4), make_row(THIRD))
     rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.OPEN))
-    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, needs_longer_trials=True)
+    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=ToDecide(longer_trials=True))
     hazard = "of fsdp, 0.01 to 3.1 interruptions per instance-hour are possible."
     assert text.headline.endswith(hazard)
     assert ("recur; of fsdp" in text.headline) is stalls
@@ -196,7 +197,10 @@ def test_a_rate_of_interruptions_that_all_cells_share_is_no_reason() -> None:
     alike: dict[str, Any] = {"hazard": HAZARD, "hazard_width": 0.4}
     rows = (make_row(**alike, undecided_reasons=("it drifts",)), make_row(SECOND, **alike))
     text = described(
-        finding=Finding.UNDECIDED, rows=rows, rivals=(make_rival(relation=Relation.OPEN),), needs_longer_trials=True
+        finding=Finding.UNDECIDED,
+        rows=rows,
+        rivals=(make_rival(relation=Relation.OPEN),),
+        to_decide=ToDecide(longer_trials=True),
     )
     assert text.headline == "ddp and fsdp can't be told apart yet: of ddp, it drifts."
     assert not any("More hours" in each for each in text.changes)
