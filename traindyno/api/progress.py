@@ -97,7 +97,7 @@ def _activity(job: RunningJob, max_steps: int | None) -> str:
     if job.job_phase is not JobPhaseName.TRAINING:
         return "unknown" if job.job_phase is None else job.job_phase.value
     if job.step is not None:
-        return f"training, step {job.step}{f' of {max_steps}' if max_steps is not None else ''}"
+        return f"training, step {job.step}{f' of {max_steps}' if job.step <= (max_steps or 0) else ''}"
     return f"training, {job.phase.replace('_', ' ')}" if job.phase else "training"
 
 

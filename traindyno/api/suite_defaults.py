@@ -25,7 +25,7 @@ from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.saved_model import longest_sequence
 from traindyno.core.suite.settings import setting_types
-from traindyno.core.suite.suite import JOB_SECONDS, Suite
+from traindyno.core.suite.suite import JOB_SECONDS, Confirm, Suite
 from traindyno.core.suite.workload import Dataset, Workload
 
 if TYPE_CHECKING:
@@ -58,16 +58,18 @@ class Default:
         return f"{self.path}: {json.dumps(self.value)} ({self.reason})"
 
 
-def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The document with those fields of the workload that stand at its top moved into ``workload``, and the names of
-    those that stand there too.
+def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The document with the fields at its top moved into the sections that they belong to, and the names of those that
+    stand in both places, each with its section.
     """
-    workload = document.get("workload", {})
-    moved = {name: value for name, value in document.items() if name in WORKLOAD_FIELDS}
-    if not moved or not isinstance(workload, Mapping):
-        return dict(document), []
-    rest = {name: value for name, value in document.items() if name not in moved}
-    return {**rest, "workload": {**moved, **workload}}, sorted(moved.keys() & workload.keys())
+    found, twice = dict(document), list[tuple[str, str]]()
+    for section, names in (("workload", WORKLOAD_FIELDS), ("measurement", {"confirm": None})):
+        moved, inner = {name: found[name] for name in found if name in names}, found.get(section, {})
+        if moved and isinstance(inner, Mapping):
+            found = {name: value for name, value in found.items() if name not in moved}
+            found[section] = {**moved, **inner}
+            twice += [(name, section) for name in sorted(moved.keys() & inner.keys())]
+    return found, twice
 
 
 class CompletedSuite:
@@ -84,8 +86,8 @@ class CompletedSuite:
         self.open_paths: set[str] = set()
         self._folder, self._is_local = folder, is_local
         self.document, twice = _spread(written)
-        for name in twice:
-            self._refuse(name, f"got it here and in workload, expected {name} in one of the two places")
+        for name, section in twice:
+            self._refuse(name, f"got it here and in {section}, expected {name} in one of the two places")
         settings = {name: f"training.{name}" for name in setting_types()}
         for name in self.document.keys() - SUITE_FIELDS.keys():
             problem = unknown_field("", name, [*WORKLOAD_FIELDS, *SUITE_FIELDS])
@@ -175,7 +177,12 @@ class CompletedSuite:
             seconds = max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / JOBS_IN_A_ROW))
             if JOB_SECONDS.most is not None:
                 seconds = min(seconds, int(JOB_SECONDS.most))
-            self._give("limits.max_job_seconds", seconds, "a quarter of max_hours, so that leaders run again")
+            reason, measurement = "a quarter of max_hours, so that leaders run again", self.document.get("measurement")
+            confirm = measurement.get("confirm") if isinstance(measurement, Mapping) else None
+            minutes = confirm.get("minutes") if isinstance(confirm, Mapping) else None
+            if _is_number(minutes) and (room := Confirm(minutes=max(0, minutes)).room_seconds(2)) > seconds:
+                seconds, reason = room, "room for the two runs of confirm"
+            self._give("limits.max_job_seconds", seconds, reason)
 
     def _fill_script(self, workload: Mapping[str, Any]) -> None:
         self._give("workload.task", "script", "there is a source")

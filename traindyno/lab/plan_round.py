@@ -31,7 +31,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     number = finished_rounds + 1
     searches = searches_batch(plan.cells)
-    needs_results = suite.search.is_race or searches
+    needs_results = suite.search.is_race or searches or suite.measurement.confirm is not None
     results = load_results(bucket, execution_id) if finished_rounds and needs_results else ()
     runs = plan_round(
         suite,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -90,17 +91,22 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     if suite.workload.task is Task.SCRIPT:
         given: dict[str, Any] = {**arguments_of(run.cell, suite.workload)}
         seed, search = suite.measurement.seed_argument, run.cell.settings.batch_search
+        confirm = suite.measurement.confirm
         if seed is not None and run.seed is not None:
             given[seed] = run.seed
+        if run.confirming_steps is not None and confirm is not None and confirm.argument is not None:
+            given[confirm.argument] = run.confirming_steps
         if search is not None and search.argument is not None:
             given[search.argument] = trained_settings(run).batch_size
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
-    target = suite.goal.target
+    target, measurement = suite.goal.target, suite.job_measurement
+    if run.confirming_steps is not None:
+        measurement = replace(measurement, max_steps=run.confirming_steps, stop_when=None)
     return {
         "run_id": run.run_id,
         "workload": workload_document(suite.workload),
         "settings": settings_document(trained_settings(run)),
-        "measurement": measurement_document(suite.job_measurement),
+        "measurement": measurement_document(measurement),
         **({"tokens": suite_converter().unstructure(run.tokens)} if run.tokens else {}),
         **({"target": suite_converter().unstructure(target)} if target else {}),
         **({"trial_seed": run.seed} if run.seed is not None else {}),

@@ -21,7 +21,7 @@ from traindyno.core.suite.job_time import ENDING_SECONDS
 from traindyno.core.suite.preparation import names_commit
 from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.runs import compares_seeds, most_probe_steps, trial_seed
-from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite import Confirm, Suite
 from traindyno.core.suite.workload import Model
 
 #: Fewer steps say little of a rate.
@@ -83,6 +83,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     yield "runs", f"{_runs_text(suite, planned)}; {lanes}{at_once}"
     if (measured := measured_text(suite, planned)) is not None:
         yield "", measured
+    if suite.measurement.confirm is not None:
+        yield "confirm", confirm_text(planned, suite.measurement.confirm)
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
     if any(cell.settings.batch_search for cell in planned.cells):
         yield "batch", probes_text(suite, planned)
@@ -125,6 +127,14 @@ def _runs_text(suite: Suite, planned: Plan) -> str:
         again = f", then only cells close behind the best one, up to {counted(trials, 'time')} each"
         return f"at most {planned.run_count}{in_jobs}: {cells} in the first round{again}"
     return f"{planned.run_count}: {counted(cells, 'cell')} × {counted(trials, 'trial')}{in_jobs}"
+
+
+def confirm_text(planned: Plan, confirm: Confirm) -> str:
+    hourly = [lane.price.usd_per_hour * lane.largest_instance_count for lane in planned.lanes if lane.price]
+    is_known = len(hourly) == len(planned.lanes)
+    usd = usd_text(max(hourly) * Decimal(2 * confirm.minutes) / 60 if is_known else None)
+    long = f"the two leading cells once more, {confirm.minutes:g} min each"
+    return f"{long}: {usd} and the start of a job; a further job in the figures below"
 
 
 def measured_text(suite: Suite, planned: Plan) -> str | None:

@@ -1,7 +1,7 @@
 """The expected cost and time of runs, from earlier runs of their cells; None without earlier runs."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from heapq import heapify, heapreplace
 
@@ -9,6 +9,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import CellHistory, Histories, expect_job
 from traindyno.core.planning.waves import fill_waves
+from traindyno.core.suite.suite import Confirm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ def expect(
     usd_per_hour: Decimal | None,
     concurrency: int,
     instances: int | None = None,
+    confirm: Confirm | None = None,
 ) -> Expectation:
     """The expectation of one lane. ``instances``: those that its waves fill; otherwise ``concurrency`` jobs are in
     progress at once.
@@ -49,12 +51,12 @@ def expect(
         costs = [
             cost_usd(Decimal(str(expect_job(carried).billable_seconds)), job.instance_count, usd_per_hour)
             for job in jobs
-            if (carried := _carried(job, histories))
+            if (carried := _carried(job, histories, confirm))
         ]
         usd = sum(costs, Decimal(0))
     return Expectation(
         usd=usd if is_whole else None,
-        hours=sum((_round_hours(each, histories, concurrency, instances) for each in rounds), Decimal(0))
+        hours=sum((_round_hours(each, histories, concurrency, instances, confirm) for each in rounds), Decimal(0))
         if is_whole
         else None,
         usd_of_known=usd,
@@ -78,13 +80,25 @@ def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expect
     )
 
 
-def _carried(job: Job, histories: Histories) -> list[CellHistory]:
-    return [histories[run.cell.cell_id] for run in job.runs if run.cell.cell_id in histories]
+def _carried(job: Job, histories: Histories, confirm: Confirm | None) -> list[CellHistory]:
+    found = [histories[run.cell.cell_id] for run in job.runs if run.cell.cell_id in histories]
+    if confirm is None or job.runs[0].confirming_steps is None:
+        return found
+    return [
+        replace(
+            each,
+            seconds=each.overhead_seconds + 60 * confirm.minutes,
+            billable_seconds=each.overhead_billable_seconds + 60 * confirm.minutes,
+        )
+        for each in found
+    ]
 
 
-def _round_hours(jobs: Sequence[Job], histories: Histories, concurrency: int, instances: int | None) -> Decimal:
+def _round_hours(
+    jobs: Sequence[Job], histories: Histories, concurrency: int, instances: int | None, confirm: Confirm | None
+) -> Decimal:
     def seconds(job: Job) -> float:
-        return expect_job(_carried(job, histories)).seconds
+        return expect_job(_carried(job, histories, confirm)).seconds
 
     if instances is None:
         return _hours(map(seconds, jobs), concurrency)

@@ -199,6 +199,7 @@ def plan_lane(
             usd_per_hour=usd_per_hour,
             concurrency=at_once,
             instances=instances_at_once,
+            confirm=suite.measurement.confirm,
         ),
     )
 

@@ -1,7 +1,7 @@
 """The jobs that a suite is planned with: all of a grid's, the most and the usual ones of a race."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from traindyno.core.jobs.job import Job
@@ -20,11 +20,16 @@ Rounds = tuple[tuple[Job, ...], ...]
 
 def most_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
     """Without results that are lost."""
+    groups: dict[object, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(group_key(cell, suite), []).append(cell)
+    leaders = [cell for group in groups.values() for cell in group[:TYPICAL_CONTENDERS]]
+    confirming = _confirming(suite, leaders, execution_id, histories)
     if not suite.search.is_race:
-        return (share_jobs(trial_runs(execution_id, cells, _trials(suite)), suite, histories),)
+        return (share_jobs(trial_runs(execution_id, cells, _trials(suite)), suite, histories), *confirming)
     first = _first(suite, cells, execution_id, histories)
     again = [run.cell for job in first for run in job.runs[:MOST_CONTENDERS]]
-    return (first, *_further(suite, again, execution_id, histories, passes=_passes(first)))
+    return (first, *_further(suite, again, execution_id, histories, passes=_passes(first)), *confirming)
 
 
 def typical_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
@@ -36,7 +41,20 @@ def typical_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histo
     for run in chain.from_iterable(job.runs for job in first):
         groups.setdefault(group_key(run.cell, suite), []).append(run.cell)
     again = max(groups.values(), key=len)[:TYPICAL_CONTENDERS]
-    return (first, *_further(suite, again, execution_id, histories, passes=_passes(first))[:1])
+    further = _further(suite, again, execution_id, histories, passes=_passes(first))[:1]
+    return (first, *further, *_confirming(suite, again, execution_id, histories))
+
+
+def _confirming(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
+    """The round of the long runs, with what is known of them before there are trials."""
+    if suite.measurement.confirm is None:
+        return ()
+    runs = make_runs(
+        execution_id,
+        [(cell, suite.measurement.trials + 1) for cell in cells],
+        round_number=suite.measurement.trials + 1,
+    )
+    return (share_jobs([replace(run, confirming_steps=1) for run in runs], suite, histories),)
 
 
 def _first(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> tuple[Job, ...]:
@@ -90,9 +108,10 @@ class PlannedJob:
 
 def planned_jobs(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> list[PlannedJob]:
     """The jobs of the first trial. Those of other trials carry the same cells, unless these need several jobs: they are
-    then drawn again.
+    then drawn again. Long runs that confirm are no part of them.
     """
     first, *further = most_rounds(suite, cells, execution_id, histories)
+    further = further[:-1] if suite.measurement.confirm else further
     if not suite.search.is_race:
         first = tuple(job for job in first if job.trial == 1)
         return [_planned(job, suite, cells, count=suite.measurement.trials) for job in first]

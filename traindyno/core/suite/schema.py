@@ -25,7 +25,7 @@ from traindyno.core.suite.settings import (
     setting_descriptions,
     setting_types,
 )
-from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Suite
+from traindyno.core.suite.suite import Confirm, JobOptions, Limits, Measurement, Preparation, Suite
 from traindyno.core.suite.suite_file import GOAL_LIMITS
 from traindyno.core.suite.workload import FullRun, Model, Tokenizer, Workload
 from traindyno.slices.suite_parts import LINKED_FILES
@@ -69,7 +69,7 @@ def suite_schema() -> Schema:
 
 def file_schema() -> Schema:
     """What a person writes: ``api/suite_defaults.py`` completes it. Fields of the workload may stand at its top, and
-    ``max_minutes`` in place of ``max_hours``.
+    ``confirm`` too, and ``max_minutes`` in place of ``max_hours``.
     """
     schema = suite_schema()
     properties = schema["properties"]
@@ -79,7 +79,8 @@ def file_schema() -> Schema:
     minutes = {"type": "number", "exclusiveMinimum": 0, "description": "the longest that the execution may take"}
     limits = {name: part for name, part in properties["limits"].items() if name != "required"}
     limits["properties"] = {**limits["properties"], "max_minutes": minutes}
-    completed = {**workload["properties"], **properties, "workload": workload, "limits": limits}
+    confirm = properties["measurement"]["properties"]["confirm"]
+    completed = {**workload["properties"], **properties, "workload": workload, "limits": limits, "confirm": confirm}
     return {**{name: part for name, part in schema.items() if name != "required"}, "properties": completed}
 
 
@@ -215,7 +216,7 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
     "workload": ((Workload, ""), (FullRun, "full_run.")),
     "preparation": ((Preparation, "preparation."),),
     "settings": ((Settings, ""),),
-    "measurement": ((Measurement, ""),),
+    "measurement": ((Measurement, ""), (Confirm, "confirm.")),
     "job": ((JobOptions, "job."),),
     "pricing": ((Pricing, "pricing."), (SpotTerms, "pricing.spot.TYPE."), (PlanTerms, "pricing.training_plan.TYPE.")),
     "limits": ((Limits, "limits."), (Suite, "")),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from math import ceil
 from typing import Any
 
 from traindyno.core.documents.field_description import COUNT, Bound, describe, described
@@ -21,6 +22,8 @@ VOLUME_GB = Bound(least=1, most=16_384)
 STEPS = Bound(least=1, most=10**9)
 # A run that ``stop_when`` ends has at least so many.
 LEAST_STOP_STEPS = 400
+# Of a long run: how much longer it may take than by its trials' rate, and for its start.
+ROOM, START_SECONDS = 1.4, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,20 @@ class StopWhen:
     relative_half_width: float = field(
         metadata=describe("ends a run once its mean step time is known within this share", bound=Bound(above=0, most=1))
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    minutes: float = field(
+        metadata=describe("how long each of the two runs trains", bound=Bound(above=0, most=20 * 24 * 60))
+    )
+    argument: str | None = described(
+        None, "for script, which decides itself how long it runs: the argument that receives the number of steps"
+    )
+
+    def room_seconds(self, runs: int) -> int:
+        """The least time limit for so many runs one after another, which may be slower than the trials were."""
+        return runs * ceil(60 * ROOM * self.minutes + START_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +99,12 @@ class Measurement:
         False,
         "after the second trial of each cell, or its only one: short probes that say which share of a step is data,"
         " communication, optimizer and compute; not for script",
+    )
+    confirm: Confirm | None = described(
+        None,
+        "{minutes: 20} runs the two leading cells once more at the end, for so long each: their figures are then those"
+        " of the long runs, which show what begins, or recurs three times, in that time",
+        default="none; may stand at the top of the file",
     )
     jobs: Jobs = described(
         Jobs.SHARED,
@@ -271,6 +294,8 @@ class Run:
     job_id: str | None = None
     #: Of a cell that searches its batch: what an earlier trial found; None before.
     found_batch: int | None = None
+    #: Of a long run that confirms a leading cell: how many it trains, in place of the suite's.
+    confirming_steps: int | None = None
 
     @property
     def searches_batch(self) -> bool:

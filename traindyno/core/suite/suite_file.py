@@ -257,7 +257,7 @@ def workload_document(workload: Workload) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "full_run"}
 
 
-FIELDS_OF_THE_LAB = ("seed_argument", "probes", JOBS)
+FIELDS_OF_THE_LAB = ("seed_argument", "probes", "confirm", JOBS)
 
 
 def measurement_document(measurement: Measurement) -> dict[str, Any]:

@@ -62,6 +62,8 @@ class Steadiness:
 
     #: Mean time of the steps that a trial's rate is from.
     measured_seconds: float | None = None
+    #: The same of the long run, whose figures replace those of the trials; None without one.
+    long_run_seconds: float | None = None
     #: Trials without a steady state; not those that ended at their target.
     unsteady_trials: int = 0
     unsteady_reasons: tuple[str, ...] = ()
@@ -172,8 +174,9 @@ def build_row(
         own = correction.of_rate() if correction and quantity in RATES else correction
         return estimate_cell(trials, quantity, noise, own)
 
-    cell, measured, everything = trials.cell, trials.measured, (*trials.measured, *trials.others)
+    cell, measured, everything = trials.cell, trials.measured, trials.results
     runs = [each.measured for each in measured if each.measured]
+    long = trials.confirmed and trials.confirmed.measured
     costs = [paid_usd(each) for each in everything]
     projections = [each for each in map(project_run, measured) if each]
     contended = [run.contention for run in runs if run.contention and run.is_contended]
@@ -187,7 +190,8 @@ def build_row(
         hazard=trials.hazard,
         trials=trials.trials(projected_seconds),
         host_spread=spread,
-        inflation=noise.inflation(len(measured)),
+        # around one long run, or the mean of the trials
+        inflation=len(measured) if long else noise.inflation(len(measured)),
         means=(seconds.mean if seconds else None, usd.mean if usd else None),
         shift=correction.shift if correction else 0.0,
     )
@@ -219,6 +223,7 @@ def build_row(
         ),
         steadiness=Steadiness(
             measured_seconds=mean_of(run.throughput.seconds for run in runs if run.throughput),
+            long_run_seconds=long.throughput.seconds if long and long.throughput else None,
             unsteady_trials=sum(run.is_unsteady for run in runs),
             unsteady_reasons=tuple(dict.fromkeys(run.unsteady_reason for run in runs if run.unsteady_reason)),
             undecided_reasons=trials.undecided.reasons,

@@ -18,9 +18,11 @@ from traindyno.core.statistics.estimates import (
     Comparison,
     Estimate,
     Range,
+    comparison_of,
     estimate_of_mean,
     log_mean,
     mean_of,
+    variance,
 )
 from traindyno.core.statistics.hosts import (
     ONE_MACHINE,
@@ -35,6 +37,7 @@ from traindyno.core.statistics.hosts import (
     draw_count,
     host_class,
     mean_over_hosts,
+    one_more_run,
 )
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.suite.runs import block_of
@@ -57,6 +60,8 @@ from traindyno.core.verdict.undecided import Undecided, find_undecided, range_be
 
 # What is undecided about the time per step is undecided about these, and inversely about rates.
 PROJECTED = (projected_seconds, projected_billable_seconds, projected_usd, projected_instance_hours, training_seconds)
+# Of the difference of two long runs, within which it agrees with that of the trials.
+STANDARD_ERRORS = 2
 RATES = (samples_per_second, tokens_per_second, steps_per_second)
 
 
@@ -67,6 +72,8 @@ class CellTrials:
     cell: Cell
     measured: tuple[RunResult, ...]
     others: tuple[RunResult, ...]
+    #: The long run whose figures replace those of the trials; in none of the two above.
+    confirmed: RunResult | None = None
     #: How often its capacity fails; None where nothing ran.
     hazard: Hazard | None = None
     #: Faults that may be its own; None where they are as on the other cells of its type.
@@ -118,7 +125,17 @@ class CellTrials:
 
     @property
     def undecided(self) -> Undecided:
-        return find_undecided([each.measured for each in self.measured if each.measured])
+        known = self.measured if self.confirmed is None else (self.confirmed,)
+        return find_undecided([each.measured for each in known if each.measured])
+
+    @property
+    def results(self) -> tuple[RunResult, ...]:
+        return (*self.measured, *self.others, *([self.confirmed] if self.confirmed else []))
+
+    def confirmed_mean(self, quantity: Quantity) -> float | None:
+        """The logarithm of what its long run shows; None without one."""
+        value = quantity(self.confirmed) if self.confirmed and _is_of_rate(quantity) else None
+        return log(value) if value else None
 
     def spread_is_known(self, quantity: Quantity) -> bool:
         """False for what depends on the seed, if the measured trials are not draws of it."""
@@ -245,8 +262,9 @@ def group_trials(
 def _cell_trials(cell: Cell, results: Sequence[RunResult], hazards: Mapping[HazardKey, Hazard]) -> CellTrials:
     return CellTrials(
         cell=cell,
-        measured=tuple(result for result in results if is_measured(result)),
+        measured=tuple(result for result in results if is_measured(result) and not result.run.confirming_steps),
         others=tuple(result for result in results if not is_measured(result)),
+        confirmed=next((each for each in results if is_measured(each) and each.run.confirming_steps), None),
         hazard=hazards.get(hazard_key(results[0])) if results else None,
     )
 
@@ -293,7 +311,12 @@ def estimate_cell(
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
     found = found.known_to(trials.least_variance(quantity))
-    found = replace(found, mean=noise.mean(trials, quantity)).plus(extra.log_factor, extra.variance)
+    mean = trials.confirmed_mean(quantity)
+    if mean is not None and found.variance is not None:
+        # one run, on whatever hosts it has
+        found = replace(found, variance=one_more_run(known, spread, inflation)[0])
+    mean = noise.mean(trials, quantity) if mean is None else mean
+    found = replace(found, mean=mean).plus(extra.log_factor, extra.variance)
     undecided = trials.undecided if _is_of_rate(quantity) else Undecided()
     tails = (correction.lower_tail, correction.upper_tail) if correction else None
     reach = extra.range.plus(_range_of(undecided.range, quantity))
@@ -321,6 +344,11 @@ def compare_cells(
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
         found = Comparison(ratio=found.ratio, host_variance=found.host_variance)
     found = found.at(noise.mean(first, quantity) - noise.mean(second, quantity))
+    long, other_long = (each.confirmed_mean(quantity) for each in (first, second))
+    if long is None or other_long is None:  # trials are compared with trials
+        first, second = (replace(each, confirmed=None) for each in (first, second))
+    else:
+        found = _of_long_runs(found, long - other_long, trials)
     found = found.known_to(first.least_variance(quantity) + second.least_variance(quantity))
     found = found.scaled(extra.log_factor - other.log_factor, extra.variance + other.variance)
     reach = extra.range_against(other)
@@ -328,6 +356,19 @@ def compare_cells(
         return found.with_range(reach).with_interval()
     reach = reach.plus(_range_of(range_between(first.undecided, second.undecided), quantity))
     return found.with_range(reach).with_interval()
+
+
+def _of_long_runs(found: Comparison, difference: float, trials: Sequence[Sequence[Trial]]) -> Comparison:
+    """That of the trials, if one long run of each cell agrees with it: several trials know more of the ratio. Otherwise
+    that of the long runs, with the spread of single trials.
+    """
+    spreads = [variance([log(trial.value) for trial in own]) for own in trials if len(own) > 1]
+    if found.standard_error is None:
+        known = comparison_of(difference, 2 * max(spreads), max(map(len, trials)) - 1) if spreads else found
+        return known.at(difference)
+    of_one = found.inflated(min(map(len, trials)))
+    apart = abs(difference - log(found.ratio))
+    return found if apart <= STANDARD_ERRORS * (of_one.standard_error or 0.0) else of_one.at(difference)
 
 
 def _is_of_rate(quantity: Quantity) -> bool:

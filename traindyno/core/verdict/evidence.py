@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log1p, sqrt
+from math import inf, log1p, sqrt
 from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import Racer, pick_contenders, within_of
+from traindyno.core.search.race import WITHIN, Racer, pick_contenders, within_of
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.goal import Goal, QualityTarget
@@ -201,7 +201,7 @@ class Evidence:
         carried = {
             (result.run.job_id, each.cell.cell_id)
             for each in self.trials
-            for result in (*each.measured, *each.others)
+            for result in each.results
             if result.run.job_id is not None
         }
         return len(carried) > len({job_id for job_id, _ in carried})
@@ -267,8 +267,14 @@ def gather_evidence(
         best = min(noise.level(each, quantity) for each in again)
         scatter = scatter_of_runs([row for row, each in zip(rows, trials, strict=True) if each in again], metric)
         near = best + log1p(RUNS_APART * (scatter or 0.0))
+        long = {each.cell.cell_id: each.confirmed_mean(quantity) or inf for each in eligible}
+        near_long = min(long.values()) + log1p(WITHIN)
         eligible = [
-            each for each in eligible if each in again or (not each.failed and noise.level(each, quantity) <= near)
+            each
+            for each in eligible
+            if each in again
+            or (not each.failed and noise.level(each, quantity) <= near)
+            or long[each.cell.cell_id] < near_long
         ]
         contenders |= {each.cell.cell_id for each in eligible}
     return Evidence(

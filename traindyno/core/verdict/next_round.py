@@ -1,6 +1,8 @@
 """The next runs of an execution, from the results so far."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
 
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
@@ -18,6 +20,8 @@ from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, loo
 MOST_UNTOLD = 2
 # If the answer needs more than so many times the suite's trials (80 % power), the suite's trials seldom settle it.
 MOST_TIMES_NEEDED = 4
+# Cells that long runs confirm.
+LEADERS = 2
 
 
 def open_cells(verdict: Verdict, searched: Sequence[CellTrials]) -> list[CellTrials]:
@@ -112,15 +116,41 @@ def plan_round(
         return with_seeds(suite, trial_runs(execution_id, cells, trials))
     if round_number > last_round(suite, cells):
         return ()
-    if not suite.search.is_race:
-        missing = missing_trials(suite, cells, results) if searches_batch(cells) else []
-        return with_seeds(suite, make_runs(execution_id, missing, round_number=round_number))
-    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
-    chosen = next_race_trials(suite, evidence, results)
+    chosen: Sequence[Trial] = missing_trials(suite, cells, results) if searches_batch(cells) else []
+    evidence = None
+    if suite.search.is_race or suite.measurement.confirm:
+        evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
+    if suite.search.is_race and evidence is not None:
+        chosen = next_race_trials(suite, evidence, results)
+    is_confirmed = any(result.run.confirming_steps for result in results)
+    if evidence is not None and suite.measurement.confirm and (is_confirmed or not chosen):
+        steps = {} if is_confirmed else confirming_steps(suite, judge_evidence(suite, evidence))
+        trial = suite.measurement.trials + 1
+        leaders = [(cell, trial) for cell in cells if cell.cell_id in steps]
+        runs = make_runs(execution_id, leaders, round_number=round_number)
+        return with_seeds(suite, [replace(run, confirming_steps=steps[run.cell.cell_id]) for run in runs])
     return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
+
+
+def confirming_steps(suite: Suite, verdict: Verdict) -> dict[str, int]:
+    """Cell id → steps of its long run, for the two leaders: the time that the suite names, at the rate of their trials,
+    or the whole work if that is shorter.
+    """
+    confirm, leader = suite.measurement.confirm, verdict.recommended
+    if confirm is None or leader is None or verdict.unlike is not None:
+        return {}
+    nearest = sorted(verdict.dropped, key=lambda cell_id: -verdict.dropped[cell_id])
+    leaders = [leader, *(rival.cell_id for rival in verdict.rivals), *nearest][:LEADERS]
+    found = {}
+    for row in map(verdict.row, leaders):
+        steps, samples = row.steps_per_second, row.samples_per_second
+        if steps is not None and samples is not None:
+            seconds = min(60 * confirm.minutes, verdict.examples / samples.mean)
+            found[row.cell_id] = max(1, ceil(seconds * steps.mean))
+    return found
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
     """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
     rounds = suite.measurement.trials if suite.search.is_race else 1 + searches_batch(cells)
-    return 2 * rounds
+    return 2 * (rounds + bool(suite.measurement.confirm))

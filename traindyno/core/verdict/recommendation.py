@@ -66,7 +66,16 @@ def recommend(
     """The cell with the smallest ``quantity``, which all ``eligible`` cells have. None without eligible cells."""
     if not eligible:
         return None
-    best, *others = sorted(eligible, key=lambda each: noise.level(each, quantity))
+    long = {each.cell.cell_id: mean for each in eligible if (mean := each.confirmed_mean(quantity)) is not None}
+    long = long if len(long) > 1 else {}
+
+    def place(each: CellTrials) -> tuple[bool, float]:
+        """Cells that long runs confirm come first: only they show what trials are too short for."""
+        mean = long.get(each.cell.cell_id)
+        level = noise.level(each, quantity) if mean is None else mean + each.extra(quantity).log_factor
+        return mean is None, level
+
+    best, *others = sorted(eligible, key=place)
     comparisons = _compare_all(best, others, quantity, noise)
     relations = relate(comparisons, tolerance=tolerance, significance=significance)
     rivals = tuple(

@@ -19,6 +19,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
+from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
 from traindyno.core.verdict.goal_metric import Metric, Sensitivity, estimate_of, find_sensitivity, quantity_of
@@ -230,8 +231,12 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
 
 
 def _ratios_of_dropped(found: Recommendation, evidence: Evidence, quantity: Quantity) -> dict[str, float]:
-    best = evidence.noise.level(found.best, quantity)
-    return {each.cell.cell_id: exp(best - evidence.noise.level(each, quantity)) for each in evidence.dropped}
+    def ratio(other: CellTrials) -> float:
+        best, mean = (each.confirmed_mean(quantity) for each in (found.best, other))
+        trials = evidence.noise.level(found.best, quantity) - evidence.noise.level(other, quantity)
+        return exp(trials if best is None or mean is None else best - mean)
+
+    return {each.cell.cell_id: ratio(each) for each in evidence.dropped}
 
 
 def _against_baseline(found: Recommendation | None, evidence: Evidence, significance: float) -> AgainstBaseline | None:

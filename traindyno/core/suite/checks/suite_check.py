@@ -26,6 +26,7 @@ from traindyno.core.suite.suite_file import structure_suite
 from traindyno.slices.suite_parts import CHECKS
 
 SEED_ARGUMENT = "measurement.seed_argument"
+CONFIRM = "measurement.confirm"
 ARGUMENT_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.\-]{0,255}")
 
 
@@ -76,6 +77,7 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from check_workload(suite.workload)
     yield from check_job_limits(suite)
     yield from check_seed_argument(suite)
+    yield from _check_confirm(suite)
     yield from _check_goal(suite)
     if suite.measurement.probes and suite.workload.task is Task.SCRIPT:
         message = "a script's steps can't be probed, expected false; its wait for data is measured without probes"
@@ -101,6 +103,34 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     for path, point in _points(suite):
         for name, value in point.items():
             yield from check_value(f"{path}.{name}", name, value)
+
+
+def _check_confirm(suite: Suite) -> Iterator[Problem]:
+    confirm, limits, is_script = suite.measurement.confirm, suite.limits, suite.workload.task is Task.SCRIPT
+    if confirm is None:
+        return
+    if suite.goal.target is not None:
+        message = f"a run for goal {suite.goal.kind} ends at its target, and nothing is projected: expected no confirm"
+        yield Problem(path=CONFIRM, message=message)
+    if is_script and confirm.argument is None:
+        message = "got nothing, expected the script's argument that is its number of steps, such as max_steps"
+        yield Problem(path=f"{CONFIRM}.argument", message=message)
+    elif not is_script and confirm.argument is not None:
+        message = f"got {shown(confirm.argument)}: task {suite.workload.task} needs none, expected nothing"
+        yield Problem(path=f"{CONFIRM}.argument", message=message)
+    name = confirm.argument
+    if name is not None and (not ARGUMENT_NAME.fullmatch(name) or name.startswith(SDK_PREFIX)):
+        message = f"got {shown(name)}, expected the name of an argument without dashes in front, such as max_steps"
+        yield Problem(path=f"{CONFIRM}.argument", message=message)
+    in_one_job = 1 if suite.measurement.jobs is Jobs.SEPARATE else 2
+    for field, seconds, runs in (
+        ("max_job_seconds", limits.max_job_seconds, in_one_job),
+        ("max_run_seconds", limits.max_run_seconds, 1),
+    ):
+        if seconds is not None and seconds < (least := confirm.room_seconds(runs)):
+            each = f"{'one run' if runs == 1 else 'two runs'} of confirm.minutes {confirm.minutes:g}"
+            message = f"got {seconds}, expected at least {least}: room for {each}, should they be slow"
+            yield Problem(path=f"limits.{field}", message=message)
 
 
 def _check_goal(suite: Suite) -> Iterator[Problem]:
