@@ -60,8 +60,8 @@ from traindyno.core.verdict.undecided import Undecided, find_undecided, range_be
 
 # What is undecided about the time per step is undecided about these, and inversely about rates.
 PROJECTED = (projected_seconds, projected_billable_seconds, projected_usd, projected_instance_hours, training_seconds)
-# Of the difference of two long runs, within which it agrees with that of the trials.
-STANDARD_ERRORS = 2
+# Standard errors of the difference of two runs, within which the long ones agree with the trials.
+AGREES_WITHIN = 2
 RATES = (samples_per_second, tokens_per_second, steps_per_second)
 
 
@@ -368,7 +368,7 @@ def _of_long_runs(found: Comparison, difference: float, trials: Sequence[Sequenc
         return known.at(difference)
     of_one = found.inflated(min(map(len, trials)))
     apart = abs(difference - log(found.ratio))
-    return found if apart <= STANDARD_ERRORS * (of_one.standard_error or 0.0) else of_one.at(difference)
+    return found if apart <= AGREES_WITHIN * (of_one.standard_error or 0.0) else of_one.at(difference)
 
 
 def _is_of_rate(quantity: Quantity) -> bool:

@@ -137,7 +137,7 @@ def confirming_steps(suite: Suite, verdict: Verdict) -> dict[str, int]:
     or the whole work if that is shorter.
     """
     confirm, leader = suite.measurement.confirm, verdict.recommended
-    if confirm is None or leader is None or verdict.unlike is not None:
+    if confirm is None or leader is None:
         return {}
     nearest = sorted(verdict.dropped, key=lambda cell_id: -verdict.dropped[cell_id])
     leaders = [leader, *(rival.cell_id for rival in verdict.rivals), *nearest][:LEADERS]

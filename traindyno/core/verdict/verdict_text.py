@@ -33,6 +33,8 @@ from traindyno.core.verdict.verdict import Finding, Verdict
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
 MOST_NAMES = 3
+# A work is many times longer than a trial from here on; a third of it, and no more minutes, confirm a leader.
+LONG_WORK_SECONDS, TIMES_LONGER, MOST_MINUTES = 600, 10, 20
 
 
 HEADLINES = {
@@ -162,6 +164,7 @@ def _note(verdict: Verdict, row: CellRow) -> str:
     diverged = f", {row.diverged} diverged" if row.diverged else ""
     failed = f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
     is_short, row = row.steadiness.unsteady_trials and not verdict.goal.target, verdict.expected or row
+    is_short = is_short and row.steadiness.long_run_seconds is None
     ran, work, rate = row.steadiness.measured_seconds, row.seconds, row.steps_per_second
     if not is_short or ran is None or work is None or rate is None or ran >= work.mean:
         return failed
@@ -225,7 +228,25 @@ def _certainty(verdict: Verdict) -> str:
         Finding.UNDECIDED: "; they do not tell the best cells apart",
         Finding.TOO_FEW_TRIALS: "; they do not tell the best cells apart",
     }.get(verdict.finding, "")
-    return f"{runs} {kind} measured {measured} of {len(verdict.rows)} cells{cost}{certainty}."
+    return f"{runs} {kind} measured {measured} of {len(verdict.rows)} cells{cost}{certainty}.{_unseen(verdict)}"
+
+
+def _unseen(verdict: Verdict) -> str:
+    """What trials can't show of a work that is many times longer, or what a long run has shown of it."""
+    best = verdict.expected
+    if best is None or best.seconds is None or verdict.goal.target is not None:
+        return ""
+    work, ran, long = best.seconds.mean, best.steadiness.measured_seconds, best.steadiness.long_run_seconds
+    if long is not None:
+        seen = f"what begins in that time, or recurs each {seconds_text(long / 3)}, is counted"
+        return f" Its figures are those of a run of {seconds_text(long)}: {seen}."
+    if ran is None or work < max(LONG_WORK_SECONDS, TIMES_LONGER * ran):
+        return ""
+    return (
+        f" Trials of {seconds_text(ran)} can't show what begins later in a work of {seconds_text(work)} or is rare,"
+        " such as throttling and a long checkpoint: that is not counted."
+        f" confirm: {{minutes: {min(MOST_MINUTES, round(work / 180))}}} runs the two leaders for so long."
+    )
 
 
 def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
