@@ -179,7 +179,6 @@ class LabStack(cdk.Stack):
             self,
             "Monitoring",
             lab=settings.lab,
-            state_machine=orchestration.state_machine,
             functions=functions,
             topic=notifications.topic,
             dead_letters=setup.dead_letters,

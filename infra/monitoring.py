@@ -1,6 +1,5 @@
-"""Alarms on failures without another sign, and one dashboard of the lab."""
+"""Alarms on failures without another sign."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -8,12 +7,11 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
-from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
-from traindyno.core.lab_names import FAILED_SUITES_METRIC, METRIC_NAMESPACE, OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
+from traindyno.core.lab_names import FAILED_SUITES_METRIC, METRIC_NAMESPACE, OVERDUE_RUNS_METRIC
 
 PERIOD = cdk.Duration.minutes(5)
 SWEEPS_MISSED = 3
@@ -35,7 +33,6 @@ class Monitoring(Construct):
         construct_id: str,
         *,
         lab: str,
-        state_machine: sfn.StateMachine,
         functions: Functions,
         topic: sns.ITopic,
         dead_letters: sqs.IQueue | None,
@@ -45,15 +42,13 @@ class Monitoring(Construct):
         super().__init__(scope, construct_id)
         self._lab = lab
         self._topic = topic
-        overdue = self._lab_metric(OVERDUE_RUNS_METRIC)
         self._failed_suites()
         self._failing_functions(functions)
         add_sweep_alarm(self, "SweepMissing", functions.reconcile_runs, topic=topic, images=images, misses=MISSES)
         if dead_letters:
             self._unhandled_events(dead_letters)
         if has_metric_math:
-            self._alarm_on_growing_overdue(overdue)
-        self._dashboard(state_machine, functions, overdue)
+            self._alarm_on_growing_overdue()
 
     def _failed_suites(self) -> None:
         """StopRuns counts failed suites: Step Functions' own metric also counts suites that were refused."""
@@ -93,10 +88,10 @@ class Monitoring(Construct):
             description="An event was not delivered, or its function failed at every try: see the dead-letter queue.",
         )
 
-    def _alarm_on_growing_overdue(self, overdue: cloudwatch.IMetric) -> None:
+    def _alarm_on_growing_overdue(self) -> None:
         growth = cloudwatch.MathExpression(
             expression="DIFF(overdue)",
-            using_metrics={"overdue": overdue},
+            using_metrics={"overdue": self._lab_metric(OVERDUE_RUNS_METRIC)},
             period=PERIOD,
             label="growth of overdue runs",
         )
@@ -109,16 +104,6 @@ class Monitoring(Construct):
 
     def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, **rule: Any) -> None:
         add_alarm(self, construct_id, metric, topic=self._topic, **rule)
-
-    def _dashboard(self, state_machine: sfn.StateMachine, functions: Functions, overdue: cloudwatch.IMetric) -> None:
-        acting = [functions.submit_run, functions.finish_run, functions.record_run, functions.reconcile_runs]
-        suites = [state_machine.metric_started(), state_machine.metric_succeeded(), state_machine.metric_failed()]
-        dashboard = cloudwatch.Dashboard(self, "Dashboard", default_interval=cdk.Duration.days(1))
-        dashboard.add_widgets(
-            _graph("Suites", suites),
-            _graph("Runs", [self._lab_metric(OPEN_RUNS_METRIC), overdue]),
-            _graph("Errors of functions", [item.function.metric_errors(label=item.name) for item in acting]),
-        )
 
     def _lab_metric(self, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
         return lab_metric(self._lab, name, statistic=statistic)
@@ -190,7 +175,3 @@ def lab_metric(lab: str, name: str, *, statistic: str = "Maximum") -> cloudwatch
         statistic=statistic,
         period=PERIOD,
     )
-
-
-def _graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
-    return cloudwatch.GraphWidget(title=title, left=[*metrics], width=8)
