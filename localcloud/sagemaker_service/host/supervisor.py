@@ -4,7 +4,7 @@ Its argument names the file with its order. It reads commands from standard inpu
 processes, to the launcher only or to none, and SIGKILL to all after the grace time. If the input ends, because the
 service has ended, the grace time is at most two seconds.
 
-The processes write their output to a pipe. This program copies it to the log file, whose size it bounds.
+The processes write their output to a pipe. This program copies it to the log file.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -29,53 +29,9 @@ LOOK_AGAIN_SECONDS = 0.1
 ORPHANED_GRACE_SECONDS = 2.0
 LAST_OUTPUT_SECONDS = 5.0
 COPIED_BYTES = 2**20
-LINE_BYTES = 2**16
-MOST_BYTES, FIRST_BYTES, LAST_BYTES = 64 * 2**20, 8 * 2**20, 16 * 2**20
 
 
-class OutputFile:
-    """A log file of bounded size. When it exceeds ``most_bytes``, only its first and its last bytes are kept, with a
-    note between them.
-    """
-
-    def __init__(
-        self, path: Path, *, first_bytes: int = FIRST_BYTES, last_bytes: int = LAST_BYTES, most_bytes: int = MOST_BYTES
-    ) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        self._size = os.fstat(self._descriptor).st_size
-        self._first_bytes, self._last_bytes, self._most_bytes = first_bytes, last_bytes, most_bytes
-        self._note_begin = self._note_end = self._left_out = 0
-
-    def write(self, output: bytes) -> None:
-        self._size += os.pwrite(self._descriptor, output, self._size)
-        if self._size > self._most_bytes:
-            self._shorten()
-
-    def _shorten(self) -> None:
-        if not self._note_end:
-            self._note_begin = self._note_end = self._line_after(self._first_bytes)
-        kept = self._line_after(self._size - self._last_bytes)
-        self._left_out += kept - self._note_end
-        begins_line = self._read(self._note_begin - 1, 1) == b"\n"
-        text = f"[traindyno: {self._left_out} bytes of output are left out here]"
-        note = f"{text}\n" if begins_line else f"\n{text}\n"
-        self._note_end = end = self._note_begin + os.pwrite(self._descriptor, note.encode(), self._note_begin)
-        for position in range(kept, self._size, COPIED_BYTES):
-            block = self._read(position, min(COPIED_BYTES, self._size - position))
-            end += os.pwrite(self._descriptor, block, end)
-        os.ftruncate(self._descriptor, end)
-        self._size = end
-
-    def _line_after(self, position: int) -> int:
-        """Where the next line begins; the position itself in the midst of a very long line."""
-        found = self._read(position, LINE_BYTES).find(b"\n")
-        return position + found + 1
-
-    def _read(self, position: int, size: int) -> bytes:
-        return os.pread(self._descriptor, size, position)
-
-
-def copy_output(source: int, file: OutputFile) -> None:
+def copy_output(source: int, file: BinaryIO) -> None:
     """Returns when no process has the pipe open any more. Without space on the disk, output is lost: a process must not
     wait for it.
     """
@@ -104,7 +60,7 @@ def main(order_path: str) -> int:
         preexec_fn=partial(_before_launch, order["memory_bytes"]),  # noqa: PLW1509 -- one thread until the launcher runs
     )
     os.close(sink)
-    file = OutputFile(Path(order["log"]))
+    file = Path(order["log"]).open("ab", buffering=0)  # noqa: SIM115 -- the copying thread writes until the end
     copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
     copying.start()
     code = _watch(launcher, copying, file, order["grace_seconds"], stops=order["stops"])
@@ -117,7 +73,7 @@ def main(order_path: str) -> int:
 def _watch(
     launcher: "subprocess.Popen[bytes]",
     copying: threading.Thread,
-    file: OutputFile,
+    file: BinaryIO,
     grace_seconds: float,
     *,
     stops: str,
