@@ -13,7 +13,7 @@ from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
 from traindyno.core.documents.problems import refusal, shown
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
+from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import LabServices, open_services
 from traindyno.store.results_bucket import ResultsBucket
@@ -74,15 +74,6 @@ class LabTarget:
         from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
 
         return cloud.find_ended(home.Home.from_environment())
-
-    @property
-    def function_logs(self) -> str:
-        """Where the errors of the lab's functions are."""
-        if not self.is_local:
-            return f"the log groups {lab_stack_name(self.deployment.lab)}-… of CloudWatch Logs"
-        from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
-
-        return str(home.Home.from_environment().log(cloud.MINISTACK))
 
 
 class LabChoiceRefused(TraindynoError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError
 
-from traindyno.api.execution_state import DESCRIBED_JOBS, Leader, RunningJob, State, read_state
+from traindyno.api.execution_state import Leader, RunningJob, State, read_state
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import UNSUCCESSFUL, Execution
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
@@ -118,34 +118,6 @@ def _leader(leader: Leader) -> str:
     return f"{leader.label}, {text} ± {spread} for the whole workload"
 
 
-# MiniStack waits 60 s at most between two attempts, and no function of a local lab takes longer than two minutes.
-LOCAL_QUIET_SECONDS = 180.0
-# On AWS a state waits 30 minutes at most between two attempts, and a function ends after 15 minutes.
-AWS_QUIET_SECONDS = 2700.0
-
-
-def is_explained(state: State, quiet_seconds: float, *, is_local: bool) -> bool:
-    """SageMaker ends each job at its time limit, so a job under way explains any time without a change."""
-    is_working = any(job.job_phase is not None for job in state.jobs) or len(state.jobs) > DESCRIBED_JOBS
-    return is_working or quiet_seconds <= (LOCAL_QUIET_SECONDS if is_local else AWS_QUIET_SECONDS)
-
-
-def quiet_line(state: State, quiet_seconds: float, *, option: str, logs: str) -> str:
-    """``option`` selects the lab in another command; ``logs`` says where its functions' errors are."""
-    planned = "" if state.runs_planned is None else f" of {state.runs_planned} planned"
-    runs = f"{len(state.ended)}{planned} runs have ended"
-    jobs = f"{len(state.jobs)} ended jobs have no result yet" if state.jobs else "no job is under way"
-    expected = "The execution waits for capacity, a quota or room under its cap"
-    if state.runs_planned is None:
-        expected = "The suite is being planned"
-    elif len(state.ended) >= state.runs_planned:
-        expected = "The verdict is being computed"
-    return (
-        f"nothing has changed for {seconds_text(quiet_seconds)}: {runs}, {jobs}. {expected}, or it hangs. "
-        f"Errors of its functions: {logs}. Stop it with: traindyno stop {state.execution.execution_id}{option}"
-    )
-
-
 # A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is measured contended.
 LOCAL_POLL_SECONDS = 3.0
 # A script has two minutes after SIGTERM; the upload follows.
@@ -155,8 +127,6 @@ AWS_POLL_SECONDS = 10.0
 QUIET_SECONDS = 18.0
 STALL_SECONDS = 20.0
 FindStall = Callable[[], str | None]
-# The state, and for how long it has not changed.
-FindQuiet = Callable[[State, float], str | None]
 
 
 class CloudUnreachable(TraindynoError):
@@ -177,12 +147,7 @@ def follow(target: LabTarget, execution_id: str, display: "Display") -> Executio
     ended_at = None
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
 
-    def find_quiet(state: State, quiet_seconds: float) -> str | None:
-        if is_explained(state, quiet_seconds, is_local=target.is_local):
-            return None
-        return quiet_line(state, quiet_seconds, option=target.option, logs=target.function_logs)
-
-    observations = observe(lambda: read_state(target, execution_id), target.find_stall, seconds, find_quiet)
+    observations = observe(lambda: read_state(target, execution_id), target.find_stall, seconds)
     with display:
         for seen in observations:
             display.update(seen)
@@ -197,15 +162,13 @@ def follow(target: LabTarget, execution_id: str, display: "Display") -> Executio
     raise AssertionError("an execution is observed until it has ended")
 
 
-def observe(
-    read: Callable[[], State], find_stall: FindStall, seconds: float, find_quiet: FindQuiet = lambda *_: None
-) -> Iterator[State | NoProgress]:
-    """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read or none differed for a
-    reason that is known: the cloud's, or ``find_quiet``'s, which comes again after twice the time without a change.
+def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) -> Iterator[State | NoProgress]:
+    """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read, or none differed and the
+    cloud has a reason.
 
     Reading takes at most a tenth of the time: the rows of thousands of runs take seconds to read.
     """
-    moved_at = looked_at = told_at = time.monotonic()
+    looked_at = time.monotonic()
     position = None
     while True:
         began = time.monotonic()
@@ -218,14 +181,11 @@ def observe(
             raise state
         yield state
         if state.position != position:
-            moved_at = looked_at = told_at = time.monotonic()
+            looked_at = time.monotonic()
             position = state.position
-        elif (now := time.monotonic()) - looked_at > STALL_SECONDS:
-            looked_at = now
+        elif time.monotonic() - looked_at > STALL_SECONDS:
+            looked_at = time.monotonic()
             if reason := find_stall():
-                yield NoProgress(reason)
-            elif now - moved_at >= 2 * (told_at - moved_at) and (reason := find_quiet(state, now - moved_at)):
-                told_at = now
                 yield NoProgress(reason)
         time.sleep(max(seconds, 9 * (time.monotonic() - began)))
 

@@ -16,7 +16,7 @@ from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import World
 from tests.unit.lab.test_shared_jobs import live
-from tests.unit.lab_in_memory import EXECUTION, PLANNED, MemoryExecutions, make_lab
+from tests.unit.lab_in_memory import EXECUTION, PLANNED, MemoryExecutions
 from tests.unit.planned_lab import empty_lab, take_in
 from tests.unit.run_samples import make_summary
 from tests.unit.step_log_samples import log_lines
@@ -24,15 +24,11 @@ from tests.unit.suites import script_document, unprepared_document
 from traindyno.api import execution_state, progress
 from traindyno.api.execution_state import RunningJob, State, find_leader, latest_position, read_state
 from traindyno.api.progress import (
-    AWS_QUIET_SECONDS,
-    LOCAL_QUIET_SECONDS,
     CloudUnreachable,
     NoProgress,
     ended_line,
-    is_explained,
     observe,
     prepared_line,
-    quiet_line,
     state_line,
 )
 from traindyno.aws.executions import Execution
@@ -299,32 +295,6 @@ def test_states_that_do_not_change_are_a_stall_if_the_cloud_has_a_problem(monkey
     assert any(isinstance(next(found), NoProgress) for _ in range(20))
 
 
-@pytest.mark.parametrize("is_local", [True, False], ids=["local", "AWS"])
-def test_only_a_job_under_way_explains_a_long_time_without_a_change(is_local: bool) -> None:
-    longest = LOCAL_QUIET_SECONDS if is_local else AWS_QUIET_SECONDS
-    ended_job = replace(JOB, job_phase=None)
-    for jobs, is_so in {(JOB,): True, (): False, (ended_job,): False, (ended_job, JOB): True}.items():
-        assert is_explained(state(jobs=jobs), longest, is_local=is_local)
-        assert is_explained(state(jobs=jobs), longest + 1, is_local=is_local) is is_so, jobs
-
-
-@pytest.mark.parametrize(
-    ("seen", "parts"),
-    [
-        (state(ended=2, jobs=()), ["2 of 4 planned runs", "no job is under way", "room under its cap, or it hangs"]),
-        (state(ended=4, jobs=()), ["4 of 4 planned runs", "verdict is being computed, or it hangs"]),
-        (replace(state(jobs=()), runs_planned=None), ["0 runs have ended", "being planned, or it hangs"]),
-        (state(jobs=(replace(JOB, job_phase=None),)), ["1 ended jobs have no result yet"]),
-    ],
-    ids=["between runs", "at the end", "at the start", "lost event"],
-)
-def test_a_line_says_what_is_known_and_what_to_do(seen: State, parts: list[str]) -> None:
-    line = quiet_line(seen, 400, option=" --local", logs="/home/me/logs/ministack.log")
-    told = ["nothing has changed for 6 min 40 s", "/home/me/logs/ministack.log", "traindyno stop demo --local"]
-    for part in (*parts, *told):
-        assert part in line, (part, line)
-
-
 def pass_time_by_sleeping(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """The clock; a pause takes no time of the machine."""
     clock = {"now": 0.0}
@@ -332,26 +302,6 @@ def pass_time_by_sleeping(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     monkeypatch.setattr(time, "sleep", lambda seconds: clock.update(now=clock["now"] + seconds))
     monkeypatch.setattr(progress._Reading, "wait", lambda reading, _: reading._read())
     return clock
-
-
-def test_who_follows_an_execution_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = pass_time_by_sleeping(monkeypatch)
-    hanging, stopped = state(ended=2, jobs=()), state(status="ABORTED")
-    monkeypatch.setattr(progress, "read_state", lambda *_: hanging if clock["now"] < 300 else stopped)
-
-    class Target:
-        is_local = True
-        option = " --local"
-        function_logs = "/home/me/logs/ministack.log"
-        find_stall = staticmethod(lambda: None)
-        services = make_lab()[0].services
-        find_ended = find_stall
-
-    sink = io.StringIO()
-    console = Terminal(file=sink, width=160, force_terminal=False, soft_wrap=True)
-    follow(Target(), "demo", console)  # type: ignore[arg-type]
-    assert "no progress: nothing has changed for 3 min" in sink.getvalue()
-    assert "/home/me/logs/ministack.log. Stop it with: traindyno stop demo --local" in sink.getvalue()
 
 
 def test_following_a_local_execution_makes_no_run_contended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,33 +323,6 @@ def test_following_a_local_execution_makes_no_run_contended(monkeypatch: pytest.
     )
     progress.follow(Target(), "demo", Counting(lambda _: None))  # type: ignore[arg-type]
     assert len(readings) * reading_seconds / (2 * readings[-1]) < LARGEST_FOREIGN_SHARE / 2
-
-
-def test_a_time_without_a_change_is_told_again_after_twice_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = pass_time_by_sleeping(monkeypatch)
-    asked: list[float] = []
-
-    def find_quiet(seen: State, quiet_seconds: float) -> str | None:
-        asked.append(quiet_seconds)
-        return f"{len(seen.ended)} runs, {quiet_seconds:.0f}" if quiet_seconds > 100 else None
-
-    read: Callable[[], State] = lambda: state(ended=int(clock["now"] >= 1000))  # noqa: E731
-    found = observe(read, lambda: None, 10.0, find_quiet)
-    told = []
-    while clock["now"] < 1500:
-        seen = next(found)
-        told += [seen.reason] if isinstance(seen, NoProgress) else []
-    # Looked at every 30 s, the first multiple of the pause that is longer than 20 s.
-    assert told == [
-        "0 runs, 120",
-        "0 runs, 240",
-        "0 runs, 480",
-        "0 runs, 960",
-        "1 runs, 120",
-        "1 runs, 240",
-        "1 runs, 480",
-    ]
-    assert min(asked) > progress.STALL_SECONDS
 
 
 def test_a_lab_that_cannot_be_reached_is_an_error_with_the_reason() -> None:
