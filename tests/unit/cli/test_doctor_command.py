@@ -4,13 +4,9 @@ import json
 import re
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from email.message import Message
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +17,6 @@ from botocore.stub import Stubber
 
 from tests.unit.stubbed import KEYS, stubbed
 from traindyno.api.suite_text import InputFileInvalid
-from traindyno.aws import account_checks
-from traindyno.aws.image_addresses import IMAGES
 from traindyno.cli.commands.doctor_command import bootstrap_qualifier, line_of
 from traindyno.cli.inputs import doctor_checks
 from traindyno.cli.inputs.doctor_checks import PULLED_IMAGES, SMOKE_INSTANCE, Check, check_account
@@ -122,7 +116,6 @@ def good_account(
     pull: Any = FOUND,
     trial: Any = None,
     role: Any = None,
-    diagnostics: tuple[dict[str, str], ...] = (),
 ) -> dict[str, list[tuple[Any, ...]]]:
     names = [f"Concurrently running builds for Linux/{size} environment" for size in ("Medium", "Large")]
     build_quotas = [{"QuotaCode": "L-1", "QuotaName": name, "Value": builds} for name in names]
@@ -141,10 +134,6 @@ def good_account(
     at = datetime(2026, 11, 21, tzinfo=UTC)
     stack = {"StackName": "traindyno-lab", "CreationTime": at, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
     parameter = bootstrap if bootstrap == "ParameterNotFound" else {"Parameter": {"Value": bootstrap}}
-    described = {
-        "stateMachineArn": machine, "name": "traindyno-suites", "definition": "{}", "roleArn": ROLE,
-        "type": "STANDARD", "creationDate": at,
-    }  # fmt: skip
     roles = [("create_role", role)] if role else [("create_role", MADE), ("delete_role", {})]
     return {
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
@@ -169,17 +158,11 @@ def good_account(
         ],
         **({} if trial is None else {"iam": roles, "codebuild": trial}),
         "cloudformation": [("describe_stacks", {"Stacks": [stack]})],
-        "stepfunctions": [
-            ("describe_state_machine", described),
-            ("validate_state_machine_definition", {"result": "OK", "diagnostics": list(diagnostics)}),
-        ],
     }
 
 
 @pytest.fixture
-def gallery(monkeypatch: pytest.MonkeyPatch) -> None:
-    digest = {"public.ecr.aws": "sha256:abc"}
-    monkeypatch.setattr(account_checks, "public_image_digest", lambda uri: digest[uri.partition("/")[0]])
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
 
 
@@ -190,19 +173,18 @@ def findings(told: list[str] | None = None, **answers: Any) -> dict[str, Check]:
         return {each.subject: each for each in found}
 
 
-@pytest.mark.usefixtures("gallery")
+@pytest.mark.usefixtures("unhurried")
 def test_an_account_that_lacks_nothing_has_no_advice() -> None:
     found = findings()
     assert {each.subject: each.advice for each in found.values() if each.advice} == {}
     assert found["identity"].found == ARN
-    assert found["lab"].found == "traindyno: Step Functions finds the state machine valid"
-    assert len(found) == 16
-    assert {found[f"base image {name}"].found for name in IMAGES.values()} == {"sha256:abc"}
+    assert found["lab"].found.endswith(":stateMachine:traindyno-suites")
+    assert len(found) == 13
 
 
 def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
     (listed,) = re.findall(r"^`traindyno doctor --aws` needs (.*?)\. ", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    prefixes = {"service-quotas": "servicequotas", "stepfunctions": "states"}
+    prefixes = {"service-quotas": "servicequotas"}
     made = {
         f"{prefixes.get(service, service)}:{client.meta.method_to_api_mapping[operation]}"
         for service, answers in good_account().items()
@@ -214,7 +196,7 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
     assert set(re.findall(r"`([^`]+)`", listed)) == made | rare
 
 
-@pytest.mark.usefixtures("gallery")
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize(
     ("answers", "subject", "advice"),
     [
@@ -237,11 +219,6 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
         ({"trial": [CREATED, ("start_build", "AccountLimitExceededException"), DELETED]}, "trial build", NO_BUILDS),
         ({"trial": [CREATED, STARTED, looked_at("FAULT", "COMPLETED"), DELETED]}, "trial build", NO_BUILDS),
         ({"trial": [], "role": "AccessDenied"}, "trial build", "allow this call"),
-        (
-            {"diagnostics": ({"severity": "ERROR", "code": "SCHEMA", "message": "no Next"},)},
-            "lab",
-            "Step Functions refuses the state machine",
-        ),
     ],
 )
 def test_what_an_account_lacks_comes_with_what_to_do(answers: dict[str, Any], subject: str, advice: str) -> None:
@@ -250,7 +227,7 @@ def test_what_an_account_lacks_comes_with_what_to_do(answers: dict[str, Any], su
     assert (found[subject].advice or "").startswith(advice)
 
 
-@pytest.mark.usefixtures("gallery")
+@pytest.mark.usefixtures("unhurried")
 def test_a_trial_build_waits_for_its_role_and_its_end_and_deletes_what_it_made() -> None:
     told: list[str] = []
     phases = (looked_at("IN_PROGRESS", "QUEUED"), looked_at("SUCCEEDED", "COMPLETED"))
@@ -276,7 +253,7 @@ def test_without_credentials_the_first_line_says_so_and_nothing_else_is_asked() 
     assert "aws sts get-caller-identity" in (finding.advice or "")
 
 
-@pytest.mark.usefixtures("gallery")
+@pytest.mark.usefixtures("unhurried")
 def test_a_check_that_is_not_allowed_is_a_finding_and_the_others_go_on() -> None:
     with account() as connect, stubbed("ssm") as (ssm, stubber):
         connect("ssm").get_parameter(Name="used up")
@@ -287,26 +264,6 @@ def test_a_check_that_is_not_allowed_is_a_finding_and_the_others_go_on() -> None
     (refused,) = [each for each in found if each.advice]
     assert refused.subject == "CDK bootstrap"
     assert refused.found.startswith("not known: ")
-
-
-class Response(BytesIO):
-    def __init__(self, document: Any, **headers: str) -> None:
-        super().__init__(json.dumps(document).encode())
-        self.headers = headers
-
-
-def test_the_gallery_is_asked_for_the_tags_digest_which_a_gone_tag_lacks() -> None:
-    asked: list[str] = []
-
-    def fetch(request: urllib.request.Request) -> Response:
-        asked.append(f"{request.get_method()} {request.full_url}")
-        if len(asked) == 4:
-            raise urllib.error.HTTPError(request.full_url, 404, "gone", Message(), None)
-        return Response({"token": "t"}, **{"Docker-Content-Digest": "sha256:abc"})
-
-    digests = [account_checks.public_image_digest("public.ecr.aws/a/pytorch:2-cpu", fetch=fetch) for _ in range(2)]
-    assert digests == ["sha256:abc", None]
-    assert asked[1] == "HEAD https://public.ecr.aws/v2/a/pytorch/manifests/2-cpu"
 
 
 def test_the_doctor_checks_what_the_smoke_suite_uses() -> None:
