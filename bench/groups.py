@@ -13,6 +13,7 @@ MODULES = {
     "gpu": "bench.gpu",
     "replay": "bench.replay",
     "search": "bench.search",
+    "estimates": "bench.estimates",
 }
 TITLES = {
     "demo": "The demo, from nothing to the report",
@@ -21,6 +22,7 @@ TITLES = {
     "gpu": "Full-size models on a GPU",
     "replay": "Thousands of runs in the replay engine",
     "search": "Search for the best cell",
+    "estimates": "Estimates before the first run",
 }
 
 

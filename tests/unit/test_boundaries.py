@@ -132,7 +132,18 @@ MAY_IMPORT = {
         "yaml",
         "mypy_boto3_*",
     },
-    "traindyno/slices": {"traindyno", "botocore", "cattrs", "mypy_boto3_*", "rich", "typer", "yaml"},
+    "traindyno/slices": {
+        "traindyno",
+        "training.models",  # the image installs it
+        "localcloud",
+        "boto3",
+        "botocore",
+        "cattrs",
+        "mypy_boto3_*",
+        "rich",
+        "typer",
+        "yaml",
+    },
     "traindyno/cli": {"traindyno", "localcloud", "boto3", "botocore", "typer", "rich", "yaml", "mypy_boto3_*"},
     # It calls no service: the rooms before it read what it shows.
     "traindyno/cli/display": {

@@ -45,7 +45,7 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
             return [Problem(path="workload.model", message=message)]
     if model is None or missing_libraries() or not has_training_code():
         return []
-    path = _find_configuration(model.path, model.revision, folder) if model.path else None
+    path = find_configuration(model.path, model.revision, folder) if model.path else None
     if model.path and path is None:
         return []
     settings = [cell.settings for cell in expand_cells(suite)]
@@ -133,7 +133,7 @@ def _key(
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _find_configuration(path: str, revision: str | None, folder: Path | None) -> str | None:
+def find_configuration(path: str, revision: str | None, folder: Path | None) -> str | None:
     """The folder that holds the model's configuration on this machine."""
     if folder is not None:
         return str(folder)

@@ -9,12 +9,14 @@ from traindyno.cli.commands.plan_command import plan
 from traindyno.core.errors import TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.slices.claims import client as claims
+from traindyno.slices.estimates import client as estimates
 from traindyno.slices.imported import client as imported
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.pricing import client as pricing
 
 # Name → the command, and the example of its help.
 COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
+    "init": (estimates.init, "--task causal-lm --model ./model --data ./texts --max-usd 20"),
     "plan": (plan, "suites/quickstart.yaml --local"),
     "run": (run_commands.run, "suites/quickstart.yaml --local --name first"),
     "watch": (run_commands.watch, "first --local"),

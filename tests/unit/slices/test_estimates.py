@@ -1,0 +1,104 @@
+"""Estimates before the first run: they move as memory and time do, and hold on published steps of others."""
+
+from dataclasses import replace
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.estimates import FOLDER, errors, fit, published
+from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.suite.choices import OptimizerName, Precision, Strategy
+from traindyno.core.suite.settings import Settings
+from traindyno.slices.estimates.candidates import choose, estimate_candidate, find_candidates, usual_candidate
+from traindyno.slices.estimates.memory import estimate_peak
+from traindyno.slices.estimates.step_time import NORMAL_90, TERMS, ModelShape, fitted
+
+SHAPE = ModelShape(
+    parameters=1_300_000_000,
+    flops_per_token=9e9,
+    layers=24,
+    hidden_size=2048,
+    intermediate_size=8192,
+    vocabulary_size=50_000,
+    sequence_length=1024,
+)
+SETTINGS = Settings(instance="ml.p4d.24xlarge", precision=Precision.BF16, batch_size_per_device=4)
+PRICES: PriceList = {
+    name: Price(
+        instance_type=name, region="us-east-1", usd_per_hour=Decimal(usd), as_of="2026-11-27", source="the test"
+    )
+    for name, usd in {"ml.g5.xlarge": 1, "ml.g5.12xlarge": 5, "ml.p4d.24xlarge": 25, "ml.p5.48xlarge": 60}.items()
+}
+
+
+def peak(shape: ModelShape = SHAPE, processes: int = 8, **changes: Any) -> float:
+    found = estimate_peak(shape, replace(SETTINGS, **changes), processes)
+    assert found is not None
+    assert found.low < found.mean < found.high
+    return found.mean
+
+
+def test_memory_grows_with_what_is_held_and_shrinks_with_what_is_shared() -> None:
+    for strategy, precision in product((Strategy.DDP, Strategy.ZERO1, Strategy.FSDP), Precision):
+        of: dict[str, Any] = {"strategy": strategy, "precision": precision}
+        assert peak(**of) < peak(**of, batch_size_per_device=8)
+        assert peak(**of) < peak(replace(SHAPE, layers=48, parameters=2 * SHAPE.parameters), **of)
+        assert peak(**of, activation_checkpointing=True) < peak(**of)
+        assert peak(**of, optimizer=OptimizerName.SGD) < peak(**of)
+    assert peak(strategy=Strategy.FSDP) < peak(strategy=Strategy.ZERO1) < peak(strategy=Strategy.DDP)
+    assert peak(processes=16, strategy=Strategy.FSDP) < peak(strategy=Strategy.FSDP)
+    # parameters and optimizer of 4 + 8 bytes, and no less
+    assert peak() > 12 * SHAPE.parameters
+
+
+def test_the_weights_are_those_that_the_benchmark_fits() -> None:
+    stored = fitted()["step_time"]["weights"]
+    found = dict(zip(TERMS, fit(list(published(FOLDER))), strict=True))
+    assert stored == pytest.approx(found, rel=0.02, abs=0.02)
+
+
+def test_intervals_hold_for_steps_of_a_family_that_was_left_out() -> None:
+    """Of four authors' tables, each with another trainer."""
+    rows = list(published(FOLDER))
+    deviation = fitted()["step_time"]["deviation_of_known_device"]
+    for family in {row.family for row in rows}:
+        weights = fit([row for row in rows if row.family != family])
+        found = errors([row for row in rows if row.family == family], weights)
+        assert np.mean(np.abs(found) < NORMAL_90 * deviation) > 0.8, family
+
+
+def test_candidates_fit_by_the_upper_end_and_are_in_the_order_of_the_goal() -> None:
+    found = find_candidates(SHAPE, 10_000, PRICES, [1, 2], PRICES)
+    assert found
+    for each in found:
+        assert each.memory_bytes is not None
+        assert each.device_bytes is not None
+        assert each.memory_bytes.high <= each.device_bytes
+        larger = replace(each.settings, batch_size_per_device=2 * each.settings.batch_size)
+        assert each.settings.batch_size == 64 or not estimate_candidate(SHAPE, 10_000, larger, PRICES).fits
+    by_cost, by_time = (choose(found, is_time=is_time, most=4) for is_time in (False, True))
+    costs = [each.usd.mean for each in by_cost if each.usd]
+    times = [each.seconds.mean for each in by_time if each.seconds]
+    assert (len(costs), costs) == (len(by_cost), sorted(costs))
+    assert (len(times), times) == (len(by_time), sorted(times))
+    usual = usual_candidate(SHAPE, 10_000, by_cost[0].settings, PRICES)
+    assert usual is not None
+    assert usual.fits
+    assert usual.settings.batch_size <= 8
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(instance="ml.trn1.2xlarge"),
+        Settings(instance="local.cpu"),
+        replace(SETTINGS, instance="ml.g5.xlarge", instance_count=2),
+    ],
+)
+def test_what_nothing_was_measured_of_has_no_time(settings: Settings) -> None:
+    """A NeuronCore, this machine, and a network of unknown speed."""
+    found = estimate_candidate(SHAPE, 10_000, settings, PRICES)
+    assert (found.seconds, found.usd, found.evidence) == (None, None, "no basis")

@@ -1,0 +1,109 @@
+"""`traindyno init`: a suite that plan accepts, with an estimate of each cell, from files and without an account."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.local.forked_programs import REPO_ROOT, Answer, run_command
+
+PRICES = (
+    "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408, ml.g6e.xlarge: 2.6, ml.g5.12xlarge: 7.09}\n"
+)
+QUOTAS = """
+region: us-east-1
+quotas:
+  ml.g5.xlarge for training job usage: 4
+  ml.g5.12xlarge for training job usage: 1
+  ml.g6e.xlarge for training job usage: 0
+  Number of instances across all training jobs: 8
+"""
+CONFIG = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024, "vocab_size": 50257}
+FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
+MODEL = ("--task", "causal-lm", "--model", "config.json", "--data", "s3://bucket/texts/", "--sequence-length", "512")
+WORK = (*MODEL, "--examples", "100000", "--max-usd", "50")
+
+
+def init(folder: Path, *options: str) -> Answer:
+    for name, text in {"prices.yaml": PRICES, "quotas.yaml": QUOTAS, "config.json": json.dumps(CONFIG)}.items():
+        (folder / name).write_text(text)
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    environment = {**kept, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"}
+    return run_command(*options, folder=folder, environment=environment)
+
+
+def written(folder: Path) -> Any:
+    return yaml.safe_load((folder / "suite.yaml").read_text())
+
+
+def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> None:
+    answer = init(tmp_path, "init", *WORK, *FILES, "--format", "json")
+    assert answer.status == 0, answer.errors
+    cells = answer.json()["cells"]
+    assert all(each["fits"] and each["usd"]["low"] < each["usd"]["mean"] < each["usd"]["high"] for each in cells)
+    costs = [each["usd"]["mean"] for each in cells[1:-1]]  # between the usual cell and the compiled one
+    assert costs == sorted(costs)
+    assert cells[0]["settings"]["precision"] == "fp32"
+    assert {each["settings"]["instance"]: each["quota"]["have"] for each in cells}["ml.g6e.xlarge"] == 0
+    assert any("request-service-quota-increase" in line for line in answer.json()["before_it_can_run"])
+    planned = init(tmp_path, "plan", "suite.yaml", *FILES, "--format", "json")
+    assert [each["label"] for each in planned.json()["cells"]] == [each["label"] for each in cells]
+
+
+def test_a_type_alone_leads_to_a_suite_without_refusal_and_without_the_other_types(tmp_path: Path) -> None:
+    answer = init(tmp_path, "init", *WORK, *FILES, "--instance", "ml.g5.xlarge", "--goal", "fastest")
+    assert answer.status == 0, answer.errors
+    suite = written(tmp_path)
+    assert (suite["goal"], suite["training"]["instance"]) == ("fastest", "ml.g5.xlarge")
+    assert suite["baseline"] == {"precision": "fp32", "batch_size_per_device": 8, "compiler": "none"}
+
+
+def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/train.py").write_text("print('trains')\n")
+    answer = init(tmp_path, "init", "--script", "code", "--examples", "1000", "--max-usd", "20", *FILES)
+    assert answer.status == 0, answer.errors
+    assert "no basis: a script's model is known only while it runs" in answer.output
+    suite = written(tmp_path)
+    assert [suite["baseline"]["instance"], *(each["instance"] for each in suite["include"])] == [
+        "ml.g5.xlarge",
+        "ml.g6e.xlarge",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (MODEL, "--max-usd: it is missing"),
+        (WORK[2:], "--task: it is missing"),
+        ((*WORK, "--goal", "cheapest-to"), "accepted: cheapest, fastest"),
+        ((*WORK, "--instance", "ml.trn1.2xlarge"), "ml.trn1.2xlarge is no instance type with GPUs"),
+        ((*WORK, "--script", "code"), "--script"),
+        ((*WORK[:3], "prices.yaml", *WORK[4:]), "workload.model"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named_and_nothing_is_written(
+    options: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    answer = init(tmp_path, "init", *options, *FILES)
+    assert answer.status == 2
+    assert words in " ".join(answer.errors.replace("│", " ").split())
+    assert "Traceback" not in answer.errors
+    assert not (tmp_path / "suite.yaml").exists()
+
+
+def test_a_model_that_fits_nowhere_is_refused_and_a_file_is_kept(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "large.json").write_text(json.dumps({**CONFIG, "n_layer": 96, "n_embd": 12288, "n_head": 96}))
+    large = ("--model", "large.json", *(each for each in WORK if each not in ("--model", "config.json")))
+    answer = init(tmp_path, "init", *large, *FILES)
+    assert answer.status == 1
+    assert "175 billion parameters fits into" in answer.errors
+    assert "--max-instances" in answer.errors
+    (tmp_path / "suite.yaml").write_text("mine")
+    answer = init(tmp_path, "init", *WORK, *FILES)
+    assert (answer.status, (tmp_path / "suite.yaml").read_text()) == (2, "mine")

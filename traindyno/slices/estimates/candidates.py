@@ -1,0 +1,169 @@
+"""Which cells are worth measuring: those that fit into memory, in the order of their estimated cost or time."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
+from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.planning.memory import usable_memory_bytes
+from traindyno.core.suite.choices import Precision, Strategy
+from traindyno.core.suite.processes import accumulation_steps, world_size
+from traindyno.core.suite.settings import Settings
+from traindyno.slices.estimates.memory import estimate_peak
+from traindyno.slices.estimates.step_time import Device, Division, Estimated, ModelShape, estimate_step, fitted
+
+LARGEST_BATCH = 64
+USUAL_BATCH = 8  # the default of transformers' Trainer
+NO_BASIS = "no basis"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A cell with what is estimated of it; None is unknown. ``seconds`` and ``usd``: training on all examples, without
+    the start of a job. ``memory_bytes`` and ``device_bytes``: of one device.
+    """
+
+    settings: Settings
+    memory_bytes: Estimated | None
+    device_bytes: int | None
+    samples_per_second: Estimated | None
+    seconds: Estimated | None
+    usd: Estimated | None
+    evidence: str
+
+    @property
+    def fits(self) -> bool | None:
+        """None if it is unknown; True only if the upper end of the interval fits."""
+        if self.memory_bytes is None or self.device_bytes is None:
+            return None
+        return self.memory_bytes.high <= self.device_bytes
+
+
+def device_of(instance_type: InstanceType) -> Device | None:
+    found = fitted()["devices"].get(instance_type.accelerator)
+    return Device(**found) if found else None
+
+
+def estimate_candidate(shape: ModelShape | None, examples: int, settings: Settings, prices: PriceList) -> Candidate:
+    instance_type = find_instance_type(settings.instance)
+    processes = world_size(settings)
+    usable = usable_memory_bytes(settings.instance)
+    device = device_of(instance_type) if instance_type else None
+    unknown = Candidate(
+        settings=settings,
+        memory_bytes=None,
+        device_bytes=usable,
+        samples_per_second=None,
+        seconds=None,
+        usd=None,
+        evidence=NO_BASIS,
+    )
+    if shape is None or processes is None or instance_type is None:
+        return unknown
+    memory = estimate_peak(shape, settings, processes)
+    if device is None or memory is None:
+        return replace(unknown, memory_bytes=memory)
+    network = fitted()["network_bytes_per_second"].get(instance_type.family, 0)
+    if settings.instance_count > 1 and not network:
+        return replace(unknown, memory_bytes=memory)
+    division = Division(
+        batch=settings.batch_size,
+        passes=accumulation_steps(settings, processes),
+        replicas=processes,
+        shards_parameters=settings.strategy is Strategy.FSDP,
+        shards_optimizer=settings.strategy in (Strategy.FSDP, Strategy.ZERO1),
+        recomputes=settings.activation_checkpointing,
+        is_half=settings.precision is not Precision.FP32,
+        neighbours=instance_type.devices_per_instance or 1,
+        network=network or device.link,
+    )
+    step = estimate_step(shape, division, device)
+    seconds = step.scaled(examples / division.samples)
+    price = prices.get(settings.instance)
+    hourly = None if price is None else float(price.usd_per_hour) * settings.instance_count
+    rows = (
+        f"{device.rows} published rows of this device" if device.rows else "no row of this device, scaled by its peak"
+    )
+    return Candidate(
+        settings=settings,
+        memory_bytes=memory,
+        device_bytes=usable,
+        samples_per_second=Estimated(
+            mean=division.samples / step.mean, low=division.samples / step.high, high=division.samples / step.low
+        ),
+        seconds=seconds,
+        usd=None if hourly is None else seconds.scaled(hourly / SECONDS_PER_HOUR),
+        evidence=rows,
+    )
+
+
+def half_precision(instance_type: InstanceType) -> Precision:
+    """bf16 where the device computes with it, else fp16."""
+    return Precision.BF16 if instance_type.peak_dense_bf16_flops_per_device else Precision.FP16
+
+
+def find_candidates(
+    shape: ModelShape, examples: int, types: Iterable[str], counts: Sequence[int], prices: PriceList
+) -> list[Candidate]:
+    """For each type, count and strategy the largest batch that fits, by its estimate; none where no batch does."""
+    found = []
+    for name in types:
+        for count in counts:
+            fitting = filter(None, (_largest(shape, examples, base, prices) for base in _strategies(name, count)))
+            found += list(fitting)[:1]  # a strategy that shards more costs time
+    return found
+
+
+def _strategies(name: str, count: int) -> Iterator[Settings]:
+    """From the one that communicates and computes least to the one that needs the least memory."""
+    instance_type = find_instance_type(name)
+    if instance_type is None or not instance_type.has_accelerator:
+        return
+    base = Settings(instance=name, instance_count=count, precision=half_precision(instance_type))
+    if (world_size(base) or 1) == 1:
+        strategies: tuple[Strategy, ...] = (Strategy.SINGLE,)
+    else:
+        strategies = (Strategy.DDP, Strategy.ZERO1, Strategy.FSDP)
+    for recomputes in (False, True):
+        for strategy in strategies:
+            yield replace(base, strategy=strategy, activation_checkpointing=recomputes)
+
+
+def _largest(shape: ModelShape, examples: int, base: Settings, prices: PriceList) -> Candidate | None:
+    batch = LARGEST_BATCH
+    while batch:
+        found = estimate_candidate(shape, examples, replace(base, batch_size_per_device=batch), prices)
+        if found.fits:
+            return found
+        batch //= 2
+    return None
+
+
+def usual_candidate(shape: ModelShape, examples: int, best: Settings, prices: PriceList) -> Candidate | None:
+    """What people would train with on this instance: the defaults of a trainer, in full precision if that fits."""
+    for precision in (Precision.FP32, best.precision):
+        batch = min(USUAL_BATCH, best.batch_size)
+        while batch:
+            settings = replace(best, precision=precision, batch_size_per_device=batch)
+            found = estimate_candidate(shape, examples, settings, prices)
+            if found.fits:
+                return found
+            batch //= 2
+    return None
+
+
+def choose(found: Iterable[Candidate], *, is_time: bool, most: int) -> list[Candidate]:
+    """The best by the goal, one for each kind and number of devices: an estimate can't tell others apart."""
+
+    def figure(each: Candidate) -> float:
+        estimate = each.seconds if is_time else each.usd
+        return inf if estimate is None else estimate.mean
+
+    kept: dict[tuple[str | None, int | None], Candidate] = {}
+    listed = list(found)
+    for each in sorted([each for each in listed if figure(each) < inf] or listed, key=figure):
+        instance_type = find_instance_type(each.settings.instance)
+        device = instance_type.accelerator if instance_type else None
+        kept.setdefault((device, world_size(each.settings)), each)
+    return list(kept.values())[:most]

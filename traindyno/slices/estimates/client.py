@@ -1,0 +1,164 @@
+"""`traindyno init`: a first suite for a model and its data, with what is estimated of each cell."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from traindyno.api.suite_text import SuiteUnreadable
+from traindyno.cli.inputs.plan_options import PricesOption, QuotasOption
+from traindyno.cli.lab_choice import AccountChoice, FormatOption, with_options_of
+from traindyno.cli.option_rules import refuse
+from traindyno.cli.option_values import finite
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
+from traindyno.core.costs.quantity_text import UNKNOWN, counted, usd_text
+from traindyno.core.documents.stored import to_document
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.planning.refusals import refusal_lines
+from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.slices.estimates.first_suite import Asked, Proposal, estimate_texts, is_proposed, propose, suite_text
+
+GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
+MOST_HOURS = 4
+
+
+@with_options_of(
+    AccountChoice,
+    refuse("model", "data", beside="script", why="a script brings its own"),
+    refuse("prices", "quotas", "instance", beside="local", why="--local measures this machine"),
+)
+def init(
+    choice: AccountChoice,
+    file: Annotated[Path, typer.Argument(help="The suite file to write; one that exists is kept.")] = Path(
+        "suite.yaml"
+    ),
+    model: Annotated[
+        str | None, typer.Option(help="A Hub id, a model's folder, or the config.json of a new model.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="A file or folder, an s3:// URI, or a Hub id.")] = None,
+    task: Annotated[Task | None, typer.Option(help="What the model learns.")] = None,
+    script: Annotated[str | None, typer.Option(help="A folder with your own training program.")] = None,
+    examples: Annotated[int | None, typer.Option(help="Samples of the whole training.", min=1)] = None,
+    sequence_length: Annotated[int | None, typer.Option(help="Tokens of one sequence.", min=1)] = None,
+    goal: Annotated[GoalKind, typer.Option(help="cheapest or fastest.")] = GoalKind.CHEAPEST,
+    max_usd: Annotated[
+        float | None, typer.Option(help="The most that measuring may cost.", min=0.01, callback=finite)
+    ] = None,
+    max_hours: Annotated[
+        float, typer.Option(help="The longest that measuring may take.", min=0.1, callback=finite)
+    ] = MOST_HOURS,
+    instance: Annotated[
+        list[str] | None, typer.Option(help="Only this instance type; repeat the option for more.")
+    ] = None,
+    max_instances: Annotated[
+        int, typer.Option(help="The most instances of one cell: 1, 2, 4 … are tried.", min=1, max=64)
+    ] = 1,
+    prices: PricesOption = None,
+    quotas: QuotasOption = None,
+    output: FormatOption = OutputFormat.TABLE,
+) -> None:
+    """Write a first suite: the cells that fit into memory, in the order of their estimated cost or time, and the cell
+    that people would use without measuring. Starts nothing.
+
+    In a terminal it asks for what is missing.
+    """
+    if file.exists():
+        raise SuiteUnreadable(f"{file} exists, and init overwrites nothing: name another file, or move it")
+    if goal not in GOALS:
+        raise typer.BadParameter(f"{goal.value} needs figures that only a suite file has; accepted: cheapest, fastest")
+    for name in instance or ():
+        if find_instance_type(name) is None or not is_proposed(name):
+            message = f"{name} is no instance type with GPUs; accepted: one such as ml.g5.xlarge"
+            raise typer.BadParameter(message, param_hint="--instance")
+    workload: dict[str, Any] = {}
+    if script is not None:
+        workload = {"source": script, "examples": _need("examples", examples, int)}
+    else:
+        workload["task"] = _need("task", task and task.value, str)
+        workload["model"] = _model(_need("model", model, str))
+        workload["dataset"] = _need("data", data, str)
+        if isinstance(workload["model"], dict):
+            workload["tokenizer"] = {"train_vocabulary_size": workload["model"]["config"].get("vocab_size", 32_000)}
+    given = {"examples": examples, "sequence_length": sequence_length}
+    workload |= {name: value for name, value in given.items() if value is not None}
+    limits = {} if choice.local else {"max_usd": _need("max-usd", max_usd, float), "max_hours": max_hours}
+    sections = {"name": file.stem, **workload, "goal": goal.value, **({"limits": limits} if limits else {})}
+    if choice.local or prices is None or quotas is None:
+        choice.choose(needs_service=False)
+    asked = Asked(
+        sections=sections,
+        folder=file.parent,
+        instances=tuple(instance or ()),
+        max_instances=max_instances,
+        local=choice.local,
+    )
+    proposal = propose(asked, prices=prices, quotas=quotas)
+    file.write_text(suite_text(proposal), encoding="utf-8")
+    if output is OutputFormat.JSON:
+        print_json(_document(proposal, file))
+    else:
+        _print(proposal)
+    tell(f"wrote {file}: {counted(len(proposal.cells), 'cell')}; next: traindyno plan {file}{_local(choice)}")
+
+
+def _local(choice: AccountChoice) -> str:
+    return " --local" if choice.local else ""
+
+
+def _need(name: str, value: Any, kind: type) -> Any:
+    if value is not None:
+        return value
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("it is missing, and there is no terminal to ask in", param_hint=f"--{name}")
+    return typer.prompt(name, type=kind)
+
+
+def _model(given: str) -> str | dict[str, Any]:
+    """The content of a config.json as the configuration of a new model; else the path or id itself."""
+    path = Path(given).expanduser()
+    if path.suffix != ".json" or not path.is_file():
+        return given
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SuiteUnreadable(f"{given} is no JSON ({error}); expected the config.json of a model") from error
+    if not isinstance(found, dict) or "model_type" not in found:
+        raise SuiteUnreadable(
+            f"{given} has no model_type; expected the config.json of a model, as transformers writes it"
+        )
+    return {"config": found}
+
+
+def _print(proposal: Proposal) -> None:
+    table = titled_table(
+        "Estimates, none of them measured", "cell~", "memory per device", "time", "cost", "evidence", "quota"
+    )
+    for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True):
+        texts = estimate_texts(each)
+        has, needed = proposal.quota(each)
+        quota = UNKNOWN if has is None else f"have {has}, need {needed}"
+        table.add_row(cell.label, texts["memory"], texts["time"], texts["cost"], each.evidence, quota)
+    STANDARD_OUTPUT.print(table)
+    if proposal.why_unknown:
+        STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
+    for line in (line for refusal in proposal.plan.refusals for line in refusal_lines(refusal)):
+        STANDARD_OUTPUT.print(f"before it can run: {line}")
+    cap, worst = proposal.suite.suite.limits.max_usd, proposal.plan.worst_case_usd
+    most = cap if worst is None else min(cap, worst)
+    STANDARD_OUTPUT.print(f"measuring costs at most {usd_text(most)}")
+
+
+def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
+    cells = [
+        {
+            "label": cell.label,
+            **to_document(each),
+            "fits": each.fits,
+            "quota": dict(zip(("have", "need"), proposal.quota(each), strict=True)),
+        }
+        for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)
+    ]
+    refusals = [line for refusal in proposal.plan.refusals for line in refusal_lines(refusal)]
+    return {"suite": str(file), "why_no_basis": proposal.why_unknown, "cells": cells, "before_it_can_run": refusals}

@@ -1,0 +1,1 @@
+"""Weights of the estimates, and the data sheets of devices."""

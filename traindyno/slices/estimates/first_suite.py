@@ -1,0 +1,286 @@
+"""A first suite for a model and its data: the cells that fit, in the order of their estimates, beside the usual one."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from traindyno.api.local_paths import find_local
+from traindyno.api.model_check import find_configuration
+from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
+from traindyno.api.suite_loading import Suite, check_startable
+from traindyno.api.training_code import has_training_code, missing_libraries
+from traindyno.core.costs.quantity_text import bytes_text, interval_text, seconds_text, usd_text
+from traindyno.core.errors import TraindynoError
+from traindyno.core.instances.instance_types import AcceleratorKind, instance_types
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.quotas import instance_quota
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Compiler, Purchase, Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Workload
+from traindyno.slices.estimates.candidates import (
+    NO_BASIS,
+    Candidate,
+    choose,
+    estimate_candidate,
+    find_candidates,
+    usual_candidate,
+)
+from traindyno.slices.estimates.step_time import ModelShape
+
+MOST_CELLS = 6
+#: The settings in which proposed cells differ, in the order of a suite file.
+VARIED = (
+    "instance", "instance_count", "strategy", "precision", "batch_size_per_device", "activation_checkpointing",
+    "compiler",
+)  # fmt: skip
+LOCAL_BATCHES = (8, 32)
+ESTIMATES_NOTE = (
+    "# Estimates order the cells, and the suite measures them: 90 % intervals, of training without a job's start."
+)
+
+
+class NothingFits(TraindynoError):
+    """No instance that may be used has the memory for a step, by the estimate, or none has a known price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """``sections``: of the suite, as a file would have them, without cells. ``instances``: only these types.
+
+    ``max_instances``: of one cell; types whose instances have a fast network are tried with 1, 2, 4 … of them.
+    """
+
+    sections: Mapping[str, Any]
+    folder: Path
+    instances: tuple[str, ...] = ()
+    max_instances: int = 1
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """``cells``: the usual one first. ``why_unknown``: why nothing could be estimated, or None."""
+
+    suite: Suite
+    document: Mapping[str, Any]
+    cells: tuple[Candidate, ...]
+    shape: ModelShape | None
+    why_unknown: str | None
+    inputs: PlanInputs
+    plan: Plan
+
+    def quota(self, candidate: Candidate) -> tuple[int | None, int]:
+        """What the account has, and what the cell needs; (None, …) where it is unknown or nothing limits it."""
+        name = instance_quota(candidate.settings.instance, Purchase.ON_DEMAND).name
+        reading = self.inputs.quotas.get(name)
+        return (None if reading is None else reading.limit), candidate.settings.instance_count
+
+
+def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Proposal:
+    """Raises SuiteInvalid for what is wrong with the model or its data, and AccountUnreachable."""
+    types = asked.instances or (_local_types() if asked.local else _types())
+    asked_for = _load(asked, {"matrix": {"instance": list(types)}})
+    check_startable(asked_for)
+    suite = asked_for.suite
+    inputs = read_plan_inputs(
+        asked_for.staged, expand_cells(suite), price_path=prices, quota_path=quotas, now=time.time()
+    )
+    shape, why_unknown = (None, "this machine's speed is measured, not estimated") if asked.local else _shape(asked_for)
+    counts = [2**power for power in range(asked.max_instances.bit_length())]
+    examples = suite.workload.examples
+    goal = suite.goal
+    if asked.local:
+        first = Settings(instance=types[0], strategy=expand_cells(suite)[0].settings.strategy)
+        kept = [
+            estimate_candidate(None, examples, replace(first, batch_size_per_device=batch), inputs.prices)
+            for batch in LOCAL_BATCHES
+        ]
+    elif shape is None:
+        priced = sorted(
+            (name for name in types if name in inputs.prices), key=lambda name: inputs.prices[name].usd_per_hour
+        )
+        kept = _one_of_each_device(priced, examples, inputs)
+    else:
+        priced = [name for name in types if name in inputs.prices]
+        found = find_candidates(shape, examples, priced, counts, inputs.prices)
+        best = choose(found, is_time=goal.is_time, most=MOST_CELLS - 2)
+        kept = [*_with_usual(shape, examples, best, inputs), *_compiled(shape, examples, best, inputs)]
+    if not kept:
+        raise NothingFits(_why_nothing(shape, types, inputs))
+    document = _document([each.settings for each in kept])
+    loaded = _load(asked, document)
+    plan = plan_suite(
+        loaded.staged, execution_id=loaded.suite.name, prices=inputs.prices, quotas=inputs.quotas, histories={}
+    )
+    return Proposal(
+        suite=loaded,
+        document={**asked.sections, **document},
+        cells=tuple(kept),
+        shape=shape,
+        why_unknown=why_unknown,
+        inputs=inputs,
+        plan=plan,
+    )
+
+
+def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
+    return Suite.of(folder=asked.folder, local=asked.local, **{**asked.sections, **cells})
+
+
+def _types() -> tuple[str, ...]:
+    return tuple(name for name in instance_types() if is_proposed(name))
+
+
+def is_proposed(name: str) -> bool:
+    """A type with GPUs that a training job may use; NeuronCores need a compiler that is chosen by hand."""
+    found = instance_types()[name]
+    return found.accelerator_kind is AcceleratorKind.GPU and found.has_training_quota and not found.is_local
+
+
+def _local_types() -> tuple[str, ...]:
+    from localcloud.sagemaker_service.instance_table import count_gpus  # noqa: PLC0415  (the wheel lacks it)
+
+    return ("local.gpu" if count_gpus() else "local.cpu",)
+
+
+def _shape(suite: Suite) -> tuple[ModelShape | None, str | None]:
+    """The model's, or why it is unknown."""
+    workload = suite.suite.workload
+    model = workload.model
+    if workload.task is Task.SCRIPT or model is None:
+        return None, "a script's model is known only while it runs"
+    if missing_libraries() or not has_training_code():
+        return None, "this environment has no transformers and torch, or no checkout of Traindyno"
+    folder = find_local(model.path, suite.folder) if model.path else None
+    path = find_configuration(model.path, model.revision, folder) if model.path else None
+    if model.path and path is None:
+        return None, f"the configuration of {model.path} is not on this machine: give its folder or its config.json"
+    shape = read_shape(workload, model_path=path)
+    return shape, None if shape else "the FLOPs of this model can't be counted"
+
+
+def read_shape(workload: Workload, *, model_path: str | None) -> ModelShape | None:
+    """None for a model whose FLOPs or layers can't be counted. Imports transformers, which takes seconds."""
+    from training.models.config_numbers import count_in, text_of  # noqa: PLC0415
+    from training.models.flops import measure_size  # noqa: PLC0415
+    from training.models.model_config import model_config  # noqa: PLC0415
+
+    config, length = model_config(workload, None, model_path=model_path), workload.sequence_length
+    text = text_of(config)
+    layers, hidden = count_in(text, "num_hidden_layers"), count_in(text, "hidden_size")
+    if length is None or not layers or not hidden:
+        return None
+    size = measure_size(workload.task, config, length)
+    if size.flops_per_token is None:
+        return None
+    inner = count_in(text, "intermediate_size") or count_in(text, "n_inner") or 4 * hidden
+    experts = count_in(text, "num_experts_per_tok")
+    if experts:
+        inner = experts * (count_in(text, "moe_intermediate_size") or inner)
+    return ModelShape(
+        parameters=size.parameters,
+        flops_per_token=size.flops_per_token,
+        layers=layers,
+        hidden_size=hidden,
+        intermediate_size=inner,
+        vocabulary_size=0 if workload.task is Task.SEQUENCE_CLASSIFICATION else count_in(text, "vocab_size") or 0,
+        sequence_length=length,
+    )
+
+
+def _with_usual(shape: ModelShape, examples: int, best: Sequence[Candidate], inputs: PlanInputs) -> list[Candidate]:
+    """What people would train with on the best one's instance comes first."""
+    usual = usual_candidate(shape, examples, best[0].settings, inputs.prices) if best else None
+    first = [] if usual is None else [usual]
+    return [*first, *(each for each in best if usual is None or each.settings != usual.settings)]
+
+
+def _compiled(shape: ModelShape, examples: int, best: Sequence[Candidate], inputs: PlanInputs) -> Iterator[Candidate]:
+    """The best cell with a compiler too, which no estimate tells from it."""
+    for each in best[:1]:
+        yield estimate_candidate(shape, examples, replace(each.settings, compiler=Compiler.INDUCTOR), inputs.prices)
+
+
+def _one_of_each_device(names: Sequence[str], examples: int, inputs: PlanInputs) -> list[Candidate]:
+    """The cheapest type of each device; nothing is known of the model."""
+    cheapest = {instance_types()[name].accelerator: name for name in reversed(names)}
+    chosen = sorted(cheapest.values(), key=lambda name: inputs.prices[name].usd_per_hour)[:MOST_CELLS]
+    return [estimate_candidate(None, examples, Settings(instance=name), inputs.prices) for name in chosen]
+
+
+def _why_nothing(shape: ModelShape | None, types: Sequence[str], inputs: PlanInputs) -> str:
+    priced = [name for name in types if name in inputs.prices]
+    if not priced:
+        return f"none of {len(types)} instance types has a known price: give --prices FILE, or --region"
+    size = "" if shape is None else f" of a model with {shape.parameters / 1e9:.3g} billion parameters"
+    return (
+        f"by the estimate, no step{size} fits into {', '.join(priced[:4])}{' …' if len(priced) > 4 else ''}:"
+        " give --max-instances with a larger number, larger --instance types, or a shorter --sequence-length"
+    )
+
+
+def _document(cells: Sequence[Settings]) -> dict[str, Any]:
+    """The first cell is the baseline, which the matrix has; the others are included."""
+    values = [{name: _plain(getattr(each, name)) for name in VARIED} for each in cells]
+    usual = {field.name: _plain(field.default) for field in fields(Settings) if field.name in VARIED}
+    varying = [name for name in VARIED if len({json.dumps(each[name]) for each in values}) > 1]
+    fixed = {name: values[0][name] for name in VARIED if name not in varying and values[0][name] != usual.get(name)}
+    if "instance" not in varying:
+        fixed = {"instance": values[0]["instance"], **fixed}
+    found: dict[str, Any] = {"training": fixed} if fixed else {}
+    if varying:
+        baseline = {name: values[0][name] for name in varying}
+        found["baseline"] = baseline
+        found["matrix"] = {name: [value] for name, value in baseline.items()}
+        found["include"] = [{name: each[name] for name in varying} for each in values[1:]]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, str) else value
+
+
+def estimate_texts(candidate: Candidate) -> dict[str, str]:
+    """Memory, time and cost with their intervals, as a person reads them."""
+    memory, device = candidate.memory_bytes, candidate.device_bytes
+    texts = {"memory": NO_BASIS, "time": NO_BASIS, "cost": NO_BASIS}
+    if memory is not None:
+        room = "" if device is None else f" of {bytes_text(device)}"
+        texts["memory"] = f"{bytes_text(round(memory.mean))} ({bytes_text(round(memory.high))} at most){room}"
+    if candidate.seconds is not None:
+        found = candidate.seconds
+        texts["time"] = f"{seconds_text(found.mean)} ({interval_text(found.low, found.high, seconds_text)})"
+    if candidate.usd is not None:
+        found = candidate.usd
+        texts["cost"] = f"{usd_text(found.mean)} ({interval_text(found.low, found.high, usd_text)})"
+    return texts
+
+
+def suite_text(proposal: Proposal) -> str:
+    """The suite file, with what is estimated of each cell beside it."""
+    document = dict(proposal.document)
+    included = document.pop("include", [])
+    first, *others = proposal.cells
+    why = proposal.why_unknown
+    lines = [f"# No estimates: {why}." if why else ESTIMATES_NOTE, *_yaml(document)]
+    if included:
+        lines += [f"# The matrix is the cell to compare with: {_comment(first)}", "include:"]
+        for entry, each in zip(included, others, strict=True):
+            lines += [f"  # {_comment(each)}", *(f"  {line}" for line in _yaml([entry]))]
+    return "\n".join(lines) + "\n"
+
+
+def _yaml(value: Any) -> list[str]:
+    text: str = yaml.safe_dump(value, default_flow_style=None, sort_keys=False, width=1000, allow_unicode=True)
+    return text.splitlines()
+
+
+def _comment(candidate: Candidate) -> str:
+    texts = estimate_texts(candidate)
+    return f"memory {texts['memory']}, time {texts['time']}, cost {texts['cost']}; {candidate.evidence}"

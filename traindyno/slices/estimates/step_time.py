@@ -1,0 +1,156 @@
+"""How long a step takes, before one was measured: a sum of what it computes, moves and waits for, with fitted weights.
+
+Each term is the least time that a device of this kind needs for one part of the step, by its data sheet. The weights
+say how many times longer it takes in practice; ``python -m bench estimates`` fits them to published measurements.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import exp
+from typing import Any
+
+#: z of a 90 % interval
+NORMAL_90 = 1.645
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """``flops_per_token``: forward and backward. ``vocabulary_size``: the width of the output, 0 for a classifier's.
+
+    ``intermediate_size``: the width inside a layer's feed-forward part, of all experts that one token passes.
+    """
+
+    parameters: int
+    flops_per_token: float
+    layers: int
+    hidden_size: int
+    intermediate_size: int
+    vocabulary_size: int
+    sequence_length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Peaks of one device by its data sheet, in FLOPS and bytes per second. ``link``: to the others of its instance, in
+    one direction. ``rows``: the published measurements of it that the weights are fitted to.
+    """
+
+    half_flops: float
+    single_flops: float
+    memory: float
+    link: float
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """How one step is divided. ``batch``: sequences of one forward pass of one replica; ``passes``: its forward passes.
+
+    ``neighbours``: devices of one instance. ``network``: bytes per second from one device to another instance.
+    """
+
+    batch: int
+    passes: int = 1
+    replicas: int = 1
+    tensor: int = 1
+    pipeline: int = 1
+    shards_parameters: bool = False
+    shards_optimizer: bool = False
+    recomputes: bool = False
+    is_half: bool = True
+    neighbours: int = 8
+    network: float = 25e9
+
+    @property
+    def samples(self) -> int:
+        """Sequences of one step."""
+        return self.batch * self.passes * self.replicas
+
+    def link_of_replicas(self, device: Device) -> float:
+        """Bytes per second between replicas, whose slowest link is that between instances."""
+        return device.link if self.tensor * self.pipeline * self.replicas <= self.neighbours else self.network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimated:
+    """``low`` and ``high``: a 90 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> "Estimated":
+        return Estimated(mean=self.mean * factor, low=self.low * factor, high=self.high * factor)
+
+
+def around(mean: float, deviation: float) -> Estimated:
+    """``deviation``: of the logarithm."""
+    factor = exp(NORMAL_90 * deviation)
+    return Estimated(mean=mean, low=mean / factor, high=mean * factor)
+
+
+#: The parts of a step, in seconds before their weights.
+TERMS = (
+    "compute", "memory", "launches", "tensor_link", "tensor_network", "tensor_network_launches", "gradients",
+    "optimizer", "stages", "shards", "constant",
+)  # fmt: skip
+LAUNCH_SECONDS = 1e-4
+
+
+def step_terms(shape: ModelShape, division: Division, device: Device) -> tuple[float, ...]:
+    """The seconds of each of ``TERMS``."""
+    slots = division.passes + division.pipeline - 1
+    layers = shape.layers / division.pipeline
+    tokens = division.batch * shape.sequence_length
+    hidden_bytes = 2 * tokens * shape.hidden_size
+    flops = shape.flops_per_token * tokens * (4 / 3 if division.recomputes else 1) / division.pipeline / division.tensor
+    held = shape.parameters / division.tensor / division.pipeline
+    exchanged = slots * layers * hidden_bytes * (division.tensor - 1) / division.tensor
+    is_far = division.tensor > division.neighbours
+    shared = division.replicas > 1
+    between = division.link_of_replicas(device)
+    return (
+        slots * flops / (device.half_flops if division.is_half else device.single_flops),
+        slots * layers * hidden_bytes / division.tensor / device.memory,
+        slots * layers * LAUNCH_SECONDS,
+        0.0 if is_far else exchanged / device.link,
+        exchanged / division.network if is_far else 0.0,
+        slots * layers * LAUNCH_SECONDS if is_far else 0.0,
+        2 * held / between if shared else 0.0,
+        16 * held / device.memory / (division.replicas if division.shards_optimizer else 1),
+        slots * hidden_bytes / division.network if division.pipeline > 1 else 0.0,
+        6 * division.passes * held / between if division.shards_parameters and shared else 0.0,
+        1e-3,
+    )
+
+
+def estimate_step(shape: ModelShape, division: Division, device: Device) -> Estimated:
+    """Seconds of one step of all replicas."""
+    figures = fitted()
+    weights: Mapping[str, float] = figures["step_time"]["weights"]
+    terms = step_terms(shape, division, device)
+    mean = sum(weights[name] * seconds for name, seconds in zip(TERMS, terms, strict=True))
+    deviation = figures["step_time"]["deviation_of_known_device" if device.rows else "deviation_of_other_device"]
+    return around(max(mean, exchange_seconds(shape, division, device)), deviation)
+
+
+def exchange_seconds(shape: ModelShape, division: Division, device: Device) -> float:
+    """The least time to average gradients in fp32 in a ring, which no computation can hide.
+
+    Published steps have fast links: their fit finds no such term.
+    """
+    if division.replicas == 1:
+        return 0.0
+    held = shape.parameters / division.tensor / division.pipeline
+    return 8 * held * (division.replicas - 1) / division.replicas / division.link_of_replicas(device)
+
+
+@cache
+def fitted() -> dict[str, Any]:
+    """The weights, with their source."""
+    text = files("traindyno.slices.estimates.data").joinpath("weights.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
