@@ -78,9 +78,9 @@ def require_success(ended: Execution) -> None:
         raise ExecutionFailed(ended, _failure_lines(ended))
 
 
-def write_report(folder: Path, execution_id: str, content: bytes) -> Path:
+def write_report(folder: Path, execution_id: str, content: bytes, suffix: str = ".html") -> Path:
     """The file's absolute path. Raises ReportUnwritable."""
-    path = (folder / f"{execution_id}.html").resolve()
+    path = (folder / f"{execution_id}{suffix}").resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -13,6 +13,7 @@ from traindyno.slices.estimates import client as estimates
 from traindyno.slices.imported import client as imported
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.pricing import client as pricing
+from traindyno.slices.training import client as training
 
 # Name → the command, and the example of its help.
 COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
@@ -27,11 +28,15 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
     "compare": (compare, "before after --local"),
     "claims": (claims.claims, "suites/bert-trainium/claims.yaml first --local"),
     "import": (imported.import_job, "my-training-2026-11-20 --examples 1000000 --output suite.yaml"),
+    "train": (training.train, "first --max-usd 500 --spot"),
     "deploy": (serving_commands.deploy, "first --instance ml.g5.xlarge --hours 8"),
     "endpoints": (serving_commands.endpoints, "--format json"),
     "undeploy": (serving_commands.undeploy, "traindyno--reviews-c0123abcd-4f2a9c"),
     "doctor": (doctor, "--aws --region us-east-1"),
 }
+run_commands.FOLLOWERS[:] = [
+    training.watch_training,
+]
 REFUSALS: Sequence[type[TraindynoError]] = [
     ModelNotServable,
     JobNotImportable,

@@ -32,6 +32,8 @@ TEXTS = {
     **dict.fromkeys(("region", "price_region"), ("mars-1", "", "us-east-11", "us east 1", LONG)),
     "profile": ("nobody", "", LONG),
     "cell": ("",),
+    "source": (*NAMES, "missing/suite.yaml"),
+    "set_": ("x", "", "=1"),
     "instance": ("g5", "", "ml.g5.huge", "ml.trn1.2xlarge", LONG),
     "transform": ("nowhere/requests", "", "s3://"),
     "owner": ("a;b", "", "a" * 257),
@@ -60,7 +62,7 @@ PATHS = {
 # The arguments that a command needs beside the one with the bad value, and the options that others need.
 GOOD = {
     **{"suite": "good.yaml", "file": str(TRAINIUM), "execution": "exec-1", "first": "exec-1", "second": "exec-2"},
-    **{"job": "job-1", "name": "endpoint-1"},
+    **{"job": "job-1", "name": "endpoint-1", "source": "exec-1"},
 }
 BESIDE = {
     **{("doctor", name): ("--aws",) for name in ("lab", "region", "profile")},

@@ -27,12 +27,13 @@ from traindyno.api.progress import (
     CloudUnreachable,
     NoProgress,
     ended_line,
+    follow,
     observe,
     prepared_line,
     state_line,
 )
 from traindyno.aws.executions import Execution
-from traindyno.cli.display.progress import follow, render_state
+from traindyno.cli.display.progress import display_on, render_state
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
@@ -250,7 +251,7 @@ def shown(
     monkeypatch.setattr(progress, "observe", observations)
     sink = io.StringIO()
     console = Terminal(file=sink, width=160, force_terminal=is_terminal, soft_wrap=True)
-    follow(Target(), "demo", console)  # type: ignore[arg-type]
+    follow(Target(), "demo", display_on(console))  # type: ignore[arg-type]
     return sink.getvalue()
 
 

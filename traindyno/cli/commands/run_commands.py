@@ -1,7 +1,7 @@
 """`traindyno run`, `watch` and `report`: start a suite, follow it to its end, show its verdict."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -11,10 +11,11 @@ import typer
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.plans import file_lines, start_suite
+from traindyno.api.progress import Display, follow
 from traindyno.api.reports import ExecutionFailed, FoundReport, read_report, write_report
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
-from traindyno.cli.display.progress import follow
+from traindyno.cli.display.progress import display_on
 from traindyno.cli.display.receipt_table import print_receipt
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.execution_receipt import read_receipt
@@ -38,6 +39,8 @@ from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.lab.serving.deployable_model import why_not_servable
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
+# How slices follow executions that are more than a suite's; each says whether this one is of its kind.
+FOLLOWERS: list[Callable[[LabTarget, str, Path], bool]] = []
 
 
 @with_options_of(LabChoice, refuse("folder", beside="wait", why="the report is written when the execution has ended"))
@@ -77,14 +80,6 @@ def run(
         print_json({"execution_id": execution_id})
 
 
-def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
-    """``option`` names the lab in the commands that the lines propose."""
-    yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
-    reason = why_not_servable(suite)
-    if reason is not None:
-        yield f"this execution will have no model to deploy: {reason}"
-
-
 @with_options_of(LabChoice)
 def watch(
     choice: LabChoice,
@@ -92,9 +87,18 @@ def watch(
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Follow an execution to its end, then print its verdict and download its HTML report."""
+    """Follow an execution to its end, then print its verdict and download its report; of a training, its model card."""
     target = choice.find_target()
-    finish(target, follow_to_end(target, execution), output, folder)
+    if not any(follow(target, execution, folder) for follow in FOLLOWERS):
+        finish(target, follow_to_end(target, execution), output, folder)
+
+
+def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
+    """``option`` names the lab in the commands that the lines propose."""
+    yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
+    reason = why_not_servable(suite)
+    if reason is not None:
+        yield f"this execution will have no model to deploy: {reason}"
 
 
 @with_options_of(LabChoice, refuse("folder", beside="receipt", why="it writes no report"))
@@ -123,11 +127,11 @@ def report(
     finish(target, target.describe(execution), output, folder)
 
 
-def follow_to_end(target: LabTarget, execution: str) -> Execution:
+def follow_to_end(target: LabTarget, execution: str, display: Display | None = None) -> Execution:
     """After Ctrl-C or SIGTERM it prints what continues and how to stop it; after a second one it ends immediately."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return follow(target, execution, STANDARD_ERROR)
+        return follow(target, execution, display or display_on(STANDARD_ERROR))
     except KeyboardInterrupt:
         with suppress(KeyboardInterrupt):
             running = [row for row in target.services.attempts.list_open(execution) if row.end is None]

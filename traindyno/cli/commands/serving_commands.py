@@ -92,6 +92,10 @@ def deploy(
 
     The suite needs measurement: {save_model: true}. An endpoint is billed until it expires or `traindyno undeploy`.
     """
+    deploy_model_of(choice, execution, cell)
+
+
+def deploy_model_of(choice: DeploymentChoice, execution: str, cell: str | None = None) -> None:
     target = choice.find_target()
     target.require_execution(execution)
     deployment, serving = _plan(choice, execution, cell, target), serving_of(target)

@@ -6,10 +6,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from traindyno.api.execution_state import State
-from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import Display, PlainDisplay, state_rows
-from traindyno.api.progress import follow as follow_on
-from traindyno.aws.executions import Execution
 from traindyno.cli.output import Terminal
 
 BAR_WIDTH = 30
@@ -26,11 +23,6 @@ def render_state(state: State) -> RenderableType:
             bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=state.runs_ended, width=BAR_WIDTH), text)
         table.add_row(name, shown)
     return Group("", table)
-
-
-def follow(target: LabTarget, execution_id: str, console: Terminal) -> Execution:
-    """Returns when the execution has ended. Interrupting it leaves the execution running."""
-    return follow_on(target, execution_id, display_on(console))
 
 
 def display_on(console: Terminal) -> Display:

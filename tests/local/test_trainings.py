@@ -1,0 +1,169 @@
+"""A script's whole workload is trained with the recommended cell in a local cloud: stopped, interrupted, and in a chain
+of jobs, as `traindyno train` says.
+"""
+
+import json
+import tarfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.local.local_lab import LocalLab
+from traindyno.core.measurement.run_result import RunResult, parse_run_result
+from traindyno.core.s3_keys import results_prefix
+
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
+STEPS, EVERY = 180, 10  # a result keeps each loss of so few
+SCRIPT = f"""
+import json, os, pathlib, sys, time
+from traindyno.callbacks import checkpoints, step_log
+
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+folder = pathlib.Path(checkpoints.checkpoint_folder())
+found = checkpoints.newest_complete(folder)
+state = json.loads(pathlib.Path(found, "state.json").read_text()) if found else {{"step": 0, "value": 1.0}}
+step_log.resume(state["step"])
+for number in range(state["step"] + 1, int(given["--steps"]) + 1):
+    with step_log.step(samples=8) as step:
+        time.sleep(float(given["--delay"]))
+        state = {{"step": number, "value": state["value"] * 0.99 + 0.001 * (number % 7)}}
+        step.loss = state["value"]
+    if number % {EVERY} == 0:
+        slot = folder / f"slot-{{number // {EVERY} % 3}}"
+        with step_log.checkpoint(slot):
+            slot.mkdir(parents=True, exist_ok=True)
+            (slot / "state.json").write_text(json.dumps(state))
+            checkpoints.mark_complete(slot)
+pathlib.Path(os.environ["SM_MODEL_DIR"], "model.json").write_text(json.dumps(state))
+"""
+
+
+@pytest.fixture(scope="module")
+def measured(lab: LocalLab) -> Iterator[str]:
+    """The execution whose verdict is trained."""
+    suite = {
+        "goal": "fastest",
+        "search": "grid",
+        "workload": {
+            "source": lab.write_script("trained", SCRIPT),
+            "entry_point": "train.py",
+            "examples": 8 * STEPS,
+            "hyperparameters": {"steps": 30},
+        },
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "matrix": {"hyperparameters.delay": [0.04, 0.1]},
+        "measurement": {"trials": 2},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
+    }
+    path = lab.write_suite("measured", suite)
+    answer = lab.traindyno("run", str(path), "--local", "--name", "measured", "--format", "json")
+    assert answer.status == 0, answer.errors
+    yield "measured"
+    lab.administer("/_local/faults", {})
+
+
+def result_of(lab: LocalLab, execution: str) -> RunResult:
+    s3, bucket = lab.client("s3"), lab.deployment().bucket
+    (found,) = s3.list_objects_v2(Bucket=bucket, Prefix=results_prefix(execution))["Contents"]
+    return parse_run_result(json.loads(s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read()))
+
+
+def model_of(lab: LocalLab, uri: str) -> Any:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    path = lab.folder / "model.tar.gz"
+    lab.client("s3").download_file(bucket, key, str(path))
+    with tarfile.open(path) as archive:
+        member = archive.extractfile("model.json")
+        assert member is not None
+        return json.loads(member.read())
+
+
+def losses_of(result: RunResult) -> dict[int, float]:
+    assert result.measured is not None
+    return {point.step: point.loss for point in result.measured.loss.points}
+
+
+def stop_after(lab: LocalLab, execution: str, step: int) -> None:
+    """Stops it when a checkpoint after ``step`` is in S3."""
+    s3, bucket = lab.client("s3"), lab.deployment().bucket
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{execution}/").get("Contents", [])
+        states = [each["Key"] for each in listed if each["Key"].endswith("state.json")]
+        bodies = [s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in states]
+        if any(json.loads(body)["step"] >= step for body in bodies):
+            answer = lab.traindyno("stop", execution, "--local")
+            assert answer.status == 0, answer.errors
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"{execution} has no checkpoint after step {step}")
+
+
+@pytest.fixture(scope="module")
+def whole(lab: LocalLab, measured: str) -> RunResult:
+    """Never interrupted, and all of its steps in one job."""
+    answer = lab.traindyno("train", measured, "--set", f"steps={STEPS}", "--name", "whole", "--local")
+    assert answer.status == 0, answer.errors
+    assert "projected: " in answer.errors
+    assert "serve it with" in answer.errors
+    card = (lab.folder / "reports" / "whole.md").read_text()
+    for words in ("license: unknown", "| time | ", f"{8 * STEPS:,} examples", "- code: `s3://", "execution measured"):
+        assert words in card
+    found = result_of(lab, "whole")
+    assert [each.outcome for each in found.attempts] == ["completed"]
+    assert found.run.cell.hyperparameters == {"delay": 0.04, "steps": STEPS}
+    assert sorted(losses_of(found)) == list(range(1, STEPS + 1))
+    return found
+
+
+def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
+    lab: LocalLab, measured: str, whole: RunResult
+) -> None:
+    lab.administer("/_local/faults", {"seed": 5, "spot_interruption_fraction": 1.0, "spot_interruptions": 1})
+    began = lab.traindyno(
+        "train", measured, "--set", f"steps={STEPS}", "--spot", "--name", "cut", "--no-wait", "--local"
+    )
+    assert began.status == 0, began.errors
+    stop_after(lab, "cut", 40)
+    again = lab.traindyno("train", "--resume", "cut", "--no-wait", "--local")
+    assert again.status == 0, again.errors
+    assert lab.traindyno("train", "--resume", "cut", "--local").status == 1, "it is still running"
+    stop_after(lab, "cut-2", 80)
+    ended = lab.traindyno("train", "--resume", "cut", "--local")
+    assert ended.status == 0, ended.errors
+    found = result_of(lab, "cut-3")
+    assert losses_of(found) == losses_of(whole)
+    uri = next(line.split()[1] for line in ended.output.splitlines() if line.startswith("model: "))
+    assert model_of(lab, uri) == {"step": STEPS, "value": losses_of(whole)[STEPS]}
+    card = (lab.folder / "reports" / "cut.md").read_text()
+    assert card.count("| stopped_by_user |") == 2
+    over = lab.traindyno("train", "--resume", "cut", "--local")
+    assert over.status == 1
+    assert "has trained the whole workload" in over.errors
+
+
+def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(lab: LocalLab, whole: RunResult) -> None:
+    """From a suite without an execution, by its own limits."""
+    lab.administer("/_local/faults", {})
+    suite = {
+        "goal": "fastest",
+        "workload": {
+            "source": "trained",
+            "entry_point": "train.py",
+            "examples": 8 * STEPS,
+            "hyperparameters": {"steps": STEPS, "delay": 0.1},
+        },
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 10},
+    }
+    path = lab.write_suite("chained", suite)
+    answer = lab.traindyno("train", str(path), "--name", "chained", "--local")
+    assert answer.status == 0, answer.errors
+    found = result_of(lab, "chained")
+    *before, last = [(each.outcome, each.error) for each in found.attempts]
+    assert before
+    assert set(before) == {(None, "JobTimeUsed")}
+    assert last == ("completed", None)
+    assert losses_of(found) == losses_of(whole)

@@ -1,0 +1,1 @@
+"""From a verdict to the trained model: `traindyno train`."""

@@ -1,0 +1,110 @@
+"""The model card of a training: a README.md as the Hugging Face Hub reads it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, interval_text, number_text, seconds_text, usd_text
+from traindyno.core.costs.receipt import Receipt
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import suite_document
+from traindyno.slices.training.plan import Training
+
+PIPELINES = {
+    Task.CAUSAL_LM: "text-generation",
+    Task.MASKED_LM: "fill-mask",
+    Task.SEQUENCE_CLASSIFICATION: "text-classification",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """``files``: what it is → its S3 URI. ``code``: the URIs of what ran."""
+
+    training: Training
+    suite: Suite
+    result: RunResult
+    receipt: Receipt
+    seconds: float
+    usd: Decimal
+    files: Mapping[str, str]
+    code: tuple[str, ...]
+
+    def comparison(self) -> Iterator[tuple[str, str, str]]:
+        """What was projected, and what it was."""
+        projected = self.training.projected
+        memory = self.result.measured.peak_memory_bytes if self.result.measured else None
+        time = usd = peak = UNKNOWN
+        if projected is not None:
+            time, peak = seconds_text(projected.seconds), bytes_text(projected.peak_memory_bytes)
+            usd = usd_text(projected.usd)
+            if projected.seconds_interval:
+                found = projected.seconds_interval
+                time += f" ({interval_text(found.low, found.high, seconds_text)})"
+            if projected.usd_interval:
+                usd += f" ({interval_text(projected.usd_interval.low, projected.usd_interval.high, usd_text)})"
+        yield "time", time, seconds_text(self.seconds)
+        yield "cost", usd, usd_text(self.usd)
+        yield "memory of a device", peak, bytes_text(memory)
+
+    def evaluations(self) -> Iterator[tuple[int, Mapping[str, float]]]:
+        for each in self.result.measured.evaluations if self.result.measured else ():
+            yield each.step, each.metrics
+
+
+def model_card(trained: Trained) -> str:
+    return "\n".join([*_front_matter(trained), *_sections(trained)]) + "\n"
+
+
+def _front_matter(trained: Trained) -> Iterator[str]:
+    """Values are JSON, which YAML reads too."""
+    workload = trained.suite.workload
+    yield "---"
+    yield "license: unknown"
+    if workload.task in PIPELINES:
+        yield "library_name: transformers"
+        yield f"pipeline_tag: {PIPELINES[workload.task]}"
+    if workload.model is not None and workload.model.path is not None:
+        yield f"base_model: {json.dumps(workload.model.path)}"
+    if workload.dataset is not None and workload.dataset.path is not None:
+        yield f"datasets: {json.dumps([workload.dataset.path])}"
+    yield "tags: [traindyno]"
+    yield "---"
+
+
+def _sections(trained: Trained) -> Iterator[str]:
+    training, suite, result = trained.training, trained.suite, trained.result
+    yield f"# {training.training_id}"
+    yield ""
+    yield (
+        f"Trained by Traindyno: suite {suite.name}, cell {training.cell.cell_id} ({training.cell.label}), "
+        f"{suite.workload.examples:,} examples, task {suite.workload.task.value}. "
+        + (f"The cell is from the verdict of execution {training.verdict_of}." if training.verdict_of else "")
+    )
+    yield ""
+    yield "`license` above is unknown: set it to what the licenses of the base model, the data and the code allow."
+    yield from ("", "## Files", "")
+    yield from (f"- {what}: `{uri}`" for what, uri in trained.files.items())
+    yield from ("", "## Evaluation", "")
+    loss = result.measured.loss.points[-1] if result.measured and result.measured.loss.points else None
+    if loss is not None:
+        yield f"- training loss at step {loss.step}: {number_text(loss.loss)}"
+    for step, metrics in trained.evaluations():
+        yield f"- evaluation at step {step}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+    yield from ("", "## Projected and actual", "", "| | projected | actual |", "|---|---|---|")
+    yield from (f"| {name} | {before} | {after} |" for name, before, after in trained.comparison())
+    yield from ("", "## Receipt", "", "| job | end | instances | billed | cost |", "|---|---|---|---|---|")
+    for line in trained.receipt.lines:
+        billed = None if line.billable_seconds is None else float(line.billable_seconds)
+        place = f"{line.instance_count} × {line.instance}"
+        yield f"| {line.job_name} | {line.outcome} | {place} | {seconds_text(billed)} | {usd_text(line.usd)} |"
+    yield from ("", "## Code and versions", "")
+    yield from (f"- code: `{uri}`" for uri in trained.code)
+    yield from (f"- image: `{image}`" for image in dict.fromkeys(each.image_uri for each in result.attempts) if image)
+    facts = result.environment.facts if result.environment else {}
+    versions = {"python": facts.get("python"), **facts.get("versions", {})}
+    yield from (f"- {name} {version}" for name, version in versions.items() if version)
+    yield from ("", "## Suite", "", "```json", json.dumps(suite_document(suite), indent=1), "```")

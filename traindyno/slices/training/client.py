@@ -1,0 +1,239 @@
+"""`traindyno train`, and what `traindyno watch` shows of a training."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.plans import file_lines
+from traindyno.api.reports import ExecutionFailed, write_report
+from traindyno.api.staging import StagingArea
+from traindyno.api.suite_loading import load_startable_suite
+from traindyno.aws import clients
+from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
+from traindyno.cli.commands.run_commands import FAILED, follow_to_end
+from traindyno.cli.commands.serving_commands import DeploymentChoice, deploy_model_of
+from traindyno.cli.inputs.execution_receipt import load_paid
+from traindyno.cli.lab_choice import (
+    DEFAULT_FOLDER,
+    FolderOption,
+    LabChoice,
+    with_options_of,
+)
+from traindyno.cli.option_rules import refuse
+from traindyno.cli.option_values import execution_name, finite, matching, new_execution_name
+from traindyno.cli.output import STANDARD_OUTPUT, tell, titled_table
+from traindyno.core.costs.quantity_text import seconds_text, usd_text
+from traindyno.core.costs.receipt import write_receipt
+from traindyno.core.documents.stored import JsonValue
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.s3_keys import SUITES_PREFIX, checkpoints_prefix, s3_uri, saved_model_key, suite_key
+from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.slices.training.card import Trained, model_card
+from traindyno.slices.training.lab import (
+    TrainingDisplay,
+    elapsed_seconds,
+    find_result,
+    find_training,
+    plan_from_suite,
+    plan_from_verdict,
+    plan_to_resume,
+    spent_usd,
+    start_training,
+)
+from traindyno.slices.training.plan import Training
+
+CARD = "README.md"
+
+
+def _is_suite(source: str) -> bool:
+    return Path(source).suffix in (".yaml", ".yml")
+
+
+def _execution_or_suite(value: str) -> str | None:
+    return value if _is_suite(value) else execution_name(value)
+
+
+def _hyperparameters(given: list[str] | None) -> dict[str, JsonValue]:
+    """``NAME=VALUE``; the value is JSON, or text. Raises BadParameter."""
+    found: dict[str, JsonValue] = {}
+    for each in given or ():
+        name, sign, text = each.partition("=")
+        if not name or not sign:
+            raise typer.BadParameter(f"got {each}, expected NAME=VALUE", param_hint="--set")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+@with_options_of(
+    LabChoice,
+    refuse("cell", "spot", "name", "set_", beside="resume", why="a resumed training goes on as it began"),
+    refuse("deploy", beside="no_wait", why="the model is served when the training has ended"),
+)
+def train(
+    choice: LabChoice,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="An execution, whose verdict's cell is trained; or a suite's YAML file; with --resume, a training.",
+            callback=_execution_or_suite,
+        ),
+    ],
+    *,
+    cell: Annotated[
+        str | None,
+        typer.Option(
+            help="The cell to train, by its id or label; by default the recommended one.",
+            callback=matching(re.compile(".+", re.DOTALL), "the id or the label of a cell, as the report shows it"),
+        ),
+    ] = None,
+    max_usd: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            callback=finite,
+            help="The most that the training may cost; by default what the projection needs, and one job more.",
+        ),
+    ] = None,
+    spot: Annotated[bool, typer.Option("--spot", help="Train on spot instances.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE: a script's hyperparameter that differs from the trials'."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a training that was stopped, or that failed.")
+    ] = False,
+    deploy: Annotated[bool, typer.Option("--deploy", help="Then serve the model, as `traindyno deploy` does.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(help=f"The training's name, {EXECUTION_NAME_RULE}.", callback=new_execution_name),
+    ] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Only start it.")] = False,
+    folder: FolderOption = DEFAULT_FOLDER,
+) -> None:
+    """Train the whole workload with the cell that a verdict recommends; keep the model, with a model card.
+
+    A training that was stopped continues with --resume. Ctrl-C ends the command only; `traindyno watch` follows again.
+    """
+    amount = None if max_usd is None else Decimal(str(max_usd))
+    changes = _hyperparameters(set_)
+    if resume:
+        target = choice.find_target()
+        suite, training = plan_to_resume(target, source, max_usd=amount)
+    elif _is_suite(source):
+        loaded = load_startable_suite(Path(source), local=choice.local)
+        files = [*loaded.lines, *file_lines(loaded, ())]
+        plan_from_suite(loaded.suite, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes)
+        target = choice.find_target()
+        for line in files:
+            tell(line)
+        stage = StagingArea(beside=loaded.folder, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
+        staged = parse_suite(stage.stage_suite(loaded.document))
+        suite, training = plan_from_suite(staged, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes)
+    else:
+        target = choice.find_target()
+        target.require_execution(source)
+        suite, training = plan_from_verdict(
+            target, source, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes
+        )
+    if changes and suite.workload.task is not Task.SCRIPT:
+        raise typer.BadParameter("only a script has hyperparameters of its own", param_hint="--set")
+    start_training(target, suite, training)
+    for line in _start_lines(suite, training, target.option):
+        tell(line)
+    if no_wait:
+        return
+    show_training(target, training, _follow(target, training), folder)
+    if deploy:
+        deploy_model_of(
+            DeploymentChoice(local=choice.local, region=choice.region, profile=choice.profile, lab=choice.lab),
+            training.execution_id,
+        )
+
+
+def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
+    found, limits = training.projected, suite.limits
+    if found is not None:
+        yield f"projected: {seconds_text(found.seconds)}, {usd_text(found.usd)}"
+    if found is not None and found.usd is not None and found.usd > limits.max_usd:
+        yield f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, the training stops"
+    yield (
+        f"started {training.execution_id}: cell {training.cell.label}, at most {usd_text(limits.max_usd)}, jobs of "
+        f"{seconds_text(limits.max_job_seconds)} at most"
+    )
+    yield (
+        f"stop it with: traindyno stop {training.execution_id}{option}; go on with: traindyno train --resume "
+        f"{training.training_id}{option}"
+    )
+
+
+def _follow(target: LabTarget, training: Training) -> Execution:
+    return follow_to_end(target, training.execution_id, TrainingDisplay(target, training, tell))
+
+
+def watch_training(target: LabTarget, execution: str, folder: Path) -> bool:
+    """Follow the execution to its end if it is a training; else False."""
+    training = find_training(target, execution)
+    if training is not None:
+        show_training(target, training, _follow(target, training), folder)
+    return training is not None
+
+
+def show_training(target: LabTarget, training: Training, ended: Execution, folder: Path) -> None:
+    """Print what was projected and what it was, and write the model card, here and into the bucket."""
+    name, result = training.execution_id, find_result(target, training)
+    if result is None:
+        raise ExecutionFailed(ended, [f"{name}: {ended.status.lower()}, without a result", ended.cause or ""])
+    executions = [paid for each in training.execution_ids for paid in load_paid(each, target.services)]
+    trained = Trained(
+        training=training,
+        suite=target.results.read_as(suite_key(name), read_stored_suite),
+        result=result,
+        receipt=write_receipt([each for part in executions for each in part]),
+        seconds=elapsed_seconds(target, training, time.time()),
+        usd=spent_usd(target, training),
+        files=_files(target, training, result.run.run_id, result.attempts[-1].job_name if result.attempts else None),
+        code=_code(target, training),
+    )
+    table = titled_table(f"{training.training_id}: {result.outcome.replace('_', ' ')}", "", "projected~", "actual~")
+    for row in trained.comparison():
+        table.add_row(*row)
+    STANDARD_OUTPUT.print(table)
+    if result.outcome is not Outcome.COMPLETED:
+        tell(f"{name}: {result.outcome.replace('_', ' ')}{f': {result.message}' if result.message else ''}")
+        tell(f"its checkpoints are kept; go on with: traindyno train --resume {training.training_id}{target.option}")
+        raise typer.Exit(FAILED)
+    for step, metrics in trained.evaluations():
+        STANDARD_OUTPUT.print(f"step {step}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items()))
+    for what, uri in trained.files.items():
+        STANDARD_OUTPUT.print(f"{what}: {uri}")
+    card = model_card(trained).encode()
+    key = f"{SUITES_PREFIX}{name}/{CARD}"
+    target.results.write(key, card, "text/markdown")
+    tell(f"model card: {write_report(folder, training.training_id, card, '.md')}, {s3_uri(target.results.name, key)}")
+    tell(f"serve it with: traindyno deploy {name}{target.option}")
+
+
+def _files(target: LabTarget, training: Training, run_id: str, job_name: str | None) -> dict[str, str]:
+    """What the training left: the model after the last step, and its checkpoints."""
+    bucket, name = target.results.name, training.execution_id
+    last = saved_model_key(name, run_id, job_name) if job_name else ""
+    found = {"model": s3_uri(bucket, last)} if job_name and any(target.results.list_keys(last)) else {}
+    return {**found, "checkpoints": s3_uri(bucket, checkpoints_prefix(name, run_id))}
+
+
+def _code(target: LabTarget, training: Training) -> tuple[str, ...]:
+    row = target.services.executions.find(training.execution_id)
+    return tuple(uri for uri in (row.source_s3_uri, row.script_s3_uri) if uri) if row else ()

@@ -1,0 +1,238 @@
+"""Starts, resumes and follows trainings in a lab, and reads what became of them."""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from traindyno.api.execution_state import State
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.progress import QUIET_SECONDS, PlainDisplay
+from traindyno.aws.client_errors import AwsError
+from traindyno.aws.executions import check_execution_name
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.documents.stored import JsonValue
+from traindyno.core.errors import TraindynoError
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.s3_keys import SUITES_PREFIX, checkpoints_prefix, suite_key, verdict_key
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.runs import run_id_of
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite_file import read_stored_suite, suite_document
+from traindyno.core.verdict.found_batch import found_batches
+from traindyno.core.verdict.verdict import parse_verdict
+from traindyno.slices.training.forecast import Forecast, forecast, read_pace
+from traindyno.slices.training.plan import (
+    Projected,
+    Training,
+    parse_training,
+    projected_of,
+    steps_of,
+    training_document,
+    training_limits,
+    training_suite,
+)
+from traindyno.store.results import load_record, load_results
+
+COPIES_AT_ONCE = 8
+LOG_TAIL_BYTES = 2**16
+
+
+class TrainingRefused(TraindynoError):
+    """There is nothing to train, or nothing to resume."""
+
+
+def training_key(execution_id: str) -> str:
+    return f"{SUITES_PREFIX}{execution_id}/training.json"
+
+
+def find_training(target: LabTarget, execution_id: str) -> Training | None:
+    """None if the execution is no training."""
+    return target.results.find_as(training_key(execution_id), parse_training)
+
+
+def plan_from_verdict(
+    target: LabTarget,
+    execution_id: str,
+    *,
+    cell: str | None,
+    name: str | None,
+    max_usd: Decimal | None,
+    is_spot: bool,
+    changes: Mapping[str, JsonValue],
+) -> tuple[Suite, Training]:
+    """Raises TrainingRefused, or NothingRecorded."""
+    record = load_record(target.results, execution_id)
+    verdict = target.results.find_as(verdict_key(execution_id), parse_verdict)
+    if verdict is None:
+        raise TrainingRefused(f"{execution_id} has no verdict: it is still running, or it was stopped")
+    choices = "; ".join(f"{each.cell_id} ({each.label})" for each in record.cells)
+    wanted = cell or verdict.recommended
+    if wanted is None:
+        raise TrainingRefused(f"{execution_id} recommends no cell; name one of its cells with --cell: {choices}")
+    chosen = next((each for each in record.cells if wanted in (each.cell_id, each.label)), None)
+    if chosen is None:
+        raise TrainingRefused(f"{execution_id} has no cell {wanted}; expected one of its cells: {choices}")
+    is_recommended = verdict.expected is not None and verdict.recommended == chosen.cell_id
+    row = verdict.expected if is_recommended and verdict.expected else verdict.row(chosen.cell_id)
+    searched = chosen.settings.batch_search
+    if searched is not None:
+        batch = found_batches(record.results).get(chosen.cell_id)
+        if batch is None:
+            raise TrainingRefused(f"the trials of cell {wanted} found no batch that fits")
+        chosen = replace(chosen, settings=replace(chosen.settings, batch_size_per_device=batch))
+        changes = {**({searched.argument: batch} if searched.argument else {}), **changes}
+    suite, purchase = record.suite, Purchase.SPOT if is_spot else record.suite.purchase
+    execution = target.services.executions.find(execution_id)
+    if execution is not None and execution.script_s3_uri is not None:
+        suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
+    own = [each for each in record.results if each.run.cell.cell_id == row.cell_id]
+    projected = projected_of(row, own, is_same_purchase=purchase is suite.purchase)
+    limits = training_limits(suite.limits, chosen.settings, row.usd_per_instance_hour, projected, max_usd)
+    suite = training_suite(suite, chosen, limits=limits, purchase=purchase, projected=projected, changes=changes)
+    return suite, _planned(suite, chosen, name, verdict_of=execution_id, projected=projected)
+
+
+def plan_from_suite(
+    suite: Suite,
+    *,
+    cell: str | None,
+    name: str | None,
+    max_usd: Decimal | None,
+    is_spot: bool,
+    changes: Mapping[str, JsonValue],
+) -> tuple[Suite, Training]:
+    """Nothing was measured: the suite's own limits count. Raises TrainingRefused."""
+    cells = expand_cells(suite)
+    found = [each for each in cells if cell is None or cell in (each.cell_id, each.label)]
+    if len(found) != 1:
+        listed = "; ".join(f"{each.cell_id} ({each.label})" for each in cells)
+        raise TrainingRefused(
+            f"the suite has {len(cells)} cells; name one with --cell: {listed}; or run the suite, and train with the"
+            " name of its execution what the verdict recommends"
+        )
+    (chosen,) = found
+    if chosen.settings.batch_search is not None:
+        raise TrainingRefused(f"cell {chosen.cell_id} searches its batch: run the suite first, or give a number")
+    limits = suite.limits if max_usd is None else replace(suite.limits, max_usd=max_usd)
+    purchase = Purchase.SPOT if is_spot else suite.purchase
+    made = training_suite(suite, chosen, limits=limits, purchase=purchase, changes=changes)
+    return made, _planned(made, chosen, name)
+
+
+def _planned(
+    suite: Suite, cell: Cell, name: str | None, *, verdict_of: str | None = None, projected: Projected | None = None
+) -> Training:
+    made = f"{suite.name}-train-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    training_id = made if name is None else name
+    (only,) = expand_cells(suite)
+    return Training(
+        training_id=training_id,
+        execution_id=training_id,
+        cell=replace(only, label=cell.label),
+        steps=steps_of(suite, only.settings),
+        verdict_of=verdict_of,
+        projected=projected,
+    )
+
+
+def plan_to_resume(target: LabTarget, name: str, *, max_usd: Decimal | None) -> tuple[Suite, Training]:
+    """Copies the checkpoints of the latest execution of the training, from which the next one goes on.
+
+    ``max_usd`` of None: what is left of the amount before. Raises TrainingRefused.
+    """
+    training = find_training(target, name)
+    if training is None:
+        raise TrainingRefused(f"{name} is no training; expected the name that `traindyno train` printed")
+    while (later := find_training(target, training.resumed().execution_id)) is not None:
+        training = later
+    before = training.execution_id
+    if target.describe(before).is_running:
+        raise TrainingRefused(f"{before} is still running; follow it with: traindyno watch {before}{target.option}")
+    if any(target.services.attempts.list_open(before)):
+        raise TrainingRefused(f"the job of {before} has not ended yet; stop waits for it: traindyno stop {before}")
+    result = find_result(target, training)
+    if result is not None and result.outcome is Outcome.COMPLETED:
+        raise TrainingRefused(
+            f"{before} has trained the whole workload; serve its model with: traindyno deploy {before}"
+        )
+    suite = target.results.read_as(suite_key(before), read_stored_suite)
+    left = max(Decimal(0), suite.limits.max_usd - target.services.spending.read(before).spent_usd)
+    suite = replace(suite, limits=replace(suite.limits, max_usd=left if max_usd is None else max_usd))
+    following, run_id = training.resumed(), run_id_of(training.cell.cell_id, 1)
+    old, new = (checkpoints_prefix(each.execution_id, run_id) for each in (training, following))
+    keys = list(target.results.list_keys(old))
+    with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
+        list(pool.map(lambda key: target.results.copy_large(key, f"{new}{key.removeprefix(old)}"), keys))
+    return suite, following
+
+
+def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
+    """Raises ExecutionNameRefused."""
+    check_execution_name(training.execution_id)
+    target.results.write_json(training_key(training.execution_id), training_document(training))
+    target.executions.start(training.execution_id, suite_document(suite))
+
+
+def find_result(target: LabTarget, training: Training) -> RunResult | None:
+    return next(iter(load_results(target.results, training.execution_id)), None)
+
+
+def spent_usd(target: LabTarget, training: Training) -> Decimal:
+    """What the ended jobs of all its executions have cost."""
+    return sum((target.services.spending.read(each).spent_usd for each in training.execution_ids), Decimal(0))
+
+
+def elapsed_seconds(target: LabTarget, training: Training, now: float) -> float:
+    """Of all its executions, without the time between a stop and the next one."""
+    return sum((each.ended_at or now) - each.started_at for each in map(target.describe, training.execution_ids))
+
+
+def read_forecast(target: LabTarget, training: Training, now: float) -> Forecast | None:
+    """None unless its job trains, or where the number of steps is unknown."""
+    rows = [row for row in target.services.attempts.list_open(training.execution_id) if row.end is None]
+    run_id = run_id_of(training.cell.cell_id, 1)
+    if training.steps is None or not rows:
+        return None
+    (row, *_) = rows
+    prefix = f"{checkpoints_prefix(training.execution_id, run_id)}step_log/{row.job_name}/"
+    logs = [key for key in target.results.list_keys(prefix) if "/rank-00000." in key]
+    pace = read_pace(target.results.read_tail(logs[-1], LOG_TAIL_BYTES).splitlines()) if logs else None
+    if pace is None:
+        return None
+    usd_per_second = row.usd_per_hour * row.instance_count / SECONDS_PER_HOUR
+    running = usd_per_second * Decimal(str(max(0.0, now - row.submitted_at)))
+    return forecast(
+        pace,
+        training.projected,
+        steps=training.steps,
+        elapsed_seconds=elapsed_seconds(target, training, now),
+        spent_usd=spent_usd(target, training) + running,
+        usd_per_second=usd_per_second,
+        restarts=len(logs) - 1 + row.number - 1 + len(training.earlier),
+    )
+
+
+class TrainingDisplay(PlainDisplay):
+    """Also says how the training goes against its projection: every half a minute, and when it leaves its interval."""
+
+    def __init__(self, target: LabTarget, training: Training, say: Callable[[str], None]) -> None:
+        super().__init__(say)
+        self._target, self._training, self._was_inside = target, training, True
+
+    def show(self, state: State) -> None:
+        found = None
+        if state.execution.is_running:
+            with suppress(*AwsError):  # the next reading may find it
+                found = read_forecast(self._target, self._training, time.time())
+        if found is None:
+            super().show(state)
+        elif found.is_inside is not self._was_inside or time.monotonic() - self._told_at >= QUIET_SECONDS:
+            self._was_inside = found.is_inside
+            self.tell(found.line())

@@ -1,0 +1,175 @@
+"""A training of a suite's whole workload: its suite, what it was projected to take, and its record."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from decimal import ROUND_CEILING, Decimal
+from math import ceil
+from typing import Any
+
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.documents.stored import JsonValue, from_document, to_document
+from traindyno.core.documents.versions import Format
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.job_terms import JobTerms
+from traindyno.core.statistics.estimates import Interval
+from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
+from traindyno.core.suite.processes import planned_batch_size
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
+from traindyno.core.suite.suite import Cell, Limits, Suite
+from traindyno.core.verdict.cell_row import CellRow
+
+TRAINING = Format(name="training", version=1)
+MINUTES_BETWEEN_CHECKPOINTS, LEAST_CHECKPOINTS = 10, 10
+# SageMaker's default quota of the longest job; a training goes on in the next one.
+LONGEST_JOB_SECONDS, LEAST_JOB_SECONDS = 5 * 24 * 3600, 60
+# A job may take this much longer than the projection, and so much more for what a short training hardly notices.
+ROOM, MORE_SECONDS = 1.25, 600
+CENT = Decimal("0.01")
+# Of a script, which decides itself; a loop of ours ends with the examples.
+MOST_STEPS = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projected:
+    """What the verdict said of the whole workload. Intervals are of one future run; None is unknown."""
+
+    seconds: float | None
+    seconds_interval: Interval | None
+    usd: float | None
+    usd_interval: Interval | None
+    step_seconds: float | None
+    peak_memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """``training_id`` is the name of its first execution; after a stop, another ``execution_id`` continues it.
+    ``steps`` of None: a script decides itself, or the number of devices is unknown.
+    """
+
+    training_id: str
+    execution_id: str
+    cell: Cell
+    steps: int | None
+    verdict_of: str | None = None
+    projected: Projected | None = None
+    #: The executions that it continues, the first one first.
+    earlier: tuple[str, ...] = ()
+
+    @property
+    def execution_ids(self) -> tuple[str, ...]:
+        return (*self.earlier, self.execution_id)
+
+    def resumed(self) -> "Training":
+        earlier = self.execution_ids
+        return replace(self, execution_id=f"{self.training_id}-{len(earlier) + 1}", earlier=earlier)
+
+
+def training_document(training: Training) -> dict[str, Any]:
+    return TRAINING.mark(to_document(training))
+
+
+def parse_training(document: Mapping[str, Any]) -> Training:
+    return from_document(TRAINING.read(document), Training)
+
+
+def projected_of(row: CellRow, results: Iterable[RunResult], *, is_same_purchase: bool) -> Projected:
+    """``is_same_purchase``: without it, the cost is another one."""
+    found, steps = row.prediction, row.steps_per_second
+    peaks = [each.measured.peak_memory_bytes or 0 for each in results if each.measured]
+    return Projected(
+        seconds=row.seconds.mean if row.seconds else None,
+        seconds_interval=found.seconds if found else None,
+        usd=row.usd.mean if row.usd and is_same_purchase else None,
+        usd_interval=found.usd if found and is_same_purchase else None,
+        step_seconds=1 / steps.mean if steps else None,
+        peak_memory_bytes=max(peaks, default=0) or None,
+    )
+
+
+def steps_of(suite: Suite, settings: Settings) -> int | None:
+    batch = planned_batch_size(settings)
+    return None if batch is None or suite.workload.task is Task.SCRIPT else ceil(suite.workload.examples / batch)
+
+
+def training_suite(
+    suite: Suite,
+    cell: Cell,
+    *,
+    limits: Limits,
+    purchase: Purchase,
+    projected: Projected | None = None,
+    changes: Mapping[str, JsonValue] | None = None,
+) -> Suite:
+    """One cell, which runs once to the end of the workload. ``changes``: hyperparameters of a script, such as the
+    number of its steps, that are other ones than in the trials.
+    """
+    plain = Settings(instance=cell.settings.instance)
+    settings = {each.name: getattr(cell.settings, each.name) for each in fields(Settings)}
+    chosen = {name: value for name, value in settings.items() if name == "instance" or value != getattr(plain, name)}
+    given = {**cell.hyperparameters, **(changes or {})}
+    is_script, measurement, full_run = suite.workload.task is Task.SCRIPT, suite.measurement, suite.workload.full_run
+    steps = steps_of(suite, cell.settings)
+    evaluate_every = full_run.evaluate_every_steps if full_run else None
+    return replace(
+        suite,
+        workload=replace(suite.workload, full_run=None),
+        training={**chosen, **{f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in given.items()}},
+        matrix={},
+        baseline={},
+        include=(),
+        exclude=(),
+        search=Search.GRID,
+        purchase=purchase,
+        limits=replace(limits, chain_jobs=True),
+        measurement=replace(
+            measurement,
+            trials=1,
+            warmup_steps=None,
+            stop_when=None,
+            max_steps=steps or MOST_STEPS,
+            evaluate=not is_script,
+            evaluate_every_steps=evaluate_every or measurement.evaluate_every_steps,
+            save_model=not is_script,
+            checkpoint_every_steps=None if is_script else _checkpoint_every(suite, steps, projected),
+            probes=False,
+            jobs=Jobs.SEPARATE,
+        ),
+    )
+
+
+def _checkpoint_every(suite: Suite, steps: int | None, projected: Projected | None) -> int:
+    """As the suite says of the whole training, else every ten minutes, and ten times at least."""
+    minutes = suite.workload.full_run.checkpoint_every_minutes if suite.workload.full_run else None
+    step_seconds = projected.step_seconds if projected else None
+    if minutes is None and suite.measurement.checkpoint_every_steps is not None:
+        return suite.measurement.checkpoint_every_steps
+    most = max(1, (steps or 1000) // LEAST_CHECKPOINTS)
+    if step_seconds is None:
+        return most
+    return max(1, min(most, round((minutes or MINUTES_BETWEEN_CHECKPOINTS) * 60 / step_seconds)))
+
+
+def training_limits(
+    limits: Limits, settings: Settings, usd_per_hour: Decimal | None, projected: Projected, max_usd: Decimal | None
+) -> Limits:
+    """Jobs as long as the projection, or as the quota allows, and an amount that pays for one more than it needs.
+
+    With ``max_usd``, a job is short enough that another one can be paid after it. ``usd_per_hour``: of one instance.
+    """
+    count = settings.instance_count
+    longest = projected.seconds_interval.high if projected.seconds_interval else 2 * (projected.seconds or 0.0)
+    seconds = min(LONGEST_JOB_SECONDS, ceil(longest * ROOM) + MORE_SECONDS)
+    terms = JobTerms(instance_type=settings.instance, instance_count=count, max_job_seconds=seconds)
+    if max_usd is not None and usd_per_hour:
+        paid = int(max_usd / 2 / usd_per_hour / count * SECONDS_PER_HOUR) - (terms.longest_seconds - seconds)
+        terms = replace(terms, max_job_seconds=max(LEAST_JOB_SECONDS, min(seconds, paid)))
+    jobs = ceil(longest * ROOM / terms.max_job_seconds) + 1
+    cap = max_usd
+    if cap is None:
+        if usd_per_hour is None:
+            cap = limits.max_usd
+        else:
+            cap = (jobs * terms.worst_case_usd(usd_per_hour)).quantize(CENT, ROUND_CEILING)
+    hours = Decimal(ceil(jobs * (terms.longest_seconds + limits.max_pending_seconds) / SECONDS_PER_HOUR))
+    return replace(limits, max_usd=cap, max_hours=hours, max_job_seconds=terms.max_job_seconds, max_run_seconds=None)
