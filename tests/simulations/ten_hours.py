@@ -19,7 +19,7 @@ from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cell_row import build_row
-from traindyno.core.verdict.cell_trials import Noise, group_trials
+from traindyno.core.verdict.cell_trials import Noise, suite_trials
 
 STEPS, TRIAL_STEPS, SAMPLES = 36_000, 200, 8
 CHECKPOINT_MINUTES, CHECKPOINT_SECONDS = 30, 60.0
@@ -58,7 +58,7 @@ def predict_ten_hours(
     for source in sources:
         drawn = [source.choice(logged) for _ in range(trials)]
         results = [_on_a_host(result, source, trial, purchase) for trial, result in enumerate(drawn, start=1)]
-        row = build_row(group_trials([make_cell()], results)[0], Noise())
+        row = build_row(suite_trials(make_suite(), [make_cell()], results)[0], Noise())
         later = full_run_seconds(source, PRIORS[purchase].per_instance_hour)
         if row.seconds is None or row.prediction is None or row.prediction.seconds is None:
             not_given += 1

@@ -36,7 +36,12 @@ def draw_batches(report: Report) -> Markup | None:
         _figure(
             searched, "samples_per_second", "Samples per second of the probes", lambda probe: probe.samples_per_second
         ),
-        _figure(searched, "peak_bytes", "Peak memory of the probes, in GiB", _gib),
+        _figure(
+            searched,
+            "peak_bytes",
+            "Peak memory of the probes, in GiB",
+            lambda probe: probe.peak_bytes and probe.peak_bytes / 2**30,
+        ),
         draw_table(COLUMNS, rows, caption=CAPTION),
         *(element("p", note) for result in searched if (note := _note(result))),
         id="batches",
@@ -88,7 +93,3 @@ def _figure(
     data = PlotData(name=f"batches-{name}", header=("cell", ACROSS, name), rows=rows)
     pictures = [draw_lines(part, across_name=ACROSS, title=title) for part in divide_lines(lines)]
     return draw_figure(title, join(*pictures), data=data)
-
-
-def _gib(probe: BatchProbe) -> float | None:
-    return None if probe.peak_bytes is None else probe.peak_bytes / 2**30

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, usd_text
-from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import suite_document
@@ -50,20 +49,17 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield from report.facts.items()
     for note in frozen_notes(report.cells, report.suite.workload):
         yield "Frozen software", note.removeprefix("frozen software in ")
-    for line in sorted({_price_line(each) for each in report.results}):
+    prices = set()
+    for each in report.results:
+        price, instance = each.price, each.run.cell.settings.instance
+        known = ", ".join(filter(None, (price.purchase, price.region, price.date, price.source)))
+        prices.add(f"{instance}: {usd_text(price.usd_per_instance_hour)} per hour{f' ({known})' if known else ''}")
+    for line in sorted(prices):
         yield "Price", line
     for model in {each.measured.model for each in report.results if each.measured and each.measured.model}:
         per_token = UNKNOWN if model.flops_per_token is None else f"{model.flops_per_token:.4g}"
         formula = f" ({model.formula})" if model.formula else ""
         yield "Model", f"{count_text(model.parameters)} parameters, {per_token} FLOPs per token{formula}"
-
-
-def _price_line(result: RunResult) -> str:
-    price = result.price
-    parts = [price.purchase, price.region, price.date, price.source]
-    known = ", ".join(part for part in parts if part)
-    amount = f"{result.run.cell.settings.instance}: {usd_text(price.usd_per_instance_hour)} per hour"
-    return f"{amount} ({known})" if known else amount
 
 
 def _cell_rows(report: Report, cell: Cell) -> Iterator[list[str | None]]:

@@ -1,11 +1,10 @@
 """What a step of each cell consists of, its time by phase, and every trial's step times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, share_text
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.slowness.slowness_text import is_wait_named, share_of_step_text
 from traindyno.core.slowness.step_shares import CellSteps, StepShares, divide_step, wait_share
 from traindyno.core.verdict.report_data import Report
@@ -37,22 +36,17 @@ CAPTION = (
 
 def draw_slowness(report: Report) -> Markup | None:
     """None where no cell was probed or waits for data."""
-    told = [
-        (row.label, parts, row.time.overhead_seconds)
-        for row in report.verdict.ranked_rows
-        if (parts := row.part(CellSteps).step_parts)
-    ]
-    rows = [_row(*each) for each in told if each[1].is_probed or is_wait_named(each[1])]
+    rows = []
+    for row in report.verdict.ranked_rows:
+        parts = row.part(CellSteps).step_parts
+        if parts and (parts.is_probed or is_wait_named(parts)):
+            shares, told = divide_step(parts), [UNKNOWN] * 4
+            if shares is not None:
+                told = [*(_text(name, shares) for name in shares.parts), share_of_step_text(shares.rest)]
+            waiting = share_of_step_text(wait_share(parts))
+            overhead = seconds_text(row.time.overhead_seconds)
+            rows.append([row.label, seconds_text(parts.step.mean), waiting, *told, overhead])
     return join(element("h3", "Why slow"), draw_table(COLUMNS, rows[:MOST_ROWS], caption=CAPTION)) if rows else None
-
-
-def _row(label: str, parts: StepParts, overhead_seconds: float | None) -> list[str | None]:
-    shares = divide_step(parts)
-    told = [UNKNOWN] * 4
-    if shares is not None:
-        told = [*(_text(name, shares) for name in shares.parts), share_of_step_text(shares.rest)]
-    waiting = share_of_step_text(wait_share(parts))
-    return [label, seconds_text(parts.step.mean), waiting, *told, seconds_text(overhead_seconds)]
 
 
 def _text(part: str, shares: StepShares) -> str:
@@ -71,8 +65,12 @@ def draw_time(report: Report) -> Markup | None:
     for each in report.results:
         results.setdefault(each.run.cell.cell_id, []).append(each)
     by_cell = [(row.label, results.get(row.cell_id, [])) for row in report.verdict.ranked_rows]
-    phases = [(label, _mean_phases(results)) for label, results in by_cell]
-    known = [(label, seconds) for label, seconds in phases if sum(seconds.values()) > 0]
+    known = []
+    for label, own in by_cell:  # the mean of the runs that have phases, in the order of a run
+        accounts = [each.phases_seconds for each in own if each.phases_seconds]
+        names = sorted({name for account in accounts for name in account}, key=lambda name: (phase_order(name), name))
+        means = {name: fmean(account.get(name, 0.0) for account in accounts) for name in names}
+        known += [(label, means)] if sum(means.values()) > 0 else []
     timed = [
         (label, [each for each in results if each.measured and each.measured.timeline.seconds][:MOST_TRIALS])
         for label, results in by_cell
@@ -81,7 +79,16 @@ def draw_time(report: Report) -> Markup | None:
     slowness = draw_slowness(report)
     if not known and not drawn and slowness is None:
         return None
-    title = "Mean time of a run by phase"
+    title, phases = "Mean time of a run by phase", None
+    if known:
+        rows = [(label, name, seconds) for label, means in known for name, seconds in means.items()]
+        data = PlotData(name="phases", header=("cell", "phase", "seconds"), rows=rows)
+        phases = draw_figure(title, draw_phases(known, title=title), data=data)
+    timelines = []
+    for label, own in drawn:
+        runs = [(f"trial {each.run.trial}", each.measured) for each in own if each.measured]
+        picture = draw_timeline(runs, title=f"Step times of {label}")
+        timelines.append(draw_figure(label, picture, note=highest_step_text([run for _, run in runs])))
     measured = sum(bool(results) for _, results in timed)
     left_out = f" The best {len(drawn)} of {measured} cells." if measured > len(drawn) else ""
     most_trials = max((len(results) for _, results in drawn), default=0)
@@ -89,7 +96,7 @@ def draw_time(report: Report) -> Markup | None:
         "section",
         element("h2", "Time"),
         slowness,
-        draw_figure(title, draw_phases(known, title=title), data=_phase_data(known)) if known else None,
+        phases,
         element("h3", "Step times", download_csv(_step_data(drawn))),
         element(
             "p",
@@ -99,22 +106,8 @@ def draw_time(report: Report) -> Markup | None:
             class_="hint",
         ),
         legend([(series_class(index), f"trial {index + 1}") for index in range(most_trials)]),
-        element("div", *(_timeline(label, results) for label, results in drawn), class_="multiples"),
+        element("div", *timelines, class_="multiples"),
         id="time",
-    )
-
-
-def _timeline(label: str, results: Sequence[RunResult]) -> Markup:
-    runs = [(f"trial {each.run.trial}", each.measured) for each in results if each.measured]
-    picture = draw_timeline(runs, title=f"Step times of {label}")
-    return draw_figure(label, picture, note=highest_step_text([run for _, run in runs]))
-
-
-def _phase_data(rows: Sequence[tuple[str, Mapping[str, float]]]) -> PlotData:
-    return PlotData(
-        name="phases",
-        header=("cell", "phase", "seconds"),
-        rows=[(label, name, seconds) for label, phases in rows for name, seconds in phases.items()],
     )
 
 
@@ -130,10 +123,3 @@ def _step_data(drawn: Sequence[CellResults]) -> PlotData:
             for index, seconds in enumerate(line.seconds)
         ],
     )
-
-
-def _mean_phases(results: Sequence[RunResult]) -> dict[str, float]:
-    """The mean seconds of each phase over the runs that have phases, in the order of a run."""
-    accounts = [each.phases_seconds for each in results if each.phases_seconds]
-    names = sorted({name for account in accounts for name in account}, key=lambda name: (phase_order(name), name))
-    return {name: fmean(account.get(name, 0.0) for account in accounts) for name in names}

@@ -13,7 +13,7 @@ from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.cell_trials import group_trials
+from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.slices.claims.suite import Claims, ClaimsInvalid, parse_claims
 
@@ -52,7 +52,7 @@ def judged(results: list[RunResult], **changes: Any) -> ClaimJudgement:
         **changes,
     }
     claims = parse_claims({"title": "sample", "source": "here", "claims": [claim]})
-    (judgement,) = judge_claims(claims, group_trials(CELLS, results), results)
+    (judgement,) = judge_claims(claims, suite_trials(SUITE, CELLS, results), results)
     return judgement
 
 
@@ -205,7 +205,8 @@ def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: s
     assert [claim.claim_id for claim in claims.claims if not claim.sentence] == []
     # a run without results, so that its cell is known and nothing is measured
     findings = {
-        each.claim.claim_id: each for each in judge_claims(without_contradictions(claims), group_trials(cells, ()), ())
+        each.claim.claim_id: each
+        for each in judge_claims(without_contradictions(claims), suite_trials(SUITE, cells, ()), ())
     }
     assert {name: each.reason for name, each in findings.items() if each.finding in UNCLEAR} == {}
     assert {each.finding for each in findings.values()} == {ClaimFinding.NOT_MEASURED, ClaimFinding.NOT_TESTABLE}

@@ -38,9 +38,9 @@ def _lines(report: Report) -> Iterator[str]:
     verdict = report.verdict
     text = describe_verdict(verdict)
     yield from text.support
-    others = [each for each in find_trade_offs(verdict) if each.is_on_front and each.row.cell_id != verdict.recommended]
-    for each in others[:MOST_ALTERNATIVES]:
-        yield f"Alternative: {each.row.label}, {seconds_text(each.seconds.mean)} for {usd_text(each.usd.mean)}."
+    others = [each for each in find_trade_offs(verdict) if each[0].cell_id != verdict.recommended]
+    for row, seconds, usd in others[:MOST_ALTERNATIVES]:
+        yield f"Alternative: {row.label}, {seconds_text(seconds.mean)} for {usd_text(usd.mean)}."
     if len(others) > MOST_ALTERNATIVES:
         yield f"{len(others) - MOST_ALTERNATIVES} more alternatives are in the report."
     for lines in VERDICT_LINES:

@@ -121,14 +121,15 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
     A process that loads by itself takes the time of the loading for it. Workers that training waits for are busy all
     the time: n of them make the data of n steps in the time of n steps.
     """
-    data = data_share(parts)
+    data, found, processes = data_share(parts), find_instance_type(settings.instance), world_size(settings)
     if parts is None or data is None or not data.is_found or data.value < LEAST_NAMED_SHARE:
         return None
-    most, data_seconds = _most_workers(settings), data.value * parts.step.mean
+    data_seconds, workers = data.value * parts.step.mean, settings.loader_workers
     rest = parts.step.mean - data_seconds
-    if most is None or rest <= 0:
+    if found is None or found.vcpus is None or processes is None or not found.has_accelerator or rest <= 0:
         return None
-    workers = settings.loader_workers
+    # the vCPUs of each process without the one that it needs itself
+    most = max(0, found.vcpus // (processes // settings.instance_count) - 1)
     load_seconds = data_seconds if workers == 0 else workers * parts.step.mean
     wanted = max(workers + 1, ceil(load_seconds / rest))
     advised = min(wanted, most)
@@ -138,14 +139,6 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
     if saving < LEAST_NAMED_SHARE:
         return None
     return LoaderAdvice(loader_workers=advised, saving=saving, is_bounded=wanted > most)
-
-
-def _most_workers(settings: Settings) -> int | None:
-    """The vCPUs of each process without the one that it needs itself."""
-    found, processes = find_instance_type(settings.instance), world_size(settings)
-    if found is None or found.vcpus is None or processes is None or not found.has_accelerator:
-        return None
-    return max(0, found.vcpus // (processes // settings.instance_count) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
@@ -27,7 +28,7 @@ class InTerminal(StrEnum):
     ALWAYS = "always"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CellFigure:
     """``value`` of None is unknown; ``text`` writes the numbers of an estimate or an interval too.
 
@@ -65,194 +66,113 @@ def found_batch_text(row: CellRow) -> int | str | None:
     return f"{batch.found} or more" if batch.larger_may_fit else batch.found
 
 
+_optional = partial(CellFigure, is_optional=True, in_terminal=InTerminal.IF_KNOWN)
+_known = partial(CellFigure, in_terminal=InTerminal.IF_KNOWN)
+_always = partial(CellFigure, in_terminal=InTerminal.ALWAYS)
+
 CELL_FIGURES = (
-    CellFigure(
-        heading="Reached",
+    _optional(
+        "Reached",
+        lambda row: f"{row.part(CellQuality).reached or 0} of {row.trials}",
         explanation="trials that reached the goal's target, of those measured",
-        value=lambda row: f"{row.part(CellQuality).reached or 0} of {row.trials}",
         is_known=lambda row: row.part(CellQuality).reached is not None,
-        is_optional=True,
-        in_terminal=InTerminal.IF_KNOWN,
     ),
-    CellFigure(
-        heading="Time to target",
-        explanation="from the job's creation to the first such evaluation",
-        value=lambda row: row.part(CellQuality).seconds,
-        text=seconds_text,
+    _optional(
+        "Time to target",
+        lambda row: row.part(CellQuality).seconds,
+        seconds_text,
+        "from the job's creation to the first such evaluation",
         is_known=lambda row: row.part(CellQuality).reached is not None,
-        is_optional=True,
-        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    _optional(
+        "Cost to target", lambda row: row.part(CellQuality).usd, usd_text, "what was billed until that evaluation"
+    ),
+    _always("Trials", lambda row: row.outcomes, explanation="measured, of all that ended"),
+    _always("Samples/s", lambda row: row.samples_per_second, number_text),
+    CellFigure("Tokens/s", lambda row: row.tokens_per_second, number_text),
+    CellFigure("Steps/s", lambda row: row.steps_per_second, number_text, "iterations; a step is one of the optimizer"),
+    CellFigure(
+        "CV",
+        lambda row: row.samples_per_second.variation if row.samples_per_second else None,
+        share_text,
+        "standard deviation of the trials' rates ÷ their mean",
+    ),
+    _known(
+        "Time of one run, 90 %",
+        lambda row: row.prediction.seconds if row.prediction else None,
+        seconds_text,
+        PREDICTION,
+    ),
+    _always("Time", lambda row: row.seconds, seconds_text),
+    _known(
+        "Before training",
+        lambda row: row.time.before_training_seconds,
+        seconds_text,
+        "part of the time: waiting for capacity, starting and downloading",
     ),
     CellFigure(
-        heading="Cost to target",
-        explanation="what was billed until that evaluation",
-        value=lambda row: row.part(CellQuality).usd,
-        text=usd_text,
-        is_optional=True,
-        in_terminal=InTerminal.IF_KNOWN,
+        "Billed time", lambda row: row.billable_seconds, seconds_text, "seconds of each instance that SageMaker bills"
     ),
+    CellFigure("Price per hour", lambda row: row.usd_per_hour, usd_text, "of all instances"),
     CellFigure(
-        heading="Trials",
-        explanation="measured, of all that ended",
-        value=lambda row: row.outcomes,
-        in_terminal=InTerminal.ALWAYS,
+        "Cost of one run, 90 %", lambda row: row.prediction.usd if row.prediction else None, usd_text, PREDICTION
     ),
+    _always("Cost", lambda row: row.usd, usd_text),
     CellFigure(
-        heading="Samples/s", value=lambda row: row.samples_per_second, text=number_text, in_terminal=InTerminal.ALWAYS
-    ),
-    CellFigure(heading="Tokens/s", value=lambda row: row.tokens_per_second, text=number_text),
-    CellFigure(
-        heading="Steps/s",
-        explanation="iterations; a step is one of the optimizer",
-        value=lambda row: row.steps_per_second,
-        text=number_text,
-    ),
-    CellFigure(
-        heading="CV",
-        explanation="standard deviation of the trials' rates ÷ their mean",
-        value=lambda row: row.samples_per_second.variation if row.samples_per_second else None,
-        text=share_text,
-    ),
-    CellFigure(
-        heading="Time of one run, 90 %",
-        explanation=PREDICTION,
-        value=lambda row: row.prediction.seconds if row.prediction else None,
-        text=seconds_text,
-        in_terminal=InTerminal.IF_KNOWN,
-    ),
-    CellFigure(heading="Time", value=lambda row: row.seconds, text=seconds_text, in_terminal=InTerminal.ALWAYS),
-    CellFigure(
-        heading="Before training",
-        explanation="part of the time: waiting for capacity, starting and downloading",
-        value=lambda row: row.time.before_training_seconds,
-        text=seconds_text,
-        in_terminal=InTerminal.IF_KNOWN,
-    ),
-    CellFigure(
-        heading="Billed time",
-        explanation="seconds of each instance that SageMaker bills",
-        value=lambda row: row.billable_seconds,
-        text=seconds_text,
-    ),
-    CellFigure(
-        heading="Price per hour", explanation="of all instances", value=lambda row: row.usd_per_hour, text=usd_text
-    ),
-    CellFigure(
-        heading="Cost of one run, 90 %",
-        explanation=PREDICTION,
-        value=lambda row: row.prediction.usd if row.prediction else None,
-        text=usd_text,
-    ),
-    CellFigure(heading="Cost", value=lambda row: row.usd, text=usd_text, in_terminal=InTerminal.ALWAYS),
-    CellFigure(
-        heading="Billed share",
-        explanation="billable ÷ training time; below 100 % with spot",
-        value=lambda row: row.time.billable_share,
-        text=share_text,
+        "Billed share",
+        lambda row: row.time.billable_share,
+        share_text,
+        "billable ÷ training time; below 100 % with spot",
         is_known=lambda row: row.time.billable_share is not None and row.time.billable_share < 1,
         is_optional=True,
     ),
-    CellFigure(
-        heading="Outpaced",
-        explanation="slower by at least so much than a run of its job, which ended it",
-        value=lambda row: row.least_behind,
-        text=lambda share: "no" if share is None else share_text(share),
-        is_optional=True,
-        in_terminal=InTerminal.IF_KNOWN,
+    _optional(
+        "Outpaced",
+        lambda row: row.least_behind,
+        lambda share: "no" if share is None else share_text(share),
+        "slower by at least so much than a run of its job, which ended it",
     ),
-    CellFigure(
-        heading="Recurring",
-        explanation="share of step time: checkpoints, evaluation, stalls",
-        value=lambda row: row.part(CellSteps).recurring_share,
-        text=share_text,
+    _optional(
+        "Recurring",
+        lambda row: row.part(CellSteps).recurring_share,
+        share_text,
+        "share of step time: checkpoints, evaluation, stalls",
         is_known=lambda row: bool(row.part(CellSteps).recurring_share),
-        is_optional=True,
-        in_terminal=InTerminal.IF_KNOWN,
     ),
+    _known(
+        "Accuracy", lambda row: row.part(CellQuality).accuracy, share_text, "of the last evaluation, mean of the trials"
+    ),
+    _optional("Evaluation loss", lambda row: row.part(CellQuality).loss, number_text, "of the last evaluation"),
+    _optional("Perplexity", lambda row: row.part(CellQuality).perplexity, number_text, "of the last evaluation"),
+    CellFigure("MFU", lambda row: row.part(CellSteps).model_flops_utilization, share_text, "model FLOPs utilization"),
+    _always(
+        "Data wait", lambda row: row.part(CellSteps).data_wait_share, share_text, "share of time spent waiting for data"
+    ),
+    _optional("Batch found", found_batch_text, explanation="per device, by the probes of the cell"),
     CellFigure(
-        heading="Accuracy",
-        explanation="of the last evaluation, mean of the trials",
-        value=lambda row: row.part(CellQuality).accuracy,
-        text=share_text,
-        in_terminal=InTerminal.IF_KNOWN,
+        "Memory",
+        lambda row: row.part(CellBatch).peak_memory_bytes,
+        bytes_text,
+        "peak of one device, the highest of all ranks",
     ),
-    CellFigure(
-        heading="Evaluation loss",
-        explanation="of the last evaluation",
-        value=lambda row: row.part(CellQuality).loss,
-        text=number_text,
-        is_optional=True,
-        in_terminal=InTerminal.IF_KNOWN,
-    ),
-    CellFigure(
-        heading="Perplexity",
-        explanation="of the last evaluation",
-        value=lambda row: row.part(CellQuality).perplexity,
-        text=number_text,
-        is_optional=True,
-        in_terminal=InTerminal.IF_KNOWN,
-    ),
-    CellFigure(
-        heading="MFU",
-        explanation="model FLOPs utilization",
-        value=lambda row: row.part(CellSteps).model_flops_utilization,
-        text=share_text,
-    ),
-    CellFigure(
-        heading="Data wait",
-        explanation="share of time spent waiting for data",
-        value=lambda row: row.part(CellSteps).data_wait_share,
-        text=share_text,
-        in_terminal=InTerminal.ALWAYS,
-    ),
-    CellFigure(
-        heading="Batch found",
-        explanation="per device, by the probes of the cell",
-        value=found_batch_text,
-        is_optional=True,
-        in_terminal=InTerminal.IF_KNOWN,
-    ),
-    CellFigure(
-        heading="Memory",
-        explanation="peak of one device, the highest of all ranks",
-        value=lambda row: row.part(CellBatch).peak_memory_bytes,
-        text=bytes_text,
-    ),
-    CellFigure(
-        heading="Waited",
-        explanation="mean time of waiting for capacity",
-        value=lambda row: row.time.waiting_seconds,
-        text=seconds_text,
-    ),
+    CellFigure("Waited", lambda row: row.time.waiting_seconds, seconds_text, "mean time of waiting for capacity"),
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradeOff:
-    """A cell's time and cost, of the whole workload or until the goal's target. ``is_on_front``: no cell beats both."""
-
-    row: CellRow
-    seconds: Estimate
-    usd: Estimate
-    is_on_front: bool
-
-
-def find_trade_offs(verdict: Verdict) -> tuple[TradeOff, ...]:
-    """All cells whose time and cost are known, the fastest first. A refused cell is never on the front."""
+def find_trade_offs(verdict: Verdict) -> list[tuple[CellRow, Estimate, Estimate]]:
+    """The cells that no other beats in both time and cost, which follow, the fastest first; no refused cell."""
     is_whole = verdict.goal.target is None
     known = [
         (row, seconds, usd)
         for row in verdict.ranked_rows
         for found in (row if is_whole else row.part(CellQuality),)
         for seconds, usd in ((found.seconds, found.usd),)
+        # one run of a dropped cell may be ahead of the recommended cell's mean
+        if row.cell_id not in verdict.refused and verdict.dropped.get(row.cell_id, 0.0) <= 1
         if seconds is not None and usd is not None
     ]
-    trade_offs, cheapest = [], float("inf")
-    for row, seconds, usd in sorted(known, key=lambda each: (each[1].mean, each[2].mean)):
-        # one run of a dropped cell may be ahead of the recommended cell's mean
-        is_ahead = verdict.dropped.get(row.cell_id, 0.0) > 1
-        is_on_front = row.cell_id not in verdict.refused and not is_ahead and usd.mean < cheapest
-        if is_on_front:
-            cheapest = usd.mean
-        trade_offs.append(TradeOff(row=row, seconds=seconds, usd=usd, is_on_front=is_on_front))
-    return tuple(trade_offs)
+    front: list[tuple[CellRow, Estimate, Estimate]] = []
+    for each in sorted(known, key=lambda each: (each[1].mean, each[2].mean)):
+        if not front or each[2].mean < front[-1][2].mean:
+            front.append(each)
+    return front

@@ -167,7 +167,7 @@ class CellTrials:
     def extra(self, quantity: Quantity) -> ExtraTime:
         """What the work takes beyond the measured time."""
         if quantity not in self._extra:
-            self._extra[quantity] = extra_time(self, quantity)
+            self._extra[quantity] = extra_time(quantity, self.measured, self.others, self.hazard, self.uneven_faults)
         return self._extra[quantity]
 
     def values(self, quantity: Quantity) -> list[float]:
@@ -230,42 +230,26 @@ def suite_trials(
     *,
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> tuple[CellTrials, ...]:
-    """``hazards`` of None: as the results and the suite's expectations of spot say."""
-    return group_trials(
-        cells,
-        results,
-        hazards=observe_hazards(results, suite.pricing.spot) if hazards is None else hazards,
-    )
-
-
-def group_trials(
-    cells: Sequence[Cell],
-    results: Sequence[RunResult],
-    *,
-    hazards: Mapping[HazardKey, Hazard] | None = None,
-) -> tuple[CellTrials, ...]:
     """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
 
-    ``hazards`` of None: as the results show them.
+    ``hazards`` of None: as the results and the suite's expectations of spot say.
     """
-    by_cell: dict[str, list[RunResult]] = {}
+    by_cell: dict[str, list[RunResult]] = {cell.cell_id: [] for cell in cells}
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
-    known = observe_hazards(results) if hazards is None else hazards
-    uneven = find_uneven_faults(by_cell)
+    known = observe_hazards(results, suite.pricing.spot) if hazards is None else hazards
+    uneven = find_uneven_faults({cell_id: own for cell_id, own in by_cell.items() if own})
     return tuple(
-        replace(_cell_trials(cell, by_cell.get(cell.cell_id, ()), known), uneven_faults=uneven.get(cell.cell_id))
+        CellTrials(
+            cell=cell,
+            measured=tuple(result for result in own if is_measured(result) and not result.run.confirming_steps),
+            others=tuple(result for result in own if not is_measured(result)),
+            confirmed=next((each for each in own if is_measured(each) and each.run.confirming_steps), None),
+            hazard=known.get(hazard_key(own[0])) if own else None,
+            uneven_faults=uneven.get(cell.cell_id),
+        )
         for cell in cells
-    )
-
-
-def _cell_trials(cell: Cell, results: Sequence[RunResult], hazards: Mapping[HazardKey, Hazard]) -> CellTrials:
-    return CellTrials(
-        cell=cell,
-        measured=tuple(result for result in results if is_measured(result) and not result.run.confirming_steps),
-        others=tuple(result for result in results if not is_measured(result)),
-        confirmed=next((each for each in results if is_measured(each) and each.run.confirming_steps), None),
-        hazard=hazards.get(hazard_key(results[0])) if results else None,
+        for own in (by_cell[cell.cell_id],)
     )
 
 

@@ -151,22 +151,22 @@ def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[
     """
     first = sorted(trials, key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id)
     reference = next((work for each in first if (work := work_of(each))), None)
-    return tuple(trials if reference is None else (_with_work_of(reference, each) for each in trials))
+    if reference is None:
+        return tuple(trials)
+    equal = []
+    for each in trials:
+        own, measured = work_of(each), each.measured
+        if own is not None and own.unit == reference.unit and own.per_example != reference.per_example:
+            factor = reference.per_example / own.per_example
+            measured = tuple(replace(run, examples=max(1, round(run.examples * factor))) for run in measured)
+        equal.append(each if measured is each.measured else replace(each, measured=measured))
+    return tuple(equal)
 
 
 def work_of(trials: CellTrials) -> WorkPerExample | None:
     """None if nothing was measured, or if the unit is tokens and the log does not count them."""
     known = [(each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)]
     return WorkPerExample(unit=known[0][0], per_example=fmean([amount for _, amount in known])) if known else None
-
-
-def _with_work_of(reference: WorkPerExample, trials: CellTrials) -> CellTrials:
-    own = work_of(trials)
-    if own is None or own.unit != reference.unit or own.per_example == reference.per_example:
-        return trials
-    factor = reference.per_example / own.per_example
-    measured = tuple(replace(each, examples=max(1, round(each.examples * factor))) for each in trials.measured)
-    return replace(trials, measured=measured)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, log1p
-from typing import Protocol
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults
 from traindyno.core.costs.interruptions import mean_work
@@ -38,35 +37,25 @@ class ExtraTime:
         return self.range.plus(other.range.inverse())
 
 
-class Trials(Protocol):
-    """The part of a cell's trials that counts here."""
-
-    @property
-    def measured(self) -> Sequence[RunResult]: ...
-
-    @property
-    def others(self) -> Sequence[RunResult]: ...
-
-    @property
-    def hazard(self) -> Hazard | None: ...
-
-    @property
-    def uneven_faults(self) -> UnevenFaults | None: ...
-
-
-def extra_time(trials: Trials, quantity: Quantity) -> ExtraTime:
+def extra_time(
+    quantity: Quantity,
+    measured: Sequence[RunResult],
+    others: Sequence[RunResult],
+    hazard: Hazard | None,
+    uneven: UnevenFaults | None,
+) -> ExtraTime:
     """Nothing is added to quantities that are not paid again, such as rates.
 
     Own failures: 1 ÷ the success rate, which is binomial. The variance of its logarithm is (1 - p) ÷ (n p) by the delta
     method, with p by Jeffreys.
     """
-    if not is_paid_again(quantity) or not trials.measured:
+    if not is_paid_again(quantity) or not measured:
         return ExtraTime()
-    success, hazard, uneven = measure_success([*trials.measured, *trials.others]), trials.hazard, trials.uneven_faults
+    success = measure_success([*measured, *others])
     failures = log(success.attempts / success.successes) if success.successes else 0.0
     p = (success.successes + 0.5) / (success.attempts + 1)
     target = quantity.target if isinstance(quantity, SecondsToTarget | UsdToTarget) else None
-    work = mean_work(trials.measured, target)
+    work = mean_work(measured, target)
     low = middle = high = 0.0
     if hazard is not None and work is not None:
         is_wall = quantity is projected_seconds or isinstance(quantity, SecondsToTarget)

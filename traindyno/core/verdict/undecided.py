@@ -50,23 +50,25 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     projected = [run for run in runs if not run.ended_at_target]
     if not projected:
         return Undecided()
-    trend = _mean_drift([run.drift for run in projected if run.drift])
+    drifts, trend = [run.drift for run in projected if run.drift], None
+    if drifts:  # the larger one of its errors: by the trends' own, and by the spread between trials
+        errors = [sqrt(sum(each.standard_error**2 for each in drifts)) / len(drifts)]
+        if len(drifts) > 1:
+            errors.append(stdev([each.change for each in drifts]) / sqrt(len(drifts)))
+        trend = Drift(change=fmean([each.change for each in drifts]), standard_error=max(errors))
     return Undecided(stalls=_stalls(projected), drift=_detected(trend), trend=trend)
 
 
 def range_between(first: Undecided, second: Undecided) -> Range:
-    """Range of first ÷ second. Only a detected difference of their drifts counts."""
-    return first.stalls.plus(second.stalls.inverse()).plus(_ahead(_drift_between(first, second)))
+    """Range of first ÷ second. Only a detected difference of their drifts counts.
 
-
-def _drift_between(first: Undecided, second: Undecided) -> float:
-    """A trend that is too small to detect in one cell may still be that of the other."""
-    if not first.drift and not second.drift:
-        return 0.0
-    if first.trend is None or second.trend is None:
-        return first.drift - second.drift
-    error = sqrt(first.trend.standard_error**2 + second.trend.standard_error**2)
-    return _detected(Drift(change=first.trend.change - second.trend.change, standard_error=error))
+    A trend that is too small to detect in one cell may still be that of the other.
+    """
+    drift = first.drift - second.drift
+    if (first.drift or second.drift) and first.trend is not None and second.trend is not None:
+        error = sqrt(first.trend.standard_error**2 + second.trend.standard_error**2)
+        drift = _detected(Drift(change=first.trend.change - second.trend.change, standard_error=error))
+    return first.stalls.plus(second.stalls.inverse()).plus(_ahead(drift))
 
 
 def _stalls(runs: Sequence[MeasuredRun]) -> Range:
@@ -94,16 +96,6 @@ def _comes_at_any_step(stall: SingleStall, of_trials: Sequence[Sequence[SingleSt
     steps = [other.step for own in alike for other in own]
     is_in_each = all(alike)
     return not is_in_each and any(not are_at_one_step(stall.step, other) for other in steps)
-
-
-def _mean_drift(drifts: Sequence[Drift]) -> Drift | None:
-    """The larger one of its errors: by the trends' own, and by the spread between trials."""
-    if not drifts:
-        return None
-    errors = [sqrt(sum(each.standard_error**2 for each in drifts)) / len(drifts)]
-    if len(drifts) > 1:
-        errors.append(stdev([each.change for each in drifts]) / sqrt(len(drifts)))
-    return Drift(change=fmean([each.change for each in drifts]), standard_error=max(errors))
 
 
 def _detected(drift: Drift | None) -> float:

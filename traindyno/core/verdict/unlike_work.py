@@ -110,7 +110,12 @@ def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> Unl
         pairs = [pair for pair in combinations(having, 2) if _is_ignored(name, *pair)]
         if pairs:
             ignoring = {each.cell_id: each for pair in pairs for each in pair}
-            return UnlikeWork(reason=_reason(name, [*ignoring.values()]), cell_ids=frozenset(ignoring))
+            sizes = [each.sizes[name] for each in ignoring.values()]
+            samples, count = sorted(each.samples for each in ignoring.values()), len(ignoring)
+            least, most = (f"{each:,.0f}" if each >= 100 else f"{each:.3g}" for each in (samples[0], samples[-1]))
+            are = f"{least} in {'both' if count == 2 else f'all {count}'}" if least == most else f"{least} to {most}"
+            reason = f"{name} varies from {min(sizes):,.0f} to {max(sizes):,.0f}, samples per step are {are}"
+            return UnlikeWork(reason=reason, cell_ids=frozenset(ignoring))
     return None
 
 
@@ -179,10 +184,3 @@ def _is_size(name: str, number: float) -> bool:
 def _plain(name: str) -> str:
     """``trainBatch-Size`` as train_batch_size."""
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
-
-
-def _reason(name: str, cells: Sequence[_Steps]) -> str:
-    sizes, samples = [each.sizes[name] for each in cells], sorted(each.samples for each in cells)
-    least, most = (f"{each:,.0f}" if each >= 100 else f"{each:.3g}" for each in (samples[0], samples[-1]))
-    are = f"{least} in {'both' if len(cells) == 2 else f'all {len(cells)}'}" if least == most else f"{least} to {most}"
-    return f"{name} varies from {min(sizes):,.0f} to {max(sizes):,.0f}, samples per step are {are}"

@@ -190,7 +190,7 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_
             unlike=evidence.unlike, confounds=_find_confounds(found, evidence, suite), parities=evidence.parities
         ),
         spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        is_simulated=any(result.is_simulated for each in evidence.trials for result in (*each.measured, *each.others)),
+        is_simulated=any(result.is_simulated for each in evidence.trials for result in each.results),
         missing=missing,
         dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
     )

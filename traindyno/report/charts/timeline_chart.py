@@ -30,7 +30,14 @@ def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Mar
     first = min(run.timeline.first_step for _, run in runs)
     across = make_scale(first, last, begin=LEFT, end=WIDTH - RIGHT)
     up = make_scale(0.0, ceiling, begin=HEIGHT - BOTTOM, end=TOP, unit=seconds_unit(ceiling))
-    lines = [_line(run, across, up, ceiling, index) for index, (_, run) in enumerate(runs)]
+    lines = []
+    for index, (_, run) in enumerate(runs):
+        first_step, stride, seconds = run.timeline.first_step, run.timeline.stride, run.timeline.seconds
+        points = [
+            (across(first_step + stride * (position + 0.5)), up(min(each, ceiling)))
+            for position, each in enumerate(seconds)
+        ]
+        lines.append(polyline(points, class_=f"line {series_class(index)}"))
     described = "; ".join(
         f"{name}: median {seconds_text(median(run.timeline.seconds))} a step,"
         f" warm-up {run.steady_state.warmup_steps} steps"
@@ -63,15 +70,6 @@ def _ceiling(runs: Sequence[MeasuredRun]) -> float:
     everything = [seconds for run in runs for seconds in run.timeline.seconds]
     center = median(steady or everything)
     return min(max(everything), max(CEILING_MEDIANS * center, 0.0)) * 1.05 or 1.0
-
-
-def _line(run: MeasuredRun, across: Scale, up: Scale, ceiling: float, index: int) -> Markup:
-    timeline = run.timeline
-    points = [
-        (across(timeline.first_step + timeline.stride * (position + 0.5)), up(min(seconds, ceiling)))
-        for position, seconds in enumerate(timeline.seconds)
-    ]
-    return polyline(points, class_=f"line {series_class(index)}")
 
 
 def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Markup]:

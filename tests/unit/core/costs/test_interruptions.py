@@ -11,7 +11,6 @@ from traindyno.core.costs.interruptions import Work, mean_work
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.goal import SpotTerms
 from traindyno.core.verdict.cell_trials import CellTrials
-from traindyno.core.verdict.extra_time import extra_time
 from traindyno.core.verdict.quantity import projected_billable_seconds, projected_seconds
 
 RATE = 0.5
@@ -79,9 +78,8 @@ def test_a_run_that_hardly_ever_ends_takes_thousands_of_times_its_work(
 def test_a_rate_of_zero_adds_nothing() -> None:
     """The start of the job was not reported."""
     result = replace(completed_result(make_cell(), 1), attempts=(make_attempt(phase_seconds={"training": 130.0}),))
-    found = extra_time(
-        CellTrials(cell=make_cell(), measured=(result,), others=(), hazard=hazard_of(0)), projected_seconds
-    )
+    trials = CellTrials(cell=make_cell(), measured=(result,), others=(), hazard=hazard_of(0))
+    found = trials.extra(projected_seconds)
     assert (found.log_factor, found.variance) == (0, 0)
     assert found.range.is_empty
 
@@ -103,7 +101,7 @@ def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:
     assert seen == Restart(waiting=10.0, training=40.0)
     hazard = replace(hazard_of(2), resumed=seen)
     trials = CellTrials(cell=make_cell(), measured=(interrupted,), others=(), hazard=hazard)
-    wall, billed = (extra_time(trials, each) for each in (projected_seconds, projected_billable_seconds))
+    wall, billed = (trials.extra(each) for each in (projected_seconds, projected_billable_seconds))
     work = mean_work([interrupted])
     assert work is not None
     expected = 2 * work.training_seconds / 3600

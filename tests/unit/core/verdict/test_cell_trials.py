@@ -5,12 +5,12 @@ from math import log
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_cell
+from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, group_trials
-from traindyno.core.verdict.extra_time import ExtraTime, extra_time
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, suite_trials
+from traindyno.core.verdict.extra_time import ExtraTime
 from traindyno.core.verdict.quantity import projected_seconds, projected_usd, samples_per_second
 
 CELL = make_cell()
@@ -19,7 +19,7 @@ LOST = failed_result(CELL, 3, Outcome.OUT_OF_MEMORY)
 
 
 def test_a_failed_trial_is_paid_again_with_the_error_of_a_share() -> None:
-    found = extra_time(CellTrials(cell=CELL, measured=DONE, others=(LOST,)), projected_usd)
+    found = CellTrials(cell=CELL, measured=DONE, others=(LOST,)).extra(projected_usd)
     assert found is not None
     # two of three succeeded; Jeffreys: (2 + 0.5) / (3 + 1)
     assert found.log_factor == pytest.approx(log(3 / 2))
@@ -28,18 +28,18 @@ def test_a_failed_trial_is_paid_again_with_the_error_of_a_share() -> None:
 
 def test_a_fault_of_the_service_is_not_the_cells() -> None:
     fault = replace(LOST, outcome=Outcome.INTERNAL_ERROR)
-    assert extra_time(CellTrials(cell=CELL, measured=DONE, others=(fault,)), projected_usd) == ExtraTime()
+    assert CellTrials(cell=CELL, measured=DONE, others=(fault,)).extra(projected_usd) == ExtraTime()
 
 
 def test_the_factor_is_one_without_failures_for_rates_and_without_any_success() -> None:
-    assert extra_time(CellTrials(cell=CELL, measured=DONE, others=()), projected_seconds) == ExtraTime()
-    assert extra_time(CellTrials(cell=CELL, measured=DONE, others=(LOST,)), samples_per_second) == ExtraTime()
-    assert extra_time(CellTrials(cell=CELL, measured=(), others=(LOST,)), projected_usd) == ExtraTime()
+    assert CellTrials(cell=CELL, measured=DONE, others=()).extra(projected_seconds) == ExtraTime()
+    assert CellTrials(cell=CELL, measured=DONE, others=(LOST,)).extra(samples_per_second) == ExtraTime()
+    assert CellTrials(cell=CELL, measured=(), others=(LOST,)).extra(projected_usd) == ExtraTime()
 
 
 def test_each_trial_is_projected_once_for_all_that_is_said_of_it() -> None:
     cell = make_cell()
-    (trials,) = group_trials([cell], [completed_result(cell, trial) for trial in (1, 2, 3)])
+    (trials,) = suite_trials(make_suite(), [cell], [completed_result(cell, trial) for trial in (1, 2, 3)])
     asked: list[RunResult] = []
 
     def quantity(result: RunResult) -> float:
@@ -66,7 +66,7 @@ def test_the_block_of_a_run_is_the_attempt_of_the_job_that_carried_it_to_its_end
     again = in_job(again, "lab-j-a2", 1)
     again = replace(again, attempts=(died, *again.attempts))
     results = [alone, in_job(first, "lab-j-a1", 1), in_job(second, "lab-j-a1", 2), again]
-    found = group_trials([result.run.cell for result in results], results)
+    found = suite_trials(make_suite(), [result.run.cell for result in results], results)
     trials = [trial for each in found for trial in each.trials(samples_per_second)]
     assert [trial.place for trial in trials] == [None, 1, 2, 1]
     assert trials[0].job is None

@@ -16,8 +16,8 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import FullRun
-from traindyno.core.verdict.cell_trials import group_trials
-from traindyno.core.verdict.extra_time import ExtraTime, extra_time
+from traindyno.core.verdict.cell_trials import suite_trials
+from traindyno.core.verdict.extra_time import ExtraTime
 from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -63,8 +63,8 @@ def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoin
 
 
 def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
-    first, second = group_trials(CELLS, [*with_faults(trials(CELLS[0], 1.0), 1), *trials(CELLS[1], 1.0)])
-    one, same = (extra_time(each, projected_seconds) for each in (first, second))
+    first, second = suite_trials(SUITE, CELLS, [*with_faults(trials(CELLS[0], 1.0), 1), *trials(CELLS[1], 1.0)])
+    one, same = (each.extra(projected_seconds) for each in (first, second))
     assert first.hazard is not None
     assert first.hazard == second.hazard
     assert one.interruptions.low <= 0 < one.interruptions.high
@@ -113,8 +113,8 @@ def test_one_trial_does_not_tell_whether_a_limit_is_kept() -> None:
 
 
 def test_nothing_is_added_to_a_cell_that_was_not_measured() -> None:
-    (_, second) = group_trials(CELLS, trials(CELLS[0], 1.0))
-    assert extra_time(second, projected_seconds) == ExtraTime()
+    (_, second) = suite_trials(SUITE, CELLS, trials(CELLS[0], 1.0))
+    assert second.extra(projected_seconds) == ExtraTime()
 
 
 TYPES = make_suite(matrix={"instance": ("ml.p4d.24xlarge", "ml.p5.48xlarge")}, examples=288_000)

@@ -124,9 +124,9 @@ def contradictions(verdict: Verdict) -> Iterator[str]:
         yield "the next best is not the second in the table"
     if NONE_NEAR in text.headline and any(each < figures[0] * 1.05 * (1 - NEAR) for each in figures[1:]):
         yield "a cell is within 5 % of the one that no other was near"
-    for each in find_trade_offs(verdict):
-        own = each.seconds.mean if verdict.metric.is_time else each.usd.mean
-        if each.is_on_front and own < figures[0] * (1 - NEAR):
+    for _, seconds, usd in find_trade_offs(verdict):
+        own = seconds if verdict.metric.is_time else usd
+        if own.mean < figures[0] * (1 - NEAR):
             yield "an alternative is better by the goal's own quantity"
 
 

@@ -6,13 +6,13 @@ from math import exp, log
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_cell
+from tests.unit.run_samples import completed_result, make_cell, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import Comparison, comparison_of
 from traindyno.core.statistics.selection import Relation, correct_for_selection, trials_to_decide
 from traindyno.core.verdict.cell_row import build_row
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, suite_trials
 from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecide, recommend
 
@@ -54,7 +54,7 @@ def in_rounds(*cells: Sequence[float | None]) -> tuple[CellTrials, ...]:
         for trial, seconds in enumerate(rounds, start=1)
         if seconds is not None
     ]
-    return group_trials(named, results)
+    return suite_trials(make_suite(), named, results)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -85,7 +85,7 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
         for cell, level, turn in zip(cells, (1.0, 1.0002), (1, 2), strict=True)
         for trial in range(1, 6)
     ]
-    trials, noise = group_trials(cells, results), Noise()
+    trials, noise = suite_trials(make_suite(), cells, results), Noise()
     assert trials[0].host_draws == 1
     found = recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05)
     assert found is not None
@@ -113,7 +113,7 @@ def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
         for cell, each in zip(cells, levels, strict=True)
         for trial, seconds in enumerate(each, start=1)
     ]
-    trials, noise = group_trials(cells, results), Noise()
+    trials, noise = suite_trials(make_suite(), cells, results), Noise()
     found = recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05)
     assert found is not None
     seconds = build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds
