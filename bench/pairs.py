@@ -27,7 +27,7 @@ from traindyno.core.measurement.measured_run import measure_contention
 from traindyno.core.measurement.throughput import measure_table, measure_throughput
 from traindyno.core.search.outpaced import WARM_UP_STEPS
 from traindyno.core.statistics.distributions import t_half_width
-from traindyno.core.step_log.fields import LoggedStep
+from traindyno.core.step_log.line import LoggedStep
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.cells import expand_cells

@@ -12,7 +12,7 @@ from torch import distributed
 from tests.training.run_documents import parse_run, run_document
 from tests.training.strategy_trial import setup_of
 from traindyno.callbacks import StepLogger
-from traindyno.callbacks.recorder import RecordedStep
+from traindyno.core.step_log.line import LoggedStep
 from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.slots import identity_of
 from training.checkpoints.stop_request import StopRequest
@@ -128,6 +128,6 @@ def _job_of(attempt: Attempt, run: RunSettings) -> JobPaths:
     return job if attempt.texts is None else replace(job, data_root=Path(attempt.texts))
 
 
-def _losses(steps: list[RecordedStep]) -> dict[int, float]:
+def _losses(steps: list[LoggedStep]) -> dict[int, float]:
     """The losses by step; a pipeline's rank of the last stage holds them."""
     return {step.step: step.loss for step in steps if step.loss is not None}

@@ -14,7 +14,7 @@ from traindyno.callbacks.environment import environment_facts, host_id, peak_mem
 from traindyno.callbacks.full_disk import full_disk_text
 from traindyno.callbacks.host_load import HostLoadMeter
 from traindyno.callbacks.process import INDEPENDENT, PROCESS_GROUP, require_process_group
-from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, is_on_device, log_path
+from traindyno.callbacks.recorder import StepLogFile, StepRecorder, is_on_device, log_path
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
 from traindyno.core.step_log.line import (
     BATCH_SEARCH,
@@ -24,6 +24,7 @@ from traindyno.core.step_log.line import (
     SEED,
     SEED_VARIABLE,
     SETUP,
+    LoggedStep,
     end_line,
     environment_line,
     error_line,
@@ -57,7 +58,7 @@ class StepLogger:
         self.steps = 0
         self._steps_before = 0
         self._directory = directory or ""
-        self._observe: Callable[[List[RecordedStep]], None] = self._name_divergence
+        self._observe: Callable[[List[LoggedStep]], None] = self._name_divergence
         self._otherwise = otherwise
         self.measure_with(clock_for_this_process, peak_memory_bytes)
         self._began = now()
@@ -78,7 +79,7 @@ class StepLogger:
         self._make_clock = make_clock
         self._peak_memory = peak_memory
 
-    def observe_with(self, observe: Callable[[List[RecordedStep]], None]) -> None:
+    def observe_with(self, observe: Callable[[List[LoggedStep]], None]) -> None:
         """The function is called with the steps when they are known; it may raise to end the run."""
         self._observe = observe
 
@@ -336,7 +337,7 @@ class StepLogger:
     def _leave_to_parent(self) -> None:
         self.is_enabled, self._has_ended, self._recorder = False, True, None
 
-    def _name_divergence(self, steps: List[RecordedStep]) -> None:
+    def _name_divergence(self, steps: List[LoggedStep]) -> None:
         diverged = next((step for step in steps if step.loss is not None and not math.isfinite(step.loss)), None)
         if diverged is not None:
             self._diverged("the loss of step {} is {}".format(diverged.step, diverged.loss))

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from traindyno.callbacks.clock import HostClock, now
 from traindyno.callbacks.environment import allocator_retries
@@ -18,6 +18,7 @@ from traindyno.core.step_log.line import (
     RETRIES,
     UNLOGGED_STEPS,
     WAIT_SECONDS,
+    LoggedStep,
     phase_line,
     step_line,
 )
@@ -132,26 +133,6 @@ def log_path(directory: str, job_name: str, rank: int, start_seconds: float) -> 
     return Path(directory) / job_name / "rank-{:05d}.{}.jsonl".format(rank, int(start_seconds * 1000))
 
 
-class StepMarks(NamedTuple):
-    """One step as it was noted while running; ``loss`` and ``samples`` may still be tensors on the device."""
-
-    step: int
-    begin: Any
-    end: Any
-    wait_seconds: float
-    samples: Any
-    tokens: Optional[int]
-    loss: Any
-    learning_rate: Optional[float]
-
-
-class RecordedStep(NamedTuple):
-    step: int
-    begin: float
-    end: float
-    loss: Optional[float]
-
-
 class StepRecorder:
     """A step begins where the previous step or phase ended, so that the wait for data is a part of it."""
 
@@ -160,7 +141,7 @@ class StepRecorder:
         writer: StepLogFile,
         clock: HostClock,
         peak_memory_bytes: Callable[[], Optional[int]],
-        observe: Optional[Callable[[List[RecordedStep]], None]] = None,
+        observe: Optional[Callable[[List[LoggedStep]], None]] = None,
         retries: Callable[[], int] = allocator_retries,
     ) -> None:
         self._writer = writer
@@ -168,7 +149,8 @@ class StepRecorder:
         self._peak_memory_bytes = peak_memory_bytes
         self._observe = observe
         self._retries, self._known_retries = retries, 0
-        self._pending: List[StepMarks] = []
+        # Steps with their learning rates. Begin and end are marks of the clock; loss and samples may be on the device.
+        self._pending: List[Tuple[LoggedStep, Optional[float]]] = []
         self._window_began = now()
         self._wait_seconds = 0.0
         self._between = BetweenSteps()
@@ -205,8 +187,8 @@ class StepRecorder:
         samples = samples if is_on_device(samples) else operator.index(samples)
         tokens = None if tokens is None else operator.index(tokens)
         loss = loss.detach() if hasattr(loss, "detach") else loss
-        marks = StepMarks(number, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, learning_rate)
-        self._pending.append(marks)
+        step = LoggedStep(number, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, None)
+        self._pending.append((step, learning_rate))
         if self._clock.is_immediate or now() - self._window_began >= WINDOW_SECONDS:
             self.close_window()
         # Reading the loss may have waited for the device, which is not waiting for data.
@@ -221,14 +203,16 @@ class StepRecorder:
         """Read the device's times and losses of all pending steps: the only place that waits for the device."""
         pending, self._pending = self._pending, []
         if pending:
-            times = self._clock.resolve([mark for marks in pending for mark in (marks.begin, marks.end)])
-            losses = [None if marks.loss is None else float(marks.loss) for marks in pending]
+            times = self._clock.resolve([mark for step, _ in pending for mark in (step.begin, step.end)])
+            losses = [None if step.loss is None else float(step.loss) for step, _ in pending]
             peak = self._peak_memory_bytes()
-            recorded = [
-                RecordedStep(marks.step, times[2 * i], times[2 * i + 1], losses[i]) for i, marks in enumerate(pending)
-            ]
-            for i, marks in enumerate(pending):
-                self._writer.write_later(_line(marks, recorded[i], peak))
+            steps: List[LoggedStep] = []
+            for i, (step, rate) in enumerate(pending):
+                begin, end, samples = times[2 * i], times[2 * i + 1], int(step.samples)
+                known = LoggedStep(step.step, begin, end, step.wait_seconds, samples, step.tokens, losses[i], peak)
+                steps.append(known)
+                learning_rate = None if rate is None else float(rate)
+                self._writer.write_later(step_line(**known._asdict(), learning_rate=learning_rate))
             retries = self._retries()
             if retries > self._known_retries:
                 self._known_retries, at = retries, now()
@@ -241,7 +225,7 @@ class StepRecorder:
                 self._has_recorded = True
                 self._writer.flush()
             if self._observe is not None:
-                self._observe(recorded)
+                self._observe(steps)
         self._window_began = now()
 
     def facts_between_steps(self) -> Dict[str, Any]:
@@ -251,17 +235,3 @@ class StepRecorder:
 def is_on_device(samples: Any) -> bool:
     """Whether reading the number would wait for a device (see ``count_rows``)."""
     return getattr(getattr(samples, "device", None), "type", "cpu") != "cpu"
-
-
-def _line(marks: StepMarks, step: RecordedStep, peak_memory_bytes: Optional[int]) -> Any:
-    return step_line(
-        step=marks.step,
-        begin=step.begin,
-        end=step.end,
-        wait_seconds=marks.wait_seconds,
-        samples=int(marks.samples),
-        tokens=marks.tokens,
-        loss=step.loss,
-        learning_rate=None if marks.learning_rate is None else float(marks.learning_rate),
-        peak_memory_bytes=peak_memory_bytes,
-    )

@@ -6,8 +6,16 @@ from pathlib import Path
 from typing import Dict, FrozenSet, List, NamedTuple, Optional
 
 from traindyno.core.search.outpaced import MOST_STEPS
-from traindyno.core.step_log.fields import LoggedStep, ProcessLines, facts_between_steps, facts_of
-from traindyno.core.step_log.line import ALLOCATOR_RETRIES, COMPILE, RETRIES, TOKENS, UNLOGGED_STEPS, WORK_UNIT
+from traindyno.core.step_log.fields import ProcessLines, facts_between_steps, facts_of
+from traindyno.core.step_log.line import (
+    ALLOCATOR_RETRIES,
+    COMPILE,
+    RETRIES,
+    TOKENS,
+    UNLOGGED_STEPS,
+    WORK_UNIT,
+    LoggedStep,
+)
 
 BLOCK_BYTES = 2**18
 

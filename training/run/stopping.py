@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 
 from traindyno.callbacks import StepLogger
-from traindyno.callbacks.recorder import RecordedStep
 from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
-from traindyno.core.step_log.line import RATE_KNOWN, TARGET_REACHED
+from traindyno.core.step_log.line import RATE_KNOWN, TARGET_REACHED, LoggedStep
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Measurement
 from training.errors import LossDiverged
@@ -25,7 +24,7 @@ class Stopping:
         self._previous_end: float | None = None
         self._looks = 0
 
-    def observe(self, steps: Iterable[RecordedStep]) -> None:
+    def observe(self, steps: Iterable[LoggedStep]) -> None:
         """Counts the time between two steps, such as that of a checkpoint, to the later step."""
         for step in steps:
             if step.loss is not None and not math.isfinite(step.loss):  # the speed would be that of meaningless numbers

@@ -4,34 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from traindyno.core.step_log.fields import Environment, Evaluation, HostLoad, LoggedError, LoggedPhase, ModelSize
+from traindyno.core.step_log.fields import Environment, Evaluation, LoggedError, ModelSize, ProcessLines
 from traindyno.core.step_log.steps import Steps
 
 MOST_NAMED = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessLog:
-    """One file: one start of one process. ``is_ended`` is false if the log is truncated.
+class ProcessLog(ProcessLines):
+    """One file: one start of one process."""
 
-    ``end_reason``: why it ended before its last step (see ``end_line``). ``ended_after``: the last step that it or an
-    earlier session did, as its end line says.
-    """
-
-    file: str
-    job_name: str
-    rank: int
-    start: float
-    environment: Environment | None
-    steps: Steps
-    phases: tuple[LoggedPhase, ...]
-    model: ModelSize | None
-    evaluations: tuple[Evaluation, ...]
-    errors: tuple[LoggedError, ...]
-    is_ended: bool
-    host_loads: tuple[HostLoad, ...] = ()
-    end_reason: str | None = None
-    ended_after: int | None = None
+    def __init__(self, *, job_name: str, rank: int, start: float) -> None:
+        self.job_name, self.rank, self.start, self.steps = job_name, rank, start, Steps()
+        super().__init__(self.steps)
 
     @property
     def launch(self) -> str | None:
@@ -76,7 +60,7 @@ class Session:
         return min([self.begin, *(phase.begin for process in self.processes for phase in process.phases)])
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
+    def evaluations(self) -> Sequence[Evaluation]:
         """The evaluations of the lowest rank that logged any."""
         return next((process.evaluations for process in self.processes if process.evaluations), ())
 

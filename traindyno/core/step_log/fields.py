@@ -15,7 +15,6 @@ from typing import (
     FrozenSet,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Protocol,
     Sequence,
@@ -26,7 +25,15 @@ from typing import (
     get_type_hints,
 )
 
-from traindyno.core.step_log.line import BATCH_SEARCH, IN_BACKGROUND, KEPT_STEPS, SCHEMA_VERSION, SETUP, UNLOGGED_STEPS
+from traindyno.core.step_log.line import (
+    BATCH_SEARCH,
+    IN_BACKGROUND,
+    KEPT_STEPS,
+    SCHEMA_VERSION,
+    SETUP,
+    UNLOGGED_STEPS,
+    LoggedStep,
+)
 
 NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 LARGEST = 1e60  # of a larger number, squares and their sums would leave the range of a float
@@ -40,19 +47,6 @@ KINDS = "environment, phase, step, model, evaluation, host_load, error, end"
 
 class LineInvalid(ValueError):
     """A line's field is missing, of another type, or impossible."""
-
-
-class LoggedStep(NamedTuple):
-    """One optimizer step of one process. A tuple, because a run has millions of them to parse."""
-
-    step: int
-    begin: float
-    end: float
-    wait_seconds: float
-    samples: int
-    tokens: Optional[int]
-    loss: Optional[float]
-    peak_memory_bytes: Optional[int]
 
 
 @dataclass(frozen=True)
@@ -132,7 +126,11 @@ class StepKeeper(Protocol):
 
 
 class ProcessLines:
-    """The lines of one process so far, by kind. ``steps`` gets its steps."""
+    """The lines of one process so far, by kind. ``steps`` gets its steps; a log that is truncated has not ended.
+
+    ``end_reason``: why it ended before its last step (see ``end_line``). ``ended_after``: the last step that it or an
+    earlier session did, as its end line says.
+    """
 
     def __init__(self, steps: StepKeeper) -> None:
         self._steps = steps

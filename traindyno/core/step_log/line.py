@@ -9,7 +9,7 @@ A number that is not finite is written as text: ``"nan"``, ``"inf"`` or ``"-inf"
 """
 
 import math
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, NamedTuple, Optional, Union
 
 SCHEMA_VERSION = 1
 DIRECTORY_VARIABLE = "TRAINDYNO_STEP_LOG_DIRECTORY"
@@ -94,6 +94,19 @@ def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, An
     later. A checkpoint's facts have its ``step`` and, if known, its ``bytes``; the setup's join the environment's.
     """
     return {"kind": "phase", "time": end, "name": name, "begin": begin, "end": end, "facts": facts or {}}
+
+
+class LoggedStep(NamedTuple):
+    """One optimizer step of one process. A tuple, because a run has millions of them to parse."""
+
+    step: int
+    begin: float
+    end: float
+    wait_seconds: float
+    samples: int
+    tokens: Optional[int]
+    loss: Optional[float]
+    peak_memory_bytes: Optional[int]
 
 
 def step_line(

@@ -7,8 +7,8 @@ from typing import Any
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.step_log.content import ProcessLog, Session, StepLog
-from traindyno.core.step_log.fields import LineInvalid, ProcessLines
-from traindyno.core.step_log.steps import MOST_STEPS, Steps
+from traindyno.core.step_log.fields import LineInvalid
+from traindyno.core.step_log.steps import MOST_STEPS
 from traindyno.core.step_log.unlogged_steps import describe_lost, describe_unlogged
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
@@ -35,36 +35,20 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
     name = _FILE_NAME.search(file)
     if name is None:
         raise StepLogInvalid(f"got {file}, expected a name like <job name>/rank-00003.1700000000000.jsonl")
-    steps = Steps()
-    read = ProcessLines(steps)
+    rank = int(name["rank"])
+    read = ProcessLog(job_name=name["job_name"] or "", rank=rank, start=int(name["start"]) / 1000)
     for number, line in _parsed_lines(file, lines, problems):
         try:
             read.add(line)
         except LineInvalid as error:
             raise StepLogInvalid(f"{file}:{number}: {error}") from error
-    rank = int(name["rank"])
     if read.environment is not None and read.environment.rank != rank:
         raise StepLogInvalid(f"{file}: the name says rank {rank}, the environment line rank {read.environment.rank}")
-    if steps.is_full:
+    if read.steps.is_full:
         problems.append(f"{file}: more than {MOST_STEPS:,} steps; the later ones were left out")
     if not read.is_ended:
         problems.append(f"{file}: no end line, the log ends after {read.step_count} steps")
-    return ProcessLog(
-        file=file,
-        job_name=name["job_name"] or "",
-        rank=rank,
-        start=int(name["start"]) / 1000,
-        environment=read.environment,
-        steps=steps,
-        phases=tuple(read.phases),
-        model=read.model,
-        evaluations=tuple(read.evaluations),
-        errors=tuple(read.errors),
-        is_ended=read.is_ended,
-        host_loads=tuple(read.host_loads),
-        end_reason=read.end_reason,
-        ended_after=read.ended_after,
-    )
+    return read
 
 
 def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:

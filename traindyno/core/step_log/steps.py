@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
-from traindyno.core.step_log.fields import LoggedStep
+from traindyno.core.step_log.line import LoggedStep
 
 # Of one process; later ones say nothing new about its rate.
 MOST_STEPS = 1_000_000

@@ -5,7 +5,6 @@ import pytest
 from traindyno.core.measurement.measured_run import LARGEST_FOREIGN_SHARE, Contention, measure_contention
 from traindyno.core.step_log.content import ProcessLog, Session
 from traindyno.core.step_log.fields import Environment, HostLoad
-from traindyno.core.step_log.steps import Steps
 
 QUIET = HostLoad(
     begin=0.0,
@@ -19,30 +18,17 @@ QUIET = HostLoad(
 
 
 def session_of(*loads: HostLoad, host_ids: tuple[str | None, ...] = ()) -> Session:
-    processes = tuple(
-        ProcessLog(
-            file="",
-            job_name="job",
+    processes = tuple(ProcessLog(job_name="job", rank=rank, start=0.0) for rank in range(len(loads)))
+    for rank, (process, load) in enumerate(zip(processes, loads, strict=True)):
+        process.host_loads.append(load)
+        process.environment = Environment(
+            time=0.0,
             rank=rank,
-            start=0.0,
-            environment=Environment(
-                time=0.0,
-                rank=rank,
-                world_size=len(loads),
-                host=f"algo-{rank + 1}",
-                facts={},
-                host_id=host_ids[rank] if host_ids else None,
-            ),
-            steps=Steps(),
-            phases=(),
-            model=None,
-            evaluations=(),
-            errors=(),
-            is_ended=True,
-            host_loads=(load,),
+            world_size=len(loads),
+            host=f"algo-{rank + 1}",
+            facts={},
+            host_id=host_ids[rank] if host_ids else None,
         )
-        for rank, load in enumerate(loads)
-    )
     return Session(job_name="job", world_size=len(loads), processes=processes)
 
 
@@ -106,8 +92,8 @@ def test_processes_of_one_machine_are_no_foreign_work_for_each_other() -> None:
 
 def test_a_log_without_host_loads_says_nothing() -> None:
     session = session_of(QUIET)
-    (process,) = session.processes
-    assert measure_contention(replace(session, processes=(replace(process, host_loads=()),))) is None
+    session.processes[0].host_loads.clear()
+    assert measure_contention(session) is None
 
 
 def test_a_share_at_the_limit_does_not_mark_a_run() -> None:

@@ -17,7 +17,7 @@ def read_alone(kind: type) -> Callable[[dict[str, Any]], Any]:
 
 
 READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
-    fields.LoggedStep: (fields.step_of, STEP),
+    line.LoggedStep: (fields.step_of, STEP),
     fields.Environment: (fields.environment_of, line.environment_line(1.0, 0, 1, "algo-1", {})),
     fields.LoggedPhase: (fields.phase_of, line.phase_line("load", 1.0, 2.0)),
     fields.ModelSize: (read_alone(fields.ModelSize), line.model_line(1.0, 1000, None, None)),

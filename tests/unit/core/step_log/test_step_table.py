@@ -1,6 +1,7 @@
 import pytest
 
-from traindyno.core.step_log.fields import LoggedPhase, LoggedStep
+from traindyno.core.step_log.fields import LoggedPhase
+from traindyno.core.step_log.line import LoggedStep
 from traindyno.core.step_log.step_table import RankSteps, StepTable
 from traindyno.core.step_log.steps import Steps
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.step_log_samples import log_lines
 from traindyno.core.step_log import steps as columns
-from traindyno.core.step_log.fields import LoggedStep
+from traindyno.core.step_log.line import LoggedStep
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.steps import Steps
 
