@@ -12,8 +12,8 @@ from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
-from traindyno.core.suite.file_systems import is_remote, workload_paths
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.workload import workload_paths
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
 OFF = ("false", "0", "no", "off")
@@ -26,7 +26,7 @@ class StagingRefused(TraindynoError):
 
 def find_local(path: str, beside: Path) -> Path | None:
     """The file or folder of this machine; None for an S3 URI, a Hub id, and a path that does not exist."""
-    if is_remote(path):
+    if is_s3_uri(path):
         return None
     local = expanded(path, beside)
     return local if local.exists() else None
@@ -145,4 +145,5 @@ def travel_lines(workload: Mapping[str, Any], *, beside: Path, allowed: Collecti
 
 
 def _looks_local(path: str) -> bool:
-    return not is_remote(path) and (path.startswith((".", "/", "~")) or Path(path).suffix in DATA_SUFFIXES)
+    is_path = path.startswith((".", "/", "~")) or "://" in path or Path(path).suffix in DATA_SUFFIXES
+    return not is_s3_uri(path) and is_path

@@ -1,4 +1,4 @@
-"""The input channels of a run: the parts of its workload in S3 or on a file system, and prepared tokens."""
+"""The input channels of a run: the parts of its workload in S3, and prepared tokens."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.checks.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
 from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.file_systems import parse_file_system
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.workload import Workload
@@ -61,16 +60,7 @@ def preparation_channels(preparation: DataPreparation, workload: Workload) -> li
 
 
 def channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:
-    """One entry of InputDataConfig; a file system has no input mode."""
-    file_system = parse_file_system(uri)
-    if file_system:
-        found = {
-            "FileSystemId": file_system.file_system_id,
-            "FileSystemType": file_system.kind.value,
-            "DirectoryPath": file_system.path,
-            "FileSystemAccessMode": "ro",
-        }
-        return {"DataSource": {"FileSystemDataSource": found}, "ChannelName": name}
+    """One entry of InputDataConfig."""
     source = {"S3DataType": "S3Prefix", "S3Uri": uri, "S3DataDistributionType": "FullyReplicated"}
     entry: dict[str, Any] = {"DataSource": {"S3DataSource": source}, "ChannelName": name}
     if mode is not InputMode.FILE:

@@ -6,7 +6,6 @@ from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.lab_names import DEFAULT_LAB, images_stack_name
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode, Task
-from traindyno.core.suite.file_systems import parse_file_system
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.sagemaker.images import image_kind, unavailable_images
 from traindyno.sagemaker.job_settings import JobSettings
@@ -15,12 +14,6 @@ from traindyno.sagemaker.job_settings import JobSettings
 def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
     """One sentence for each conflict, with what is accepted."""
     workload, jobs = suite.workload, settings.jobs
-    for name, address in workload.channels.items():
-        if parse_file_system(address) and not jobs.subnet_ids:
-            yield (
-                f"workload.channels.{name}: {address} is reached through a VPC, and this lab's jobs do not run in"
-                " a VPC: set subnets and security_groups in labs/LAB.toml, and deploy it again"
-            )
     secret = workload.hub_token_secret
     if secret and secret not in jobs.hub_token_secrets:
         allowed = ", ".join(jobs.hub_token_secrets) or "none"

@@ -26,14 +26,6 @@ def suite_with(**workload: Any) -> Suite:
     return small_suite(workload={**small_document()["workload"], **workload})
 
 
-def test_a_file_system_needs_a_vpc() -> None:
-    workload = {**script_document()["workload"], "channels": {"files": "efs://fs-0123456789abcdef0/data"}}
-    suite = parse_suite(script_document(workload=workload))
-    (found,) = conflicts(suite)
-    assert found.startswith("workload.channels.files: efs://fs-0123456789abcdef0/data is reached through a VPC")
-    assert conflicts(suite, subnet_ids=("subnet-1",), security_group_ids=("sg-1",)) == []
-
-
 def test_a_secret_must_be_one_that_the_labs_jobs_may_read() -> None:
     suite = suite_with(hub_token_secret=SECRET)
     (found,) = conflicts(suite, hub_token_secrets=("arn:other",))

@@ -110,17 +110,6 @@ def test_a_spot_job_on_an_image_of_ones_own_is_the_sdks_own(sdk_session: Any) ->
     assert ours == theirs
 
 
-def test_a_kept_alive_job_in_a_network_is_the_sdks_own(sdk_session: Any) -> None:
-    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE}
-    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}))
-    ours = first_request(suite, subnet_ids=("subnet-1",), security_group_ids=("sg-1",), volume_size_gb=100)
-    theirs = sdk_request(
-        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", volume_size=100,
-        subnets=["subnet-1"], security_group_ids=["sg-1"],
-    )  # fmt: skip
-    assert without_pending_limit(ours) == theirs
-
-
 def test_an_smddp_job_is_the_sdks_own(sdk_session: Any) -> None:
     suite = parse_suite(
         script_document(training={"instance_count": 2}, matrix={"instance": ["ml.p4d.24xlarge"], "strategy": ["smddp"]})
@@ -184,24 +173,6 @@ def test_a_job_with_metrics_is_the_sdks_own(sdk_session: Any) -> None:
         metric_definitions=[{"Name": "loss", "Regex": metrics["loss"]}],
     )  # fmt: skip
     assert without_pending_limit(ours) == theirs
-
-
-@pytest.mark.parametrize(
-    ("address", "kind", "path"),
-    [
-        ("fsx://fs-0123456789abcdef0/mountname/data", "FSxLustre", "/mountname/data"),
-        ("efs://fs-0123456789abcdef0/data", "EFS", "/data"),
-    ],
-)
-def test_a_job_that_reads_a_file_system_is_the_sdks_own(sdk_session: Any, address: str, kind: str, path: str) -> None:
-    from sagemaker.inputs import FileSystemInput
-
-    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE, "channels": {"files": address}}
-    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}))
-    ours = first_request(suite, subnet_ids=("subnet-1",), security_group_ids=("sg-1",))
-    theirs = FileSystemInput("fs-0123456789abcdef0", kind, path).config
-    (sent,) = [channel for channel in ours["InputDataConfig"] if channel["ChannelName"] == "files"]
-    assert sent == {**theirs, "ChannelName": "files"}
 
 
 def test_a_job_of_the_model_parallel_librarys_version_2_is_the_sdks_own(sdk_session: Any) -> None:

@@ -37,7 +37,10 @@ ALWAYS = {
     *("AlgorithmSpecification.EnableSageMakerMetricsTimeSeries", "StoppingCondition.MaxPendingTimeInSeconds"),
 }
 FURTHER = {
-    "channels": {"InputDataConfig.validation.DataSource.S3DataSource.S3DataDistributionType"},
+    "channels": {
+        "InputDataConfig.validation.DataSource.S3DataSource.S3DataDistributionType",
+        "InputDataConfig.files",  # on FSx for Lustre, which no suite names
+    },
     "network": {"VpcConfig", "EnableInterContainerTrafficEncryption"},
     "metrics": {"RemoteDebugConfig"},
     "torchrun-2-nodes-kept-alive": {"ResourceConfig.KeepAlivePeriodInSeconds"},
@@ -141,7 +144,7 @@ def test_channels_of_the_call_replace_those_of_the_trainer() -> None:
     given = SimpleNamespace(channel_name="train", data_source="s3://other/train/")
     found = from_model_trainer(trainer_of("channels"), DECISIONS, input_data_config=[given])
     assert found.document["workload"]["dataset"]["path"] == "s3://other/train/"
-    assert sorted(found.document["workload"]["channels"]) == ["files", "validation"]
+    assert sorted(found.document["workload"]["channels"]) == ["validation"]
 
 
 def test_a_value_that_a_pipeline_fills_in_is_refused() -> None:

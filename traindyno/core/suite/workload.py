@@ -1,6 +1,6 @@
 """The workload of a suite: its task, model, tokenizer, data and size, or a user's own script."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,7 +126,7 @@ class Workload:
     )
     environment: Mapping[str, str] = described({}, "environment variables of every job")
     channels: Mapping[str, str] = described(
-        {}, "further inputs beside the dataset: channel name → S3 URI, local path, fsx://… or efs://…"
+        {}, "further inputs beside the dataset: channel name → S3 URI or local path"
     )
     full_run: FullRun | None = described(
         None,
@@ -134,3 +134,20 @@ class Workload:
         "then writes a checkpoint and evaluates in the middle of each trial, so that their cost is measured",
         default="what the trials show",
     )
+
+
+CHANNELS = "workload.channels."
+
+
+def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every path of data, tokenizer, model and channels in a workload's document, each with its field in the suite."""
+    for section in ("dataset", "tokenizer", "model"):
+        part = workload.get(section)
+        if isinstance(part, str):
+            yield f"workload.{section}", part
+        elif isinstance(part, Mapping) and isinstance(part.get("path"), str):
+            yield f"workload.{section}.path", part["path"]
+    channels = workload.get("channels")
+    for name, path in channels.items() if isinstance(channels, Mapping) else ():
+        if isinstance(path, str):
+            yield f"{CHANNELS}{name}", path

@@ -23,7 +23,7 @@ from traindyno.core.suite.checks.job_limits_check import (
 from traindyno.core.suite.checks.secrets_check import ADVICE, find_secrets, secret_kind
 from traindyno.core.suite.choices import Compiler, Strategy
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS, UNREADABLE
-from traindyno.core.suite.file_systems import CHANNELS, is_remote, workload_paths
+from traindyno.core.suite.workload import CHANNELS, workload_paths
 from traindyno.sagemaker.launcher import CODE_CHANNEL, ENTRY_POINT, ISOLATED_SOURCE
 
 # The channel of the SDK 3 with its own programs, and what that of its container starts.
@@ -222,9 +222,9 @@ def local_path(workload: Mapping[str, Any]) -> str | None:
     for place, path in workload_paths(workload):
         takes_hub_name = not place.startswith(CHANNELS)
         is_hub_name = HUB_NAME.fullmatch(path) is not None and PurePosixPath(path).suffix not in FILE_SUFFIXES
-        if not is_remote(path) and not (takes_hub_name and is_hub_name):
+        if not is_s3_uri(path) and not (takes_hub_name and is_hub_name):
             hub = ", or the name of a model or dataset of the Hub" if takes_hub_name else ""
-            return f"{place}: got {shown(path)}, expected s3://…, fsx://… or efs://…{hub}"
+            return f"{place}: got {shown(path)}, expected s3://…{hub}"
     return None
 
 

@@ -354,8 +354,8 @@ def _channels(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any
         address = channel_address(channel)
         mode = channel.get("InputMode") or default_mode
         if address is None:
-            left_out[f"InputDataConfig.{name}"] = "its files are no prefix in S3 and no file system, such as a manifest"
-        elif name == TRAIN_CHANNEL and address.startswith(("fsx:", "efs:")) is False:
+            left_out[f"InputDataConfig.{name}"] = "its files are no prefix in S3, such as a manifest or a file system"
+        elif name == TRAIN_CHANNEL:
             modes = {InputMode.FILE.value, InputMode.FAST_FILE.value}
             sections["dataset"] = {"path": address, **({"input_mode": mode} if mode in modes else {})}
         else:
@@ -364,13 +364,8 @@ def _channels(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any
 
 
 def channel_address(channel: Mapping[str, Any]) -> str | None:
-    """``s3://…``, ``fsx://…``, ``efs://…`` or a local path, as a suite writes it; None for what no suite names."""
-    source = channel["DataSource"]
-    if "FileSystemDataSource" in source:
-        found = source["FileSystemDataSource"]
-        scheme = "efs" if found["FileSystemType"] == "EFS" else "fsx"
-        return f"{scheme}://{found['FileSystemId']}{found['DirectoryPath']}"
-    found = source.get("S3DataSource")
+    """``s3://…`` or a local path, as a suite writes it; None for what no suite names."""
+    found = channel["DataSource"].get("S3DataSource")
     if found is None:
         return None
     return str(found["S3Uri"]) if found.get("S3DataType", "S3Prefix") == "S3Prefix" else None
