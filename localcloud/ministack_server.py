@@ -1,4 +1,4 @@
-"""Runs MiniStack with seven changes; a program for MiniStack's own environment.
+"""Runs MiniStack with six changes; a program for MiniStack's own environment.
 
 - MiniStack saves its state only when it is asked to end. Here it also saves it while it runs.
 - It answers whoever reaches its port, and a Lambda function runs code as the person who started MiniStack. Here a
@@ -8,7 +8,6 @@
 - It gives every exception of a function the same error type, but state machines retry and catch by the type.
 - It takes several answers of one task.
 - It waits for the answer of a task whose function has failed, and reads no time limit of a task from its input.
-- It starts executions whose input is no JSON, or whose name AWS refuses.
 """
 
 import asyncio

@@ -5,7 +5,6 @@ the machine can list those.
 """
 
 import argparse
-import json
 import logging
 import logging.handlers
 import os
@@ -16,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from localcloud.gate import LOOPBACK
 from localcloud.home import OWNER_ONLY
@@ -63,32 +61,22 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     add("--port", type=int, default=0, help="0, the default, selects a free port; STATE/port holds it")
     add("--state", dest="state_folder", type=_folder, required=True, help="for state, job folders and service.log")
     add("--aws-endpoint", required=True, help="the local S3, Lambda, EventBridge and CloudWatch Logs")
-    add("--region", help="us-east-1 unless set")
     add("--python", default=sys.executable, help="interpreter that runs the jobs' scripts")
     add("--environments", dest="environments_folder", type=_folder, help="folder of the environments of images")
-    add("--cores", type=_cores, default=usable_cores(), help="for example 0,1,4; default: all")
     add("--engine", type=EngineChoice, choices=list(EngineChoice))
     add("--checkpoint-sync-seconds", type=float)
     add("--stop-grace-seconds", type=float, help="between SIGTERM and SIGKILL")
     add("--local-memory-gib", type=float, help="memory of local.cpu; default: 80 %% of this machine's")
     add("--prices", type=_prices, help="JSON file of USD per hour by instance type; replaces the snapshot's prices")
-    add("--quotas", dest="applied_quotas", type=_document, help="JSON file of applied quota values by quota code")
-    add("--grant-quotas", dest="granted_quota", type=float, help="apply this value to all other quotas of instances")
+    add("--grant-quotas", dest="granted_quota", type=float, help="apply this value to the quotas of instances")
     add("--traces", dest="traces_folder", type=Path, help="folder of trace files (*.json) for simulated jobs")
     add("--speed-up", type=float, help="virtual seconds of simulated jobs per second")
     add("--jump-when-quiet-seconds", type=float, help="simulated time jumps ahead after this time without requests")
-    return ServiceSettings(**vars(parser.parse_args(arguments)))
+    return ServiceSettings(**vars(parser.parse_args(arguments)), cores=usable_cores())
 
 
 def _folder(text: str) -> Path:
     return Path(text).resolve()
-
-
-def _document(path: str) -> Any:
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{path} can't be read: {error}; expected a JSON file") from error
 
 
 def _prices(path: str) -> dict[str, Decimal]:
@@ -96,10 +84,6 @@ def _prices(path: str) -> dict[str, Decimal]:
         return read_given_prices(Path(path))
     except PricesInvalid as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _cores(text: str) -> tuple[int, ...]:
-    return tuple(sorted({int(number) for number in text.split(",")}))
 
 
 if __name__ == "__main__":

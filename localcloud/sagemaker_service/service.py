@@ -44,7 +44,7 @@ class Service:
         settings.state_folder.mkdir(parents=True, exist_ok=True)
         self._store = JobStore(settings.state_folder / "state.sqlite", self._events_of)
         self._faults = FaultInjector(self._store)
-        self._quotas = QuotaTable(self._store, settings.applied_quotas, settings.granted_quota)
+        self._quotas = QuotaTable(self._store, settings.granted_quota)
         self._machine_clock = SystemClock()
         start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
         self._virtual_clock = VirtualClock(start_ms=start_ms, speed_up=settings.speed_up)

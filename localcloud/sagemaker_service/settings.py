@@ -35,7 +35,6 @@ class ServiceSettings:
     stop_grace_seconds: float = float(STOP_SECONDS)
     # Of local.cpu, all hosts of a job together; None: most of this machine's.
     local_memory_gib: float | None = None
-    applied_quotas: Mapping[str, float] = field(default_factory=dict)
     granted_quota: float | None = None
     prices: Mapping[str, Decimal] = field(default_factory=dict)
     traces_folder: Path | None = None

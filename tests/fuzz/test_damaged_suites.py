@@ -100,7 +100,7 @@ def api(tmp_path: Path) -> Iterator[Api]:
     store = JobStore(tmp_path / "state.sqlite", lambda _: [])
     jobs = TrainingJobsApi(
         store=store,
-        quotas=QuotaTable(store, {}, 1000),
+        quotas=QuotaTable(store, 1000),
         clocks=dict.fromkeys(Engine, SystemClock()),
         engines=dict.fromkeys(Engine, NoEngine()),
         engine_for=lambda _: Engine.REPLAY,

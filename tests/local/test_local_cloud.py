@@ -5,8 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,6 @@ import psutil
 import pytest
 
 from localcloud import cloud
-from localcloud.home import Ports
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
@@ -48,14 +45,6 @@ def kill(lab: LocalLab, part: str) -> None:
     while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def refusal(url: str, **headers: str) -> int:
-    request = urllib.request.Request(url, headers={name.replace("_", "-"): value for name, value in headers.items()})
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(request, timeout=10)
-    assert "Access-Control-Allow-Origin" not in caught.value.headers
-    return caught.value.code
 
 
 def test_up_starts_a_service_that_has_ended_and_stop_needs_ministack_only(own: LocalLab) -> None:
@@ -152,36 +141,10 @@ def test_a_second_up_waits_for_the_first_and_finds_nothing_to_do(own: LocalLab) 
     assert sum("waiting for process" in text for text in told) == 1
 
 
-def test_web_pages_are_refused_by_both_parts(own: LocalLab) -> None:
-    ports: Ports = cloud.require_ports(own.home)
-    for port in (ports.aws, ports.sagemaker):
-        url = f"http://127.0.0.1:{port}/health"
-        assert refusal(url, Host="evil.example") == 403
-        assert refusal(url, Origin="http://evil.example") == 403
-        assert refusal(url, Sec_Fetch_Site="cross-site") == 403
-
-
 def test_both_parts_listen_on_loopback_only(own: LocalLab) -> None:
     for part in (cloud.MINISTACK, cloud.SAGEMAKER):
         listening = [each.laddr.ip for each in process_of(own, part).net_connections() if each.status == "LISTEN"]
         assert set(listening) == {"127.0.0.1"}
-
-
-def test_a_report_that_cannot_be_read_back_is_a_message(own: LocalLab) -> None:
-    answer = own.traindyno("report", "never-started", "--local")
-    assert answer.status == 1
-    assert "Traceback" not in answer.errors
-
-
-def test_a_read_only_home_is_a_message(own: LocalLab, tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    lab = LocalLab(tmp_path)
-    lab.home.folder.symlink_to(blocked / "home")
-    answer = lab.traindyno("local", "up")
-    assert answer.status == 1
-    assert "set TRAINDYNO_HOME" in answer.errors
-    assert "Traceback" not in answer.errors
 
 
 def start_sleeping(own: LocalLab, name: str) -> None:

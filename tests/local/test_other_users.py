@@ -20,12 +20,11 @@ import boto3
 import botocore.session
 import psutil
 import pytest
-from botocore.exceptions import ClientError
 
 from localcloud import cloud
 from localcloud.environment import read_access_key
 from localcloud.gate import authorization
-from localcloud.home import ENVIRONMENTS, REPO_ROOT, HomeUnusable
+from localcloud.home import ENVIRONMENTS, REPO_ROOT
 from localcloud.worker_fork_server import SERVICES
 from tests.archives import tar_gz
 from tests.local.local_lab import LocalLab
@@ -157,34 +156,6 @@ def test_every_port_and_route_answers_403(hosted: LocalLab) -> None:
         assert answers_other_than_403(port, [*every, *operations_of(program)]) == []
 
 
-def test_objects_and_functions_of_the_lab_are_closed(hosted: LocalLab) -> None:
-    bucket = hosted.deployment().bucket
-    functions = hosted.client("lambda").list_functions()["Functions"]
-    assert functions
-    asked: list[Asked] = [("GET", f"/{bucket}/models/of-the-owner.tar.gz", {}), ("GET", f"/{bucket}?list-type=2", {})]
-    asked += [("POST", f"/2015-03-31/functions/{each['FunctionName']}/invocations", {}) for each in functions]
-    asked += [("PUT", "/_ministack/cfn-response/00000000-0000-0000-0000-000000000000", {})]
-    assert answers_other_than_403(cloud.require_ports(hosted.home).aws, asked) == []
-
-
-def test_no_other_key_is_taken(hosted: LocalLab) -> None:
-    key = read_access_key(hosted.home)
-    others = ("", "test", "000000000000", key[:-1], f"{key}0", key.lower())
-    headers = [*map(authorization, others), {"Authorization": key}, {"X-Amz-Security-Token": key}]
-    asked: list[Asked] = [("GET", path, each) for path in ("/", "/health", "/ping") for each in headers]
-    for port in ports_of(hosted):
-        assert answers_other_than_403(port, asked) == []
-
-
-def test_web_pages_are_refused_with_the_key_too(hosted: LocalLab) -> None:
-    signed = authorization(read_access_key(hosted.home))
-    page = ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"})
-    asked: list[Asked] = [("GET", "/", {**signed, **each}) for each in page]
-    for port in ports_of(hosted):
-        assert answers_other_than_403(port, asked) == []
-        assert answer_of(port, ("GET", "/", signed))[0] != 403
-
-
 def test_a_websocket_is_refused(hosted: LocalLab) -> None:
     upgrade = (
         "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -214,33 +185,6 @@ def test_a_presigned_url_and_an_assumed_role_open_what_their_maker_may(hosted: L
     given = hosted.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
     session = boto3.Session(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], "us-east-1")
     assert session.client("s3", endpoint_url=f"http://127.0.0.1:{port}").head_object(Bucket=bucket, Key=key)
-
-
-def test_boto3_says_what_a_stranger_lacks(hosted: LocalLab) -> None:
-    ports = cloud.require_ports(hosted.home)
-    stranger = boto3.Session("test", "test", region_name="us-east-1")
-    for service, port, call in (
-        ("cloudformation", ports.aws, "list_stacks"),
-        ("dynamodb", ports.aws, "list_tables"),
-        ("s3", ports.aws, "list_buckets"),
-        ("sagemaker", ports.sagemaker, "list_training_jobs"),
-        ("service-quotas", ports.sagemaker, "list_services"),
-    ):
-        client = stranger.client(service, endpoint_url=f"http://127.0.0.1:{port}")  # type: ignore[call-overload]
-        with pytest.raises(ClientError, match=r"AccessDenied.*not that of this local cloud.*traindyno local env"):
-            getattr(client, call)()
-
-
-@NEEDS_ROOT
-def test_another_user_is_told_whose_home_it_is(hosted: LocalLab) -> None:
-    """The home is reached by its descriptor's path, because the folders above this one are closed too."""
-
-    def look() -> str:
-        with pytest.raises(HomeUnusable) as refused:
-            read_access_key(hosted.home)
-        return str(refused.value)
-
-    assert "set TRAINDYNO_HOME to a folder of your own" in as_other_user(look)
 
 
 @NEEDS_ROOT

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -41,15 +41,14 @@ class ServiceQuota:
 
 
 class QuotaTable:
-    """Applied values come from the start of the service and from its administration.
+    """Applied values come from the service's administration.
 
     ``granted`` is applied to every quota of instances without an applied value; None leaves AWS's default.
     """
 
-    def __init__(self, store: JobStore, applied: Mapping[str, float], granted: float | None) -> None:
+    def __init__(self, store: JobStore, granted: float | None) -> None:
         self._store = store
         self._granted = granted
-        self._applied_at_start = dict(applied)
         self._admitting = threading.Lock()
         self.quotas = {quota.code: quota for quota in _read_quotas()}
         self._by_name = {quota.name: quota for quota in self.quotas.values()}
@@ -57,7 +56,7 @@ class QuotaTable:
 
     def applied(self, code: str) -> float | None:
         granted = self._granted if self.quotas[code].counts_instances else None
-        return self._applied_since.get(code, self._applied_at_start.get(code, granted))
+        return self._applied_since.get(code, granted)
 
     def apply(self, code: str, value: float) -> None:
         self._applied_since[code] = value

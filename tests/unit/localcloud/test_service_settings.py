@@ -14,19 +14,15 @@ REQUIRED = ("--state", "/state", "--aws-endpoint", "http://aws")
 
 def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
     (tmp_path / "prices.json").write_text('{"ml.g5.xlarge": 1.5}')
-    (tmp_path / "quotas.json").write_text('{"L-1": 4}')
     given = {
         "port": ("--port 1", 1),
-        "region": ("--region eu-west-1", "eu-west-1"),
         "python": ("--python py", "py"),
         "environments_folder": ("--environments /images", Path("/images")),
-        "cores": ("--cores 4,1,0", (0, 1, 4)),
         "engine": ("--engine replay", EngineChoice.REPLAY),
         "checkpoint_sync_seconds": ("--checkpoint-sync-seconds 0.5", 0.5),
         "stop_grace_seconds": ("--stop-grace-seconds 3", 3.0),
         "local_memory_gib": ("--local-memory-gib 1.5", 1.5),
         "prices": (f"--prices {tmp_path}/prices.json", {"ml.g5.xlarge": Decimal("1.5")}),
-        "applied_quotas": (f"--quotas {tmp_path}/quotas.json", {"L-1": 4}),
         "granted_quota": ("--grant-quotas 16", 16.0),
         "traces_folder": ("--traces /traces", Path("/traces")),
         "speed_up": ("--speed-up 60", 60.0),
@@ -34,7 +30,7 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
     }
     settings = _read_settings([*REQUIRED, *" ".join(argument for argument, _ in given.values()).split()])
     assert {name: getattr(settings, name) for name in given} == {name: value for name, (_, value) in given.items()}
-    without_argument = {"access_key_id", "account_id"}
+    without_argument = {"access_key_id", "account_id", "cores", "region"}
     assert {field.name for field in fields(ServiceSettings)} == {
         "state_folder",
         "aws_endpoint",
