@@ -8,7 +8,7 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_settings import FixedConcurrency
-from infra.retries import retry_next_attempts
+from infra.retries import THROTTLING_TRIES, retry_next_attempts
 from infra.state_machines import answered_step, make_machine, state_machine_role, waiting_step
 from infra.storage import Storage
 from traindyno.core.errors import StartLater
@@ -109,7 +109,8 @@ class RunLanes(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         submit = submit_task(self, "SubmitRun", functions)
-        record = answered_step(self, "RecordRun", functions.record_run)
+        # A call that is cut off has recorded some runs of its job; the next one does the rest.
+        record = answered_step(self, "RecordRun", functions.record_run, fault_tries=THROTTLING_TRIES)
         # A failure takes the place of the job's end, so that both reach the runs in one field. A run that can't be
         # recorded fails the child execution; the verdict names it.
         submit.add_catch(record, errors=["States.ALL"], result_path="$.end")

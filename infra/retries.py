@@ -53,12 +53,12 @@ def retry_next_attempts(state: Retryable) -> None:
     _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)
 
 
-def retry_faults(state: Retryable) -> None:
-    """Retries of a state without a job: throttling for at least a quarter of an hour, runs that are left to record as
-    often, other faults a few times.
+def retry_faults(state: Retryable, tries: int) -> None:
+    """Retries of a state without a job: throttling and runs that are left to record for at least a quarter of an hour,
+    other faults as often as ``tries``.
     """
     _retry(state, [*THROTTLING, RunsLeft.__name__], interval_seconds=2, max_delay_seconds=60, tries=THROTTLING_TRIES)
-    _retry(state, [ServiceFault.__name__, *LAMBDA_FAULTS], interval_seconds=2, max_delay_seconds=60, tries=8)
+    _retry(state, [ServiceFault.__name__, *LAMBDA_FAULTS], interval_seconds=2, max_delay_seconds=60, tries=tries)
 
 
 def _retry(

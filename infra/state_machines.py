@@ -112,6 +112,7 @@ def answered_step(
     *,
     payload: Payload | None = None,
     result_path: str | None = None,
+    fault_tries: int = 8,
 ) -> tasks.LambdaInvoke:
     """The function's answer is the state's output, or goes to ``result_path``. Faults are retried."""
     step = tasks.LambdaInvoke(
@@ -124,7 +125,7 @@ def answered_step(
         retry_on_service_exceptions=False,
         result_path=result_path,
     )
-    retry_faults(step)
+    retry_faults(step, fault_tries)
     return step
 
 

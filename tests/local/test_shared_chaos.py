@@ -37,7 +37,7 @@ SHARED_FAULTS = {
     "spot_interruption_fraction": 0.2,
     "lost_event_fraction": 0.1,
 }
-# A call takes a second or two, and the state machine tries it nine times.
+# RecordRun may lose its worker 60 times, other states 8 times.
 SECONDS_BETWEEN_KILLS = (2.0, 10.0)
 
 

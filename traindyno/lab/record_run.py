@@ -135,6 +135,7 @@ def record_runs(
     differs from call to call, not even if it ends the function. Raises such an error at the end, or RunsLeft when the
     time is over.
     """
+    execution = services.executions.find(owner.execution_id)
     runs, recorded, failures = [*runs_of(owner)], list[RunResult](), Failures()
     left_behind: tuple[Sequence[Attempt], SharedRuns | None] | None = None
     random.shuffle(runs)
@@ -144,7 +145,7 @@ def record_runs(
         with failures.kept(execution=run.execution_id, run=run.run_id):
             if not services.runs.read(run.execution_id, run.run_id).is_over:
                 left_behind = left_behind or _left_behind(run, services)
-                recorded.append(_record_run(run, *left_behind, final=final, services=services))
+                recorded.append(_record_run(run, execution, *left_behind, final=final, services=services))
     failures.raise_first()
     if isinstance(owner, Job):  # nothing remains to be done for its ended attempts
         for row in attempts_of(services.shared_jobs.read(owner.execution_id, owner.job_id), services.attempts):
@@ -164,6 +165,7 @@ def _left_behind(run: Run, services: RecordRunServices) -> tuple[Sequence[Attemp
 
 def _record_run(
     run: Run,
+    execution: ExecutionRow | None,
     attempts: Sequence[Attempt],
     shared: SharedRuns | None,
     *,
@@ -178,7 +180,6 @@ def _record_run(
     step_log, log_problem = read_run_log(run, services, last)
     decided = _decide(last, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
-    execution = services.executions.find(run.execution_id)
     result = build_run_result(
         run,
         suite=suite,

@@ -232,7 +232,7 @@ def test_a_run_that_ends_the_function_each_time_keeps_no_other_from_its_result(m
         write(key, *rest)
 
     monkeypatch.setattr(world.lab.objects, "write", ending)
-    for _ in range(9):  # as often as Step Functions calls it
+    for _ in range(61):  # as often as Step Functions calls it
         with pytest.raises(Killed):
             world.record({})
     assert {run.run_id for run in world.job.runs} - result_of(world).keys() == {lost}
