@@ -4,11 +4,12 @@ import json
 import signal
 from itertools import count
 from statistics import median
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.failure import OUT_OF_MEMORY, OUT_OF_MEMORY_SIGNS
 from traindyno.core.jobs.journal_format import EXITED, PROBE_BEGAN, PROBED, THROWN_AWAY
 from traindyno.core.search.largest_batch import (
+    MOST_TIMES,
     PROBE_STEPS,
     PROBE_WARM_UP_STEPS,
     Probe,
@@ -16,7 +17,6 @@ from traindyno.core.search.largest_batch import (
     has_room,
     least_failing,
     next_batch,
-    next_of,
 )
 from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.document import BatchOrder, RunOrder
@@ -55,10 +55,11 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
         return Searched(run, None, 0)
     peers = attempt.peers
     probes = probes_before(attempt.host, run.run_id, attempt.job.cut_off) if peers.rank == 0 else []
+    possible = order.possible or range(order.step, MOST_TIMES * max(order.step, order.first) + 1, order.step)
     at = least_failing(probes) or order.first
     for answers in count():
         key = "{}/batch/{}".format(run.run_id, answers)
-        batch = int(peers.first_says(key, lambda: str(_next(probes, order) or 0)))
+        batch = int(peers.first_says(key, lambda: str(next_batch(probes, order.first, possible) or 0)))
         probe = _probe(run, batch, attempt, order) if batch else None
         at = batch or at
         if probe is None:
@@ -69,12 +70,6 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
     finding = json.loads(peers.first_says("{}/batch".format(run.run_id), lambda: json.dumps(own)))
     say("{}: batch {batch} of {} probes".format(run.run_id, len(finding["probes"]), **finding))
     return Searched(with_batch(run, finding["batch"]), finding, answers)
-
-
-def _next(probes: Sequence[Probe], order: BatchOrder) -> Optional[int]:
-    if order.possible is None:
-        return next_batch(probes, order.first, order.step)
-    return next_of(order.possible, probes, order.first)
 
 
 def with_batch(run: RunOrder, batch: int) -> RunOrder:

@@ -5,6 +5,7 @@ A batch fits if a few steps of the run with it end well. The search moves up fro
 fit, or down until one fits, and then bisects. It assumes that each batch below one that fits fits too.
 """
 
+from bisect import bisect_left, bisect_right
 from math import isqrt
 from typing import NamedTuple, Optional, Sequence
 
@@ -16,6 +17,7 @@ LEAST_GAIN = 0.125
 #: From the first batch, up or down: two by ``NEAR_FACTOR``, the others by ``FAR_FACTOR``, so up to 1024 times as many.
 MOST_MOVES, NEAR_MOVES = 6, 2
 NEAR_FACTOR, FAR_FACTOR = 2, 4
+MOST_TIMES = 1024
 #: Steps of a probe. The rate is that of the steps after the first ones, which compile and allocate.
 PROBE_STEPS, PROBE_WARM_UP_STEPS = 8, 3
 #: For a script that logs no steps.
@@ -46,60 +48,28 @@ def has_room(has_worked: bool, retries: int) -> bool:
     return has_worked and not retries
 
 
-def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[int]:
-    """None once the search has ended. ``first`` and each batch are multiples of ``step``.
+def next_batch(probes: Sequence[Probe], first: int, possible: Sequence[int]) -> Optional[int]:
+    """One of the ``possible`` batches, which are in order; None once the search has ended.
 
-    What is found is less than the largest batch that fits by at most an eighth, unless that is more than 1024 times
-    ``first`` or less than a 1024th; by at most a sixteenth if it is within a factor of two. Where none is found,
-    ``step`` was probed.
+    What is found is less than the largest of them that fits by at most an eighth, and by at most a sixteenth if that is
+    within a factor of two of ``first``. Where none is found, the smallest was probed.
     """
-    if not probes:
-        return max(step, first - first % step)
     fitting, failing = largest_fitting(probes), least_failing(probes)
-    if failing is None:
-        return None if len(probes) > MOST_MOVES else (fitting or first) * _factor(probes)
-    if fitting is None:
-        # Where even the last move finds none, the smallest batch says whether any fits.
-        lower = step if len(probes) > MOST_MOVES else failing // _factor(probes)
-        return None if failing <= step else max(step, lower - lower % step)
-    return _between(probes, fitting, failing, step)
-
-
-def next_of(possible: Sequence[int], probes: Sequence[Probe], first: int) -> Optional[int]:
-    """As ``next_batch``, where only some batches may be measured, which are in order: those that divide a global batch.
-
-    What is found is the largest of them that fits, if no more than ``MOST_PROBES`` are needed.
-    """
-    if not probes:
-        return _up_to(possible, first)
-    fitting, failing = largest_fitting(probes), least_failing(probes)
-    left = [each for each in possible if (fitting or 0) < each < (failing or each + 1)]
+    end = len(possible) if failing is None else bisect_left(possible, failing)
+    left = possible[bisect_right(possible, fitting or 0) : end]
     if not left or len(probes) >= MOST_PROBES:
         return None
+    factor = NEAR_FACTOR if len(probes) <= NEAR_MOVES else FAR_FACTOR
     if failing is None:
-        return _up_to(left, (fitting or first) * _factor(probes))
-    if fitting is None:
-        return left[0] if len(probes) > MOST_MOVES else _up_to(left, failing // _factor(probes))
-    return left[len(left) // 2]
-
-
-def _up_to(possible: Sequence[int], most: int) -> int:
-    """The largest of at most ``most``, or the smallest of all."""
-    return max((each for each in possible if each <= most), default=possible[0])
-
-
-def _factor(probes: Sequence[Probe]) -> int:
-    return NEAR_FACTOR if len(probes) <= NEAR_MOVES else FAR_FACTOR
-
-
-def _between(probes: Sequence[Probe], fitting: int, failing: int, step: int) -> Optional[int]:
-    """The middle; that of the logarithms while the two are further apart than by a factor of two."""
-    gain = failing - step - fitting
-    is_enough = len(probes) >= FEW_PROBES and gain <= LEAST_GAIN * fitting
-    if gain <= 0 or is_enough or len(probes) >= MOST_PROBES:
+        most = first if fitting is None else fitting * factor
+    elif fitting is None:
+        # Where even the last move finds none, the smallest batch says whether any fits.
+        most = left[0] if len(probes) > MOST_MOVES else failing // factor
+    elif len(probes) >= FEW_PROBES and left[-1] - fitting <= LEAST_GAIN * fitting:
         return None
-    middle = isqrt(fitting * failing) if failing > NEAR_FACTOR * fitting else (fitting + failing) // 2
-    return max(fitting + step, middle - middle % step)
+    else:  # the middle; that of the logarithms while the two are further apart than by a factor of two
+        most = isqrt(fitting * failing) if failing > NEAR_FACTOR * fitting else (fitting + failing) // 2
+    return left[max(0, bisect_right(left, most) - 1)]
 
 
 def chosen(probes: Sequence[Probe], choice: str) -> Optional[int]:

@@ -9,6 +9,7 @@ from traindyno.core.search.largest_batch import (
     FEW_PROBES,
     LARGEST,
     MOST_PROBES,
+    MOST_TIMES,
     Probe,
     chosen,
     has_room,
@@ -21,8 +22,8 @@ FAR_STARTS = (1, 7, 1000, 1025, 99_999)
 
 def search(first: int, most: int, step: int = 1) -> list[Probe]:
     """The probes of a model whose largest batch is ``most``."""
-    probes: list[Probe] = []
-    while (batch := next_batch(probes, first, step)) is not None:
+    probes, possible = list[Probe](), range(step, MOST_TIMES * max(step, first) + 1, step)
+    while (batch := next_batch(probes, first, possible)) is not None:
         probes.append(Probe(batch=batch, fits=batch <= most))
         assert len(probes) <= MOST_PROBES
     return probes
@@ -84,7 +85,7 @@ def test_any_memory_that_grows_with_the_batch_is_respected(seed: int) -> None:
         each, fixed, power = 10 ** draw.uniform(0, 9), 10 ** draw.uniform(0, 11), draw.uniform(0.5, 2.0)
         limit, first = 10 ** draw.uniform(0, 12), draw.randint(1, 10_000)
         probes: list[Probe] = []
-        while (batch := next_batch(probes, first)) is not None:
+        while (batch := next_batch(probes, first, range(1, MOST_TIMES * first + 1))) is not None:
             probes.append(Probe(batch=batch, fits=fixed + each * batch**power <= limit))
         assert len(probes) <= MOST_PROBES
         found = chosen(probes, LARGEST)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.search.largest_batch import LARGEST, MOST_PROBES, Probe, chosen, next_of
+from traindyno.core.search.largest_batch import LARGEST, MOST_PROBES, Probe, chosen, next_batch
 from traindyno.core.suite.checks.combinations import check_global_batch
 from traindyno.core.suite.choices import BatchChoice, LearningRateScaling, Strategy
 from traindyno.core.suite.processes import (
@@ -80,7 +80,7 @@ def test_what_is_accepted_keeps_the_global_batch_and_what_is_refused_could_not()
 
 @examples(400)
 @given(divided_settings(), st.integers(1, 200), st.data())
-def test_a_search_finds_the_largest_batch_that_divides_and_fits(
+def test_a_search_finds_the_largest_batch_that_divides_and_fits_within_an_eighth(
     drawn: Settings, first: int, data: st.DataObject
 ) -> None:
     """Also the batch that is probed first, which simulated jobs measure, keeps the global batch."""
@@ -93,14 +93,15 @@ def test_a_search_finds_the_largest_batch_that_divides_and_fits(
     assert not problems(settings)
     room = data.draw(st.integers(0, 2 * possible[-1]))
     probes: list[Probe] = []
-    while (batch := next_of(possible, probes, first)) is not None:
+    while (batch := next_batch(probes, first, possible)) is not None:
         assert batch in possible
         assert batch not in [probe.batch for probe in probes]
         probes.append(Probe(batch=batch, fits=batch <= room))
     assert len(probes) <= MOST_PROBES
     expected = max((each for each in possible if each <= room), default=None)
     if len(probes) < MOST_PROBES:
-        assert chosen(probes, LARGEST) == expected
+        found = chosen(probes, LARGEST)
+        assert (found or 0) <= (expected or 0) <= 1.125 * (found or 0)
     cell = Cell(cell_id="c", label="c", settings=settings, hyperparameters={})
     run = Run(run_id="c-t1", execution_id="e", trial=1, cell=cell)
     for each in (run, replace(run, found_batch=possible[-1])):
