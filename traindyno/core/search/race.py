@@ -35,15 +35,6 @@ class Racer:
     host_deviation: float = 0.0
 
 
-def within_of(*, has_target: bool) -> float:
-    """``has_target``: whether the goal is a quality."""
-    return WITHIN_OF_QUALITY if has_target else WITHIN
-
-
-def none_nearer_of(*, has_target: bool) -> float:
-    return NONE_NEARER_OF_QUALITY if has_target else NONE_NEARER
-
-
 def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> list[str]:
     """The ids of the cells that run again: the best one, and those that may be as good; of each job the best first.
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import WITHIN, Racer, pick_contenders, within_of
+from traindyno.core.search.race import WITHIN, WITHIN_OF_QUALITY, Racer, pick_contenders
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.goal import Goal, QualityTarget
@@ -121,7 +121,7 @@ def find_contenders(
         if each.measured and not each.failed and may_yet_win(refused.get(each.cell.cell_id))
         if (values := each.values(quantity))
     ]
-    return frozenset(pick_contenders(racers, within=within_of(has_target=has_target)))
+    return frozenset(pick_contenders(racers, within=WITHIN_OF_QUALITY if has_target else WITHIN))
 
 
 # One of two equal runs is behind by so many times their scatter in one of twenty pairs: 1.645 times the root of 2.

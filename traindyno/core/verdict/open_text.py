@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from math import expm1
 
 from traindyno.core.costs.quantity_text import share_text
-from traindyno.core.search.race import none_nearer_of
+from traindyno.core.search.race import NONE_NEARER, NONE_NEARER_OF_QUALITY
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.evidence import RUNS_APART, scatter_of_runs
@@ -28,14 +28,6 @@ def merge_reasons(reasons: Iterable[str]) -> list[str]:
     ]
 
 
-def reasons_of_labels(found: Iterable[tuple[str, str]]) -> list[str]:
-    """Pairs of a label and a reason: "of A and of B, reason", with the labels of each reason."""
-    labels: dict[str, list[str]] = {}
-    for label, reason in found:
-        labels.setdefault(reason, []).append(f"of {label}")
-    return [f"{' and '.join(named)}, {reason}" for reason, named in labels.items()]
-
-
 _MOST_NAMED = 3
 
 
@@ -49,7 +41,10 @@ def open_reasons_text(verdict: Verdict) -> str:
         if (hazard := row.hosts.hazard)
     ]
     found += [(row.label, "faults of the service may be its own") for row in _rows_with_faults(verdict)]
-    texts = reasons_of_labels(found)
+    labels: dict[str, list[str]] = {}
+    for label, reason in found:
+        labels.setdefault(reason, []).append(f"of {label}")
+    texts = [f"{' and '.join(named)}, {reason}" for reason, named in labels.items()]
     return f": {'; '.join(texts[:_MOST_NAMED])}" if texts else ""
 
 
@@ -105,7 +100,7 @@ def left_behind(verdict: Verdict) -> list[float]:
 def none_near(verdict: Verdict) -> str | None:
     """Why a race compared no other cell; None if it has dropped and outpaced none."""
     behind = left_behind(verdict)
-    within = none_nearer_of(has_target=verdict.goal.target is not None)
+    within = NONE_NEARER if verdict.goal.target is None else NONE_NEARER_OF_QUALITY
     ended = [row.least_behind for row in verdict.rows if row.outpaced and not row.trials]
     if not verdict.dropped and not ended:
         return None
