@@ -26,13 +26,12 @@ from tests.training.s3_server import PROGRAM, s3_server, upload
 from tests.training.test_probes import parts_of
 from traindyno.api.sample_data import write_sample
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.slowness.slowness_text import describe_steps
-from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
 from traindyno.core.suite.workload import Workload
+from traindyno.slices.slowness.verdict import CellSteps, describe_steps
 
 pytestmark = pytest.mark.nightly
 

@@ -31,7 +31,6 @@ ROOMS = {
             "measurement",
             "costs",
             "planning",
-            "slowness",
             "verdict",
         ),
         "serving",
@@ -74,7 +73,7 @@ MOST_MODULES_OF_A_FOLDER = 32
 FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "experiments").glob("*/*.py")} - {"__init__", "train"}
 
 MAY_IMPORT = {
-    "traindyno/core": {"traindyno.core", "traindyno.slices.suite_parts", "cattrs"},
+    "traindyno/core": {"traindyno.core", "traindyno.slices.suite_parts", "traindyno.slices.verdict_parts", "cattrs"},
     "traindyno/core/statistics": {"traindyno.core.statistics"},
     "traindyno/callbacks": {
         "traindyno.core.step_log.line",

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.unit.test_pages import REPO_ROOT
 
-ROOMS = ("statistics", "measurement", "costs", "slowness", "verdict", "search")
-CORE = REPO_ROOT / "traindyno" / "core"
+ROOMS = ("statistics", "measurement", "costs", "verdict", "search")
+CORE, SLICES = REPO_ROOT / "traindyno" / "core", REPO_ROOT / "traindyno" / "slices"
+JUDGING_SLICES = ("claims", "pricing", "scaling", "slowness")
 PAGE = REPO_ROOT / "docs" / "constants.md"
 ROW = re.compile(
     r"\| `(?P<module>[\w/.]+)` `(?P<name>\w+)` \| (?P<value>[^|]+) \| (?P<kind>[^|]+) \| (?P<source>[^|]+) \|"
@@ -27,7 +28,7 @@ NO_METHOD = {
     ),
     "size": (
         "MOST_TRIALS STEP_TIMES_IN_ALL LOSS_POINTS_IN_ALL FEWEST_POINTS MOST_POINTS MOST_STEP_TIMES _MOST_NAMED"
-        " MOST_MISSING MOST_CONTROLS MOST_CHANGES MOST_CROSSOVERS MOST_NAMES GROWTH LONGEST_ERROR"
+        " MOST_ROWS MOST_MISSING MOST_CONTROLS MOST_CHANGES MOST_CROSSOVERS MOST_NAMES GROWTH LONGEST_ERROR"
     ),
     "arithmetic": "LEAST_COMPARED LEAST_PROBE_STEPS",
     "unit": "SECONDS_PER_HOUR SECONDS_PER_MINUTE MINUTE HOUR DAY",
@@ -38,11 +39,11 @@ NO_METHOD = {
 
 def constants() -> Iterator[tuple[str, str, object]]:
     """Module, name and value of each constant that is a number, or an expression of numbers."""
-    for room in ROOMS:
-        for path in sorted((CORE / room).glob("*.py")):
+    for folder in (*(CORE / room for room in ROOMS), *(SLICES / name for name in JUDGING_SLICES)):
+        for path in sorted(folder.glob("*.py")):
             for name, value in _assigned(path):
                 if name.strip("_").isupper() and _is_number(value) and not _follows(value):
-                    yield f"{room}/{path.name}", name, ast.unparse(value)
+                    yield f"{folder.name}/{path.name}", name, ast.unparse(value)
 
 
 def _assigned(path: Path) -> Iterator[tuple[str, ast.expr]]:

@@ -3,7 +3,6 @@
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.statistics.estimates import Comparison, Estimate, Interval
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
@@ -13,6 +12,7 @@ from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.goal_metric import Metric, Sensitivity
 from traindyno.core.verdict.recommendation import Rival, ToDecide
 from traindyno.core.verdict.verdict import Finding, Likeness, MissingRuns, Verdict
+from traindyno.slices.slowness.verdict import CellSteps
 
 Group = TypeVar("Group")
 BEST, SECOND, THIRD = "0000000a", "0000000b", "0000000c"

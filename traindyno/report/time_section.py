@@ -1,66 +1,22 @@
-"""What a step of each cell consists of, its time by phase, and every trial's step times."""
+"""The time of each cell by phase, and every trial's step times."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, share_text
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.slowness.slowness_text import is_wait_named, share_of_step_text
-from traindyno.core.slowness.step_shares import CellSteps, StepShares, divide_step, wait_share
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.phase_chart import draw_phases, phase_order
 from traindyno.report.charts.plot import legend, series_class
 from traindyno.report.charts.timeline_chart import draw_timeline, highest_step_text
-from traindyno.report.markup import Markup, PlotData, columns, download_csv, draw_table, element, join
+from traindyno.report.markup import Markup, PlotData, download_csv, element
 
 MOST_CELLS, MOST_TRIALS = 12, 8
-MOST_ROWS = 20
-COLUMNS = columns(
-    *("Cell", "# Step", "# Waiting", "# Data", "# Communication", "# Optimizer", "# Rest", "# Start-up"),
-    explained={
-        "Step": "mean time of a step without checkpoints, evaluation and stalls",
-        "Waiting": "for data, by the step log, the mean of the processes",
-        "Data": "what a step would lose without its loader",
-        "Communication": "exchange of gradients that nothing hides",
-        "Rest": "forward and backward pass, and parts without a figure",
-        "Start-up": "paid once",
-    },
-)
-CAPTION = (
-    "Shares of a step, with 95 % intervals. Data, communication, optimizer and the rest are 100 % together. They are "
-    "differences between probes after the run (measurement.probes); cells without probes have the wait for data only. "
-    "Noise: the probes can't tell the part from nothing. The best 20 cells at most."
-)
-
-
-def draw_slowness(report: Report) -> Markup | None:
-    """None where no cell was probed or waits for data."""
-    rows = []
-    for row in report.verdict.ranked_rows:
-        parts = row.part(CellSteps).step_parts
-        if parts and (parts.is_probed or is_wait_named(parts)):
-            shares, told = divide_step(parts), [UNKNOWN] * 4
-            if shares is not None:
-                told = [*(_text(name, shares) for name in shares.parts), share_of_step_text(shares.rest)]
-            waiting = share_of_step_text(wait_share(parts))
-            overhead = seconds_text(row.time.overhead_seconds)
-            rows.append([row.label, seconds_text(parts.step.mean), waiting, *told, overhead])
-    return join(element("h3", "Why slow"), draw_table(COLUMNS, rows[:MOST_ROWS], caption=CAPTION)) if rows else None
-
-
-def _text(part: str, shares: StepShares) -> str:
-    share = shares.parts[part]
-    if share is None:
-        return UNKNOWN
-    is_noise = part in shares.noise
-    return f"noise (± {share_text(share.half_width, digits=0)})" if is_noise else share_of_step_text(share)
-
 
 CellResults = tuple[str, list[RunResult]]
 
 
-def draw_time(report: Report) -> Markup | None:
+def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]]) -> Markup | None:
     results: dict[str, list[RunResult]] = {}
     for each in report.results:
         results.setdefault(each.run.cell.cell_id, []).append(each)
@@ -76,8 +32,8 @@ def draw_time(report: Report) -> Markup | None:
         for label, results in by_cell
     ]
     drawn = [(label, results) for label, results in timed if results][:MOST_CELLS]
-    slowness = draw_slowness(report)
-    if not known and not drawn and slowness is None:
+    added = [part for draw in more if (part := draw(report))]
+    if not known and not drawn and not added:
         return None
     title, phases = "Mean time of a run by phase", None
     if known:
@@ -95,7 +51,7 @@ def draw_time(report: Report) -> Markup | None:
     return element(
         "section",
         element("h2", "Time"),
-        slowness,
+        *added,
         phases,
         element("h3", "Step times", download_csv(_step_data(drawn))),
         element(

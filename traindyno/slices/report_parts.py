@@ -17,11 +17,15 @@ from traindyno.report.verdict_section import draw_confounds
 from traindyno.slices.claims import lab as claims
 from traindyno.slices.pricing import lab as pricing
 from traindyno.slices.scaling import lab as scaling
+from traindyno.slices.slowness import report as slowness
 
 REPORT_PARTS: Mapping[str, Callable[[ExecutionRecord], Sequence[Any]]] = {
     claims.PART: claims.claims_of,
     pricing.PART: pricing.options_of,
 }
+TIME_PARTS: Sequence[Callable[[Report], Markup | None]] = [
+    slowness.draw_slowness,
+]
 VERDICT_LINES: Sequence[Callable[[Report], Iterator[str]]] = [
     pricing.verdict_lines,
 ]
@@ -32,7 +36,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
     "scaling": ("Scaling", scaling.draw_scaling),
     "batches": ("Batches", draw_batches),
     "loss": ("Loss and quality", draw_learning_section),
-    "time": ("Time", draw_time),
+    "time": ("Time", lambda report: draw_time(report, TIME_PARTS)),
     "confounds": ("Confounds", draw_confounds),
     "claims": ("Claims", claims.draw_claims),
     "runs": ("Runs", draw_runs),

@@ -9,7 +9,6 @@ from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
 from traindyno.core.jobs.run_end import NONE_FITS
-from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
@@ -134,20 +133,18 @@ CELL_FIGURES = (
     ),
     _optional(
         "Recurring",
-        lambda row: row.part(CellSteps).recurring_share,
+        lambda row: row.time.recurring_share,
         share_text,
         "share of step time: checkpoints, evaluation, stalls",
-        is_known=lambda row: bool(row.part(CellSteps).recurring_share),
+        is_known=lambda row: bool(row.time.recurring_share),
     ),
     _known(
         "Accuracy", lambda row: row.part(CellQuality).accuracy, share_text, "of the last evaluation, mean of the trials"
     ),
     _optional("Evaluation loss", lambda row: row.part(CellQuality).loss, number_text, "of the last evaluation"),
     _optional("Perplexity", lambda row: row.part(CellQuality).perplexity, number_text, "of the last evaluation"),
-    CellFigure("MFU", lambda row: row.part(CellSteps).model_flops_utilization, share_text, "model FLOPs utilization"),
-    _always(
-        "Data wait", lambda row: row.part(CellSteps).data_wait_share, share_text, "share of time spent waiting for data"
-    ),
+    CellFigure("MFU", lambda row: row.time.model_flops_utilization, share_text, "model FLOPs utilization"),
+    _always("Data wait", lambda row: row.time.data_wait_share, share_text, "share of time spent waiting for data"),
     _optional("Batch found", found_batch_text, explanation="per device, by the probes of the cell"),
     CellFigure(
         "Memory",

@@ -12,7 +12,6 @@ from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.documents.stored import StoredPart
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
-from traindyno.core.slowness.step_shares import measure_steps
 from traindyno.core.statistics.estimates import Estimate, mean_of
 from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread
 from traindyno.core.statistics.selection import Correction
@@ -31,11 +30,11 @@ from traindyno.core.verdict.quantity import (
     steps_per_second,
     tokens_per_second,
 )
+from traindyno.slices import verdict_parts
 
 #: The figures that each feature makes of a cell's trials. The estimates of the best cell are corrected.
 CELL_PARTS: tuple[Callable[[CellTrials, Noise, QualityTarget | None, Correction | None], StoredPart], ...] = (
     measure_quality,
-    lambda trials, *_: measure_steps(trials.cell.settings, trials.measured),
     lambda trials, *_: measure_batch((*trials.measured, *trials.others)),
 )
 Part = TypeVar("Part", bound=StoredPart)
@@ -43,7 +42,7 @@ Part = TypeVar("Part", bound=StoredPart)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTime:
-    """Means of what the whole workload takes beside its steps."""
+    """Means of what the whole workload takes beside its steps, and of what its steps wait for."""
 
     #: Part of the time that is paid once.
     overhead_seconds: float | None = None
@@ -54,6 +53,12 @@ class CellTime:
     waiting_seconds: float | None = None
     #: Share of the training time that is billed.
     billable_share: float | None = None
+    #: Share of the step time that waits for data.
+    data_wait_share: float | None = None
+    #: Share of the step time that checkpoints, evaluation and stalls take.
+    recurring_share: float | None = None
+    #: Share of the devices' peak FLOPS.
+    model_flops_utilization: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +182,7 @@ def build_row(
     cell, measured, everything = trials.cell, trials.measured, trials.results
     runs = [each.measured for each in measured if each.measured]
     long = trials.confirmed and trials.confirmed.measured
+    rates = [run.throughput for run in runs if run.throughput]
     costs = [paid_usd(each) for each in everything]
     projections = [each for each in map(project_run, measured) if each]
     contended = [run.contention for run in runs if run.contention and run.is_contended]
@@ -220,9 +226,12 @@ def build_row(
             before_training_seconds=mean_of(each.before_training_seconds for each in projections),
             waiting_seconds=mean_of(each.phases_seconds.get("waiting") for each in everything),
             billable_share=mean_of(each.billable_share for each in projections),
+            data_wait_share=mean_of(rate.data_wait_share for rate in rates),
+            recurring_share=mean_of(rate.recurring_share for rate in rates),
+            model_flops_utilization=mean_of(rate.model_flops_utilization for rate in rates),
         ),
         steadiness=Steadiness(
-            measured_seconds=mean_of(run.throughput.seconds for run in runs if run.throughput),
+            measured_seconds=mean_of(rate.seconds for rate in rates),
             long_run_seconds=long.throughput.seconds if long and long.throughput else None,
             unsteady_trials=sum(run.is_unsteady for run in runs),
             unsteady_reasons=tuple(dict.fromkeys(run.unsteady_reason for run in runs if run.unsteady_reason)),
@@ -237,5 +246,8 @@ def build_row(
             hazard_width=reach.high - reach.low,
             uneven_faults=trials.uneven_faults,
         ),
-        parts=tuple(measure(trials, noise, target, correction) for measure in CELL_PARTS),
+        parts=(
+            *(measure(trials, noise, target, correction) for measure in CELL_PARTS),
+            *(measure(cell.settings, measured) for measure in verdict_parts.CELL_PARTS),
+        ),
     )

@@ -15,8 +15,6 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.slowness.slowness_text import describe_steps
-from traindyno.core.slowness.step_shares import CellSteps
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
@@ -29,6 +27,7 @@ from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, describe_search, none_near, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.slices.verdict_parts import SENTENCES
 
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
@@ -258,7 +257,8 @@ def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
         saving = saving_text(baseline.ratio, baseline.interval)
         yield f"Against the baseline, {verdict.row(baseline.cell_id).label}, {needs} {saving} less."
     for row in [best, *(verdict.row(rival.cell_id) for rival in verdict.rivals[:1])]:
-        yield from describe_steps(row.label, row.part(CellSteps))
+        for kind, describe in SENTENCES:
+            yield from describe(row.label, row.part(kind))
     yield from describe_search(verdict)
     behind = sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None)
     if behind:

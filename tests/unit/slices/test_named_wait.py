@@ -3,8 +3,7 @@
 import pytest
 
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
-from traindyno.core.slowness.slowness_text import describe_steps
-from traindyno.core.slowness.step_shares import CellSteps
+from traindyno.slices.slowness.verdict import CellSteps, describe_steps
 
 
 def described(*, data: tuple[float, float], waiting: tuple[float, float]) -> str:

@@ -7,17 +7,17 @@ from random import Random
 import pytest
 
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
-from traindyno.core.slowness.slowness_text import describe_steps
-from traindyno.core.slowness.step_shares import (
+from traindyno.core.suite.settings import Settings
+from traindyno.slices.slowness.verdict import (
     COMMUNICATION,
     DATA,
     LEAST_NAMED_SHARE,
     OPTIMIZER,
     CellSteps,
     advise_workers,
+    describe_steps,
     divide_step,
 )
-from traindyno.core.suite.settings import Settings
 
 RAW = (DATA, COMMUNICATION, OPTIMIZER)
 SAID = {"loading data": DATA, "communication": COMMUNICATION, "optimizer": OPTIMIZER}

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
-from traindyno.core.slowness.step_shares import LoaderAdvice, advise_workers
 from traindyno.core.suite.settings import Settings
+from traindyno.slices.slowness.verdict import LoaderAdvice, advise_workers
 
 G5 = "ml.g5.2xlarge"  # 8 vCPUs for one GPU
 

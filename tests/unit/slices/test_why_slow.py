@@ -13,7 +13,6 @@ from tests.unit.step_log_samples import file_name, log_lines
 from tests.unit.verdict_samples import SECOND, make_estimate, make_rival, make_row, make_verdict
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
-from traindyno.core.slowness.step_shares import CellSteps, LoaderAdvice
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import expand_cells
@@ -21,6 +20,7 @@ from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
+from traindyno.slices.slowness.verdict import CellSteps, LoaderAdvice
 
 ABOUT_STEPS = ("waits for data", "By its probes", "within the noise", "By estimate")
 
