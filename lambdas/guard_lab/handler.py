@@ -7,10 +7,10 @@ from traindyno.aws import clients
 from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import SETTINGS_RESOURCE
+from traindyno.lab.end_endpoints import open_serving, remove_all
 from traindyno.lab.environment import GuardEnvironment, read_environment
 from traindyno.lab.guard_lab import refusal_to_delete, refusal_to_forget
 from traindyno.lab.services import connect
-from traindyno.lab.serving.end_endpoints import open_serving, remove_all
 from traindyno.lab.use_case import use_case
 
 

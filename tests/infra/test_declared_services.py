@@ -13,8 +13,8 @@ import pytest
 from tests.infra.synthesis import lab, properties
 from tests.permissions.policies import FunctionPolicy
 from tests.permissions.reach import CLIENTS, REPO_ROOT
+from traindyno.lab.end_endpoints import Serving
 from traindyno.lab.environment import BuildEnvironment, LabEnvironment
-from traindyno.lab.serving.end_endpoints import Serving
 
 FUNCTIONS = sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py"))
 # A part of AWS, and the actions of which its users are granted some.
@@ -74,10 +74,7 @@ def parts_of(kind: Any) -> Iterator[str]:
         yield from (part for member in members for part in parts_of(member))
     elif kind is Serving:
         yield from (part for each in fields(kind) for part in parts_of(each.type))
-    elif (
-        module.startswith(("traindyno.store.", "traindyno.lab.serving."))
-        and "table" in inspect.signature(kind).parameters
-    ):
+    elif module.startswith("traindyno.store.") and "table" in inspect.signature(kind).parameters:
         yield "rows"
     else:
         assert name in ADAPTERS or not (module.startswith("traindyno.aws.") or name in CLIENTS), f"{name} calls what?"

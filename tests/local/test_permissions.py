@@ -26,9 +26,9 @@ from tests.unit.serving_in_memory import DEPLOYMENT, SAVED_MODEL, SETTINGS
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.table import Table
+from traindyno.lab.end_endpoints import open_serving
 from traindyno.lab.environment import BucketEnvironment
-from traindyno.lab.serving.deploy_model import deploy_model
-from traindyno.lab.serving.end_endpoints import open_serving
+from traindyno.slices.serving.client import deploy_model
 from traindyno.store.executions import ExecutionRows, execution_key
 from traindyno.store.owners import RunRows
 

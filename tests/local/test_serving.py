@@ -15,8 +15,8 @@ from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import as_if_in
 from tests.local.test_reference_suites import BRIEF_COMPILATION, XLA_FOLDER, reference_suite
 from tests.xla.xla_environment import make_environment
+from traindyno.lab.end_endpoints import open_serving, sweep_endpoints
 from traindyno.lab.environment import BucketEnvironment
-from traindyno.lab.serving.end_endpoints import open_serving, sweep_endpoints
 
 pytestmark = pytest.mark.local
 

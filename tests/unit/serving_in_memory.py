@@ -15,10 +15,10 @@ from traindyno.core.s3_keys import samples_key, saved_model_key
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.suite.choices import Task
-from traindyno.lab.serving.deploy_model import deploy_model
-from traindyno.lab.serving.end_endpoints import Serving
+from traindyno.lab.end_endpoints import Serving
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving import ServingSettings
+from traindyno.slices.serving.client import deploy_model
 
 NAME = "traindyno--reviews-c1-abc123"
 DEPLOYMENT = ModelDeployment(

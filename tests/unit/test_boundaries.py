@@ -527,9 +527,11 @@ NOT_FOR_SERVING = re.compile(
 )
 
 
-def test_serving_imports_nothing_that_plans_measures_or_judges() -> None:
-    serving = "traindyno.lab.serving.deploy_model"
-    code = f"import sys, {serving}; print(*(name for name in sys.modules if name.startswith('traindyno.')))"
+def test_the_end_of_endpoints_imports_nothing_that_plans_measures_or_judges() -> None:
+    code = (
+        "import sys, traindyno.lab.end_endpoints;"
+        " print(*(name for name in sys.modules if name.startswith('traindyno.')))"
+    )
     answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
     imported = answer.stdout.split()
     assert "traindyno.store.results_bucket" in imported
@@ -540,6 +542,6 @@ def test_a_states_name_finds_its_handler_its_use_case_and_its_test() -> None:
     stems = {path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py")}
     assert stems
     lab = REPO_ROOT / "traindyno/lab"
-    use_cases = {path.stem for path in (*lab.glob("*.py"), *lab.glob("serving/*.py"))}
+    use_cases = {path.stem for path in lab.glob("*.py")}
     tests = {path.stem.removeprefix("test_") for path in (REPO_ROOT / "tests/unit/lab").glob("test_*.py")}
     assert (stems - use_cases, stems - tests) == (set(), set())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from traindyno.aws.deployment import is_rolled_back
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import DEFAULT_LAB
-from traindyno.lab.serving.end_endpoints import Serving, names_in_use
+from traindyno.lab.end_endpoints import Serving, names_in_use
 from traindyno.store.attempts import AttemptRows
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.batch_section import draw_batches
@@ -17,14 +18,22 @@ from traindyno.report.verdict_section import draw_confounds
 from traindyno.slices.claims import lab as claims
 from traindyno.slices.pricing import lab as pricing
 from traindyno.slices.scaling import lab as scaling
+from traindyno.slices.serving import lab as serving
 from traindyno.slices.slowness import report as slowness
 
 REPORT_PARTS: Mapping[str, Callable[[ExecutionRecord], Sequence[Any]]] = {
     claims.PART: claims.claims_of,
     pricing.PART: pricing.options_of,
 }
+RUN_HINTS: Sequence[Callable[[Report], Markup | None]] = [
+    serving.batch_hint,
+]
 TIME_PARTS: Sequence[Callable[[Report], Markup | None]] = [
     slowness.draw_slowness,
+]
+# What a person reads when an execution starts.
+START_LINES: Sequence[Callable[[Suite], Iterator[str]]] = [
+    serving.start_lines,
 ]
 VERDICT_LINES: Sequence[Callable[[Report], Iterator[str]]] = [
     pricing.verdict_lines,
@@ -39,7 +48,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
     "time": ("Time", lambda report: draw_time(report, TIME_PARTS)),
     "confounds": ("Confounds", draw_confounds),
     "claims": ("Claims", claims.draw_claims),
-    "runs": ("Runs", draw_runs),
+    "runs": ("Runs", lambda report: draw_runs(report, RUN_HINTS)),
     "receipt": ("Receipt", draw_receipt),
     "provenance": ("Provenance", draw_provenance),
     "data": ("Data", draw_raw_data),

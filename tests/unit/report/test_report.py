@@ -40,6 +40,7 @@ from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
 from traindyno.report.receipt_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
+from traindyno.slices.serving.lab import batch_hint
 
 EVIL = "<script>alert('x')</script>\"&]]>"
 
@@ -292,7 +293,7 @@ def test_a_saved_model_is_named_in_the_sdks_call_for_a_batch() -> None:
     suite = replace(sample_suite(), measurement=Measurement(save_model=True))
     result = completed_result(expand_cells(suite)[0], 1, suite=suite)
     key = saved_model_key(result.run.execution_id, result.run.run_id, result.attempts[-1].job_name)
-    saved, unsaved = (str(draw_runs(report_of([result], each))) for each in (suite, sample_suite()))
+    saved, unsaved = (str(batch_hint(report_of([result], each))) for each in (suite, sample_suite()))
     assert f"s3://BUCKET/{key}" in saved
     assert (".transformer(1, " in saved, ".transformer(" in unsaved) == (True, False)
 

@@ -36,7 +36,7 @@ from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
-from traindyno.lab.serving.deployable_model import why_not_servable
+from traindyno.slices.report_parts import START_LINES
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 # How slices follow executions that are more than a suite's; each says whether this one is of its kind.
@@ -96,9 +96,8 @@ def watch(
 def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
     """``option`` names the lab in the commands that the lines propose."""
     yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
-    reason = why_not_servable(suite)
-    if reason is not None:
-        yield f"this execution will have no model to deploy: {reason}"
+    for lines in START_LINES:
+        yield from lines(suite)
 
 
 @with_options_of(LabChoice, refuse("folder", beside="receipt", why="it writes no report"))

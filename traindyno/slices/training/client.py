@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,6 @@ from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws import clients
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
 from traindyno.cli.commands.run_commands import FAILED, follow_to_end
-from traindyno.cli.commands.serving_commands import DeploymentChoice, deploy_model_of
 from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
@@ -53,6 +52,8 @@ from traindyno.slices.training.lab import (
 from traindyno.slices.training.plan import Training
 
 CARD = "README.md"
+# How a slice serves the model that an execution saved.
+DEPLOYERS: list[Callable[[LabChoice, str], None]] = []
 
 
 def _is_suite(source: str) -> bool:
@@ -127,6 +128,8 @@ def train(
 
     A training that was stopped continues with --resume. Ctrl-C ends the command only; `traindyno watch` follows again.
     """
+    if deploy and not DEPLOYERS:
+        raise typer.BadParameter("this Traindyno serves no models, expected no such option", param_hint="--deploy")
     amount = None if max_usd is None else Decimal(str(max_usd))
     changes = _hyperparameters(set_)
     if resume:
@@ -157,10 +160,8 @@ def train(
         return
     show_training(target, training, _follow(target, training), folder)
     if deploy:
-        deploy_model_of(
-            DeploymentChoice(local=choice.local, region=choice.region, profile=choice.profile, lab=choice.lab),
-            training.execution_id,
-        )
+        for serve in DEPLOYERS:
+            serve(choice, training.execution_id)
 
 
 def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:

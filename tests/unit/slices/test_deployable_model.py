@@ -17,7 +17,7 @@ from traindyno.core.suite.suite import Measurement
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.verdict import judge, verdict_document
-from traindyno.lab.serving.deployable_model import find_deployable_model
+from traindyno.slices.serving.client import find_deployable_model
 from traindyno.store.results_bucket import ResultsBucket
 
 EXECUTION = "execution-1"

@@ -17,9 +17,9 @@ from traindyno.core.errors import DocumentInvalid
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.s3_keys import served_model_key
 from traindyno.core.serving.deployment import ModelNotServable, deployment_document, parse_deployment
-from traindyno.lab.serving.deploy_model import check_endpoint, deploy_model
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving import GPU_VARIABLE, build_requests, container_kind
+from traindyno.slices.serving.client import check_endpoint, deploy_model
 from training.serving import inference
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/abc"

@@ -12,11 +12,11 @@ from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.cli.test_text_is_text import call as start
 from tests.unit.lab_in_memory import EXECUTION, NOW, make_lab
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
-from traindyno.cli.commands import serving_commands
-from traindyno.cli.display.serving_text import lines_after, lines_before
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.core.s3_keys import served_model_key
 from traindyno.core.serving.samples import Latency
+from traindyno.slices.serving import client as serving_commands
+from traindyno.slices.serving.client import lines_after, lines_before
 
 Call = Callable[..., tuple[int, str]]
 
