@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
 run_commands.FOLLOWERS[:] = [
     training.watch_training,
 ]
-training.DEPLOYERS[:] = [
+run_commands.DEPLOYERS[:] = [
     serving.deploy_recommended,
 ]
 REFUSALS: Sequence[type[TraindynoError]] = [

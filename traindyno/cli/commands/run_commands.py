@@ -41,6 +41,8 @@ from traindyno.slices.report_parts import START_LINES
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 # How slices follow executions that are more than a suite's; each says whether this one is of its kind.
 FOLLOWERS: list[Callable[[LabTarget, str, Path], bool]] = []
+# How a slice serves the model that an execution saved.
+DEPLOYERS: list[Callable[[LabChoice, str], None]] = []
 
 
 @with_options_of(LabChoice, refuse("folder", beside="wait", why="the report is written when the execution has ended"))

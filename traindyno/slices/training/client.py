@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ from traindyno.api.staging import StagingArea
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws import clients
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
-from traindyno.cli.commands.run_commands import FAILED, follow_to_end
+from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
 from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
@@ -52,8 +52,6 @@ from traindyno.slices.training.lab import (
 from traindyno.slices.training.plan import Training
 
 CARD = "README.md"
-# How a slice serves the model that an execution saved.
-DEPLOYERS: list[Callable[[LabChoice, str], None]] = []
 
 
 def _is_suite(source: str) -> bool:

@@ -1,6 +1,6 @@
 """A lab in memory takes in the quickstart as a grid, measures its runs and judges them, and the command line starts.
 
-``test_boundaries`` runs it on copies of the package that lack one slice each.
+``test_taken_out`` runs it on copies of the package that lack one slice each.
 """
 
 import sys
@@ -21,7 +21,7 @@ from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 
-QUICKSTART = Path(__file__).parents[2] / "suites/quickstart.yaml"
+QUICKSTART = Path(__file__).parents[3] / "suites/quickstart.yaml"
 
 
 def main() -> None:
