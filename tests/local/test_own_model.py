@@ -1,4 +1,6 @@
-"""The suite of docs/own-model.md runs in the local cloud as it is written, to its verdict."""
+"""The suite of docs/own-model.md runs in the local cloud as it is written, and those of ``init``, to their verdict."""
+
+import json
 
 import pytest
 
@@ -16,3 +18,26 @@ def test_four_lines_and_a_file_lead_to_a_verdict(lab: LocalLab) -> None:
     assert "default workload.examples: 600" in answer.errors
     assert {result["outcome"] for result in report["results"]} <= {"completed", "outpaced"}
     assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
+
+
+WORK = ("--task", "sequence-classification", "--data", str(REPO_ROOT / "suites/own_model/reviews.csv"))
+SCRIPT = REPO_ROOT / "suites/own_script"
+SMALL = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 600}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("folder", ("--model", str(REPO_ROOT / "suites/own_model/model"), *WORK)),
+        ("new", ("--model", "config.json", *WORK)),
+        ("script", ("--script", str(SCRIPT), "--examples", "2000", "--data", f"{SCRIPT}_data/houses.csv")),
+    ],
+)
+def test_a_suite_of_init_leads_to_a_verdict(name: str, options: tuple[str, ...], lab: LocalLab) -> None:
+    (lab.folder / "config.json").write_text(json.dumps({**SMALL, "intermediate_size": 64}))
+    begun = lab.traindyno("init", f"{name}.yaml", "--local", *options)
+    assert begun.status == 0, begun.errors
+    assert "no basis" in begun.output
+    answer = lab.traindyno("run", f"{name}.yaml", "--local", "--name", name, "--format", "json")
+    assert answer.status == 0, answer.errors
+    assert answer.json()["verdict"]["recommended"] is not None

@@ -26,7 +26,7 @@ MOST_HOURS = 4
 
 @with_options_of(
     AccountChoice,
-    refuse("model", "data", beside="script", why="a script brings its own"),
+    refuse("model", "task", beside="script", why="a script brings its own"),
     refuse("prices", "quotas", "instance", beside="local", why="--local measures this machine"),
 )
 def init(
@@ -75,6 +75,8 @@ def init(
     workload: dict[str, Any] = {}
     if script is not None:
         workload = {"source": script, "examples": _need("examples", examples, int)}
+        if data is not None:
+            workload["dataset"] = data
     else:
         workload["task"] = _need("task", task and task.value, str)
         workload["model"] = _model(_need("model", model, str))

@@ -40,6 +40,7 @@ VARIED = (
     "compiler",
 )  # fmt: skip
 LOCAL_BATCHES = (8, 32)
+SCRIPT_NOTE = "# To compare arguments of the program, add a list of values: matrix: {hyperparameters.NAME: [1, 2]}."
 ESTIMATES_NOTE = (
     "# Estimates order the cells, and the suite measures them: 90 % intervals, of training without a job's start."
 )
@@ -99,7 +100,7 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Propos
         first = Settings(instance=types[0], strategy=expand_cells(suite)[0].settings.strategy)
         kept = [
             estimate_candidate(None, examples, replace(first, batch_size_per_device=batch), inputs.prices)
-            for batch in LOCAL_BATCHES
+            for batch in (LOCAL_BATCHES if suite.workload.task is not Task.SCRIPT else LOCAL_BATCHES[:1])
         ]
     elif shape is None:
         priced = sorted(
@@ -273,6 +274,8 @@ def suite_text(proposal: Proposal) -> str:
         lines += [f"# The matrix is the cell to compare with: {_comment(first)}", "include:"]
         for entry, each in zip(included, others, strict=True):
             lines += [f"  # {_comment(each)}", *(f"  {line}" for line in _yaml([entry]))]
+    elif document.get("source"):
+        lines.append(SCRIPT_NOTE)
     return "\n".join(lines) + "\n"
 
 
