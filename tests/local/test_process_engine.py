@@ -389,21 +389,6 @@ def test_a_service_that_dies_takes_its_job_along_and_says_so_after_its_restart(
         assert wait_until(after, "queued")["TrainingJobStatus"] == "Completed"
 
 
-def test_a_job_that_may_be_retried_begins_again_after_a_restart(aws: AwsDouble, tmp_path: Path) -> None:
-    stage_script(aws, SLEEP_FOR_EVER)
-    with start_service(tmp_path, aws.endpoint, *FAST) as running:
-        before = client("sagemaker", running.endpoint)
-        before.create_training_job(**job_request("again", RetryStrategy={"MaximumRetryAttempts": 1}))
-        pids_of(running, "again")
-        running.process.kill()
-        running.process.wait()
-    stage_script(aws, "print('fine')")
-    with start_service(tmp_path, aws.endpoint, *FAST) as running:
-        job = wait_until(client("sagemaker", running.endpoint), "again")
-    assert job["TrainingJobStatus"] == "Completed"
-    assert "Restarting" in transitions(job)
-
-
 def test_many_requests_at_once_are_all_answered(aws: AwsDouble, service: RunningService) -> None:
     stage_script(aws, "pass")
     names = [f"many-{number}" for number in range(12)]

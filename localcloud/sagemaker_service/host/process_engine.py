@@ -14,7 +14,6 @@ from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInject
 from localcloud.sagemaker_service.jobs.job import (
     BILLED,
     Engine,
-    SecondaryStatus,
     Status,
     TrainingJob,
     billed_ms,
@@ -124,17 +123,11 @@ class ProcessEngine:
         )
 
     def _end_interrupted(self, job: TrainingJob) -> None:
-        """Ends a job that was running when the service ended. It starts again if its RetryStrategy allows it."""
+        """Ends a job that was running when the service ended."""
         stray = self.kill(job)
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
-        retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
-        now_ms = self._clock.now_ms()
-        if job.stop_requested:
-            self._store.change(job.name, lambda job: _ended(job, STOPPED, _latest_ms(job, now_ms)))
-        elif job.restarts < retries:
-            self._store.change(job.name, lambda job: _restarted(job, now_ms))
-        else:
-            self._store.change(job.name, lambda job: _ended(job, failed(INTERNAL_ERROR), _latest_ms(job, now_ms)))
+        now_ms, final = self._clock.now_ms(), STOPPED if job.stop_requested else failed(INTERNAL_ERROR)
+        self._store.change(job.name, lambda job: _ended(job, final, _latest_ms(job, now_ms)))
 
     def _change(self, name: str, change: Callable[[TrainingJob, int], TrainingJob]) -> TrainingJob:
         now_ms = self._clock.now_ms()
@@ -154,11 +147,6 @@ def _waiting(job: TrainingJob, now_ms: int) -> TrainingJob:
     if job.claimed or job.transitions[-1].message == WAITING:
         return job
     return moved(job, job.secondary_status, now_ms=now_ms, message=WAITING)
-
-
-def _restarted(job: TrainingJob, now_ms: int) -> TrainingJob:
-    restarting = moved(job, SecondaryStatus.RESTARTING, now_ms=_latest_ms(job, now_ms))
-    return replace(restarting, claimed=False, restarts=job.restarts + 1)
 
 
 def _latest_ms(job: TrainingJob, now_ms: int) -> int:

@@ -23,7 +23,6 @@ class SecondaryStatus(StrEnum):
     DOWNLOADING = "Downloading"
     TRAINING = "Training"
     INTERRUPTED = "Interrupted"
-    RESTARTING = "Restarting"
     UPLOADING = "Uploading"
     STOPPING = "Stopping"
     STOPPED = "Stopped"
@@ -52,7 +51,6 @@ MESSAGES = {
     SecondaryStatus.DOWNLOADING: "Downloading input data",
     SecondaryStatus.TRAINING: "Training image download completed. Training in progress.",
     SecondaryStatus.INTERRUPTED: "The Spot capacity was interrupted",
-    SecondaryStatus.RESTARTING: "Restarting the training job",
     SecondaryStatus.UPLOADING: "Uploading generated training model",
     SecondaryStatus.STOPPING: "Stopping the training job",
     SecondaryStatus.STOPPED: "Training job stopped",
@@ -97,7 +95,6 @@ class TrainingJob:
     tags: Mapping[str, str] = field(default_factory=dict)
     claimed: bool = False
     stop_requested: bool = False
-    restarts: int = 0
     training_start_ms: int | None = None
     training_end_ms: int | None = None
     billable_seconds: int | None = None

@@ -79,7 +79,7 @@ def test_no_time_after_a_run_is_before_its_end(machine: Machine) -> None:
 def test_a_killed_job_is_billed_at_most_its_limit_without_pauses(tmp_path: Path) -> None:
     """Limit 600 s: 300 s billed, 400 s waiting, then 200 s billed until the kill; all 500 s are billed."""
     job = replace(add_job(open_store(tmp_path), "killed", now_ms=0, StoppingCondition=LIMIT), training_start_ms=0)
-    for status, now_ms in ((SecondaryStatus.TRAINING, 0), (SecondaryStatus.RESTARTING, 300_000)):
+    for status, now_ms in ((SecondaryStatus.TRAINING, 0), (SecondaryStatus.INTERRUPTED, 300_000)):
         job = moved(job, status, now_ms=now_ms)
     job = moved(job, SecondaryStatus.TRAINING, now_ms=700_000)
     assert _latest_ms(job, 900_000) == 900_000
