@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, usd_text
-from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report, report_document
@@ -47,8 +46,6 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "Execution", report.execution_id
     yield "Written", datetime.fromtimestamp(report.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     yield from report.facts.items()
-    for note in frozen_notes(report.cells, report.suite.workload):
-        yield "Frozen software", note.removeprefix("frozen software in ")
     prices = set()
     for each in report.results:
         price, instance = each.price, each.run.cell.settings.instance

@@ -8,8 +8,8 @@ from typing import Any
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
+from traindyno.core.suite.aws_images import SMP_V2_REPOSITORY, VERSIONED_REPOSITORIES, pytorch_version
 from traindyno.core.suite.choices import TRAITS, Compiler, Task
-from traindyno.core.suite.frozen_software import SMP_V2_REPOSITORY, VERSIONED_REPOSITORIES, pytorch_version
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload

@@ -10,9 +10,9 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.choices import TRAITS, Compiler, Task
-from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION
 from traindyno.core.suite.runs import is_probed, trained_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite

@@ -419,17 +419,6 @@ def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     assert "1 of 2 trials. step times drift: by +3.0%." in page
 
 
-def test_frozen_software_is_marked_with_what_replaces_it(page: str) -> None:
-    suite = make_suite(matrix={"strategy": (Strategy.DDP, Strategy.SMDDP)}, training={"instance": "ml.p4d.24xlarge"})
-    results = [completed_result(cell, trial, suite=suite) for cell in expand_cells(suite) for trial in (1, 2)]
-    text = " ".join(structure_of(render(report_of(results, suite))).text)
-    assert "Frozen software" in text
-    assert "SageMaker's data parallel library (SMDDP)" in text
-    assert "strategy ddp or fsdp" in text
-    assert "1 of 2" in text
-    assert "Frozen software" not in page
-
-
 def test_probed_batches_have_curves(report: Report) -> None:
     (searched, *others) = report.results
     finding = BatchFinding(

@@ -12,10 +12,10 @@ from traindyno.core.planning.channel_room import tokens_apart, why_too_many
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
-from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.suite.suite_file import suite_converter

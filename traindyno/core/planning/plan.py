@@ -34,7 +34,6 @@ from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_price
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.processes import Degrees, degrees_of, neighbour_count, world_size
 from traindyno.core.suite.suite import Cell, Suite
@@ -133,7 +132,6 @@ def plan_suite(
             *write_notes(suite, lane_plans, quotas),
             *loader_notes(cells),
             *composition_notes(cells),
-            *frozen_notes(cells, suite.workload),
         ),
         expected=expect_all(
             [lane.expected for lane in lane_plans],
