@@ -72,8 +72,8 @@ def checkpoint_seconds(result: RunResult) -> float | None:
 
 def _seen_checkpoints(measured: MeasuredRun) -> _Seen | None:
     found = _seen_events(measured, CHECKPOINTS)
-    if found is None and measured.checkpoints is not None:
-        return _Seen(each=measured.checkpoints.seconds, per_step=0.0, once_seconds=0.0)
+    if found is None and measured.checkpoint_seconds is not None:
+        return _Seen(each=measured.checkpoint_seconds, per_step=0.0, once_seconds=0.0)
     return found
 
 

@@ -27,10 +27,9 @@ class LossPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossCurve:
-    """``first`` and ``last`` are single steps' losses; ``diverged_at_step`` is the first that was not finite."""
+    """``last`` is a single step's loss; ``diverged_at_step`` is the first whose loss was not finite."""
 
     points: tuple[LossPoint, ...]
-    first: float | None
     last: float | None
     diverged_at_step: int | None
 
@@ -50,7 +49,6 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
     diverged = next(broken, None)
     return LossCurve(
         points=tuple(_downsample(tables, losses, began_at)),
-        first=finite[0] if finite else None,
         last=finite[-1] if finite else None,
         diverged_at_step=None if diverged is None else _step_at(tables, diverged)[0],
     )

@@ -1,8 +1,7 @@
 """What one run's step log shows: steady window, rates, losses, memory and the environment they were measured in."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Any
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE
@@ -13,47 +12,19 @@ from traindyno.core.measurement.steady_window import Drift, SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import UndecidedStalls
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
+from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.step_log.content import ProcessLog, Session, StepLog
-from traindyno.core.step_log.fields import Evaluation, LoggedPhase, ModelSize, facts_of
-from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, CHECKPOINT_WRITE, TARGET_REACHED
+from traindyno.core.step_log.fields import Evaluation, ModelSize, facts_of
+from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unlogged_steps import count_unlogged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointCost:
-    """Means of one checkpoint. ``seconds``: the time without steps, of the slowest process. ``bytes``: of all
-    processes; None if the script does not log it.
-    """
-
-    count: int
-    seconds: float
-    bytes: float | None
-
-
-def measure_checkpoints(session: Session) -> CheckpointCost | None:
-    """None without checkpoints."""
-    waits = [_named(process.phases, CHECKPOINT) for process in session.processes]
-    count = min((len(phases) for phases in waits), default=0)
-    if not count:
-        return None
-    writes = [_named(process.phases, CHECKPOINT_WRITE) for process in session.processes]
-    written = min(len(phases) for phases in writes)
-    return CheckpointCost(
-        count=count,
-        seconds=fmean(max(phases[number].seconds for phases in waits) for number in range(count)),
-        bytes=_mean_bytes(writes, written) if written else _mean_bytes(waits, count),
-    )
-
-
-def _named(phases: Iterable[LoggedPhase], name: str) -> list[LoggedPhase]:
-    return [phase for phase in phases if phase.name == name]
-
-
-def _mean_bytes(by_process: list[list[LoggedPhase]], count: int) -> float | None:
-    sizes = [phase.facts.get("bytes") for phases in by_process for phase in phases[:count]]
-    known = [size for size in sizes if isinstance(size, int)]
-    return sum(known) / count if known else None
+def checkpoint_seconds(session: Session) -> float | None:
+    """The mean time without steps of a checkpoint, on its slowest process; None without checkpoints."""
+    waits = [[phase for phase in process.phases if phase.name == CHECKPOINT] for process in session.processes]
+    slowest = [max(phase.seconds for phase in together) for together in zip(*waits, strict=False)]
+    return mean_of(slowest)
 
 
 # A run that loses more than this share of its CPU time is contended: the share equals the tolerance between cells.
@@ -159,7 +130,7 @@ class MeasuredRun:
     #: Wall time of the steady window without one-time events.
     steady_seconds: float
     job: MeasuredJob
-    checkpoints: CheckpointCost | None
+    checkpoint_seconds: float | None
     #: Why the run ended before its last step (see ``end_line``).
     end_reason: str | None
     #: None if there are none.
@@ -255,7 +226,7 @@ def measure_run(
             lost_seconds=_lost_seconds(sessions, session) - kept_seconds,
             kept_seconds=kept_seconds,
         ),
-        checkpoints=measure_checkpoints(session),
+        checkpoint_seconds=checkpoint_seconds(session),
         end_reason=session.end_reason,
         undecided_stalls=step_time.undecided_stalls,
         drift=step_time.drift,

@@ -21,15 +21,12 @@ class StepTimes:
 class Throughput:
     """The rate of the steady window, of all devices of the cell together."""
 
-    first_step: int
-    last_step: int
     steps: int
     #: Time of the steps on the slowest rank, with recurring events at their rate, without one-time events.
     seconds: float
     samples: int
     #: None if the log has no tokens.
     tokens: int | None
-    device_count: int
     samples_per_second: float
     tokens_per_second: float | None
     steps_per_second: float
@@ -81,13 +78,10 @@ def measure_throughput(
     if tokens_per_second is not None and flops_per_token is not None and peak_flops_per_device is not None:
         utilization = tokens_per_second / device_count * flops_per_token / peak_flops_per_device
     return Throughput(
-        first_step=table.numbers[first],
-        last_step=table.numbers[last],
         steps=last - first + 1,
         seconds=seconds,
         samples=samples,
         tokens=tokens,
-        device_count=device_count,
         samples_per_second=samples / seconds,
         tokens_per_second=tokens_per_second,
         steps_per_second=(last - first + 1) / seconds,

@@ -20,7 +20,7 @@ def test_a_thinned_curve_weighs_by_steps() -> None:
         LossPoint(step=3, samples=24, steps=1, loss=2.0, seconds=3.0),
         *(LossPoint(step=4 + index, samples=32 + index, steps=1, loss=1.0, seconds=4.0 + index) for index in range(10)),
     )
-    thin = downsample_loss(LossCurve(points=points, first=4.0, last=1.0, diverged_at_step=None), 10)
+    thin = downsample_loss(LossCurve(points=points, last=1.0, diverged_at_step=None), 10)
     # (3 x 4 + 1 x 2) / 4
     assert thin.points[0] == LossPoint(step=3, samples=24, steps=4, loss=3.5, seconds=3.0)
     assert len(thin.points) == 6

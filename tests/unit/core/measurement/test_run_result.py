@@ -75,7 +75,7 @@ def test_the_loss_is_the_mean_over_the_ranks_that_know_it() -> None:
     result = result_from(read_step_log(files))
     assert result.measured is not None
     # (2 + 4) / 2; the third rank logs none
-    assert result.measured.loss.first == 3.0
+    assert result.measured.loss.last == 3.0
 
 
 def test_phases_do_not_count_a_second_twice() -> None:

@@ -37,7 +37,7 @@ def test_all_ranks_work_over_the_slowest_ranks_window() -> None:
     assert throughput.samples_per_second == pytest.approx(12.8)
     # 320 tokens in 2.5 s
     assert throughput.tokens_per_second == pytest.approx(128.0)
-    assert (throughput.first_step, throughput.last_step, throughput.steps) == (1, 2, 2)
+    assert throughput.steps == 2
     assert throughput.steps_per_second == pytest.approx(0.8)
     assert throughput.step_times.mean_seconds == pytest.approx(1.25)
     assert throughput.recurring_share == pytest.approx(0)
