@@ -26,7 +26,7 @@ class RowUnreadable(TraindynoError):
 def attributes_of(row: object) -> dict[str, Any]:
     """Every attribute of the row that has a value; DynamoDB takes neither floats nor empty sets."""
     attributes: dict[str, Any] = _converter().unstructure(row)
-    return {name: value for name, value in attributes.items() if not _is_absent(value)}
+    return {name: value for name, value in attributes.items() if value not in (None, (), [], {}, set())}
 
 
 def attribute(value: Any) -> Any:
@@ -44,10 +44,6 @@ def read_row(item: Mapping[str, Any], kind: type[Row], **known: Any) -> Row:
             f"row {item.get('pk')}, {item.get('sk')} was written by another version of the lab: {problems}; in the"
             " local cloud, start again with: traindyno local down --erase"
         ) from error
-
-
-def _is_absent(value: Any) -> bool:
-    return value is None or (isinstance(value, Mapping | set | frozenset | tuple | list) and not value)
 
 
 @cache

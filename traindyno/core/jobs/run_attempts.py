@@ -45,10 +45,12 @@ def divide_job(
         for place, run_id in enumerate(sharing, start=1)
     ]
     weights = [round((share.own_seconds + times.rest / len(shares)) * 1000) for share in shares]
-    parts = zip(shares, _billed(job, weights), _trained(job, weights), strict=True)
+    unknown = [None] * len(weights)
+    billed = unknown if job.billable_seconds is None else divide_seconds(job.billable_seconds, weights)
+    parts = zip(shares, billed, _trained(job, weights), strict=True)
     return {
-        run_id: Part(share=share, billable_seconds=billed, training_seconds=trained)
-        for run_id, (share, billed, trained) in zip(sharing, parts, strict=True)
+        run_id: Part(share=share, billable_seconds=paid, training_seconds=trained)
+        for run_id, (share, paid, trained) in zip(sharing, parts, strict=True)
     }
 
 
@@ -100,10 +102,6 @@ def _start_seconds(job: Attempt, journal: JobJournal) -> float:
     if journal.started_at is not None and job.started_at is not None:
         before = min(max(0.0, journal.started_at - job.started_at), job.phase_seconds.get(JobPhaseName.TRAINING, 0.0))
     return job.phase_seconds.get(JobPhaseName.DOWNLOADING, 0.0) + before + (journal.start_seconds or 0.0)
-
-
-def _billed(job: Attempt, weights: Sequence[int]) -> Sequence[float | None]:
-    return [None] * len(weights) if job.billable_seconds is None else divide_seconds(job.billable_seconds, weights)
 
 
 def _trained(job: Attempt, weights: Sequence[int]) -> Sequence[float | None]:

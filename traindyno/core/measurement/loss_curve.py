@@ -1,10 +1,11 @@
 """The loss of a run by step, averaged over ranks, with fewer points for long runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from statistics import fmean
 
+from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.step_log.step_table import StepTable
 
 MOST_POINTS = 200
@@ -43,7 +44,9 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
     """The loss curve of a run's steps, each once; a resumed run has them in several tables. ``began_at``: epoch
     seconds.
     """
-    losses = [loss for table in tables for loss in _mean_losses(table)]
+    # of each step the mean over the ranks that logged a loss: of a pipeline, the last stage
+    by_step = (zip(*(rank.steps.losses for rank in table.ranks), strict=True) for table in tables)
+    losses = [mean_of(losses) for steps in by_step for losses in steps]
     finite = [loss for loss in losses if loss is not None and isfinite(loss)]
     broken = (index for index, loss in enumerate(losses) if loss is not None and not isfinite(loss))
     diverged = next(broken, None)
@@ -52,13 +55,6 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
         last=finite[-1] if finite else None,
         diverged_at_step=None if diverged is None else _step_at(tables, diverged)[0],
     )
-
-
-def _mean_losses(table: StepTable) -> Iterator[float | None]:
-    """The mean over the ranks that logged a loss (of a pipeline, the last stage), of each step."""
-    for losses in zip(*(rank.steps.losses for rank in table.ranks), strict=True):
-        known = [loss for loss in losses if loss is not None]
-        yield fmean(known) if known else None
 
 
 def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:

@@ -68,20 +68,19 @@ LEAST_PROBE_STEPS = 2
 
 def rounds_of(processes: Sequence[ProcessLog], name: str) -> list[PartSeconds]:
     """The probe's rounds, each on the process whose steps took longest; empty unless all processes have the same."""
-    by_process = [_probed(process, name) for process in processes]
+    by_process = [
+        [_step_seconds(facts.get(STEP_SECONDS)) for facts in probed if facts.get(PROBED) == name]
+        for process in processes
+        for probed in [[phase.facts for phase in process.phases if phase.name == PROBE]]
+    ]
     if len({len(rounds) for rounds in by_process}) != 1 or not all(map(all, by_process)):
         return []
     slowest = [max(seconds, key=fmean) for seconds in zip(*by_process, strict=True)]
     return [PartSeconds(mean=fmean(seconds), error=standard_error(seconds)) for seconds in slowest]
 
 
-def _probed(process: ProcessLog, name: str) -> list[list[float]]:
-    """The seconds of the steps of each round; empty for a round that can't be."""
-    facts = [phase.facts for phase in process.phases if phase.name == PROBE and phase.facts.get(PROBED) == name]
-    return [_step_seconds(each.get(STEP_SECONDS)) for each in facts]
-
-
 def _step_seconds(given: Any) -> list[float]:
+    """Empty for a round that can't be."""
     if not isinstance(given, list) or len(given) < LEAST_PROBE_STEPS:
         return []
     are_possible = all(type(each) in (int, float) and 0 < each < inf for each in given)
