@@ -12,7 +12,7 @@ from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.verdict.report_data import build_report
+from traindyno.core.verdict.report_data import Report, shown_results
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render
 
@@ -44,8 +44,13 @@ def page() -> str:
     results.append(replace(failed, log_tail=("a" * 500, "b")))
     verdict = judge(suite, cells, results)
     return render(
-        build_report(
-            execution_id="e", created_at=1_795_239_720.0, suite=suite, cells=cells, verdict=verdict, results=results
+        Report(
+            execution_id="e",
+            created_at=1_795_239_720.0,
+            suite=suite,
+            cells=cells,
+            verdict=verdict,
+            results=shown_results(cells, results),
         )
     )
 

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, suite_key, verdict_key
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.report_data import Report, build_report, report_document
+from traindyno.core.verdict.report_data import Report, report_document, shown_results
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
@@ -56,16 +57,16 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         loss_spread=plan.loss_spread,
         host_priors=plan.host_priors,
     )
-    return build_report(
+    return Report(
         execution_id=execution_id,
         created_at=now,
         suite=suite,
         cells=plan.cells,
         verdict=verdict,
-        results=results,
-        facts=facts,
-        preparations=load_preparations(bucket, execution_id),
-        parts={name: find(record) for name, find in REPORT_PARTS.items()},
+        results=shown_results(plan.cells, results),
+        facts=dict(facts),
+        preparations=tuple(load_preparations(bucket, execution_id)),
+        parts={name: to_document(find(record)) for name, find in REPORT_PARTS.items()},
     )
 
 

@@ -33,7 +33,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Suite
-from traindyno.core.verdict.report_data import Report, build_report, parse_report, report_document
+from traindyno.core.verdict.report_data import Report, parse_report, report_document, shown_results
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
 from traindyno.report.html import render
@@ -54,13 +54,13 @@ def sample_suite() -> Suite:
 def report_of(results: Sequence[RunResult], suite: Suite | None = None) -> Report:
     suite = suite or sample_suite()
     cells = expand_cells(suite)
-    return build_report(
+    return Report(
         execution_id="execution-1",
         created_at=1_795_239_720.0,
         suite=suite,
         cells=cells,
         verdict=judge(suite, cells, results),
-        results=results,
+        results=shown_results(cells, results),
         facts={"Traindyno": "0.1.0"},
     )
 

@@ -15,6 +15,7 @@ from tests.unit.slices.test_reprice import P4D, TRN1, measured
 from traindyno.core.costs.full_run import checkpoint_seconds
 from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.spot import observe_discounts
+from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.statistics.hosts import HostClass, HostSpread
@@ -23,7 +24,7 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
-from traindyno.core.verdict.report_data import build_report, parse_report, report_document
+from traindyno.core.verdict.report_data import Report, parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.report.html import render
 from traindyno.slices.pricing.lab import PART, PricedOption, price_options
@@ -203,14 +204,14 @@ def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> 
 def test_the_report_says_where_the_verdict_changes() -> None:
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)})
     cells, results = expand_cells(suite), measured(suite)
-    report = build_report(
+    report = Report(
         execution_id="e",
         created_at=0.0,
         suite=suite,
         cells=cells,
         verdict=judge(suite, cells, results),
-        results=results,
-        parts={PART: price_options(suite, cells, results)},
+        results=tuple(results),
+        parts={PART: to_document(price_options(suite, cells, results))},
     )
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page

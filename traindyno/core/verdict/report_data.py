@@ -26,13 +26,6 @@ FEWEST_POINTS = 10
 Value = TypeVar("Value")
 
 
-def downsample_results(results: Sequence[RunResult]) -> tuple[RunResult, ...]:
-    """Each run gets an equal share of the points that a report holds; none if the share is below 10 points."""
-    share = max(1, len(results))
-    step_times, loss_points = STEP_TIMES_IN_ALL // share, LOSS_POINTS_IN_ALL // share
-    return tuple(_downsample(result, step_times=step_times, loss_points=loss_points) for result in results)
-
-
 def _downsample(result: RunResult, *, step_times: int, loss_points: int) -> RunResult:
     measured = result.measured
     if measured is None:
@@ -92,7 +85,8 @@ class Report:
     cells: tuple[Cell, ...]
     verdict: Verdict
     results: tuple[RunResult, ...]
-    facts: Mapping[str, str]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    #: The results of the jobs that tokenised the data; the receipt lists their costs.
     preparations: tuple[PreparationResult, ...] = ()
     parts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
@@ -104,33 +98,15 @@ class Report:
         return tuple(from_document(each, kind) for each in self.parts.get(name, ()))
 
 
-def build_report(
-    *,
-    execution_id: str,
-    created_at: float,
-    suite: Suite,
-    cells: Sequence[Cell],
-    verdict: Verdict,
-    results: Sequence[RunResult],
-    facts: Mapping[str, str] | None = None,
-    preparations: Sequence[PreparationResult] = (),
-    parts: Mapping[str, Sequence[Any]] | None = None,
-) -> Report:
-    """``preparations``: the results of the jobs that tokenised the data; the receipt lists their costs."""
-    order = {cell.cell_id: index for index, cell in enumerate(cells)}
-    return Report(
-        execution_id=execution_id,
-        created_at=created_at,
-        suite=suite,
-        cells=tuple(cells),
-        verdict=verdict,
-        results=downsample_results(
-            sorted(results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial))
-        ),
-        facts=dict(facts or {}),
-        preparations=tuple(preparations),
-        parts={name: [to_document(each) for each in found] for name, found in (parts or {}).items()},
-    )
+def shown_results(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[RunResult, ...]:
+    """In the order of the cells, as a report holds them.
+
+    Each run gets an equal share of the points that a report holds; none if the share is below 10 points.
+    """
+    order, share = {cell.cell_id: index for index, cell in enumerate(cells)}, max(1, len(results))
+    step_times, loss_points = STEP_TIMES_IN_ALL // share, LOSS_POINTS_IN_ALL // share
+    ranked = sorted(results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial))
+    return tuple(_downsample(result, step_times=step_times, loss_points=loss_points) for result in ranked)
 
 
 def report_document(report: Report) -> dict[str, Any]:

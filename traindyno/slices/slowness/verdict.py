@@ -37,12 +37,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShares:
-    """``parts``: data, communication and optimizer, None if unknown. ``compute`` is what all of them leave; None if one
-    that it can't be told from is unknown.
-    """
+    """``parts``: data, communication and optimizer, None if unknown."""
 
     parts: Mapping[str, Share | None]
-    compute: Share | None
 
     @property
     def found(self) -> dict[str, Share]:
@@ -74,11 +71,7 @@ def divide_step(parts: StepParts | None) -> StepShares | None:
     for (name, part), (before, after) in zip(known.items(), pairwise(falling), strict=True):
         width = 0.0 if part == PartSeconds(mean=0.0, error=0.0) else max(part.half_width, largest_rise)
         shares[name] = Share(value=(before - after) / falling[0], half_width=width / falling[0])
-    rest = None
-    if parts.compute is not None:
-        width = max(parts.compute.half_width, largest_rise)
-        rest = Share(value=falling[-1] / falling[0], half_width=width / falling[0])
-    return StepShares(parts=shares, compute=rest)
+    return StepShares(parts=shares)
 
 
 def data_share(parts: StepParts | None) -> Share | None:

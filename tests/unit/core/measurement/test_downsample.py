@@ -3,7 +3,7 @@ import pytest
 from tests.unit.run_samples import completed_result, make_cell
 from traindyno.core.measurement.loss_curve import LossCurve, LossPoint
 from traindyno.core.measurement.measured_run import StepTimeline
-from traindyno.core.verdict.report_data import downsample_loss, downsample_results, downsample_timeline
+from traindyno.core.verdict.report_data import downsample_loss, downsample_timeline, shown_results
 
 
 def test_a_thinned_timeline_keeps_the_mean_of_what_it_joins() -> None:
@@ -33,7 +33,7 @@ def test_too_few_points_to_show_anything_are_none() -> None:
 
 def test_few_runs_keep_all_points_and_many_share_them() -> None:
     result = completed_result(make_cell(), 1)
-    (kept,) = downsample_results([result])
+    (kept,) = shown_results((), [result])
     assert kept.measured is not None
     assert result.measured is not None
     assert len(kept.measured.timeline.seconds) == len(result.measured.timeline.seconds)
@@ -41,7 +41,7 @@ def test_few_runs_keep_all_points_and_many_share_them() -> None:
     for point, whole in zip(kept.measured.loss.points, result.measured.loss.points, strict=True):
         assert point.loss == pytest.approx(whole.loss, rel=1e-4)
         assert len(f"{point.seconds}") <= 7
-    many = downsample_results([result] * 2500)
+    many = shown_results((), [result] * 2500)
     assert many[0].measured is not None
     assert 10 <= len(many[0].measured.timeline.seconds) <= 15
     assert many[0].measured.loss.points == ()

@@ -23,7 +23,7 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import structure_suite, suite_document
-from traindyno.core.verdict.report_data import build_report, parse_report, report_document
+from traindyno.core.verdict.report_data import Report, parse_report, report_document
 from traindyno.core.verdict.verdict import judge
 from traindyno.sagemaker.request import build_training_job_request
 
@@ -64,15 +64,8 @@ def test_a_verdict_and_a_report_hold_them() -> None:
     cells = expand_cells(suite)
     assert [cell.label for cell in cells] == ["varied [1, 2]", 'varied {"beta": 0.9, "layers": [1]}', "varied default"]
     results = [completed_result(cell, trial, suite=suite) for cell in cells for trial in (1, 2, 3)]
-    report = build_report(
-        execution_id="e",
-        created_at=0.0,
-        suite=suite,
-        cells=cells,
-        verdict=judge(suite, cells, results),
-        results=results,
-        facts={},
-    )
+    verdict = judge(suite, cells, results)
+    report = Report(execution_id="e", created_at=0.0, suite=suite, cells=cells, verdict=verdict, results=tuple(results))
     assert parse_report(json.loads(json.dumps(report_document(report)))).cells == cells
 
 

@@ -16,7 +16,7 @@ from traindyno.core.measurement.run_result import RunResult, parse_run_result, r
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.report_data import Report, build_report
+from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.summarise import run_columns
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -92,8 +92,8 @@ def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:
 
 
 def reported(verdict: Verdict) -> Report:
-    return build_report(
-        execution_id="execution-1", created_at=0.0, suite=SUITE, cells=CELLS, verdict=verdict, results=RESULTS, facts={}
+    return Report(
+        execution_id="execution-1", created_at=0.0, suite=SUITE, cells=CELLS, verdict=verdict, results=tuple(RESULTS)
     )
 
 

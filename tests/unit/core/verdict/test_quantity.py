@@ -15,7 +15,6 @@ from traindyno.core.verdict.quantity import (
     Quantity,
     SecondsToTarget,
     UsdToTarget,
-    is_paid_again,
     last_accuracy,
     projected_billable_seconds,
     projected_instance_hours,
@@ -74,10 +73,3 @@ def test_a_target_that_no_evaluation_reached_has_no_time() -> None:
     # an evaluation without an accuracy says nothing of it
     other = completed_result(make_cell(), 1, after=[evaluation_line(START + 30, 20, {"loss": 2.0})])
     assert last_accuracy(other) is None
-
-
-def test_a_failed_trial_is_paid_again_in_time_and_money_and_not_in_rates() -> None:
-    again = [quantity for quantity, _ in BY_HAND if is_paid_again(quantity)]
-    assert again == [quantity for quantity, _ in BY_HAND if quantity in again]
-    assert not any(map(is_paid_again, (samples_per_second, tokens_per_second, training_seconds, last_accuracy)))
-    assert len(again) == 6

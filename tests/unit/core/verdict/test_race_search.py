@@ -90,12 +90,6 @@ def test_contenders_run_once_where_each_cell_has_its_own_job() -> None:
     assert named(planned(suite, alone)) == [(1, 2), (2, 2)]
 
 
-def test_a_contender_runs_once_where_each_run_has_its_own_job() -> None:
-    suite = suite_of(jobs=Jobs.SEPARATE)
-    # Hosts of two jobs may differ, so that more cells may win.
-    assert named(planned(suite, first_round(suite, {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.3}))) == [(1, 2), (2, 2)]
-
-
 def test_in_a_race_all_cells_that_run_again_pay_for_probes_and_in_a_grid_all_cells() -> None:
     """The verdict names two of three contenders. The fourth cell is dropped, or its result is lost."""
     race = suite_of()

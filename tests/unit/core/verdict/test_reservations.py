@@ -13,10 +13,8 @@ from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostSpread
 from traindyno.core.step_log import line
-from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -131,17 +129,6 @@ def _tokens(result: RunResult) -> int:
     assert result.measured.throughput is not None
     assert result.measured.throughput.tokens is not None
     return result.measured.throughput.tokens
-
-
-def test_accuracy_stands_in_the_rows() -> None:
-    results = [
-        remeasured(result, evaluations=(Evaluation(time=0.0, step=60, metrics={"accuracy": 0.9 + index / 100}),))
-        for index, result in enumerate(results_of())
-    ]
-    verdict = judged(results)
-    accuracy = verdict.row(DDP.cell_id).part(CellQuality).accuracy
-    assert accuracy is not None
-    assert accuracy.mean == pytest.approx(0.91)
 
 
 def test_a_trial_with_an_unknown_bill_is_left_out_and_not_its_cell() -> None:

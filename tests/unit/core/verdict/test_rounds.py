@@ -58,11 +58,6 @@ def test_a_cell_that_can_not_win_gets_no_further_trial() -> None:
     assert sorted(next_round(suite, results)) == [("ddp", 2), ("fsdp", 2)]
 
 
-def test_a_clear_answer_ends_the_search() -> None:
-    suite = suite_of()
-    assert next_round(suite, results_of(suite, [1.00, 1.01, 1.0], [1.50, 1.51, 1.5], [2.00, 2.01, 2.0])) == []
-
-
 def test_where_everything_fails_the_search_is_over() -> None:
     suite = suite_of()
     results = [failed_result(cell, trial, Outcome.IMAGE_ERROR) for cell in expand_cells(suite) for trial in (1, 2)]
