@@ -62,6 +62,7 @@ PLANNED = ExecutionRow(
     goal=GoalKind.CHEAPEST,
     max_usd=Decimal(100),
     max_steps=200,
+    trials=3,
     source_s3_uri="s3://results/code/execution-1/sourcedir.tar.gz",
     prices={PRICE.instance_type: PRICE},
 )

@@ -183,6 +183,7 @@ def _planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: 
         max_usd=suite.limits.max_usd,
         goal=suite.goal.kind,
         max_steps=suite.measurement.max_steps,
+        trials=suite.measurement.trials,
         is_script=suite.workload.task is Task.SCRIPT,
         is_race=suite.search.is_race,
         source_s3_uri=source_s3_uri,

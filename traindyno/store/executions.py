@@ -38,6 +38,8 @@ class ExecutionRow:
     #: The cap that holds: jobs can't write it.
     max_usd: Decimal
     max_steps: int
+    #: The most trials of a cell; a run that confirms a leader has the next number.
+    trials: int
     #: Source and images are those of the deployment that planned the suite: its jobs keep them.
     source_s3_uri: str
     #: The copy of the suite's script; None without a script, or with one in another bucket.

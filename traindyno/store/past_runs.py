@@ -51,7 +51,7 @@ def read_past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows,
     for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):
         if execution := executions.find(execution_id):
             ended = (row.summary for row in runs.list_all(execution_id))
-            # a run that confirmed a leader is longer, and the last one of its cell
-            usual = (each for each in ended if each and each.trial <= suite.measurement.trials)
+            # a run that confirmed a leader is longer
+            usual = (each for each in ended if each and each.trial <= execution.trials)
             found += [PastRun(summary=each, max_steps=execution.max_steps) for each in usual]
     return tuple(run for run in found if run.summary.time.billable_seconds is not None)

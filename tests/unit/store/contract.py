@@ -62,6 +62,7 @@ def execution_row(name: str) -> ExecutionRow:
         goal=GoalKind.CHEAPEST,
         max_usd=usd("50.10"),
         max_steps=200,
+        trials=3,
         source_s3_uri="s3://results/code/e/sourcedir.tar.gz",
         prices={PRICE.instance_type: PRICE},
     )
