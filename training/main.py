@@ -2,6 +2,7 @@
 
 import os
 from collections import deque
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from traindyno.callbacks import StepLogger
@@ -28,7 +29,7 @@ from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
 from training.run.probes import probe
-from training.run.saving import save_model
+from training.run.saving import keep_best, save_model
 from training.run.stopping import Stopping
 from training.run.train import collate_for, train
 from training.serving.model_folder import make_servable
@@ -60,7 +61,21 @@ def main() -> None:
         step_log.model(size.parameters, size.flops_per_token, size.formula)
         strategy.place(blueprint)
         refuse_unless_documents_are_apart(setup, strategy, dataset.special_tokens.vocabulary_size)
-    evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, stopping=stopping)
+
+    def save(folder: Path) -> None:
+        tensors = strategy.stream_state_dict()
+        if setup.topology.is_first:
+            save_model(tensors, empty_model(run.workload.task, blueprint.config), dataset.tokenizer, folder)
+        deque(tensors, maxlen=0)  # the other ranks send their parts
+
+    def observe(metrics: Mapping[str, float]) -> None:
+        folder = checkpoint_folder()
+        if run.measurement.save_best and folder is not None:
+            with step_log.phase("save"):
+                keep_best(Path(folder) / "best", step_log.steps, metrics, save)
+        stopping.observe_evaluation(metrics)
+
+    evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, observe=observe)
     optimizer = train(
         run,
         setup,
@@ -74,13 +89,9 @@ def main() -> None:
     evaluations.at_end()
     if run.measurement.save_model:
         with step_log.phase("save"):
-            tensors = strategy.stream_state_dict()
-            if setup.topology.is_first:
-                fresh = empty_model(run.workload.task, blueprint.config)
-                save_model(tensors, fresh, dataset.tokenizer, job.save_folder)
-                if not run.workload.trust_remote_code:  # an endpoint runs no code of a model
-                    make_servable(job.save_folder, run.workload.task, dataset)
-            deque(tensors, maxlen=0)  # the other ranks send their parts
+            save(job.save_folder)
+            if setup.topology.is_first and not run.workload.trust_remote_code:  # an endpoint runs no code of a model
+                make_servable(job.save_folder, run.workload.task, dataset)
     if run.probes:
         with crash_handler.after_the_work():
             probe(run, setup, strategy, optimizer, dataset, step_log=step_log)
@@ -112,7 +123,7 @@ def _schedule_evaluations(
     dataset: TokenDataset,
     *,
     step_log: StepLogger,
-    stopping: Stopping,
+    observe: Callable[[Mapping[str, float]], None],
 ) -> EvaluationSchedule:
     held_out = dataset.evaluation
     if held_out is None:
@@ -123,7 +134,7 @@ def _schedule_evaluations(
         step_log,
         lambda: evaluate(strategy, setup, held_out, collate),
         examples=len(held_out),
-        observe=stopping.observe_evaluation,
+        observe=observe,
     )
 
 

@@ -3,18 +3,21 @@ of jobs, as `traindyno train` says.
 """
 
 import json
+import re
 import tarfile
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
+import yaml
 
+from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.s3_keys import results_prefix
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
+LOGGED_STEP = re.compile(r'"kind": ?"step".*?"step": ?(\d+)')
 STEPS, EVERY = 180, 10  # a result keeps each loss of so few
 SCRIPT = f"""
 import json, os, pathlib, sys, time
@@ -70,14 +73,13 @@ def result_of(lab: LocalLab, execution: str) -> RunResult:
     return parse_run_result(json.loads(s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read()))
 
 
-def model_of(lab: LocalLab, uri: str) -> Any:
-    bucket, _, key = uri.removeprefix("s3://").partition("/")
+def model_file(lab: LocalLab, execution: str, name: str) -> bytes:
     path = lab.folder / "model.tar.gz"
-    lab.client("s3").download_file(bucket, key, str(path))
+    lab.client("s3").download_file(lab.deployment().bucket, f"suites/{execution}/model/model.tar.gz", str(path))
     with tarfile.open(path) as archive:
-        member = archive.extractfile("model.json")
+        member = archive.extractfile(next(each for each in archive.getnames() if each.endswith(name)))
         assert member is not None
-        return json.loads(member.read())
+        return member.read()
 
 
 def losses_of(result: RunResult) -> dict[int, float]:
@@ -86,19 +88,19 @@ def losses_of(result: RunResult) -> dict[int, float]:
 
 
 def stop_after(lab: LocalLab, execution: str, step: int) -> None:
-    """Stops it when a checkpoint after ``step`` is in S3."""
+    """Stops it when this step is in a log in S3."""
     s3, bucket = lab.client("s3"), lab.deployment().bucket
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{execution}/").get("Contents", [])
-        states = [each["Key"] for each in listed if each["Key"].endswith("state.json")]
-        bodies = [s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in states]
-        if any(json.loads(body)["step"] >= step for body in bodies):
+        logs = [each["Key"] for each in listed if each["Key"].endswith(".jsonl")]
+        texts = [s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in logs]
+        if max((int(found) for text in texts for found in LOGGED_STEP.findall(text)), default=0) >= step:
             answer = lab.traindyno("stop", execution, "--local")
             assert answer.status == 0, answer.errors
             return
         time.sleep(0.2)
-    raise AssertionError(f"{execution} has no checkpoint after step {step}")
+    raise AssertionError(f"{execution} has not logged step {step}")
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +137,8 @@ def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
     assert ended.status == 0, ended.errors
     found = result_of(lab, "cut-3")
     assert losses_of(found) == losses_of(whole)
-    uri = next(line.split()[1] for line in ended.output.splitlines() if line.startswith("model: "))
-    assert model_of(lab, uri) == {"step": STEPS, "value": losses_of(whole)[STEPS]}
+    assert "suites/cut-3/model/model.tar.gz" in ended.output
+    assert json.loads(model_file(lab, "cut-3", "model.json")) == {"step": STEPS, "value": losses_of(whole)[STEPS]}
     card = (lab.folder / "reports" / "cut.md").read_text()
     assert card.count("| stopped_by_user |") == 2
     over = lab.traindyno("train", "--resume", "cut", "--local")
@@ -167,3 +169,56 @@ def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(lab: Loc
     assert set(before) == {(None, "JobTimeUsed")}
     assert last == ("completed", None)
     assert losses_of(found) == losses_of(whole)
+
+
+PAGE = (REPO_ROOT / "docs" / "from-verdict-to-model.md").read_text()
+COMMANDS = re.findall(
+    r"^    traindyno +(.*)$",
+    PAGE.partition("<!-- commands: run by tests/local/test_trainings.py -->")[2].partition("<!-- end -->")[0],
+    re.MULTILINE,
+)
+
+
+@pytest.mark.nightly
+def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(lab: LocalLab) -> None:
+    """Then once more, stopped twice and interrupted three times: the losses and the weights are the same. The suite has
+    fewer steps than the page's, and evaluates, so that the best model is kept too.
+    """
+    lab.administer("/_local/faults", {})
+    (lab.folder / "suites").mkdir(exist_ok=True)
+    suite = yaml.safe_load((REPO_ROOT / "suites" / "quickstart.yaml").read_text())
+    suite["workload"] |= {"examples": 4000, "environment": {"OMP_NUM_THREADS": "1"}}
+    suite["measurement"] |= {"max_steps": 20, "evaluate_every_steps": 100}
+    (lab.folder / "suites" / "quickstart.yaml").write_text(yaml.safe_dump(suite))
+    assert [line.split()[0] for line in COMMANDS] == ["local", "run", "train", "deploy"]
+    for line in COMMANDS:
+        answer = lab.traindyno(*line.split())
+        assert answer.status == 0, answer.errors
+    assert "answers agree with the training job's own" in answer.errors
+    whole = result_of(lab, "model")
+    assert whole.measured is not None
+    assert [each.step for each in whole.measured.evaluations] == [
+        100,
+        200,
+        300,
+        400,
+        whole.measured.loss.points[-1].step,
+    ]
+    assert "best model, of step" in (lab.folder / "reports" / "model.md").read_text()
+
+    lab.administer("/_local/faults", {"seed": 5, "spot_interruption_fraction": 1.0, "spot_interruptions": 1})
+    began = lab.traindyno("train", "quick", "--spot", "--name", "again", "--no-wait", "--local")
+    assert began.status == 0, began.errors
+    for execution, step in (("again", 150), ("again-2", 300)):
+        stop_after(lab, execution, step)
+        answer = lab.traindyno("train", "--resume", "again", "--local", *(["--no-wait"] if step == 150 else []))
+        assert answer.status == 0, answer.errors
+    lab.administer("/_local/faults", {})
+    found = result_of(lab, "again-3")
+    assert losses_of(found) == losses_of(whole)
+    assert model_file(lab, "again-3", "model.safetensors") == model_file(lab, "model", "model.safetensors")
+    served = lab.traindyno("deploy", "again-3", "--local")
+    assert served.status == 0, served.errors
+    names = [row["deployment"]["name"] for row in lab.traindyno("endpoints", "--local", "--format", "json").json()]
+    assert len(names) == 2
+    assert [lab.traindyno("undeploy", name, "--local").status for name in names] == [0, 0]

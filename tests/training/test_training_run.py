@@ -1,8 +1,10 @@
 """Whole runs as the container does them, on tiny models: what they log, save and evaluate."""
 
+import json
 from pathlib import Path
 
 import pytest
+import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from tests.training.jobs import JobEnd
@@ -56,6 +58,29 @@ def test_a_run_logs_its_phases_steps_and_evaluation_and_saves_a_model_that_loads
     saved = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
     assert sum(parameter.numel() for parameter in saved.parameters()) == end.of_kind("model")[0]["parameters"]
     assert AutoTokenizer.from_pretrained(tmp_path / "model").vocab_size == saved.config.vocab_size
+
+
+def test_the_model_of_the_best_evaluation_is_kept_and_changes_no_loss(tmp_path: Path, texts: Path) -> None:
+    """At this rate the loss of the last evaluation is not the lowest."""
+    measurement = {"max_steps": 12, "evaluate_every_steps": 3, "save_model": True, "checkpoint_every_steps": 5}
+    losses = []
+    for keeps in (False, True):
+        document = run_document(
+            settings={"learning_rate": {"base": 3.0}, "dropout": 0.1}, measurement={**measurement, "save_best": keeps}
+        )
+        (folder := tmp_path / f"{keeps}").mkdir()
+        environment = {"TRAINDYNO_CHECKPOINT_DIRECTORY": str(folder / "state")}
+        end = run_training(folder, document, texts, environment=environment)
+        assert end.exit_code == 0, end.output
+        losses.append([step["loss"] for step in end.of_kind("step")])
+    assert losses[0] == losses[1]
+    evaluations = {line["step"]: line["metrics"] for line in end.of_kind("evaluation")}
+    best = min(evaluations, key=lambda step: evaluations[step]["loss"])
+    assert best != 12
+    kept = folder / "state" / "best"
+    assert json.loads((kept / "best.json").read_text()) == {"step": best, "metrics": evaluations[best]}
+    models = [AutoModelForCausalLM.from_pretrained(each).state_dict() for each in (kept, folder / "model")]
+    assert not torch.equal(models[0]["lm_head.weight"], models[1]["lm_head.weight"])
 
 
 def test_a_run_evaluates_every_so_many_steps_and_at_its_end_on_all_ranks_alike(tmp_path: Path, texts: Path) -> None:

@@ -4,18 +4,21 @@ Tensors have any shape [...].
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from training.models.tensor_file import TensorFile, byte_count
+from training.process.process_group import decided_by_first_rank, read_topology
 from training.strategies.whole_model import each_once
 
 SHARD_BYTES = 1 << 28
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 DRAFT = ".draft"
+BEST = "best.json"
 
 
 def save_model(
@@ -41,6 +44,22 @@ def save_model(
         model.generation_config.save_pretrained(folder)
     if tokenizer is not None:
         tokenizer.save_pretrained(folder)
+
+
+def keep_best(folder: Path, step: int, metrics: Mapping[str, float], save: Callable[[Path], None]) -> None:
+    """Save the model into ``folder`` if its loss is the lowest so far. All ranks call it after each evaluation.
+
+    ``BEST`` is written last and removed first, so that a folder with it is whole. The next attempt finds it there.
+    """
+    kept = folder / BEST
+    best = json.loads(kept.read_text())["metrics"]["loss"] if kept.exists() else math.inf
+    if not decided_by_first_rank(metrics["loss"] < best):
+        return
+    if read_topology().is_first:
+        kept.unlink(missing_ok=True)
+    save(folder)
+    if read_topology().is_first:
+        kept.write_text(json.dumps({"step": step, "metrics": dict(metrics)}))
 
 
 def _write_shards(

@@ -82,6 +82,9 @@ class Measurement:
         default="at the end only",
     )
     save_model: bool = described(False, "keep the trained model")
+    save_best: bool = described(
+        False, "keep the model of the evaluation with the lowest loss too, in the folder best of the checkpoints"
+    )
     checkpoint_every_steps: int | None = described(
         None,
         "write a checkpoint after every so many steps; the run's next attempt resumes from it; on spot also before "

@@ -31,7 +31,9 @@ from traindyno.cli.output import STANDARD_OUTPUT, tell, titled_table
 from traindyno.core.costs.quantity_text import seconds_text, usd_text
 from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.documents.stored import JsonValue
+from traindyno.core.jobs.journal_format import STATE
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import SUITES_PREFIX, checkpoints_prefix, s3_uri, saved_model_key, suite_key
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
@@ -203,7 +205,7 @@ def show_training(target: LabTarget, training: Training, ended: Execution, folde
         receipt=write_receipt([each for part in executions for each in part]),
         seconds=elapsed_seconds(target, training, time.time()),
         usd=spent_usd(target, training),
-        files=_files(target, training, result.run.run_id, result.attempts[-1].job_name if result.attempts else None),
+        files=_kept_files(target, training, result) if result.outcome is Outcome.COMPLETED else {},
         code=_code(target, training),
     )
     table = titled_table(f"{training.training_id}: {result.outcome.replace('_', ' ')}", "", "projected~", "actual~")
@@ -225,12 +227,20 @@ def show_training(target: LabTarget, training: Training, ended: Execution, folde
     tell(f"serve it with: traindyno deploy {name}{target.option}")
 
 
-def _files(target: LabTarget, training: Training, run_id: str, job_name: str | None) -> dict[str, str]:
-    """What the training left: the model after the last step, and its checkpoints."""
-    bucket, name = target.results.name, training.execution_id
-    last = saved_model_key(name, run_id, job_name) if job_name else ""
-    found = {"model": s3_uri(bucket, last)} if job_name and any(target.results.list_keys(last)) else {}
-    return {**found, "checkpoints": s3_uri(bucket, checkpoints_prefix(name, run_id))}
+def _kept_files(target: LabTarget, training: Training, result: RunResult) -> dict[str, str]:
+    """The model after the last step and the best one, where they don't expire, and the checkpoints, which do."""
+    bucket, name, run_id = target.results, training.execution_id, result.run.run_id
+    last, kept = saved_model_key(name, run_id, result.attempts[-1].job_name), f"{SUITES_PREFIX}{name}/model/"
+    found = {}
+    if bucket.copy_large(last, f"{kept}model.tar.gz"):
+        found["model"] = s3_uri(bucket.name, f"{kept}model.tar.gz")
+    checkpoints = checkpoints_prefix(name, run_id)
+    best = f"{checkpoints}{STATE}/best/"
+    if (told := bucket.find_json(f"{best}best.json")) is not None:
+        for key in bucket.list_keys(best):
+            bucket.copy_large(key, f"{kept}best/{key.removeprefix(best)}")
+        found[f"best model, of step {told['step']}"] = s3_uri(bucket.name, f"{kept}best/")
+    return {**found, "checkpoints": s3_uri(bucket.name, checkpoints)}
 
 
 def _code(target: LabTarget, training: Training) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def training_suite(
     given = {**cell.hyperparameters, **(changes or {})}
     is_script, measurement, full_run = suite.workload.task is Task.SCRIPT, suite.measurement, suite.workload.full_run
     steps = steps_of(suite, cell.settings)
-    evaluate_every = full_run.evaluate_every_steps if full_run else None
+    evaluate_every = (full_run.evaluate_every_steps if full_run else None) or measurement.evaluate_every_steps
     return replace(
         suite,
         workload=replace(suite.workload, full_run=None),
@@ -129,8 +129,9 @@ def training_suite(
             stop_when=None,
             max_steps=steps or MOST_STEPS,
             evaluate=not is_script,
-            evaluate_every_steps=evaluate_every or measurement.evaluate_every_steps,
+            evaluate_every_steps=evaluate_every,
             save_model=not is_script,
+            save_best=not is_script and evaluate_every is not None,
             checkpoint_every_steps=None if is_script else _checkpoint_every(suite, steps, projected),
             probes=False,
             jobs=Jobs.SEPARATE,

@@ -89,6 +89,10 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     if suite.limits.chain_jobs and (suite.measurement.jobs is Jobs.SHARED or not suite.keeps_checkpoints):
         message = "got true, expected it with measurement: {jobs: separate, checkpoint_every_steps: …}"
         yield Problem(path="limits.chain_jobs", message=message)
+    given = suite.measurement
+    if given.save_best and not (given.save_model and given.evaluate_every_steps and given.checkpoint_every_steps):
+        message = "got true, expected it with save_model, evaluate_every_steps and checkpoint_every_steps"
+        yield Problem(path="measurement.save_best", message=message)
     yield from check_batch_search(suite)
     for name in suite.training_plans:
         yield from check_instance_type(f"training_plans.{name}", name)
