@@ -40,7 +40,9 @@ def open_reasons_text(verdict: Verdict) -> str:
         for row in _rows_of_unknown_hazard(verdict)
         if (hazard := row.hosts.hazard)
     ]
-    found += [(row.label, "faults of the service may be its own") for row in _rows_with_faults(verdict)]
+    found += [
+        (row.label, "faults of the service may be its own") for row in rows if row.hosts.uneven_faults is not None
+    ]
     labels: dict[str, list[str]] = {}
     for label, reason in found:
         labels.setdefault(reason, []).append(f"of {label}")
@@ -50,32 +52,17 @@ def open_reasons_text(verdict: Verdict) -> str:
 
 def describe_open(verdict: Verdict) -> Iterator[str]:
     """What a person can do."""
-    if verdict.finding is not Finding.UNDECIDED or not verdict.to_decide.longer_trials:
-        return
-    hazards, faults = _rows_of_unknown_hazard(verdict), _rows_with_faults(verdict)
-    if not (hazards or faults) or any(row.steadiness.undecided_reasons for row in _open_rows(verdict)):
+    is_open = verdict.finding is Finding.UNDECIDED and verdict.to_decide.longer_trials
+    if is_open and any(row.steadiness.undecided_reasons for row in _open_rows(verdict)):
         yield (
             "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
             " and where a drift leads."
         )
-    if hazards:
-        instances = " and ".join(dict.fromkeys(row.instance for row in hazards))
-        yield (
-            f"More hours of measurement on {instances} show how often its capacity fails, and checkpoints more often"
-            " (workload.full_run.checkpoint_every_minutes) make each interruption cost less."
-        )
-    if faults:
-        labels = " and ".join(row.label for row in faults)
-        yield f"More trials show whether the faults of the service that hit {labels} are its own."
 
 
 def _open_rows(verdict: Verdict) -> list[CellRow]:
     rivals = verdict.related(Relation.OPEN, Relation.UNKNOWN)
     return [verdict.row(cell_id) for cell_id in (verdict.recommended or "", *(rival.cell_id for rival in rivals))]
-
-
-def _rows_with_faults(verdict: Verdict) -> list[CellRow]:
-    return [row for row in _open_rows(verdict) if row.hosts.uneven_faults is not None]
 
 
 def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:

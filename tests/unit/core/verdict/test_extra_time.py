@@ -188,7 +188,6 @@ def test_a_cell_that_alone_loses_trials_does_not_win_by_them(lost: int) -> None:
     assert row.prediction.seconds.high > plain.seconds.mean * 5 / (5 - lost)
     text = describe_verdict(verdict)
     assert "faults of the service may be its own" in text.headline
-    assert any("are its own" in each for each in text.changes)
     assert any(f"had {lost} of the {lost} faults of the service on ml.p4d.24xlarge" in each for each in text.cautions)
     also = [failed_result(CELLS[1], 5, Outcome.INTERNAL_ERROR)]
     even = judge(SUITE, CELLS, [*first[:4], *gone[:1], *second[:4], *also])
