@@ -20,6 +20,7 @@ MODULES = (
     "transformers.models.auto.tokenization_auto",
     "transformers.models.bert.modeling_bert",
     "transformers.models.gpt2.modeling_gpt2",
+    "transformers.optimization",
     "transformers.trainer_callback",
 )
 

@@ -53,7 +53,7 @@ def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> Non
         *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py", *boto3)
     }
     assert {name.split("/")[1] for name in names if name.startswith("traindyno/")} == {
-        *("__init__.py", "core", "sagemaker", "report", "aws", "store", "lab")
+        *("__init__.py", "core", "sagemaker", "slices", "report", "aws", "store", "lab")
     }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
@@ -65,7 +65,8 @@ def test_functions_get_nothing_that_the_command_line_alone_imports(staged: Path)
 
 
 def test_functions_get_the_files_that_the_core_reads(staged: Path) -> None:
-    data = {path.relative_to(REPO_ROOT) for path in (REPO_ROOT / "traindyno").rglob("data/*.json")}
+    folders = [REPO_ROOT / "traindyno" / name for name in ("core", "sagemaker")]
+    data = {path.relative_to(REPO_ROOT) for folder in folders for path in folder.rglob("data/*.json")}
     assert data
     assert [path for path in data if not (staged / path).is_file()] == []
 
