@@ -13,8 +13,7 @@ from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import VALUES, damaged_documents
 from tests.properties import examples
 from tests.unit.sagemaker.test_request import first_request
-from tests.unit.slices.test_imported_jobs import DECISIONS, REQUESTS, Bucket, description
-from tests.unit.slices.test_model_trainer import CAPTURED
+from tests.unit.slices.test_imported import CAPTURED, DECISIONS, REQUESTS, Bucket, description
 from tests.unit.suites import small_suite
 from traindyno.api.suite_text import read_suite_text
 from traindyno.core.suite.checks.suite_check import parse_suite

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.local.local_lab import LocalLab
-from tests.unit.slices.test_model_trainer import CAPTURED, trainer_of
+from tests.unit.slices.test_imported import CAPTURED, trainer_of
 from traindyno.slices.imported.model_trainer import from_model_trainer
 from traindyno.slices.imported.suite_of_job import Decisions
 

@@ -17,7 +17,7 @@ import pytest
 import typer
 import yaml
 
-from tests.unit.slices.test_claims_command import TRAINIUM
+from tests.unit.slices.test_claims import TRAINIUM
 from tests.unit.suites import script_document
 from traindyno.aws import clients
 from traindyno.cli.main import app, commands

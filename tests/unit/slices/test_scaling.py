@@ -1,8 +1,188 @@
+"""Series of cells over the number of instances, their speed-up and efficiency, and the section of a report."""
+
+import csv
+import io
+import random
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from tests.unit.report.test_report import downloads, report_of, structure_of
 from tests.unit.run_samples import completed_result, make_cell, make_suite
-from traindyno.core.suite.choices import Strategy
-from traindyno.slices.scaling.lab import measure_scaling
+from traindyno.api.suite_loading import load_suite
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.arguments import arguments_of, number_of
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Compiler, Strategy, Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.workload import Workload
+from traindyno.report.html import render
+from traindyno.slices.scaling.lab import find_series, label_series, measure_scaling
+
+SCRIPT = Workload(task=Task.SCRIPT, examples=640_000)
+SIZES = (1, 2, 4, 8, 16)
+AXES: dict[str, tuple[Any, ...]] = {
+    "batch_size": (16, 32, 64),
+    "num_workers": (0, 4, 8),
+    "seed": (1, 2, 3),
+    "lr_text": ("1e-4", "2e-4"),
+    "fused": (True, False),
+    "fp16": (0, 1),
+    "schedule": ("cosine", "linear"),
+}
+Follower = Callable[[int, dict[str, Any]], Any]
+FOLLOWERS: dict[str, Follower] = {
+    "max_steps": lambda size, point: 640_000 // (size * 8 * int(point.get("batch_size", 16))),
+    "learning_rate": lambda size, _: str(1e-4 * size),
+    "warmup_steps": lambda size, point: 100 // size + int(point.get("num_workers", 0)),
+    "accumulation": lambda size, _: max(1, 4 // size),
+    "eval_batch_size": lambda _, point: 2 * int(point.get("batch_size", 16)),
+    "constant": lambda *_: 7,
+}
+
+
+def cell(number: int, size: int, arguments: dict[str, Any], **settings: Any) -> Cell:
+    return Cell(
+        cell_id=f"{number:08x}",
+        label=f"{size} {arguments}",
+        settings=Settings(instance="ml.p4d.24xlarge", instance_count=size, **settings),
+        hyperparameters=arguments,
+    )
+
+
+def grid(source: random.Random, least_sizes: int = 2) -> tuple[list[Cell], list[tuple[Any, ...]]]:
+    """All points of a few axes and sizes with some followers, and for each cell the point that its series has."""
+    axes = source.sample(sorted(AXES), source.randint(0, 3))
+    followers = source.sample(sorted(FOLLOWERS), source.randint(0, 4))
+    sizes = sorted(source.sample(SIZES, source.randint(least_sizes, 5)))
+    strategies = source.sample([Strategy.DDP, Strategy.FSDP], source.randint(1, 2))
+    # An argument that differs between strategies parts no series.
+    own = {Strategy.DDP: 1, Strategy.FSDP: 2} if source.random() < 0.5 else {}
+    cells: list[Cell] = []
+    truth: list[tuple[Any, ...]] = []
+    for strategy, size, values in product(strategies, sizes, product(*(AXES[name] for name in axes))):
+        point = dict(zip(axes, values, strict=True))
+        arguments = {**point, **{name: FOLLOWERS[name](size, point) for name in followers}}
+        if own:
+            arguments["stage"] = own[strategy]
+        cells.append(cell(len(cells), size, arguments, strategy=strategy))
+        truth.append((strategy, *values))
+    return cells, truth
+
+
+def partition(cells: Sequence[Cell], keys: Sequence[Any]) -> set[frozenset[str]]:
+    found: dict[Any, set[str]] = {}
+    for each, key in zip(cells, keys, strict=True):
+        found.setdefault(key, set()).add(each.cell_id)
+    return {frozenset(group) for group in found.values()}
+
+
+def found_partition(cells: Sequence[Cell]) -> set[frozenset[str]]:
+    return {frozenset(each.cell_id for each in series.cells) for series in find_series(cells, SCRIPT)}
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_in_a_full_grid_the_axes_part_the_series_and_what_follows_does_not(seed: int) -> None:
+    cells, truth = grid(random.Random(seed))
+    assert found_partition(cells) == partition(cells, truth)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_without_some_cells_each_size_is_once_in_a_series_and_nothing_else_differs(seed: int) -> None:
+    source = random.Random(seed)
+    cells, _ = grid(source)
+    left = source.sample(cells, max(1, int(len(cells) * source.uniform(0.3, 1.0))))
+    found = find_series(left, SCRIPT)
+    assert sorted(each.cell_id for series in found for each in series.cells) == sorted(each.cell_id for each in left)
+    for series in found:
+        sizes = [each.settings.instance_count for each in series.cells]
+        assert sizes == sorted(set(sizes))
+        assert len({each.settings.strategy for each in series.cells}) == 1
+        for name in series.cells[0].hyperparameters:
+            values = {each.hyperparameters[name] for each in series.cells}
+            assert len(values) == 1 or (
+                name in series.following and all(number_of(each) is not None for each in values)
+            )
+    assert found_partition(left) == found_partition(source.sample(left, len(left)))
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_a_size_that_one_series_lacks_changes_no_other_series(seed: int) -> None:
+    source = random.Random(seed)
+    cells, truth = grid(source, least_sizes=3)
+    lost = source.randrange(len(cells))
+    kept = [index for index in range(len(cells)) if index != lost]
+    assert found_partition([cells[index] for index in kept]) == partition(
+        [cells[index] for index in kept], [truth[index] for index in kept]
+    )
+
+
+def test_published_table_has_a_series_for_each_batch_and_number_of_workers() -> None:
+    cells = [
+        cell(index, size, {"num_workers": workers, "batch": batch, "max_steps": -(-640_000 // (size * 8 * batch))})
+        for index, (size, workers, batch) in enumerate(product((2, 4, 8, 16), (0, 4, 8, 12, 16), (16, 32)))
+    ]
+    found = find_series(cells, SCRIPT)
+    # 1,250 steps are those of 2 nodes at batch 32 and of 4 at 16: the batch could follow the size for equal steps
+    assert [len(series.cells) for series in found] == [4] * 10
+    assert {series.following for series in found} == {("max_steps",)}
+
+
+def test_settings_true_and_text_never_follow_and_a_text_that_is_a_number_does() -> None:
+    assert (
+        len(find_series([cell(0, 1, {}, compiler=Compiler.NONE), cell(1, 2, {}, compiler=Compiler.XLA)], SCRIPT)) == 2
+    )
+    for one, two, series in ((True, False, 2), ("a", "b", 2), ("100", "50", 1), (100, "5e1", 1), ("nan", "inf", 2)):
+        assert len(find_series([cell(0, 1, {"x": one}), cell(1, 2, {"x": two})], SCRIPT)) == series
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_switch_of_zero_and_one_parts_the_series(seed: int) -> None:
+    source = random.Random(seed)
+    sizes = sorted(source.sample(SIZES, source.randint(2, 5)))
+    first, second = source.sample(("0", "1"), 2)
+    changes_from = source.choice(sizes[1:])
+    cells = [
+        cell(
+            number,
+            size,
+            {
+                "fp16": (int if source.random() < 0.5 else str)(first if size < changes_from else second),
+                "batch": 32 * 16 // size,
+            },
+        )
+        for number, size in enumerate(sizes)
+    ]
+    assert found_partition(cells) == partition(cells, [int(str(each.hyperparameters["fp16"])) for each in cells])
+    assert all("fp16" not in series.following for series in find_series(cells, SCRIPT))
+
+
+def test_a_second_value_at_one_size_is_an_axis() -> None:
+    cells = [cell(0, 1, {"lr": 1}), cell(1, 2, {"lr": 1}), cell(2, 4, {"lr": 1}), cell(3, 4, {"lr": 2})]
+    assert found_partition(cells) == {frozenset({"00000000", "00000001", "00000002"}), frozenset({"00000003"})}
+
+
+def test_the_value_of_all_cells_counts_where_a_cell_has_none_of_its_own() -> None:
+    workload = Workload(task=Task.SCRIPT, examples=1, hyperparameters={"max_steps": 100})
+    assert len(find_series([cell(0, 1, {}), cell(1, 2, {"max_steps": 50})], workload)) == 1
+    assert len(find_series([cell(0, 1, {}), cell(1, 2, {"max_steps": 50})], SCRIPT)) == 2
+
+
+def test_the_label_of_a_series_leaves_out_the_size() -> None:
+    suite = make_suite(
+        workload=SCRIPT,
+        matrix={"instance_count": (1, 2), "hyperparameters.workers": (0, 4), "hyperparameters.batch": (8, 16)},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    cells = expand_cells(suite)
+    assert [each.label for each in label_series(find_series(cells, SCRIPT))] == [
+        f"batch {batch} · workers {workers}" for workers in (0, 4) for batch in (8, 16)
+    ]
+
 
 # Nodes and samples/s of the published SMDDP table, without loader workers.
 PUBLISHED = {2: 3234.6185, 4: 5436.92949, 8: 8094.23716, 16: 10814.09728}
@@ -69,3 +249,99 @@ def test_efficiency_interval_is_the_speed_ups_divided_by_the_instance_ratio() ->
     # 1 / 0.3 / 4 = 0.833 in the middle of an interval on logarithms: low x high is its square
     assert interval.low * interval.high == pytest.approx(series.points[1].efficiency ** 2)
     assert 0.7 < interval.low < interval.high < 1
+
+
+SUITES = Path(__file__).parents[3] / "suites"
+PACK_SUITES = sorted(path for path in SUITES.glob("*/*.yaml") if path.name != "claims.yaml")
+SCALING = {*(f"albert-scaling/{name}" for name in ("original", "rehearsal", "modern", "local")), "gptj-parallel/modern"}
+SMDDP_LINES = [
+    f"smddp · dataloader_num_workers {workers} · per_device_train_batch_size {batch}"
+    for batch in (16, 32)
+    for workers in (0, 4, 8, 12, 16)
+]
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def step_seconds(cell: Cell, workload: Workload) -> float:
+    """Grows with the nodes, and falls with the loader workers."""
+    workers = arguments_of(cell, workload).get("dataloader_num_workers", cell.settings.loader_workers)
+    return 0.1 + 0.01 * cell.settings.instance_count + 0.05 / (1 + int(str(workers)))
+
+
+def results_of(suite: Suite) -> list[RunResult]:
+    """Two trials of each cell."""
+    return [
+        completed_result(
+            cell,
+            trial,
+            step_seconds=step_seconds(cell, suite.workload) * (1 + trial / 1000),
+            samples=128 * cell.settings.instance_count,
+            suite=suite,
+        )
+        for cell in expand_cells(suite)
+        for trial in (1, 2)
+    ]
+
+
+def page_of(suite: Suite) -> str:
+    page = render(report_of(results_of(suite), suite))
+    structure_of(page)
+    return page
+
+
+def rows_of(page: str, prefix: str) -> list[Mapping[str, str]]:
+    """The rows of all files of a picture."""
+    files = [text for name, text in downloads(page).items() if name.startswith(prefix)]
+    return [row for text in files for row in csv.DictReader(io.StringIO(text))]
+
+
+@pytest.mark.parametrize("path", PACK_SUITES, ids=named)
+def test_the_suites_that_compare_sizes_are_measured_over_sizes_and_no_others(path: Path) -> None:
+    suite = load_suite(path).suite
+    cells = expand_cells(suite)
+    sizes = {cell.settings.instance_count for cell in cells}
+    is_scaling = len(sizes) > 1 and bool(measure_scaling(suite, cells, results_of(suite)))
+    assert is_scaling is (named(path) in SCALING)
+
+
+@pytest.mark.parametrize("name", ["original", "rehearsal"])
+def test_albert_has_a_rate_over_nodes_for_each_series(name: str) -> None:
+    """A series is a strategy, a batch and a number of loader workers."""
+    page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
+    rows = rows_of(page, "scaling")
+    ddp = "ddp · dataloader_num_workers 12 · per_device_train_batch_size 16"
+    assert sorted({row["series"] for row in rows}) == sorted([*SMDDP_LINES, ddp])
+    assert all(
+        [row["instances"] for row in rows if row["series"] == line] == ["2", "4", "8", "16"]
+        for line in (*SMDDP_LINES, ddp)
+    )
+    *_, sixteen = (row for row in rows if row["series"] == SMDDP_LINES[0])
+    efficiency = float(sixteen["samples_per_second"]) / float(sixteen["ideal_samples_per_second"])
+    # a step takes 0.1 + 0.05 + 0.01 N seconds, and each node has the same samples of it: 0.17 s on 2, 0.31 s on 16
+    assert efficiency == pytest.approx(0.17 / 0.31, rel=1e-4)
+    assert f"{100 * 0.17 / 0.31:.1f} %" in page
+
+
+def test_more_lines_than_colors_are_pictures_of_their_own() -> None:
+    suite = make_suite(
+        matrix={"instance_count": (1, 2), "batch_size_per_device": tuple(range(1, 20))},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    page = page_of(suite)
+    assert all(f"Samples per second over instances, part {part}" in page for part in (2, 3))
+    assert "part 4" not in page
+    assert len({row["series"] for row in rows_of(page, "scaling")}) == 19
+
+
+def test_a_series_of_one_measured_size_is_left_out() -> None:
+    suite = make_suite(
+        matrix={"instance_count": (1, 2), "strategy": (Strategy.DDP, Strategy.FSDP)},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+    results = results_of(suite)
+    lost = [each for each in results if each.run.cell.settings.strategy is Strategy.FSDP][-1].run.cell.cell_id
+    page = render(report_of([each for each in results if each.run.cell.cell_id != lost], suite))
+    assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"ml.p4d.24xlarge"}

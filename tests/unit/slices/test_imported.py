@@ -1,0 +1,649 @@
+"""Suites from training jobs and from ModelTrainers of the SageMaker SDK 3, against the requests of the SDK itself.
+
+capture_model_trainer.py recorded both; the SDK 3 and the pinned SDK 2 can't share an environment.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import botocore.session
+import pytest
+import yaml
+from botocore.validate import ParamValidator
+from typer import BadParameter
+from typer.testing import CliRunner
+
+from tests.unit.core.suite.test_secrets_check import NO_SECRETS, SECRET_NAMES, SECRET_VALUES
+from tests.unit.sagemaker.test_request import first_request
+from tests.unit.suites import script_document, small_suite
+from traindyno.api.suite_loading import load_suite
+from traindyno.api.suite_text import read_suite_text
+from traindyno.cli.main import commands
+from traindyno.core.costs.prices import Price
+from traindyno.core.instances.instance_types import instance_types
+from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.slices.imported.client import (
+    MOST_BYTES,
+    cost_lines,
+    import_described,
+    neighbours,
+    notes,
+    price_job,
+    suggest_axes,
+    suite_text,
+    write_new,
+)
+from traindyno.slices.imported.job import JobNotImportable
+from traindyno.slices.imported.model_trainer import from_model_trainer
+from traindyno.slices.imported.suite_of_job import (
+    Decisions,
+    ImportedSuite,
+    base_request,
+    comparable,
+    differences_of,
+    import_job,
+)
+
+CAPTURED = json.loads((Path(__file__).parents[2] / "data/golden/model_trainer.json").read_text())
+PAGE = Path(__file__).parents[3] / "docs" / "own-script.md"
+# Attributes of a trainer that are mappings, and not objects of the SDK.
+MAPPINGS = ("hyperparameters", "environment")
+REFUSED = {
+    "mpi": "distributed is MPI, expected Torchrun or nothing",
+    "command": "source_code.command is a shell command, expected source_code.entry_script",
+    "shell-script": "entry_script train.sh, expected a source_dir and a .py file",
+    "algorithm": "no source_code, expected a script",
+    "no-script": "no source_code, expected a script",
+}
+IMPORTED = sorted(CAPTURED.keys() - REFUSED)
+DECISIONS = Decisions(examples=1000, max_usd=5, max_hours=2)  # type: ignore[arg-type]
+# What v3 adds to each job, and the lab to each of its own: all other differences are listed below by trainer.
+ALWAYS = {
+    *("TrainingJobName", "RoleArn", "Tags", "OutputDataConfig", "CheckpointConfig", "ProfilerConfig"),
+    *("HyperParameters", "Environment", "InputDataConfig.code", "InputDataConfig.sm_drivers"),
+    *("AlgorithmSpecification.ContainerEntrypoint", "AlgorithmSpecification.ContainerArguments"),
+    *("AlgorithmSpecification.EnableSageMakerMetricsTimeSeries", "StoppingCondition.MaxPendingTimeInSeconds"),
+}
+FURTHER = {
+    "channels": {
+        "InputDataConfig.validation.DataSource.S3DataSource.S3DataDistributionType",
+        "InputDataConfig.files",  # on FSx for Lustre, which no suite names
+    },
+    "network": {"VpcConfig", "EnableInterContainerTrafficEncryption"},
+    "metrics": {"RemoteDebugConfig"},
+    "torchrun-2-nodes-kept-alive": {"ResourceConfig.KeepAlivePeriodInSeconds"},
+    "model-parallel": {"Arguments.--mp_parameters"},
+}
+EFA = {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
+
+
+def trainer_of(name: str, **changes: Any) -> Any:
+    """An object with the attributes of the recorded trainer."""
+    return as_object({**CAPTURED[name]["trainer"], **changes})
+
+
+def as_object(value: Any, name: str = "") -> Any:
+    if isinstance(value, dict) and name not in MAPPINGS:
+        kind = type(value.get("class", "Namespace"), (SimpleNamespace,), {})
+        return kind(**{key: as_object(inner, key) for key, inner in value.items() if key != "class"})
+    return [as_object(inner) for inner in value] if isinstance(value, list) else value
+
+
+def imported(name: str, **changes: Any) -> ImportedSuite:
+    return from_model_trainer(trainer_of(name, **changes), DECISIONS)
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_the_base_cells_job_is_the_sdks_own_but_for_what_is_listed(name: str) -> None:
+    suite = parse_suite(imported(name).document)
+    ours = comparable(base_request(suite), is_toolkit=True)
+    theirs = comparable(CAPTURED[name]["request"], is_toolkit=False)
+    assert ours["AlgorithmSpecification"]["TrainingImage"] == theirs["AlgorithmSpecification"]["TrainingImage"]
+    kept = {"KeepAlivePeriodInSeconds"} & theirs["ResourceConfig"].keys()
+    assert ours["ResourceConfig"] == {
+        key: theirs["ResourceConfig"][key] for key in theirs["ResourceConfig"].keys() - kept
+    }
+    assert ours["StoppingCondition"].items() >= theirs["StoppingCondition"].items()
+    assert ours.get("EnableManagedSpotTraining") == theirs.get("EnableManagedSpotTraining")
+    if name != "channels":
+        assert ours["InputDataConfig"] == {
+            channel: value
+            for channel, value in theirs["InputDataConfig"].items()
+            if channel not in ("code", "sm_drivers")
+        }
+    own = {key: value for key, value in ours["Environment"].items() if not key.startswith("TRAINDYNO_")}
+    assert own == theirs.get("Environment", {}) | {key: EFA[key] for key in own.keys() & EFA}
+    if name != "model-parallel":
+        assert ours["Arguments"] == theirs["Arguments"]
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_all_differences_from_the_sdks_request_are_listed_and_no_others(name: str) -> None:
+    found = imported(name)
+    recorded = differences_of(CAPTURED[name]["request"], parse_suite(found.document), is_toolkit=False)
+    assert {each.path for each in found.differences} == {each.path for each in recorded}
+    further = {each.path for each in found.differences if not each.path.startswith(tuple(ALWAYS))}
+    assert further == FURTHER.get(name, set())
+    assert {"InputDataConfig.code", "InputDataConfig.sm_drivers"} <= {each.path for each in found.differences}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_a_trainer_whose_job_no_suite_can_ask_for_is_refused(name: str) -> None:
+    with pytest.raises(JobNotImportable) as error:
+        imported(name)
+    assert REFUSED[name] in str(error.value)
+
+
+def test_arguments_are_written_as_the_drivers_write_them() -> None:
+    """The drivers pass ``true`` where the toolkit would pass ``True``, so the suite holds the text."""
+    arguments = imported("basic").document["workload"]["hyperparameters"]
+    assert arguments["bf16"] == "true"
+    assert arguments["layers"] == "1,2"
+    assert (arguments["epochs"], arguments["lr"]) == (1, 5e-05)
+
+
+def test_what_only_a_person_decides_is_missing_until_it_is_given() -> None:
+    assert from_model_trainer(trainer_of("basic")).missing == (
+        "workload.examples",
+        "limits.max_usd",
+        "limits.max_hours",
+    )
+    assert imported("basic").missing == ()
+
+
+def test_options_of_the_drivers_that_the_toolkit_lacks_are_listed() -> None:
+    assert imported("torchrun-4-of-8-processes").left_out == {
+        "distributed.process_count_per_node": "4; the toolkit starts one for each of 8 devices"
+    }
+    code = {**CAPTURED["basic"]["trainer"]["source_code"], "requirements": "needs.txt"}
+    assert "source_code.requirements" in imported("basic", source_code=code).left_out
+
+
+def test_a_secret_in_the_environment_stays_out_of_the_suite() -> None:
+    secret = "hf_" + "a" * 30
+    found = imported("basic", environment={"A": "1", "HF_TOKEN": secret})
+    assert found.document["workload"]["environment"] == {"A": "1"}
+    assert "Environment.HF_TOKEN" in found.left_out
+    assert secret not in json.dumps([found.document, dict(found.left_out)])
+    assert secret not in repr(found.differences)
+
+
+def test_channels_of_the_call_replace_those_of_the_trainer() -> None:
+    given = SimpleNamespace(channel_name="train", data_source="s3://other/train/")
+    found = from_model_trainer(trainer_of("channels"), DECISIONS, input_data_config=[given])
+    assert found.document["workload"]["dataset"]["path"] == "s3://other/train/"
+    assert sorted(found.document["workload"]["channels"]) == ["validation"]
+
+
+def test_a_value_that_a_pipeline_fills_in_is_refused() -> None:
+    class PipelineVariable:
+        __slots__ = ()
+
+    trainer = trainer_of("basic")
+    trainer.training_image = PipelineVariable()
+    with pytest.raises(JobNotImportable, match="got PipelineVariable, expected a value that is known before"):
+        from_model_trainer(trainer)
+
+
+def test_the_recorded_trainers_are_of_the_version_that_requirements_name() -> None:
+    root = Path(__file__).parents[3]
+    script = (root / "tests/data/golden/capture_model_trainer.py").read_text()
+    version = next(line.split('"')[1] for line in script.splitlines() if line.startswith("VERSION"))
+    assert f"sagemaker-train=={version} " in (root / "requirements/model_trainer.txt").read_text()
+
+
+def test_the_example_of_the_page_makes_a_suite_of_a_trainer() -> None:
+    section = PAGE.read_text().partition("A ModelTrainer of the SageMaker SDK 3")[2]
+    (example,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"trainer": trainer_of("basic")}
+    exec(compile(example, PAGE.name, "exec"), names)
+    assert base_request(names["suite"].suite) == base_request(parse_suite(names["found"].document))
+    assert names["suite"].suite.limits.max_usd == 200
+
+
+GOLDEN = Path(__file__).parents[2] / "data/golden"
+FILES = sorted(path for path in (*GOLDEN.glob("*_*.json"), *GOLDEN.glob("v2*/*.json")) if path.stem != "model_trainer")
+ORIGINALS = {
+    f"{path.stem} {name}": request
+    for path in sorted((GOLDEN / "originals").glob("*.json"))
+    for name, request in json.loads(path.read_text()).items()
+}
+REQUESTS = {str(path.relative_to(GOLDEN)): json.loads(path.read_text())["request"] for path in FILES} | ORIGINALS
+DESCRIBED = botocore.session.get_session().get_service_model("sagemaker").shape_for("DescribeTrainingJobResponse")
+# The lab's own, as the request of the SDK 2 has them too.
+PLACES = (
+    *("TrainingJobName", "RoleArn", "Tags", "OutputDataConfig", "CheckpointConfig", "DebugHookConfig.S3OutputPath"),
+    *("Environment.TRAINDYNO_", "Environment.FI_", "HyperParameters.sagemaker_job_name", "ProfilerConfig"),
+    *("StoppingCondition.MaxPendingTimeInSeconds", "ExperimentConfig", "ResourceConfig.KeepAlivePeriodInSeconds"),
+)
+
+
+def description(request: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """DescribeTrainingJob's answer about the request's job, which botocore's model accepts."""
+    found = {name: value for name, value in request.items() if name != "Tags"}
+    found |= {
+        "TrainingJobArn": "arn:aws:sagemaker:us-east-1:123456789012:training-job/job",
+        "ModelArtifacts": {"S3ModelArtifacts": "s3://results/model.tar.gz"},
+        "TrainingJobStatus": "Completed", "SecondaryStatus": "Completed", "CreationTime": 1_790_000_000,
+        "BillableTimeInSeconds": 1800, "EnableNetworkIsolation": False, **changes,
+    }  # fmt: skip
+    assert not ParamValidator().validate(found, DESCRIBED).has_errors()
+    return found
+
+
+def job_of(**changes: Any) -> dict[str, Any]:
+    return description(first_request(parse_suite(script_document())), **changes)
+
+
+@pytest.mark.parametrize("name", sorted(REQUESTS))
+def test_the_suite_of_a_job_of_the_sdk_2_asks_for_the_same_job(name: str) -> None:
+    found = import_job(description(REQUESTS[name]), DECISIONS)
+    assert [each.path for each in found.differences if not each.path.startswith(PLACES)] == []
+    ours = comparable(base_request(parse_suite(found.document)), is_toolkit=True)
+    theirs = comparable(REQUESTS[name], is_toolkit=True)
+    theirs["ResourceConfig"] = {**theirs["ResourceConfig"]}
+    theirs["ResourceConfig"].pop("KeepAlivePeriodInSeconds", None)
+    for part in ("AlgorithmSpecification", "ResourceConfig", "InputDataConfig", "Arguments"):
+        assert ours.get(part) == theirs.get(part)
+
+
+def test_a_difference_is_found_in_each_part_of_a_request() -> None:
+    suite = parse_suite(import_job(job_of(), DECISIONS).document)
+    changed = {
+        "RetryStrategy": {"MaximumRetryAttempts": 3},
+        "ResourceConfig": {**job_of()["ResourceConfig"], "VolumeKmsKeyId": "key"},
+        "VpcConfig": {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]},
+    }
+    found = {each.path: each for each in import_job(job_of(**changed), DECISIONS).differences}
+    assert {"RetryStrategy", "ResourceConfig.VolumeKmsKeyId", "VpcConfig"} <= found.keys()
+    assert found["RetryStrategy"].reason == "a suite has no field for it"
+    assert "labs/LAB.toml has subnets" in found["VpcConfig"].reason
+    assert suite.workload.entry_point == "train.py"
+
+
+def test_a_run_of_a_built_in_task_gives_its_workload_and_settings_back() -> None:
+    suite = small_suite()
+    found = import_job(description(first_request(suite)), Decisions(max_usd=1, max_hours=1))  # type: ignore[arg-type]
+    imported = parse_suite(found.document)
+    assert imported.workload == suite.workload
+    assert (imported.training["precision"], imported.training["instance"]) == ("bf16", "ml.g5.xlarge")
+    assert suggest_axes(found.document)["batch_size_per_device"] == [1, 2]
+
+
+ALGORITHM = {"TrainingInputMode": "File"}
+SHARED = {"sagemaker_program": '"traindyno_runs.py"', "sagemaker_submit_directory": '"s3://code/a.tar.gz"'}
+
+SCRIPT = {**SHARED, "sagemaker_program": '"train.py"'}
+
+OWN = {**SHARED, "sagemaker_program": '"traindyno_train.py"'}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"HyperParameters": {}}, "has its own program; expected a job that runs a script"),
+        ({"HyperParameters": {}, "AlgorithmSpecification": {**ALGORITHM, "AlgorithmName": "xgb"}}, "the algorithm xgb"),
+        (
+            {"HyperParameters": {}, "AlgorithmSpecification": {**ALGORITHM, "ContainerEntrypoint": ["/bin/sh"]}},
+            "its container starts /bin/sh",
+        ),
+        ({"HyperParameters": SHARED}, "it carried several runs of a suite"),
+        (
+            {"HyperParameters": {**SCRIPT, "sagemaker_program": '"train.sh"'}},
+            'workload.entry_point: got "train.sh", expected a .py file',
+        ),
+        (
+            {"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": '"file:///opt/code"'}},
+            "its code is file:///opt/code, expected a tarball in S3",
+        ),
+        ({"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": "3"}}, "its code is 3, expected a tarball in S3"),
+        ({"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": '["a"]'}}, "its code is a list, expected"),
+        ({"HyperParameters": {**SCRIPT, "sagemaker_program": "[1]"}}, "its script is a list, expected the name"),
+        ({"HyperParameters": OWN}, "it runs Traindyno's program without its part of a suite"),
+        ({"HyperParameters": {**OWN, "workload": "{}", "settings": "3"}}, "without its part of a suite"),
+        ({"HyperParameters": {**OWN, "workload": '{"task": "script"}', "settings": "{}"}}, "without its part"),
+        ({"HyperParameters": {**SCRIPT, "sagemaker_mpi_enabled": "true"}}, "mpirun starts its script"),
+        ({"ResourceConfig": {"InstanceType": "ml.g5.huge", "VolumeSizeInGB": 1}}, "its instance type is ml.g5.huge"),
+        (
+            {"ResourceConfig": {"InstanceGroups": [
+                {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "InstanceGroupName": "a"}], "VolumeSizeInGB": 1}},
+            "it has instance groups, expected instances of one type",
+        ),
+    ],
+)  # fmt: skip
+def test_a_job_that_no_suite_can_ask_for_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(JobNotImportable) as error:
+        import_job(job_of(**changes), DECISIONS)
+    assert words in str(error.value)
+
+
+def built_in(**workload: Any) -> dict[str, Any]:
+    """A run of the lab's own program whose part of a suite is changed."""
+    job = description(first_request(small_suite()))
+    values = job["HyperParameters"]
+    values["workload"] = json.dumps({**json.loads(values["workload"]), **workload})
+    return job
+
+
+def data_at(kind: str, path: str) -> dict[str, Any]:
+    return built_in(**({"channels": {"more": path}} if kind == "channels" else {kind: {"path": path}}))
+
+
+LOCAL = (
+    "/etc/passwd",
+    "../data",
+    "./data",
+    "~/data",
+    "~",
+    ".",
+    "a/b/c",
+    "data/train.jsonl",
+    "train.txt",
+    "a.zip",
+    "C:\\a",
+)
+
+
+@pytest.mark.parametrize("kind", ["channels", "dataset", "model", "tokenizer"])
+@pytest.mark.parametrize("path", [*LOCAL, "file:///etc", "S3://b/k", "sample://text"])
+def test_a_path_of_this_machine_in_a_job_is_refused(kind: str, path: str) -> None:
+    with pytest.raises(JobNotImportable) as error:
+        import_job(data_at(kind, path), DECISIONS)
+    assert f"workload.{kind}." in str(error.value)
+    assert f"got {json.dumps(path)}, expected s3://…" in str(error.value)
+    assert ("of the Hub" in str(error.value)) is (kind != "channels")
+
+
+def test_an_s3_prefix_stays_in_the_suite_of_a_built_in_run() -> None:
+    path = "s3://b/k.jsonl"
+    assert import_job(data_at("dataset", path), DECISIONS).document["workload"]["dataset"] == {"path": path}
+
+
+@pytest.mark.parametrize("path", ["gpt2", "Qwen/Qwen2.5-0.5B", "nyu-mll/glue"])
+def test_names_of_the_hub_stay_in_the_suite_of_a_built_in_run(path: str) -> None:
+    for kind in ("dataset", "model", "tokenizer"):
+        assert import_job(data_at(kind, path), DECISIONS).document["workload"][kind] == {"path": path}
+    with pytest.raises(JobNotImportable, match=r"workload\.channels\.more"):
+        import_job(data_at("channels", path), DECISIONS)
+
+
+def test_a_channel_of_a_script_names_no_folder_of_this_machine() -> None:
+    channel = {"ChannelName": "train", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "/home"}}}
+    with pytest.raises(JobNotImportable, match=r'workload\.dataset\.path: got "/home", expected s3://'):
+        import_job(job_of(InputDataConfig=[channel]), DECISIONS)
+
+
+class Bucket:
+    """An S3 client that holds two files."""
+
+    def __init__(self, **files: bytes) -> None:
+        self.files = files
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        assert Bucket == "your-bucket"
+        return {"Body": io.BytesIO(self.files[Key.rpartition("/")[2].partition(".")[0]])}
+
+
+def staged(name: str) -> Bucket:
+    """What the SDK 3 uploads for the recorded trainer."""
+    trainer = CAPTURED[name]["trainer"]
+    return Bucket(
+        sourcecode=json.dumps(trainer["source_code"]).encode(),
+        distributed=json.dumps(trainer.get("distributed", {})).encode(),
+    )
+
+
+def test_a_job_of_the_sdk_3_is_read_from_its_drivers() -> None:
+    job = description(CAPTURED["torchrun-2-nodes-kept-alive"]["request"])
+    found = import_described(job, DECISIONS, s3=staged("torchrun-2-nodes-kept-alive"))  # type: ignore[arg-type]
+    suite = parse_suite(found.document)
+    assert suite.workload.entry_point == "train.py"
+    # never a path of the machine that made the job: this one would send what is there
+    assert suite.workload.source == "code-of-v3-20261121000000"
+    assert found.left_out["workload.source"].endswith(
+        "aws s3 cp --recursive s3://your-bucket/v3/v3-20261121000000/input/code code-of-v3-20261121000000"
+    )
+    assert suite.training["strategy"] == "ddp"
+
+
+@pytest.mark.parametrize(
+    "code", [{"source_dir": ["a"], "entry_script": "a.py"}, {"source_dir": "a", "entry_script": 3}]
+)
+def test_drivers_that_name_no_folder_and_script_are_refused(code: dict[str, Any]) -> None:
+    files = Bucket(sourcecode=json.dumps(code).encode(), distributed=b"{}")
+    with pytest.raises(JobNotImportable, match=r"expected a source_dir and a \.py file in it"):
+        import_described(description(CAPTURED["basic"]["request"]), DECISIONS, s3=files)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["../../home", "a b", "/etc"])
+def test_the_folder_for_a_jobs_code_is_below_the_suites(name: str) -> None:
+    job = {**description(CAPTURED["basic"]["request"]), "TrainingJobName": name}
+    source = import_described(job, DECISIONS, s3=staged("basic")).document["workload"]["source"]  # type: ignore[arg-type]
+    assert re.fullmatch(r"code-of-[a-z-]+", source)
+
+
+@pytest.mark.parametrize("content", [b"\x80\x04K\x01.", b"[1]", b"{", b"[" * 100_000, b" " * MOST_BYTES + b"{}"])
+def test_damaged_drivers_are_refused(content: bytes) -> None:
+    job = description(CAPTURED["basic"]["request"])
+    with pytest.raises(JobNotImportable, match=r"sourcecode\.json"):
+        import_described(job, DECISIONS, s3=Bucket(sourcecode=content, distributed=b"{}"))  # type: ignore[arg-type]
+
+
+def test_neighbours_are_other_types_with_a_like_accelerator() -> None:
+    for name in instance_types():
+        found = neighbours(name)
+        assert name not in found
+        assert len(set(found)) == len(found) <= 5
+        assert len({instance_types()[each].accelerator_kind for each in (name, *found)}) == 1
+    assert neighbours("local.cpu") == []
+
+
+def test_axes_are_the_neighbours_and_batch_sizes() -> None:
+    job = job_of()
+    job["HyperParameters"] |= {"per_device_batch-size": "16", "batch_size_name": '"a"'}
+    axes = suggest_axes(import_job(job, DECISIONS).document)
+    assert axes["instance"][:2] == ["ml.g5.xlarge", "ml.g5.2xlarge"]
+    assert "ml.g6.xlarge" in axes["instance"]
+    assert axes["hyperparameters.per_device_batch-size"] == [16, 8, 32]
+    assert axes.keys() == {"instance", "hyperparameters.per_device_batch-size"}
+
+
+# A secret under a name that says it, and under one that says nothing.
+NAMED = [*SECRET_NAMES.items(), *(("plain", value) for value in SECRET_VALUES)]
+PLANTED = "postgres://user:the-password@host/db"
+SDK_3 = CAPTURED["basic"]["request"]
+SOURCE_CODE = CAPTURED["basic"]["trainer"]["source_code"]
+JOBS = {
+    "sdk 2": job_of(Environment={"A": "1"}),
+    "sdk 3": description(SDK_3),
+    "built-in": description(first_request(small_suite())),
+}
+
+
+def files(source_code: Any = SOURCE_CODE) -> Any:
+    return Bucket(sourcecode=json.dumps(source_code).encode(), distributed=b"{}")
+
+
+def told(found: ImportedSuite) -> str:
+    return json.dumps([found.document, found.missing, dict(found.left_out)]) + repr(found.differences)
+
+
+@pytest.mark.parametrize(("name", "value"), NAMED)
+def test_both_importers_leave_out_what_has_the_name_or_value_of_a_secret(name: str, value: str) -> None:
+    job = job_of()
+    job["Environment"] = {**job.get("Environment", {}), "KEPT": "1", name: value}
+    job["HyperParameters"] |= {"kept": "1", name: json.dumps(value), f"a_{name}": json.dumps({name: [value]})}
+    given = {"kept": 1, name: value, f"a_{name}": {name: [value]}}
+    trainer = trainer_of("basic", environment={"KEPT": "1", name: value}, hyperparameters=given)
+    for found in (import_described(job, DECISIONS, s3=files()), from_model_trainer(trainer, DECISIONS)):
+        workload = parse_suite(found.document).workload
+        assert workload.environment.items() >= {"KEPT": "1"}.items()
+        assert "kept" in workload.hyperparameters
+        assert {f"Environment.{name}", f"HyperParameters.{name}", f"HyperParameters.a_{name}"} <= found.left_out.keys()
+        assert name not in workload.environment.keys() | workload.hyperparameters.keys()
+        assert value not in told(found)
+
+
+def test_what_is_no_secret_is_kept() -> None:
+    job = job_of(Environment=dict(NO_SECRETS))
+    job["HyperParameters"] |= {name: json.dumps(value) for name, value in NO_SECRETS.items()}
+    found = import_described(job, DECISIONS, s3=files())
+    assert found.left_out == {}
+    assert found.document["workload"]["environment"] == NO_SECRETS
+    assert found.document["workload"]["hyperparameters"].items() >= NO_SECRETS.items()
+
+
+def planted(value: Any) -> Iterator[Any]:
+    """Copies of the document, each with the secret at another place, also inside the JSON text of a hyperparameter."""
+    for path, text in list(texts_of(value)):
+        for secret in (PLANTED, *([with_secret(text)] if text.startswith("{") else [])):
+            copy = deepcopy(value)
+            place = copy
+            for part in path[:-1]:
+                place = place[part]
+            place[path[-1]] = secret
+            yield copy
+
+
+def texts_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in parts:
+        yield from texts_of(inner, (*path, name))
+
+
+def with_secret(text: str) -> str:
+    return json.dumps({**json.loads(text), "environment": {"DB_PASSWD": "the-password"}})
+
+
+@pytest.mark.parametrize("kind", sorted(JOBS))
+def test_a_secret_at_any_place_of_a_job_is_in_no_result_and_no_message(kind: str) -> None:
+    outcomes = set()
+    for job in planted(JOBS[kind]):
+        try:
+            text = told(import_described(job, DECISIONS, s3=files()))
+        except JobNotImportable as error:
+            text = str(error)
+        outcomes.add("not repeated" in text)
+        assert "the-password" not in text
+    assert outcomes == {True, False}
+
+
+def test_a_secret_in_the_files_of_the_drivers_is_in_no_result_and_no_message() -> None:
+    for source_code in planted(SOURCE_CODE):
+        with pytest.raises(JobNotImportable) as error:
+            import_described(JOBS["sdk 3"], DECISIONS, s3=files(source_code))
+        assert "source_code." in str(error.value)
+        assert "the-password" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["basic", "channels", "network"])
+def test_a_secret_at_any_place_of_a_trainer_is_in_no_result_and_no_message(name: str) -> None:
+    trainer = {key: value for key, value in CAPTURED[name]["trainer"].items() if key != "class"}
+    trainer["tags"] = [{"key": "db_password", "value": "hunter2!"}]
+    assert "hunter2!" not in told(from_model_trainer(as_object(trainer), DECISIONS))
+    for changed in planted(trainer):
+        try:
+            text = told(from_model_trainer(as_object(changed), DECISIONS))
+        except JobNotImportable as error:
+            text = str(error)
+        assert "the-password" not in text
+
+
+TRICKY = (
+    *("1e-5", "1E5", "0x1f", "0o17", "1_000", ".5", "1.", "+1", "true", "no", "null", "~", "", " a", "a: b", "# c"),
+    *("2026-11-23", "12:30:00", "'", '"', "\\", "a\nb", "\u202e", "é", "\U0001f600", "*a", "&a", "!!python/object:os"),
+)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "imported.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("text", TRICKY)
+def test_text_of_a_job_stays_text_in_the_file(text: str, tmp_path: Path) -> None:
+    found = import_job(job_of(Environment={"A": text}), DECISIONS)
+    document = read_suite_text(written(tmp_path, suite_text(found, {}))).document
+    assert document == found.document
+    assert document["workload"]["environment"] == {"A": text}
+
+
+def test_the_file_is_a_suite_and_its_axes_are_comments(tmp_path: Path) -> None:
+    found = import_job(job_of(), DECISIONS)
+    axes = suggest_axes(found.document)
+    text = suite_text(found, axes)
+    suite = load_suite(written(tmp_path, text)).suite
+    assert dict(suite.matrix) == {}
+    assert "# Axes to try" in text
+    block = "".join(line.removeprefix("# ") for line in text.partition("# matrix")[2].splitlines(keepends=True))
+    assert yaml.safe_load(f"matrix{block}")["matrix"] == axes
+
+
+def test_what_no_job_says_is_asked_for() -> None:
+    found = import_job(job_of(), Decisions())
+    assert "# Write limits.max_usd: no job says it." in suite_text(found, {})
+    assert "missing: workload.examples; no job says it, write it into the suite" in list(notes(found))
+
+
+def refused_output(output: str) -> str:
+    answer = CliRunner().invoke(commands, ["import", "my-job", "--output", output], env={"COLUMNS": "1000"})
+    assert answer.exit_code == 2
+    assert isinstance(answer.exception, SystemExit), answer.exception
+    return answer.output
+
+
+@pytest.mark.parametrize("name", ["missing/suite.yaml", "file/suite.yaml", f"{'x' * 300}/suite.yaml"])
+def test_an_output_in_no_folder_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert f"got {tmp_path / name}, expected a file in a folder that exists" in refused_output(str(tmp_path / name))
+
+
+def test_a_file_a_folder_and_a_link_are_never_replaced(tmp_path: Path) -> None:
+    kept = written(tmp_path, "mine")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for path in (kept, tmp_path, tmp_path / "link"):
+        assert f"{path} exists, expected the name of a new file" in refused_output(str(path))
+        with pytest.raises(BadParameter, match="expected the name of a new file"):
+            write_new(path, "x")
+    assert kept.read_text() == "mine"
+    assert sorted(tmp_path.iterdir()) == [kept, tmp_path / "link"]
+
+
+def test_what_can_not_be_written_is_refused_and_what_can_is(tmp_path: Path) -> None:
+    with pytest.raises(BadParameter, match="can't be written"):
+        write_new(tmp_path / ("x" * 300), "text")
+    write_new(tmp_path / "new.yaml", "é")
+    assert (tmp_path / "new.yaml").read_bytes() == "é".encode()
+
+
+def price(name: str, usd: str) -> Price:
+    return Price(instance_type=name, region="r", usd_per_hour=Decimal(usd), as_of="2026-11-23", source="file")
+
+
+def test_the_cost_on_another_type_is_an_estimate_at_the_same_speed() -> None:
+    prices = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.40"), "ml.g6.xlarge": price("ml.g6.xlarge", "1.12")}
+    seconds, rows = price_job(job_of(), ["ml.g5.xlarge", "ml.g6.xlarge", "ml.p5.48xlarge"], prices)
+    # 1,800 billed seconds of one instance: half of each price.
+    assert [row.usd for row in rows] == [Decimal("0.70"), Decimal("0.56"), None]
+    own, other, unknown = cost_lines(seconds, rows)
+    assert own == "cost on 1 × ml.g5.xlarge: $0.70 ($1.40/h; billed 30 min, on demand)"
+    assert other == (
+        "cost on 1 × ml.g6.xlarge: $0.56 ($1.12/h; an estimate: as if the job were as fast there as it was)"
+    )
+    assert unknown.startswith("cost on 1 × ml.p5.48xlarge: unknown (no price found")
+
+
+@pytest.mark.parametrize("status", ["InProgress", "Stopping"])
+def test_the_cost_of_a_running_job_is_unknown(status: Any) -> None:
+    seconds, rows = price_job(job_of(TrainingJobStatus=status), ["ml.g5.xlarge"], {})
+    assert list(cost_lines(seconds, rows)) == ["cost: the job's billed seconds are not known yet"]

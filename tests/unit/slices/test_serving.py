@@ -1,0 +1,286 @@
+"""From a trained model to a checked endpoint: which model, the requests, their order, and the commands."""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import boto3
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from localcloud.sagemaker_service.api.request_check import check_request
+from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.cli.test_text_is_text import call as start
+from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryObjects, make_lab
+from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
+from tests.unit.serving_in_memory import DEPLOYMENT, NAME, ROLE, SAMPLES, SAVED_MODEL, SETTINGS, MemoryServing
+from traindyno.cli.lab_choice import LabChoice
+from traindyno.core.errors import DocumentInvalid
+from traindyno.core.instances.instance_types import has_gpu
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, run_result_document
+from traindyno.core.s3_keys import result_key, samples_key, served_model_key, suite_key, verdict_key
+from traindyno.core.serving.deployment import ModelNotServable, deployment_document, parse_deployment
+from traindyno.core.serving.samples import EvaluationSamples, Latency, samples_document
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.suite import Measurement
+from traindyno.core.suite.suite_file import stored_suite
+from traindyno.core.suite.workload import Workload
+from traindyno.core.verdict.verdict import judge, verdict_document
+from traindyno.sagemaker.job_settings import LabJobs
+from traindyno.sagemaker.serving import GPU_VARIABLE, build_requests, container_kind
+from traindyno.slices.serving import client as serving_commands
+from traindyno.slices.serving.client import (
+    check_endpoint,
+    deploy_model,
+    find_deployable_model,
+    lines_after,
+    lines_before,
+)
+from traindyno.store.results_bucket import ResultsBucket
+from training.serving import inference
+
+KEY = "arn:aws:kms:us-east-1:111122223333:key/abc"
+SUBNETS, GROUPS = ("subnet-0123456789abcdef0",), ("sg-0123456789abcdef0",)
+OWN_JOBS = LabJobs(subnet_ids=SUBNETS, security_group_ids=GROUPS, volume_key_arn=KEY, tags={"team": "vision"})
+SAGEMAKER = botocore.session.get_session().get_service_model("sagemaker")
+
+
+def test_the_requests_are_those_of_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for tags, time limits, and the archive: the SDK packs the handler into another one."""
+    import sagemaker.model
+    from sagemaker.pytorch import PyTorchModel
+    from sagemaker.session import Session
+
+    client = MagicMock()
+    boto_session = boto3.Session("key", "secret", region_name="us-east-1")
+    session = Session(boto_session=boto_session, sagemaker_client=client, default_bucket="results")
+    session.s3_client = session.s3_resource = MagicMock()
+    monkeypatch.setattr(sagemaker.model.utils, "repack_model", lambda **_: None)
+    model = PyTorchModel(
+        name=NAME,
+        model_data=f"s3://results/models/{NAME}/model.tar.gz",
+        role=ROLE,
+        entry_point="inference.py",
+        source_dir=str(Path(inference.__file__).parent),
+        framework_version="2.6.0",
+        py_version="py312",
+        sagemaker_session=session,
+    )
+    model.deploy(1, "ml.c5.xlarge", endpoint_name=NAME, wait=False)
+    sent = {name: request for name, _, request in client.method_calls if name.startswith("create_")}
+    ours = dict(zip(sent, build_requests(DEPLOYMENT, SETTINGS), strict=True))
+    tags = {tag["Key"]: tag["Value"] for tag in ours["create_endpoint"]["Tags"]}
+    for requests in (ours, sent):
+        del requests["create_model"]["PrimaryContainer"]["ModelDataUrl"]
+        for request in requests.values():
+            request.pop("Tags", None)
+    (variant,) = ours["create_endpoint_config"]["ProductionVariants"]
+    for name in [name for name in variant if name.endswith("TimeoutInSeconds")]:
+        del variant[name]
+    assert ours == sent
+    assert (tags["traindyno:lab"], tags["traindyno:owner"]) == ("traindyno", "ada")
+    assert tags["traindyno:ends_at"] == "2026-09-21T15:13:20Z"
+
+
+def test_each_type_gets_known_requests_and_nvidia_types_the_images_driver() -> None:
+    types = SAGEMAKER.shape_for("ProductionVariantInstanceType").metadata["enum"]
+    served = [each for each in types if not each.startswith(("ml.trn", "ml.inf"))]
+    for instance_type, jobs in ((each, jobs) for each in (*served, "ml.g99.xlarge") for jobs in (LabJobs(), OWN_JOBS)):
+        deployment = replace(DEPLOYMENT, instance_type=instance_type)
+        requests = model, config, _ = build_requests(deployment, replace(SETTINGS, jobs=jobs))
+        container, (variant,) = model["PrimaryContainer"], config["ProductionVariants"]
+        is_gpu = has_gpu(instance_type) or instance_type.startswith(("ml.g", "ml.p"))
+        assert ("-gpu-" in container["Image"]) == (GPU_VARIABLE in container["Environment"]) == is_gpu
+        assert ("InferenceAmiVersion" in variant) == is_gpu
+        assert config.get("KmsKeyId") == jobs.volume_key_arn
+        for operation, request in zip(("CreateModel", "CreateEndpointConfig", "CreateEndpoint"), requests, strict=True):
+            shape = SAGEMAKER.operation_model(operation)
+            if instance_type in types:
+                check_request(shape, request, {})
+            assert shape.input_shape is not None
+            report = ParamValidator().validate(request, shape.input_shape)
+            assert not report.has_errors(), report.generate_report()
+    assert GPU_VARIABLE == inference.GPU_VARIABLE
+    with pytest.raises(ModelNotServable, match=r"got ml\..*Expected an instance type with CPUs"):
+        container_kind("ml.trn1.2xlarge")
+
+
+def test_what_can_not_be_served_creates_nothing() -> None:
+    lab = MemoryServing()
+    isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
+    with pytest.raises(ModelNotServable, match=r"lab traindyno has isolate_network=on, .*needs a network"):
+        deploy_model(DEPLOYMENT, lab.serving, isolated, clock=lambda: NOW)
+    for refused, says in (
+        ({"name": "other--x"}, r'name: got "other--x", expected a name .* begins with traindyno--'),
+        ({"hours": 9000}, "hours: got 9000.0, expected up to 8784 hours"),
+        ({"max_usd": Decimal("0.067")}, r"expected at least \$0.068, which pays for the 1200 s"),
+        ({"max_usd": Decimal(1), "usd_per_hour": None}, r"no amount, as the price of ml\.c5\.xlarge is unknown"),
+    ):
+        with pytest.raises(DocumentInvalid, match=says):
+            parse_deployment(deployment_document(replace(DEPLOYMENT, **refused)), lab="traindyno")
+    for late in (NOW + 3601, NOW + 901):
+        with pytest.raises(ModelNotServable, match="or reached its limit of time, while its model was copied"):
+            deploy_model(DEPLOYMENT, lab.serving, SETTINGS, clock=iter([late]).__next__)
+    assert served_model_key(NAME) not in lab.objects.contents
+    del lab.objects.contents[SAVED_MODEL]
+    with pytest.raises(ModelNotServable, match="large models expire 30 days after"):
+        lab.deploy()
+    assert not lab.sagemaker.kept["Model"]
+
+
+def test_requests_are_timed_for_a_minute_at_most() -> None:
+    """The clock moves on by 7 s with each look."""
+    lab = MemoryServing()
+    lab.deploy()
+    clock = iter(range(0, 100_000, 7))
+    _, latency = check_endpoint(DEPLOYMENT, lab.serving, clock=lambda: float(next(clock)))
+    assert (latency.requests, latency.p50_seconds, latency.p99_seconds) == (3, 7, 7)
+
+
+FAST, SLOW = make_cell("0000000a", "ddp"), make_cell("0000000b", "fsdp")
+
+
+MEASURED = [
+    completed_result(cell, trial, step_seconds=seconds)
+    for trial in (1, 2, 3)
+    for cell, seconds in ((FAST, 0.1), (SLOW, 0.2))
+]
+
+
+def bucket_of(
+    results: list[RunResult] = MEASURED,
+    saves: bool = True,
+    samples: EvaluationSamples | None = SAMPLES,
+    **workload: Any,
+) -> ResultsBucket:
+    bucket = MemoryObjects()
+    suite = make_suite(
+        training={"instance": "ml.p4d.24xlarge"},
+        measurement=Measurement(save_model=saves),
+        workload=Workload(**{"task": Task.CAUSAL_LM, "examples": 100, **workload}),
+    )
+    bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
+    for result in results:
+        run_id = result.run.run_id
+        bucket.write_json(result_key(EXECUTION, run_id), run_result_document(result))
+        if samples is not None and result.attempts:
+            key = samples_key(EXECUTION, run_id, result.attempts[-1].job_name)
+            bucket.write_json(key, samples_document(samples))
+    if results:
+        bucket.write_json(verdict_key(EXECUTION), verdict_document(judge(suite, [FAST, SLOW], results)))
+    return bucket
+
+
+def test_the_recommended_cells_latest_model_is_found_and_a_named_cells() -> None:
+    bucket = bucket_of()
+    _, run, job_name = find_deployable_model(EXECUTION, None, bucket)
+    assert (run.cell.cell_id, run.trial) == ("0000000a", 3)
+    assert job_name == MEASURED[-2].attempts[-1].job_name
+    for name in ("0000000b", "fsdp"):
+        assert find_deployable_model(EXECUTION, name, bucket)[1].cell.cell_id == "0000000b"
+
+
+BROKEN = [failed_result(FAST, 1, Outcome.OUT_OF_MEMORY)]
+SCRIPT: dict[str, Any] = {"task": Task.SCRIPT, "source": "s3://b/x/sourcedir.tar.gz", "entry_point": "train.py"}
+
+
+@pytest.mark.parametrize(
+    ("bucket", "cell", "says"),
+    [
+        (MemoryObjects(), None, "the lab has no suite of execution execution-1: expected"),
+        (bucket_of(saves=False), None, "add to it measurement: {save_model: true}, then run it again"),
+        (bucket_of([]), None, "has no verdict: it is still running, or it failed; name one"),
+        (bucket_of(**SCRIPT), None, "expected one of causal-lm, masked-lm, sequence-classification"),
+        (bucket_of(), "tensor", "--cell: 0000000a (ddp), 0000000b (fsdp)"),
+        (bucket_of(BROKEN), "ddp", "expected a completed run, found out_of_memory"),
+        (bucket_of(BROKEN), None, "recommends no cell; name one of its cells with --cell: 0000000a (ddp)"),
+        (bucket_of(samples=None), None, "run 0000000a-t3 left no evaluation samples at s3://results/runs/"),
+        (bucket_of(samples=replace(SAMPLES, samples=())), None, "shared its job with others"),
+    ],
+)
+def test_a_refusal_says_what_to_do(bucket: ResultsBucket, cell: str | None, says: str) -> None:
+    with pytest.raises(ModelNotServable, match=re.escape(says)):
+        find_deployable_model(EXECUTION, cell, bucket)
+
+
+Call = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryServing:
+    """A lab in which `deploy` finds the model of ``DEPLOYMENT``."""
+    lab, target = MemoryServing(), target_of(make_lab()[0])
+    monkeypatch.setattr(LabChoice, "find_target", lambda _: target)
+    monkeypatch.setattr(serving_commands, "serving_of", lambda _: lab.serving)
+    monkeypatch.setattr(serving_commands, "_plan", lambda *_: DEPLOYMENT)
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    return lab
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    return lambda *words: (start(*words), "".join(capsys.readouterr()))
+
+
+def test_a_model_is_copied_deployed_once_checked_listed_and_undeployed(lab: MemoryServing, call: Call) -> None:
+    status, text = call("deploy", EXECUTION)
+    assert status == 0, text
+    for said in ("2 answers agree", "latency of 100 requests", f"delete it with: traindyno undeploy {NAME}"):
+        assert said in text
+    lab.deploy()  # the same requests again
+    assert lab.objects.contents[served_model_key(NAME)] == b"the model"
+    assert lab.serving.find(NAME) == DEPLOYMENT
+    assert NAME in call("endpoints")[1]
+    assert call("undeploy", NAME) == (0, f"{NAME} is deleted\n")
+    assert not any((*lab.sagemaker.kept.values(), lab.serving.names()))
+    assert call("undeploy", NAME)[0] == 1
+    lab.sagemaker.add("traindyno--mine")
+    assert "no endpoint traindyno--mine has the tag of lab traindyno" in call("undeploy", "traindyno--mine")[1]
+    assert set(lab.sagemaker.endpoints) == {"traindyno--mine"}
+
+
+def test_what_fails_or_differs_is_told_and_deleted(lab: MemoryServing, call: Call) -> None:
+    said = {
+        "CreateEndpoint": r"\(DeploymentRefused\): SageMaker refused the endpoint: .* limit is 0 Instances",
+        "InvokeEndpoint": r"\(InvocationFailed\): .* limit is 0 Instances",
+        "no answer": r"\(AnswersDiffer\): .*2 answers differ.*sample 'a bad film': got 0.500, expected 'bad'",
+        "no reason": rf"gave no reason\nthe container's log is /aws/sagemaker/Endpoints/{NAME}",
+    }
+    for fault, pattern in said.items():
+        lab.sagemaker.refuse(fault, "ResourceLimitExceeded", "the account-level limit is 0 Instances")
+        lab.sagemaker.wrong = {"bad"} if fault == "no answer" else set()
+        lab.sagemaker.first_status = "Failed" if fault == "no reason" else "InService"
+        status, text = call("deploy", EXECUTION)
+        assert re.search(f"{NAME} was not deployed .*{pattern}", text, re.DOTALL), text
+        assert (status, any(lab.sagemaker.kept.values())) == (1, False)
+    lab.sagemaker.first_status = "Creating"
+    lab.deploy()
+    status, text = call("undeploy", NAME)
+    assert status == 1
+    assert "is Creating, and SageMaker deletes no endpoint before that has ended" in text
+
+
+@pytest.mark.parametrize(
+    ("instance", "says"), [("ml.inf2.xlarge", "with CPUs or NVIDIA GPUs, such as ml.c5"), ("local.cpu", "add --local")]
+)
+def test_options_that_can_not_be_are_refused(call: Call, instance: str, says: str) -> None:
+    status, text = call("deploy", EXECUTION, "--instance", instance)
+    assert status == 2
+    assert says in " ".join(word for word in text.split() if word != "│")
+
+
+def test_the_cost_is_told_before_and_after() -> None:
+    lines = list(lines_before(replace(DEPLOYMENT, max_usd=Decimal("0.30"), hours=9)))
+    assert lines[1] == "on ml.c5.xlarge: $0.20 per hour"
+    assert lines[2].endswith("it costs $0.30 at most (--max-usd $0.30)")
+    after = list(lines_after(DEPLOYMENT, 8, Latency.of([0.018] * 100)))
+    assert "p50 18.0 ms, p99 18.0 ms" in after[2]
+    # 0.018 s × 1,000,000 = 5 h of $0.204
+    assert after[3] == "cost: $0.20 per hour, $1.02 per million requests with one request at a time"
