@@ -9,7 +9,7 @@ from statistics import median
 
 from tests.simulations.logged_runs import DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS, completed_attempt
 from tests.simulations.processes import autoregression
-from tests.unit.run_samples import PRICE, make_cell, make_run, make_suite
+from tests.unit.run_samples import PRICE, known, make_cell, make_run, make_suite
 from tests.unit.step_log_samples import START, file_name
 from traindyno.core.costs.hazard import PRIORS
 from traindyno.core.jobs.outcome import Outcome
@@ -95,8 +95,7 @@ def _logged_trials(noise: StepNoise) -> tuple[RunResult, ...]:
 def _on_a_host(result: RunResult, source: random.Random, trial: int, purchase: str) -> RunResult:
     host = source.lognormvariate(0, HOSTS_DEVIATION)
     assert result.measured is not None
-    rate = result.measured.throughput
-    assert rate is not None
+    rate = known(result.measured.throughput)
     slower = replace(
         rate, samples_per_second=rate.samples_per_second / host, steps_per_second=rate.steps_per_second / host
     )

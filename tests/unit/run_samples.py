@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.jobs.attempt import Attempt
@@ -17,6 +17,7 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Limits, Measurement, Run, Suite
 from traindyno.core.suite.workload import Workload
 
+Value = TypeVar("Value")
 PRICE = PaidPrice(usd_per_instance_hour=Decimal("36"), region="us-west-2", date="2026-11-20", source="Price List API")
 
 
@@ -96,6 +97,11 @@ def completed_result(
         attempts=[make_attempt(billable_seconds=100 + sum(seconds), phase_seconds=phases)],
         price=price,
     )
+
+
+def known(value: Value | None) -> Value:
+    assert value is not None
+    return value
 
 
 def remeasured(result: RunResult, **changes: Any) -> RunResult:

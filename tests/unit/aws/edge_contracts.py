@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pytest
 
 from tests.unit.lab_in_memory import NOW
+from tests.unit.run_samples import known
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.log_tail import LINE_COUNT, LogTail
@@ -70,8 +71,7 @@ class JobsContract:
         self, jobs: TrainingJobs, request_for: Callable[[str], dict[str, Any]], started: str
     ) -> None:
         jobs.start(request_for(started))
-        job = jobs.describe(started)
-        assert job is not None
+        job = known(jobs.describe(started))
         assert job.keys() >= READ_OF_A_JOB
         assert (job["TrainingJobName"], job["TrainingJobStatus"], has_ended(job)) == (started, "InProgress", False)
         now = float(getattr(job["CreationTime"], "timestamp", lambda: job["CreationTime"])()) + 60
@@ -87,8 +87,7 @@ class JobsContract:
         self, jobs: TrainingJobs, end: Callable[[str, int], None], started: str, exit_status: int, outcome: Outcome
     ) -> None:
         end(started, exit_status)
-        job = jobs.describe(started)
-        assert job is not None
+        job = known(jobs.describe(started))
         assert has_ended(job)
         ended = read_job_end(job)
         assert (ended.job_name, ended.outcome) == (started, outcome)
@@ -100,8 +99,7 @@ class JobsContract:
 
     def test_a_working_job_can_be_stopped(self, jobs: TrainingJobs, started: str) -> None:
         assert jobs.stop(started)
-        job = jobs.describe(started)
-        assert job is not None
+        job = known(jobs.describe(started))
         assert job["TrainingJobStatus"] in {"Stopping", "Stopped"}
 
     def test_unknown_job_has_no_description_and_nothing_to_stop(self, jobs: TrainingJobs) -> None:

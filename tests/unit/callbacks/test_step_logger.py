@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.unit.run_samples import known
 from traindyno.callbacks import host_load, process
 from traindyno.callbacks.clock import now
 from traindyno.callbacks.environment import host_id
@@ -113,8 +114,7 @@ def test_a_script_that_takes_the_trials_seed_says_so_in_its_log(
     with log.step(samples=1):
         pass
     log.close()
-    environment = read_environment(read(tmp_path))
-    assert environment is not None
+    environment = known(read_environment(read(tmp_path)))
     assert environment.facts["seed"] == 3
 
 
@@ -126,8 +126,7 @@ def test_a_seed_that_is_taken_after_the_first_step_is_not_said(
         pass
     assert log.seed() == 3
     log.close()
-    environment = read_environment(read(tmp_path))
-    assert environment is not None
+    environment = known(read_environment(read(tmp_path)))
     assert "seed" not in environment.facts
 
 
@@ -276,8 +275,7 @@ def test_phases_explain_the_time_from_the_process_start_to_the_last_line(log: St
 
 
 def test_a_process_started_before_now_and_after_the_test_runner() -> None:
-    started = process.started()
-    assert started is not None
+    started = known(process.started())
     assert now() - 24 * 3600 < started < now()
     assert process.launcher_started({}) is None
 
@@ -319,8 +317,7 @@ def test_a_host_load_line_is_due_every_five_seconds(monkeypatch: pytest.MonkeyPa
     seconds[0] = 104.0
     assert load.due_line() is None
     seconds[0] = 105.0
-    line = load.due_line()
-    assert line is not None
+    line = known(load.due_line())
     assert (line["begin"], line["end"]) == (100.0, 105.0)
     assert load.due_line() is None
 

@@ -18,7 +18,7 @@ from tests.unit.lab.shared_job_world import World
 from tests.unit.lab.test_shared_jobs import live
 from tests.unit.lab_in_memory import EXECUTION, PLANNED, MemoryExecutions
 from tests.unit.planned_lab import empty_lab, take_in
-from tests.unit.run_samples import make_summary
+from tests.unit.run_samples import known, make_summary
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.api import execution_state, progress
@@ -216,8 +216,7 @@ def test_the_leader_has_the_least_projected_time_and_its_interval() -> None:
     slow = [replace(SUMMARY, cell_label="slow", projected_seconds=seconds) for seconds in (200.0, 202.0)]
     fast = [replace(SUMMARY, cell_label="fast", projected_seconds=seconds) for seconds in (100.0, 101.0)]
     failed = replace(SUMMARY, cell_label="failed", outcome=Outcome.OUT_OF_MEMORY, projected_seconds=1.0)
-    leader = find_leader(GoalKind.FASTEST, [*slow, *fast, failed])
-    assert leader is not None
+    leader = known(find_leader(GoalKind.FASTEST, [*slow, *fast, failed]))
     assert leader.label == "fast"
     # The geometric mean of 100 and 101.
     assert leader.estimate.mean == pytest.approx(100.4988, rel=1e-5)

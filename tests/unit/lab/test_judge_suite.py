@@ -12,6 +12,7 @@ import pytest
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
 from tests.unit.planned_lab import FixedQuotas, measure, planned, runs_of_item, take_in
+from tests.unit.run_samples import known
 from tests.unit.suites import unprepared_document
 from traindyno.core.jobs.job import owner_id, parse_owner
 from traindyno.core.jobs.outcome import Outcome
@@ -40,8 +41,7 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
         measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW)
     assert {verdict_key(EXECUTION), report_html_key(EXECUTION)} <= set(lab.objects.contents)
-    row = lab.executions.find(EXECUTION)
-    assert row is not None
+    row = known(lab.executions.find(EXECUTION))
     assert row.judgement is not None
     assert row.judgement.finding == verdict.finding
     event = verdict_event(EXECUTION, verdict, "results")
@@ -71,8 +71,7 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
             measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     assert (verdict.missing.planned, verdict.missing.run_ids) == (len(runs), (run_id,))
-    row = lab.executions.find(EXECUTION)
-    assert row is not None
+    row = known(lab.executions.find(EXECUTION))
     assert row.judgement is not None
     assert row.judgement.headline.endswith(f" {count}.")
     assert f"{count}: {run_id}. The verdict does not count" in lab.bucket.read(report_html_key(EXECUTION)).decode()
@@ -92,8 +91,7 @@ def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial
     later = f"{EXECUTION}-later"
     take_in(lab, unprepared_document(measurement={"trials": 1}), execution_id=later)
     check_quotas(later, quotas=FixedQuotas(6), bucket=lab.bucket, now=NOW)
-    spread = read_stored_plan(lab.bucket.read_json(plan_key(later))).loss_spread
-    assert spread is not None
+    spread = known(read_stored_plan(lab.bucket.read_json(plan_key(later))).loss_spread)
     assert (spread.degrees_of_freedom, spread.variance) == (4, 0)
     results = [each for each in load_results(lab.bucket, EXECUTION) if each.run.trial == 1]
     suite, cells = parse_suite(unprepared_document(measurement={"trials": 1})), [each.run.cell for each in results]
@@ -112,8 +110,7 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -
     later = f"{EXECUTION}-later"
     take_in(lab, unprepared_document(), execution_id=later)
     check_quotas(later, quotas=FixedQuotas(8), bucket=lab.bucket, now=NOW)
-    priors = read_stored_plan(lab.bucket.read_json(plan_key(later))).host_priors
-    assert priors is not None
+    priors = known(read_stored_plan(lab.bucket.read_json(plan_key(later))).host_priors)
     prior = priors[HostClass.ONE_HOST]
     # 0.02^2 with 3 degrees, and ln(1.1)^2 / 2 = 0.00454 with 1 of each cell
     assert prior.deviation == pytest.approx(sqrt((3 * 0.0004 + 2 * 0.00454) / 5), rel=1e-2)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW
 from tests.unit.planned_lab import Carried, measure, planned, planned_by_default, runs_of_item
+from tests.unit.run_samples import known
 from traindyno.core.jobs.job import Job, parse_owner
 from traindyno.core.jobs.journal_format import OUTPACED
 from traindyno.core.jobs.outcome import Outcome
@@ -67,8 +68,7 @@ def test_a_race_measures_all_cells_once_and_the_leaders_again_until_its_verdict(
         ran = []
         for item in lab.bucket.read_json(lanes[0]["packs"][0]["items_key"]):
             (run,) = runs_of_item(item)
-            batch = run.cell.settings.batch_size
-            assert batch is not None
+            batch = known(run.cell.settings.batch_size)
             slower = 1 + 0.004 * (run.trial % 2)
             measure(lab, item, host_id=run.run_id, step_seconds=step_seconds[batch] * slower)
             ran.append(batch)
@@ -90,8 +90,7 @@ def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried
     carried = dict[str, Carried]()
     paces = dict[str, dict[str, Pace]]()
     for run in job.runs:
-        batch = run.cell.settings.batch_size
-        assert batch is not None
+        batch = known(run.cell.settings.batch_size)
         seconds = tuple(step_seconds[batch] * (1 + 0.004 * ((run.trial + step) % 2)) for step in range(STEPS))
         others = (of_cell for cell_id, of_cell in paces.items() if cell_id != run.cell.cell_id)
         earlier = {name: pace for of_cell in others for name, pace in of_cell.items()}
@@ -101,8 +100,7 @@ def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried
             carried[run.run_id] = Carried(step_seconds=seconds[: early.steps], end=end)
             continue
         carried[run.run_id] = Carried(step_seconds=seconds)
-        pace = pace_of(seconds, SAMPLES)
-        assert pace is not None
+        pace = known(pace_of(seconds, SAMPLES))
         paces.setdefault(run.cell.cell_id, {})[run.run_id] = pace
     return carried
 

@@ -17,6 +17,7 @@ from localcloud.sagemaker_service.host.source_requirements import RequirementsNo
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
 from tests.unit.localcloud.tiny_wheel import WHEEL, packed_wheel, tiny_wheel
+from tests.unit.run_samples import known
 
 TORCH = "2.13.0+cpu"
 
@@ -57,14 +58,12 @@ def test_a_source_without_the_file_gets_no_packages(code: Path, tmp_path: Path) 
 def test_packages_are_installed_once_for_each_content_unless_the_image_has_them(code: Path, tmp_path: Path) -> None:
     (code / WHEEL).write_bytes(tiny_wheel(1))
     (code / "requirements.txt").write_text(f"--no-index\n./{WHEEL}\npytest\n")
-    first = install(tmp_path)
-    assert first is not None
+    first = known(install(tmp_path))
     assert {path.name for path in first.glob("*.py")} == {"tinywheel.py"}
     assert not (first / "pytest").exists()
     assert install(tmp_path, may_install=False) == first
     (code / WHEEL).write_bytes(tiny_wheel(2))
-    second = install(tmp_path)
-    assert second is not None
+    second = known(install(tmp_path))
     assert [(folder / "tinywheel.py").read_text() for folder in (first, second)] == ["VALUE = 1\n", "VALUE = 2\n"]
 
 
@@ -93,8 +92,7 @@ def test_pip_gets_its_settings_and_what_a_job_inherits_and_no_secret(code: Path,
     assert environment["AWS_SECRET_ACCESS_KEY"] == "test"
     # pip replaces ${NAME} by the variable that it sees
     (code / "requirements.txt").write_text("${WANTED}\n")
-    installed = install(tmp_path, environment=environment)
-    assert installed is not None
+    installed = known(install(tmp_path, environment=environment))
     assert (installed / "tinywheel.py").is_file()
     (code / "requirements.txt").write_text("no-package-of-${PRIVATE_TOKEN}\n")
     with pytest.raises(RequirementsNotInstalled) as caught:
@@ -151,8 +149,7 @@ def test_torch_stays_the_environments_unless_the_file_excludes_its_version(
 ) -> None:
     environment = wheels_of_torchvision(code)
     (code / "requirements.txt").write_text(wanted)
-    folder = install(tmp_path, environment=environment, python=python_with_torch)
-    assert folder is not None
+    folder = known(install(tmp_path, environment=environment, python=python_with_torch))
     assert {path.stem for path in folder.glob("*.dist-info")} == installed
     assert not list(folder.glob("*.txt"))
 
@@ -174,8 +171,7 @@ def test_the_torch_of_the_environment_is_left_where_pip_fails_with_it(
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode()))
     (code / "requirements.txt").write_text("peft")
-    folder = install(tmp_path, environment=environment, python=python_with_torch)
-    assert folder is not None
+    folder = known(install(tmp_path, environment=environment, python=python_with_torch))
     assert {path.stem for path in folder.glob("*.dist-info")} == {"peft-2.0", "torch-2.14.0"}
     log = (tmp_path / "log.txt").read_text()
     assert "ResolutionImpossible" not in log

@@ -10,7 +10,7 @@ from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import DEFAULT_SAMPLES, read_work
 from localcloud.sagemaker_service.replay.simulated_log import training_seconds, write_stretch
 from localcloud.sagemaker_service.replay.trace import NOMINAL_STEP_OVERHEAD_SECONDS, Trace, nominal_trace
-from tests.unit.run_samples import make_attempt, make_cell, make_run, make_suite, result_from
+from tests.unit.run_samples import known, make_attempt, make_cell, make_run, make_suite, result_from
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.step_log.reader import read_step_log
@@ -146,8 +146,7 @@ def test_a_simulated_job_shows_what_the_full_run_does(checkpoint: float, evaluat
     assert stretch.next_step == 40
     log = read_step_log({f"job-a1/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
     result = result_from(log, run=run, suite=suite, attempts=[make_attempt(job_name="job-a1")])
-    scheduled = reschedule(result)
-    assert scheduled is not None
+    scheduled = known(reschedule(result))
     throughput = result.measured.throughput if result.measured else None
     assert throughput is not None
     step_seconds = throughput.step_times.p50_seconds

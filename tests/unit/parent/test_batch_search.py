@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.parent.filling import SAMPLE_BYTES
 from tests.unit.parent.shared_job import SharedJob, run_document
+from tests.unit.run_samples import known
 from traindyno.core.search.largest_batch import BEST, LARGEST, MOST_PROBES
 
 PROGRAM = Path(__file__).with_name("filling.py")
@@ -36,8 +37,7 @@ def test_the_largest_batch_is_found_within_one_probe(tmp_path: Path, first: int,
     job = job_of(tmp_path, searching(first, "--room", str(room)))
     exit_code, output = job.carry()
     assert exit_code == 0, output
-    end = job.end("a")
-    assert end is not None
+    end = known(job.end("a"))
     assert (end["reason"], end["exit_code"], end["batch"]["batch"]) == ("exited", 0, found)
     assert measured_batch(job) == found
     probes = end["batch"]["probes"]
@@ -55,8 +55,7 @@ def test_a_batch_whose_allocator_retried_is_not_measured(tmp_path: Path) -> None
     job = job_of(tmp_path, searching(24, "--room", "37", "--retries-from", "26"))
     exit_code, output = job.carry()
     assert exit_code == 0, output
-    end = job.end("a")
-    assert end is not None
+    end = known(job.end("a"))
     assert end["batch"]["batch"] == measured_batch(job) == 25
     told = {probe["batch"]: (probe["fits"], probe["retries"]) for probe in end["batch"]["probes"]}
     assert all(each == (batch < 26, 2 * (26 <= batch <= 37)) for batch, each in told.items())
@@ -70,8 +69,7 @@ def test_only_batches_that_keep_the_global_batch_are_probed(tmp_path: Path) -> N
     job = job_of(tmp_path, {**run, "batch": {**run["batch"], "possible": possible}})
     exit_code, output = job.carry()
     assert exit_code == 0, output
-    end = job.end("a")
-    assert end is not None
+    end = known(job.end("a"))
     assert end["batch"]["batch"] == measured_batch(job) == 24
     assert [probe["batch"] for probe in end["batch"]["probes"]] == [8, 12, 24]
 
@@ -79,8 +77,7 @@ def test_only_batches_that_keep_the_global_batch_are_probed(tmp_path: Path) -> N
 def test_the_best_batch_is_the_fitting_one_with_the_highest_rate(tmp_path: Path) -> None:
     job = job_of(tmp_path, searching(4, "--room", "20", "--slow-from", "10", choice=BEST))
     job.carry()
-    end = job.end("a")
-    assert end is not None
+    end = known(job.end("a"))
     assert end["batch"]["batch"] == measured_batch(job) == 8
 
 
@@ -101,8 +98,7 @@ def test_a_larger_batch_that_fails_otherwise_leaves_the_one_that_fits(tmp_path: 
     """Such as one that is larger than the data: no probe tells whether its memory would do."""
     job = job_of(tmp_path, searching(4, "--breaks-from", "8"))
     assert job.carry()[0] == 0
-    end = job.end("a")
-    assert end is not None
+    end = known(job.end("a"))
     assert [(probe["batch"], probe["fits"]) for probe in end["batch"]["probes"]] == [(4, True)]
     assert (end["exit_code"], end["batch"]["batch"]) == (0, 4)
     assert measured_batch(job) == 4
@@ -111,13 +107,11 @@ def test_a_larger_batch_that_fails_otherwise_leaves_the_one_that_fits(tmp_path: 
 def test_the_next_attempt_goes_on_with_the_probes_of_the_earlier_one(tmp_path: Path) -> None:
     job = job_of(tmp_path, searching(24, "--room", "37"))
     job.carry()
-    first = job.end("a")
-    assert first is not None
+    first = known(job.end("a"))
     for path in (job.folder() / "a" / "ended" / "job-a1").iterdir():
         path.unlink()  # as if the host had been lost before the end was written
     job.carry("job-a2")
-    second = job.end("a", "job-a2")
-    assert second is not None
+    second = known(job.end("a", "job-a2"))
     assert second["batch"] == first["batch"]
     assert "probed" not in [event for event, _, _ in job.events("job-a2")]
 

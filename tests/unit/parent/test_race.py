@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.unit.parent.shared_job import ENTRY, SharedJob, children_of, is_alive, run_document, wait_until
+from tests.unit.run_samples import known
 from traindyno.core.search.outpaced import MOST_STEPS
 from traindyno.core.step_log.line import BATCH_SEARCH, KEPT_STEPS, SETUP, environment_line, phase_line, step_line
 from traindyno.parent.step_times import RunLogs, StepsSoFar, work_per_sample
@@ -48,8 +49,7 @@ def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
     assert exit_code == 0, output
     others = dict.fromkeys(("first", "best", "level", "twice-the-work"), "exited")
     assert reasons(job) == {**others, "behind": "outpaced"}
-    end = job.end("behind")
-    assert end is not None
+    end = known(job.end("behind"))
     # 0.2 s ÷ 0.1 s is 2; the scatter of steps and of runs allows little less. It is judged after 7 of its 20 steps.
     bound = end["bound"]
     assert (bound["by"], bound["steps"]) == ("best", 5)
@@ -182,8 +182,7 @@ def test_steps_are_those_that_all_processes_have_ended(tmp_path: Path) -> None:
     with (tmp_path / "rank-00001.1.jsonl").open("a") as file:
         file.write('not JSON\n{"kind": "step"}\n' + json.dumps(step(13, 17)))  # without the end of its line
     logs.read_new()
-    found = logs.steps()
-    assert found is not None
+    found = known(logs.steps())
     assert (found.begin, found.seconds, found.samples) == (10, [3], 8)
     with (tmp_path / "rank-00001.1.jsonl").open("a") as file:
         file.write("\n")
@@ -198,8 +197,7 @@ def test_each_host_has_a_part_of_the_batch(tmp_path: Path) -> None:
     for logs in (alone, with_another):
         logs.read_new()
     assert alone.steps() is None
-    found = with_another.steps()
-    assert found is not None
+    found = known(with_another.steps())
     assert found.samples == 8
 
 
@@ -213,8 +211,7 @@ def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
     written(tmp_path, environment(), *(step(0, 1, loss=nan) for _ in range(MOST_STEPS + 5)), start=2)
     for each in (logs, all_logs):
         each.read_new()
-        found = each.steps()
-        assert found is not None
+        found = known(each.steps())
         assert (each.step_count, set(found.seconds), each.has_diverged) == (MOST_STEPS, {1}, True)
 
 
@@ -224,8 +221,7 @@ def test_the_steps_of_a_batch_that_did_not_fit_are_no_steps(tmp_path: Path) -> N
     written(tmp_path, environment(), *(step(0, 9, step=number) for number in (41, 42, 43, 44)), search)
     written(tmp_path, environment(), step(9, 10, step=43, samples=1))
     logs.read_new()
-    found = logs.steps()
-    assert found is not None
+    found = known(logs.steps())
     assert (found.seconds, found.samples) == ([9, 9, 1], 3)
 
 
@@ -243,6 +239,5 @@ def test_a_packed_sample_has_more_work(unit: str | None, work: float, tmp_path: 
 def of_one_step(folder: Path) -> StepsSoFar:
     logs = RunLogs(folder, hosts=1)
     logs.read_new()
-    found = logs.steps()
-    assert found is not None
+    found = known(logs.steps())
     return found

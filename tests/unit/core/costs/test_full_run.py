@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_suite, remeasured
+from tests.unit.run_samples import completed_result, known, make_suite, remeasured
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.projection import project_run
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
@@ -27,8 +27,7 @@ def trial(full_run: FullRun | None, **shown: object) -> RunResult:
 
 
 def seconds(result: RunResult) -> float:
-    projection = project_run(result)
-    assert projection is not None
+    projection = known(project_run(result))
     return projection.seconds
 
 
@@ -51,16 +50,14 @@ def test_a_schedule_replaces_what_recurs_in_the_trial() -> None:
     """A save of 6 s each 20 steps was 0.3 of a second; one each ten minutes and an evaluation of 5 s in 50 remain."""
     saved = RecurringEvent(name="save", count=3, steps_between=20.0, seconds=6.0)
     result = trial(BOTH, recurring=(saved,), one_time=(once("evaluate", 5.0),))
-    found = reschedule(result)
-    assert found is not None
+    found = known(reschedule(result))
     assert found.slower == pytest.approx((1 - 0.3 + 5 / 50) * 1.01)
     assert found.once_seconds == 5.0
 
 
 def test_an_evaluation_after_the_last_step_gives_its_cost() -> None:
     ended = trial(FullRun(evaluate_every_steps=100), evaluations=(Evaluation(step=60, time=9.0, metrics={}),))
-    found = reschedule(replace(ended, phases_seconds={**ended.phases_seconds, "evaluate": 4.0}))
-    assert found is not None
+    found = known(reschedule(replace(ended, phases_seconds={**ended.phases_seconds, "evaluate": 4.0})))
     assert found.slower == pytest.approx(1.04)
     assert found.once_seconds == 4.0
 

@@ -5,7 +5,7 @@ from math import exp, log
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_attempt, make_cell, remeasured
+from tests.unit.run_samples import completed_result, known, make_attempt, make_cell, remeasured
 from traindyno.core.costs.hazard import Hazard, Restart, posterior, seen_resumption
 from traindyno.core.costs.interruptions import Work, mean_work
 from traindyno.core.measurement.run_result import RunResult
@@ -102,8 +102,7 @@ def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:
     hazard = replace(hazard_of(2), resumed=seen)
     trials = CellTrials(cell=make_cell(), measured=(interrupted,), others=(), hazard=hazard)
     wall, billed = (trials.extra(each) for each in (projected_seconds, projected_billable_seconds))
-    work = mean_work([interrupted])
-    assert work is not None
+    work = known(mean_work([interrupted]))
     expected = 2 * work.training_seconds / 3600
     assert wall.log_factor == pytest.approx(log(1 + expected * 50 / work.seconds))
     assert billed.log_factor == pytest.approx(log(1 + expected * 40 / work.training_seconds))

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite, remeasured
+from tests.unit.run_samples import completed_result, failed_result, known, make_cell, make_suite, remeasured
 from traindyno.core.costs.hazard import Hazard, posterior
 from traindyno.core.costs.prediction import predict_run
 from traindyno.core.costs.projection import project_run
@@ -27,8 +27,7 @@ def trial(number: int, step_seconds: float) -> RunResult:
 
 
 def test_the_interval_is_for_one_more_run_by_hand() -> None:
-    found = predict_run([trial(1, 1.0), trial(2, 1.02)])
-    assert found is not None
+    found = known(predict_run([trial(1, 1.0), trial(2, 1.02)]))
     assert found.seconds is not None
     # 10,170 and 10,370 s; s = log(10,370 / 10,170) / sqrt(2); t(0.95, 1) = 6.3138
     spread = log(10_370 / 10_170) / sqrt(2)
@@ -49,8 +48,7 @@ def test_trials_that_resemble_the_one_before_know_their_mean_less_well() -> None
 
 
 def test_the_cost_has_an_interval_of_its_own() -> None:
-    found = predict_run([trial(1, 1.0), trial(2, 1.0)])
-    assert found is not None
+    found = known(predict_run([trial(1, 1.0), trial(2, 1.0)]))
     assert found.usd is not None
     # equal trials: 101.10 $ each
     assert found.usd.low == pytest.approx(101.1)
@@ -58,8 +56,7 @@ def test_the_cost_has_an_interval_of_its_own() -> None:
 
 
 def test_one_trial_has_no_interval() -> None:
-    found = predict_run([trial(1, 1.0)])
-    assert found is not None
+    found = known(predict_run([trial(1, 1.0)]))
     assert (found.seconds, found.reason) == (None, "one trial shows no spread between runs")
     assert predict_run([]) is None
 
@@ -68,16 +65,14 @@ def test_a_trial_without_time_has_no_interval() -> None:
     """All of the work was done before the steady window, and the job's phases took 0 s."""
     plain = trial(1, 1.0)
     attempt = replace(plain.attempts[0], phase_seconds={"training": 0.0}, billable_seconds=0.0)
-    found = predict_run([replace(plain, examples=1, attempts=(attempt,)), trial(2, 1.0)])
-    assert found is not None
+    found = known(predict_run([replace(plain, examples=1, attempts=(attempt,)), trial(2, 1.0)]))
     assert (found.seconds, found.usd) == (None, None)
     assert found.reason == "1 of 2 trials have no time to project: SageMaker reported 0 s"
 
 
 def test_trials_that_are_not_steady_have_no_interval() -> None:
     unsteady = remeasured(trial(1, 1.0), is_reached=False, reason="step times drift")
-    found = predict_run([unsteady, trial(2, 1.0)])
-    assert found is not None
+    found = known(predict_run([unsteady, trial(2, 1.0)]))
     assert found.seconds is None
     assert found.reason == "1 of 2 trials were not steady"
 
@@ -86,21 +81,18 @@ def test_trials_that_are_not_steady_count_beside_three_steady_ones() -> None:
     """The interval is around the mean of all trials, which the figure is, too."""
     unsteady = remeasured(trial(4, 1.03), is_reached=False, reason="step times drift")
     steady = [trial(1, 1.0), trial(2, 1.01), trial(3, 1.02)]
-    found = predict_run([*steady, unsteady])
-    assert found is not None
+    found = known(predict_run([*steady, unsteady]))
     assert found.seconds is not None
     assert sqrt(found.seconds.low * found.seconds.high) == pytest.approx(
         exp(sum(log(seconds(each)) for each in (*steady, unsteady)) / 4), rel=1e-3
     )
-    fewer_than_half = predict_run([*steady, *[unsteady] * 4])
-    assert fewer_than_half is not None
+    fewer_than_half = known(predict_run([*steady, *[unsteady] * 4]))
     assert fewer_than_half.seconds is None
     assert fewer_than_half.reason == "4 of 7 trials were not steady"
 
 
 def seconds(result: RunResult) -> float:
-    projection = project_run(result)
-    assert projection is not None
+    projection = known(project_run(result))
     return projection.seconds
 
 
@@ -128,8 +120,7 @@ def test_own_failures_are_paid_again_whole() -> None:
     """One of two attempts fails: a run takes one attempt in half of the cases, four or fewer in 94 %, five in 97 %."""
     trials = [trial(1, 1.0), trial(2, 1.0)]
     lost = [failed_result(make_cell(), number, Outcome.OUT_OF_MEMORY) for number in (3, 4)]
-    found = predict_run(trials, others=lost)
-    assert found is not None
+    found = known(predict_run(trials, others=lost))
     assert found.seconds is not None
     assert found.seconds.high / found.seconds.low == pytest.approx(5, rel=1e-3)
 
@@ -163,7 +154,6 @@ def _with_checkpoint(result: RunResult, full_run: FullRun | None) -> RunResult:
 def test_a_cost_that_one_trial_does_not_know_has_no_interval() -> None:
     unpriced = trial(2, 1.0)
     unpriced = replace(unpriced, price=replace(unpriced.price, usd_per_instance_hour=None))
-    found = predict_run([trial(1, 1.0), unpriced])
-    assert found is not None
+    found = known(predict_run([trial(1, 1.0), unpriced]))
     assert found.usd is None
     assert found.seconds is not None

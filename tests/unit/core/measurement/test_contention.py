@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.run_samples import known
 from traindyno.core.measurement.measured_run import LARGEST_FOREIGN_SHARE, Contention, measure_contention
 from traindyno.core.step_log.content import ProcessLog, Session
 from traindyno.core.step_log.fields import Environment, HostLoad
@@ -33,8 +34,7 @@ def session_of(*loads: HostLoad, host_ids: tuple[str | None, ...] = ()) -> Sessi
 
 
 def test_a_run_alone_on_its_host_is_not_contended() -> None:
-    found = measure_contention(session_of(QUIET))
-    assert found is not None
+    found = known(measure_contention(session_of(QUIET)))
     assert not found.is_contended
     assert found.foreign_share == pytest.approx(0.01)  # 0.2 of 20 CPU seconds
     assert found.queue_share == pytest.approx(0.1 / 9.9)
@@ -57,8 +57,7 @@ def test_shares_of_exactly_the_limits_are_no_contention(changes: dict[str, float
 
 
 def test_steal_marks_a_run() -> None:
-    found = measure_contention(session_of(replace(QUIET, steal_seconds=0.5)))
-    assert found is not None
+    found = known(measure_contention(session_of(replace(QUIET, steal_seconds=0.5))))
     assert found.steal_share == pytest.approx(0.025)
     assert found.is_contended
 
@@ -99,10 +98,8 @@ def test_a_log_without_host_loads_says_nothing() -> None:
 def test_a_share_at_the_limit_does_not_mark_a_run() -> None:
     # 1 of 20 CPU seconds is foreign work: 5 %; threads waited for 4.5 of 13.5 s
     busy = replace(QUIET, cpu_seconds=9.0, host_busy_seconds=10.0, run_queue_seconds=4.5)
-    found = measure_contention(session_of(busy))
-    assert found is not None
+    found = known(measure_contention(session_of(busy)))
     assert found.foreign_share == LARGEST_FOREIGN_SHARE
     assert not found.is_contended
-    more = measure_contention(session_of(replace(busy, host_busy_seconds=10.1)))
-    assert more is not None
+    more = known(measure_contention(session_of(replace(busy, host_busy_seconds=10.1))))
     assert more.is_contended

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.core.planning.test_plan import LIMITS, readings
 from tests.unit.planned_suites import past_cell, price
-from tests.unit.run_samples import make_summary
+from tests.unit.run_samples import known, make_summary
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.cli.display.plan_totals import expected_cost_text, expected_time_text
 from traindyno.core.jobs.outcome import Outcome
@@ -100,8 +100,7 @@ def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() 
             for number, (host, seconds) in enumerate(trials)
         )
 
-    found = learned()
-    assert found is not None
+    found = known(learned())
     # see test_hosts.py: 0.02^2 with 3 degrees, and ln(1.1) = 0.0953 between two hosts: 0.00454 with 1
     one = found[HostClass.ONE_HOST]
     assert one.deviation == pytest.approx(((3 * 0.0004 + 0.00454) / 4) ** 0.5, rel=1e-2)
@@ -110,8 +109,7 @@ def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() 
     several = learned(lambda host: f"{host}1 {host}2")
     assert several is not None
     assert several[HostClass.MANY_HOSTS].degrees_of_freedom == 4
-    waiting = learned(data_wait_share=0.3)
-    assert waiting is not None
+    waiting = known(learned(data_wait_share=0.3))
     assert waiting[HostClass.INPUT_BOUND].degrees_of_freedom == 4
     assert learned(lambda _: None) is None
     for unusable in ({"is_simulated": True}, {"outcome": Outcome.TIMED_OUT}):

@@ -6,6 +6,7 @@ from statistics import NormalDist
 
 import pytest
 
+from tests.unit.run_samples import known
 from traindyno.core.search.outpaced import (
     LEAST_STEPS,
     MOST_STEPS,
@@ -35,8 +36,7 @@ SAMPLES = 1e6
 
 
 def pace(steps: list[float], startup: float = 0.0) -> Pace:
-    found = pace_of(steps, 100, startup)
-    assert found is not None
+    found = known(pace_of(steps, 100, startup))
     return found
 
 
@@ -70,8 +70,7 @@ def test_a_run_is_outpaced_beyond_a_tenth_only() -> None:
 
 
 def test_the_batch_is_that_of_all_devices() -> None:
-    twice = pace_of([2.0] * 7, 200)
-    assert twice is not None
+    twice = known(pace_of([2.0] * 7, 200))
     assert not is_outpaced(twice, BEST, SAMPLES)
 
 
@@ -88,8 +87,7 @@ def test_a_run_is_judged_after_seven_steps_and_whenever_they_have_doubled() -> N
 
 def test_the_run_ahead_is_the_fastest_of_those_that_ended() -> None:
     paces = {"slow": BEST._replace(seconds_per_sample=0.1), "best": BEST}
-    bound = ended_by([2.0] * 7, 100, paces, SAMPLES)
-    assert bound is not None
+    bound = known(ended_by([2.0] * 7, 100, paces, SAMPLES))
     assert (bound["by"], bound["steps"]) == ("best", 5)
     assert ended_by([2.0] * 7, 100, {}, SAMPLES) is None
 
@@ -98,8 +96,7 @@ def test_a_step_that_lasts_too_long_ends_its_run() -> None:
     assert most_seconds(BEST, 100) == 2 * 1.0 + STALL_SECONDS
     assert most_seconds(BEST, 400, compile_seconds=50.0) == 8 * 1.0 + 50 + STALL_SECONDS
     assert most_seconds(BEST, 10) == 2 * 1.0 + STALL_SECONDS  # a pause is no shorter with a smaller batch
-    end = early([500.0, 40.0, 40.0, 40.0])
-    assert end is not None
+    end = known(early([500.0, 40.0, 40.0, 40.0]))
     assert (end.steps, end.overdue_seconds, end.bound["steps"]) == (2, 32.0, 1)
     assert end.bound["least_ratio"] == pytest.approx(32 - 3 * 2**0.5 * RUN_SCATTER)
     assert early([500.0, 400.0, *[1.0] * 9]) is None  # the warm-up steps compile

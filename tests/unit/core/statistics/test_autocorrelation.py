@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.unit.run_samples import known
 from traindyno.core.statistics.autocorrelation import (
     SeriesMean,
     Trend,
@@ -35,8 +36,7 @@ def test_the_long_run_variance_of_an_autoregression(weight: float, expected: flo
 
 
 def test_a_series_without_noise_has_no_error() -> None:
-    found = estimate_mean([1.0] * 20)
-    assert found is not None
+    found = known(estimate_mean([1.0] * 20))
     assert (found.mean, found.variance) == (1.0, 0.0)
 
 
@@ -47,16 +47,14 @@ def test_few_values_have_no_interval() -> None:
 
 
 def test_values_that_resemble_their_neighbours_count_for_fewer() -> None:
-    found = estimate_mean(autoregression(0.9, 5_000))
-    assert found is not None
+    found = known(estimate_mean(autoregression(0.9, 5_000)))
     # 5,000 x (1 - 0.9) / (1 + 0.9) = 263
     assert found.effective_count == pytest.approx(263, rel=0.3)
     assert found.degrees_of_freedom == pytest.approx(found.effective_count - 1)
 
 
 def test_independent_values_have_the_textbook_interval() -> None:
-    found = estimate_mean(autoregression(0.0, 2_000, deviation=0.05))
-    assert found is not None
+    found = known(estimate_mean(autoregression(0.0, 2_000, deviation=0.05)))
     # 1.96 x 0.05 / sqrt(2,000)
     assert found.half_width(0.95) == pytest.approx(0.0022, rel=0.15)
 
@@ -65,8 +63,7 @@ def test_independent_values_have_the_textbook_interval() -> None:
 def test_the_interval_of_a_mean_covers_it(weight: float) -> None:
     covered = 0
     for seed in range(200):
-        found = estimate_mean(autoregression(weight, 300, seed=seed))
-        assert found is not None
+        found = known(estimate_mean(autoregression(weight, 300, seed=seed)))
         covered += abs(found.mean) <= found.half_width(0.95)
     # 95 % of 200, with a standard error of 1.5 points
     assert 180 <= covered <= 199
@@ -75,8 +72,7 @@ def test_the_interval_of_a_mean_covers_it(weight: float) -> None:
 def test_a_trend_is_found_with_its_sign_and_size() -> None:
     noise = autoregression(0.5, 300, deviation=0.005)
     for change in (0.03, -0.03):
-        found = estimate_trend([[value + change * index / 299 for index, value in enumerate(noise)]])
-        assert found is not None
+        found = known(estimate_trend([[value + change * index / 299 for index, value in enumerate(noise)]]))
         assert 299 * found.slope == pytest.approx(change, abs=0.006)
         assert found.p < 0.01
 
@@ -170,8 +166,7 @@ def test_the_interval_of_a_mean_by_hand() -> None:
 
 
 def test_values_without_noise_count_all() -> None:
-    found = estimate_mean([1.0] * 20)
-    assert found is not None
+    found = known(estimate_mean([1.0] * 20))
     assert found.effective_count == 20
 
 
@@ -192,8 +187,7 @@ def test_a_trend_is_the_least_squares_line_with_the_error_of_its_residuals(name:
     long_run = long_run_variance(residuals, fitted=2)
     error = small_sample(count, fitted=2) * sqrt(long_run / np.sum((places - places.mean()) ** 2))
     effective = count * min(1.0, float(np.var(residuals)) / long_run)
-    found = estimate_trend([values])
-    assert found is not None
+    found = known(estimate_trend([values]))
     assert found.slope == pytest.approx(slope)
     assert found.standard_error == pytest.approx(error)
     assert found.p == pytest.approx(two_sided_p(slope / error, max(1, effective - 2)))
@@ -213,8 +207,7 @@ def test_parts_with_levels_of_their_own_have_one_slope() -> None:
     second = (places >= 25).astype(float)
     columns = np.array([1 - second, second, places]).T
     fitted, *_ = np.linalg.lstsq(columns, np.array(noise), rcond=None)
-    found = estimate_trend([noise[:25], noise[25:]])
-    assert found is not None
+    found = known(estimate_trend([noise[:25], noise[25:]]))
     assert found.slope == pytest.approx(fitted[2])
     residuals = list(np.array(noise) - columns @ fitted)
     squares = sum(np.sum((part - part.mean()) ** 2) for part in (places[:25], places[25:]))

@@ -6,6 +6,7 @@ from math import exp, sqrt
 
 import pytest
 
+from tests.unit.run_samples import known
 from traindyno.core.statistics.blocks import NO_POOL, InBlock, Pool, compare_in_blocks, residuals
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.hosts import Trial, compare_on_hosts
@@ -20,8 +21,7 @@ def in_rounds(*logs: float) -> list[Trial]:
 
 
 def found(first: dict[str, InBlock], second: dict[str, InBlock], *others: dict[str, InBlock]) -> Comparison:
-    comparison = compare_in_blocks(first, second, Pool(cells=(first, second, *others)), inflation=1.0)
-    assert comparison is not None
+    comparison = known(compare_in_blocks(first, second, Pool(cells=(first, second, *others)), inflation=1.0))
     return comparison
 
 
@@ -76,11 +76,9 @@ def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
     assert compare_in_blocks(lost, other, NO_POOL, inflation=1.0) is None
     # cells that lost trials of different rounds, and that repeated one later, are paired in the rounds that they share
     first, second = by_round(0.0, 0.3, -0.2, 0.1, 0.2), by_round(0.049, 0.35, -0.149, 0.151, 0.25)
-    whole_pair = compare_in_blocks(first, second, NO_POOL, inflation=1.0)
-    assert whole_pair is not None
+    assert compare_in_blocks(first, second, NO_POOL, inflation=1.0) is not None
     del first["1"], second["3"]
-    part = compare_in_blocks({**first, "again": InBlock(value=0.7, place=None)}, second, NO_POOL, inflation=1.0)
-    assert part is not None
+    part = known(compare_in_blocks({**first, "again": InBlock(value=0.7, place=None)}, second, NO_POOL, inflation=1.0))
     assert part.degrees_of_freedom == 2
     assert part.ratio == pytest.approx(exp(-0.05), rel=1e-3)
     assert part.p is not None
@@ -93,8 +91,7 @@ def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
 
 def test_correlated_trials_widen_the_comparison() -> None:
     cells = by_round(0.0, 0.3, -0.2), by_round(0.04, 0.35, -0.14)
-    wide = compare_in_blocks(*cells, NO_POOL, inflation=3.0)
-    assert wide is not None
+    wide = known(compare_in_blocks(*cells, NO_POOL, inflation=3.0))
     assert wide.standard_error == pytest.approx(sqrt(3 * 0.0001 / 3))
 
 

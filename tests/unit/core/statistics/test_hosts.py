@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 
 import pytest
 
+from tests.unit.run_samples import known
 from traindyno.core.statistics.estimates import compare
 from traindyno.core.statistics.hosts import (
     ONE_MACHINE,
@@ -119,13 +120,11 @@ def test_trials_that_repeat_on_hosts_count_as_their_means() -> None:
 
 def test_earlier_trials_update_the_prior_by_their_degrees_of_freedom() -> None:
     # two hosts 10 % apart, each trial as the other: variance 0.0953^2 / 2 = 0.00454 with 1 degree, 0.02^2 with 3
-    found = update_prior([on("a", 0.0, 0.0) + on("b", 0.0953, 0.0953)], source="history")
-    assert found is not None
+    found = known(update_prior([on("a", 0.0, 0.0) + on("b", 0.0953, 0.0953)], source="history"))
     assert (found.degrees_of_freedom, found.source) == (4, "history")
     assert found.deviation == pytest.approx(sqrt((3 * 0.0004 + 0.00454) / 4), rel=1e-3)
     # hosts without a difference narrow the prior, and don't make it zero
-    alike = update_prior([on("a", 0.0, 0.0) + on("b", 0.0, 0.0)], source="history")
-    assert alike is not None
+    alike = known(update_prior([on("a", 0.0, 0.0) + on("b", 0.0, 0.0)], source="history"))
     assert alike.deviation == pytest.approx(sqrt(3 * 0.0004 / 4))
 
 
@@ -136,8 +135,7 @@ def test_trials_on_one_host_or_one_on_each_tell_nothing_about_hosts() -> None:
 
 def own_variance(cells: list[list[Trial]]) -> tuple[float, float]:
     """What the trials add to a prior of 2 % with three degrees: the variance and its degrees."""
-    found = update_prior(cells, source="test")
-    assert found is not None
+    found = known(update_prior(cells, source="test"))
     degrees = found.degrees_of_freedom - 3
     return (found.deviation**2 * found.degrees_of_freedom - 3 * 0.0004) / degrees, degrees
 
@@ -168,8 +166,7 @@ def test_hosts_that_differ_less_than_their_trials_narrow_the_prior(cells: int) -
 def test_the_posterior_of_the_prior_weighs_a_wide_spread_by_its_degrees() -> None:
     prior = HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=5, source="history")
     cells = [on("a", 0.0, 0.0) + on("b", 0.1, 0.1) + on("c", 0.2, 0.2)]
-    found = update_prior(cells, source="both", prior=prior)
-    assert found is not None
+    found = known(update_prior(cells, source="both", prior=prior))
     # variance 0.01 with 2 degrees, 0.0004 with 5
     assert found.deviation == pytest.approx(sqrt(0.022 / 7))
     assert (found.degrees_of_freedom, found.source) == (7, "both")
@@ -241,8 +238,7 @@ def test_sets_that_share_a_host_are_one_draw() -> None:
         for cell, levels in (("x", (0.0, 0.001, -0.001)), ("y", (0.05, 0.051, 0.049)))
     )
     assert needs_prior(first, second)
-    p = compare_on_hosts(first, second).p
-    assert p is not None
+    p = known(compare_on_hosts(first, second).p)
     assert p > 0.05
 
 

@@ -5,7 +5,7 @@ from math import log
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
+from tests.unit.run_samples import completed_result, failed_result, known, make_cell, make_suite
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
@@ -19,8 +19,7 @@ LOST = failed_result(CELL, 3, Outcome.OUT_OF_MEMORY)
 
 
 def test_a_failed_trial_is_paid_again_with_the_error_of_a_share() -> None:
-    found = CellTrials(cell=CELL, measured=DONE, others=(LOST,)).extra(projected_usd)
-    assert found is not None
+    found = known(CellTrials(cell=CELL, measured=DONE, others=(LOST,)).extra(projected_usd))
     # two of three succeeded; Jeffreys: (2 + 0.5) / (3 + 1)
     assert found.log_factor == pytest.approx(log(3 / 2))
     assert found.variance == pytest.approx((1 - 0.625) / (3 * 0.625))

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.cli.test_job_table import text_of
 from tests.unit.core.planning.test_plan import plan_with_quotas
 from tests.unit.core.verdict.test_race_search import cell_of, done, suite_of
-from tests.unit.run_samples import completed_result
+from tests.unit.run_samples import completed_result, known
 from tests.unit.suites import says, script_document, small_document, unprepared_suite
 from traindyno.cli.display.plan_totals import totals_table
 from traindyno.core.errors import SuiteInvalid
@@ -64,8 +64,7 @@ def test_a_long_run_replaces_the_projection_and_decides_against_the_trials() -> 
     verdict = judge(suite, expand_cells(suite), results)
     assert (verdict.recommended, verdict.finding) == (four.cell.cell_id, Finding.RECOMMENDED)
     rows = {row.cell_id: row for row in verdict.rows}
-    seconds = rows[eight.cell.cell_id].seconds
-    assert seconds is not None
+    seconds = known(rows[eight.cell.cell_id].seconds)
     assert seconds.mean == pytest.approx(125_000 * 1.12, rel=0.01)
     assert seconds.interval is not None
     assert (rows[eight.cell.cell_id].trials, rows[eight.cell.cell_id].outcomes) == (3, {"completed": 4})

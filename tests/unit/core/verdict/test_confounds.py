@@ -1,6 +1,6 @@
 from typing import Any
 
-from tests.unit.run_samples import make_suite
+from tests.unit.run_samples import known, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
@@ -43,8 +43,7 @@ def test_the_first_seed_changes_three_things_at_once() -> None:
     native = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
     compiled = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)
     assert (planned_batch_size(native.settings), planned_batch_size(compiled.settings)) == (40, 80)
-    confound = confound_of(suite, native, compiled, (native, compiled))
-    assert confound is not None
+    confound = known(confound_of(suite, native, compiled, (native, compiled)))
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
         ("compiler", "none", "inductor"),
         ("batch_size_per_device", "10", "20"),
@@ -61,8 +60,7 @@ def test_a_control_that_the_suite_holds_is_named() -> None:
     suite = suite_of({"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)})
     first = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
     second = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)
-    confound = confound_of(suite, first, second)
-    assert confound is not None
+    confound = known(confound_of(suite, first, second))
     wanted = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=10)
     assert confound.controls[0].cell_id == wanted.cell_id
 
@@ -70,8 +68,7 @@ def test_a_control_that_the_suite_holds_is_named() -> None:
 def test_more_instances_grow_the_global_batch_and_the_control_holds_it() -> None:
     suite = suite_of({"instance_count": (1, 2)}, batch_size_per_device=16)
     first, second = expand_cells(suite)
-    confound = confound_of(suite, first, second)
-    assert confound is not None
+    confound = known(confound_of(suite, first, second))
     assert [each.name for each in confound.differences] == ["instance_count", "global batch"]
     assert confound.controls[0].include == {"instance_count": 2, "batch_size_per_device": 8}
 
@@ -92,8 +89,7 @@ def test_a_control_that_the_suite_excludes_is_not_offered() -> None:
         training={"instance": "ml.g4dn.12xlarge"},
     )
     native = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
-    confound = confound_of(suite, native, cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20))
-    assert confound is not None
+    confound = known(confound_of(suite, native, cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)))
     assert [control.isolates for control in confound.controls] == ["batch_size_per_device"]
 
 
@@ -108,8 +104,7 @@ def test_an_impossible_control_is_not_offered() -> None:
         ),
     )
     first, second = expand_cells(suite)
-    confound = confound_of(suite, first, second)
-    assert confound is not None
+    confound = known(confound_of(suite, first, second))
     assert confound.controls == ()
 
 
@@ -180,8 +175,7 @@ def test_another_version_beside_another_compiler_is_named() -> None:
         first.cell_id: {"torch": "2.13.0", "numpy": "2.4.6"},
         second.cell_id: {"torch": "2.9.0", "numpy": "2.4.6", "torch-xla": "2.9.0"},
     }
-    confound = find_confound(first, second, suite=suite, cells=(first, second), versions=versions)
-    assert confound is not None
+    confound = known(find_confound(first, second, suite=suite, cells=(first, second), versions=versions))
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
         ("compiler", "none", "xla"),
         ("torch", "2.13.0", "2.9.0"),
@@ -191,6 +185,5 @@ def test_another_version_beside_another_compiler_is_named() -> None:
 def test_a_control_with_fewer_processes_than_a_replica_needs_is_not_offered() -> None:
     suite = strategies_on_this_machine()
     pipeline = cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4)
-    confound = confound_of(suite, pipeline, cell_with(suite, strategy=Strategy.SINGLE))
-    assert confound is not None
+    confound = known(confound_of(suite, pipeline, cell_with(suite, strategy=Strategy.SINGLE)))
     assert all(control.isolates != "instance_count" for control in confound.controls)

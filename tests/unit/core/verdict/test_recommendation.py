@@ -6,7 +6,7 @@ from math import exp, log
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_cell, make_suite
+from tests.unit.run_samples import completed_result, known, make_cell, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import Comparison, comparison_of
@@ -64,8 +64,7 @@ def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> N
     better: list[float | None] = [0.97 * 1.2, 0.9702, 0.97, 0.9699, 0.971]
     third: list[float | None] = [1.1 * 1.2, 1.1, 1.102, 1.099, 1.101]
     trials = in_rounds(*(lucky, better, third)[::order])
-    found = recommend(trials, projected_seconds, Noise(cells=trials), tolerance=0.02, significance=0.05)
-    assert found is not None
+    found = known(recommend(trials, projected_seconds, Noise(cells=trials), tolerance=0.02, significance=0.05))
     assert found.best is trials[1]
     assert all(rival.comparison.ratio < 1 for rival in found.rivals)
     assert {rival.relation for rival in found.rivals} == {Relation.BEATEN}
@@ -87,14 +86,12 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     ]
     trials, noise = suite_trials(make_suite(), cells, results), Noise()
     assert trials[0].host_draws == 1
-    found = recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05)
-    assert found is not None
+    found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
     plain, row = (build_row(found.best, noise, None, each) for each in (None, correct_for_selection(found.comparisons)))
     assert row.seconds is not None
     assert row.seconds.interval is not None
     assert row.prediction is not None
-    one_run = row.prediction.seconds
-    assert one_run is not None
+    one_run = known(row.prediction.seconds)
     assert one_run.high / one_run.low > 1.1  # two hosts of 2 %, t(0.95, 3) = 2.35
     assert one_run.low <= row.seconds.interval.low <= row.seconds.interval.high <= one_run.high
     assert plain.seconds is not None
@@ -114,10 +111,8 @@ def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
         for trial, seconds in enumerate(each, start=1)
     ]
     trials, noise = suite_trials(make_suite(), cells, results), Noise()
-    found = recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05)
-    assert found is not None
-    seconds = build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds
-    assert seconds is not None
+    found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
+    seconds = known(build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds)
     assert seconds.interval is not None
     assert seconds.interval.low < 0.9995 * seconds.mean
 
@@ -126,6 +121,5 @@ def test_trials_on_the_same_hosts_do_not_decide_what_hosts_leave_open() -> None:
     far = comparison_of(-0.05, 0.0008 + 0.0001, 4)
     assert trials_to_decide([far], trials=5, tolerance=0.02) is not None
     assert trials_to_decide([replace(far, host_variance=0.0008)], trials=5, tolerance=0.02) is None
-    few = trials_to_decide([replace(far, host_variance=1e-5)], trials=5, tolerance=0.02)
-    assert few is not None
+    assert trials_to_decide([replace(far, host_variance=1e-5)], trials=5, tolerance=0.02) is not None
     assert trials_to_decide([replace(far, host_variance=0.0008).without_hosts()], trials=5, tolerance=0.02) is not None

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.run_samples import (
     PRICE,
     completed_result,
+    known,
     make_attempt,
     make_suite,
     remeasured,
@@ -77,8 +78,7 @@ def test_time_and_money_to_the_target_by_hand() -> None:
     # 80 s until training starts, of which 20 s of downloading are billed; 50 s of training: (20 + 50) s at $36/h,
     # billed 170 s of a training time of 60 + 70 + 20 + 20 s = 170 s
     assert found == Reached(step=40, seconds=130.0, usd=Decimal("0.7"), since_seconds=20.0)
-    loss = reach_target(result, QualityTarget(quality=Quality.LOSS, value=0.31))
-    assert loss is not None
+    loss = known(reach_target(result, QualityTarget(quality=Quality.LOSS, value=0.31)))
     assert loss.step == 20
     assert reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.93)) is None
     assert reach_target(result, QualityTarget(quality=Quality.PERPLEXITY, value=30)) is None
@@ -89,8 +89,7 @@ def test_on_spot_only_the_billed_share_is_paid() -> None:
     result = evaluated(expand_cells(suite)[0], 1, suite)
     (attempt,) = result.attempts
     spot = replace(result, attempts=(replace(attempt, billable_seconds=85.0, training_seconds=170.0),))
-    found = reach_target(spot, QualityTarget(quality=Quality.ACCURACY, value=0.85))
-    assert found is not None
+    found = known(reach_target(spot, QualityTarget(quality=Quality.ACCURACY, value=0.85)))
     assert (found.seconds, found.usd) == (130.0, Decimal("0.35"))
 
 
@@ -240,8 +239,7 @@ def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(steps: int,
     assert (result.measured.steady_state.is_reached, result.measured.ended_at_target) == (True, reason is not None)
     # 8 samples in 1 s + 2 s ÷ 20
     assert result.samples_per_second == pytest.approx(8 / 1.1)
-    projection = project_run(result)
-    assert projection is not None
+    projection = known(project_run(result))
     # 62 s are paid once: until training, and after the last step; 1 s of warm-up; 99,992 samples are left
     assert projection.seconds == pytest.approx(63 + 99_992 * 1.1 / 8)
 
@@ -252,8 +250,7 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
     cell = expand_cells(suite)[0]
     plain = evaluated(cell, 1, suite)
     assert plain.measured is not None
-    target = suite.goal.target
-    assert target is not None
+    target = known(suite.goal.target)
     later = tuple(replace(each, time=each.time + 410) for each in plain.measured.evaluations)
     before = remeasured(plain, interruptions=1, lost_seconds=410.0, kept_seconds=29.0)
     assert reach_target(remeasured(before, evaluations=later), target) == reach_target(plain, target)
@@ -275,8 +272,7 @@ def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:
     # equal trials have no spread, but the evaluations are a fifth of the time or more apart
     near = judged(0.1)
     assert near.finding is Finding.UNDECIDED
-    found = near.row(fast.cell_id).part(CellQuality).seconds
-    assert found is not None
+    found = known(near.row(fast.cell_id).part(CellQuality).seconds)
     assert found.interval is not None
     assert found.interval.high / found.interval.low > 1.05
     assert judged(20.0).finding is Finding.RECOMMENDED

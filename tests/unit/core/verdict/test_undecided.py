@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_cell, make_suite, remeasured
+from tests.unit.run_samples import completed_result, known, make_cell, make_suite, remeasured
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.measurement.steady_window import Drift
@@ -33,8 +33,7 @@ STALLS = a_stall(0.02, 0.08)
 
 
 def a_run(**changes: Any) -> MeasuredRun:
-    measured = remeasured(completed_result(make_cell(), 1), **{"drift": None, **changes}).measured
-    assert measured is not None
+    measured = known(remeasured(completed_result(make_cell(), 1), **{"drift": None, **changes}).measured)
     return measured
 
 
