@@ -123,12 +123,7 @@ READS_AT_ONCE = 8
 
 def read_shared_job_files(prefix: str, keys: Iterable[str], bucket: ResultsBucket) -> dict[str, bytes]:
     """The journals, and how the runs ended, by their keys below the ``prefix`` of a job's checkpoints."""
-    read = [key for key in keys if _is_read(key)]
+    read = [key for key in keys if key.split("/")[0] == JOURNAL or ENDED in key.split("/")[1:2]]
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
         texts = pool.map(lambda key: bucket.find(f"{prefix}{key}"), read)
         return {key: text for key, text in zip(read, texts, strict=True) if text is not None}
-
-
-def _is_read(key: str) -> bool:
-    first, second, *_ = f"{key}/".split("/")
-    return first == JOURNAL or second == ENDED

@@ -78,14 +78,6 @@ def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None
     assert lab.summary(run_id).outcome == "user_code_error"
 
 
-def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab) -> None:
-    caught = {"Error": "SlotUnavailable", "Cause": "no slot freed"}
-    assert record_run.handle({"run": run_event(), "end": caught}, Unhurried()) == {}
-    (run_id,) = lab.run_rows
-    row = lab.summary(run_id)
-    assert (row.outcome, row.message) == ("quota_exceeded", "SlotUnavailable: no slot freed")
-
-
 def test_a_run_of_a_shared_job_is_recorded_with_what_became_of_the_job(lab: MemoryLab) -> None:
     """One field holds the job's end, or what the state machine caught."""
     ends = {"Error": "States.Timeout", "Cause": ""}, {"outcome": "cost_stopped", "message": "the cap has no room"}
