@@ -13,7 +13,7 @@ from cattrs.errors import BaseValidationError
 
 from infra.images import Image
 from traindyno.core.documents.converter import strict_converter
-from traindyno.core.documents.problems import one_of, problems_of
+from traindyno.core.documents.problems import one_of, problems_of, unknown_field
 from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
 from traindyno.sagemaker.job_settings import LabJobs, write_lab_jobs
 
@@ -40,6 +40,10 @@ LARGEST_VOLUME_GB = 16_384
 MOST_TAGS = 45
 # A function's variables have 4,096 bytes, of which the lab's others take 2,100 at most.
 MOST_CHARACTERS = 1_900
+
+
+class LabSettingsInvalid(ValueError):
+    """The file or the context of a lab has something that no lab can have."""
 
 
 class Target(StrEnum):
@@ -95,6 +99,7 @@ class LabFile:
         )
 
 
+CONTEXT = ("lab", "target", "rules", "lanes_at_once", "lane_concurrency")
 NAMES = [each.name for each in fields(LabFile)]
 CONVERTER = strict_converter(())
 
@@ -116,20 +121,25 @@ class LabSettings:
 
 def read_lab_settings(context: Mapping[str, Any], *, labs: Path, region: str | None = None) -> LabSettings:
     """``labs``: the folder of the files. ``region``: where the lab is about to be deployed, if that is known. Raises
-    ValueError.
+    LabSettingsInvalid.
     """
     # Prices, quotas and public images come from the standard partition's services.
     if region is not None and region.startswith(OTHER_PARTITIONS):
-        raise ValueError(
+        raise LabSettingsInvalid(
             f"region {region}: expected a region of AWS's standard partition, such as us-east-1 or eu-central-1;"
             " in China and GovCloud the Price List and the public images that the lab uses are missing"
         )
     lab = str(context.get("lab"))
     if not LAB_NAME.fullmatch(lab):
-        raise ValueError(f"context lab={lab!r}: a lab's name is {LAB_NAME_RULE}")
+        raise LabSettingsInvalid(f"context lab={lab!r}: a lab's name is {LAB_NAME_RULE}")
     path = labs / f"{lab}.toml"
     if misplaced := [name for name in NAMES if name in context]:
-        raise ValueError(f"context {', '.join(misplaced)}: the settings of lab {lab} are in {path}, not in the context")
+        raise LabSettingsInvalid(
+            f"context {', '.join(misplaced)}: the settings of lab {lab} are in {path}, not in the context"
+        )
+    # The CDK's own names have a colon or an @
+    for name in sorted(name for name in context.keys() - CONTEXT if not re.search("[:@]", name)):
+        raise LabSettingsInvalid(str(unknown_field("context", name, CONTEXT)))
     target = Target(_chosen(context, "target", Target))
     # The local cloud's Step Functions doesn't read a Map's concurrency from its input.
     fixed = FixedConcurrency(lanes=_count(context, "lanes_at_once"), runs=_count(context, "lane_concurrency"))
@@ -150,11 +160,11 @@ def read_lab_settings(context: Mapping[str, Any], *, labs: Path, region: str | N
 
 def _read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise ValueError(f"no file {path}: expected the settings of the lab; an empty file means the defaults")
+        raise LabSettingsInvalid(f"no file {path}: expected the settings of the lab; an empty file means the defaults")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is no TOML: {error}") from error
+        raise LabSettingsInvalid(f"{path} is no TOML: {error}") from error
 
 
 def _structured(path: Path, written: Mapping[str, Any]) -> LabFile:
@@ -164,7 +174,7 @@ def _structured(path: Path, written: Mapping[str, Any]) -> LabFile:
     except BaseValidationError as error:
         problems = [str(problem) for problem in problems_of(error, "")]
     if problems:
-        raise ValueError("; ".join(f"{path}: {problem}" for problem in problems))
+        raise LabSettingsInvalid("; ".join(f"{path}: {problem}" for problem in problems))
     return file
 
 
@@ -201,12 +211,12 @@ def _chosen(context: Mapping[str, Any], name: str, accepted: Iterable[str]) -> s
     choices = [*accepted]
     found = str(context.get(name, choices[0]))
     if found not in choices:
-        raise ValueError(f"context {name}={found!r}: expected {one_of(choices)}")
+        raise LabSettingsInvalid(f"context {name}={found!r}: expected {one_of(choices)}")
     return found
 
 
 def _count(context: Mapping[str, Any], name: str) -> int:
     found = str(context.get(name, 1))
     if not found.isdecimal() or int(found) < 1:
-        raise ValueError(f"context {name}={found!r}: expected a whole number of at least 1")
+        raise LabSettingsInvalid(f"context {name}={found!r}: expected a whole number of at least 1")
     return int(found)

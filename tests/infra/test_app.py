@@ -101,6 +101,8 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ("notify_email = 'me at example'", "notify_email: got .*, expected an address such as me@example.com"),
         (f"[job_tags]\n{TAGS.format('x')}", "job_tags: got 46 tags, expected at most 45"),
         (f"[job_tags]\n{TAGS.format('x' * 60)}", "expected at most 1900, because all variables of a function"),
+        ({"budget_us": "50"}, 'context.budget_us: unknown field "budget_us".* one of lab, target'),
+        ({"ruls": "on"}, 'context.ruls: .* did you mean "rules"'),
         ("permissions_boundary = 'Bound'", "expected arn:aws:iam::<account>:policy/<name>"),
     ],
 )
@@ -111,6 +113,16 @@ def test_a_wrong_setting_is_refused_with_what_would_be_accepted(
     (tmp_path / "traindyno.toml").write_text(file)
     with pytest.raises(ValueError, match=text):
         read_lab_settings({"lab": "traindyno", **context}, labs=tmp_path)
+
+
+def test_the_app_says_it_in_one_line() -> None:
+    environment = {**os.environ, "CDK_CONTEXT_JSON": json.dumps({"lab": "mine"})}
+    ended = subprocess.run(
+        [sys.executable, "app.py"], cwd=REPO_ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith("no file ")
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_lab_without_a_file_is_refused_and_the_default_lab_has_one(tmp_path: Path) -> None:

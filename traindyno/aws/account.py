@@ -65,7 +65,9 @@ def account_of(environment: Mapping[str, str]) -> Iterator[None]:
         problem = settings_problem(error)
         if problem is None:
             raise
-        expected = "expected a profile of your AWS settings, or credentials and a region in the environment"
+        expected = (
+            "expected a profile (aws configure, aws configure sso), or credentials and a region in the environment"
+        )
         raise AccountUnreachable(f"{problem}: {expected}") from error
     finally:
         _enter(before)

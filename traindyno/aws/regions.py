@@ -7,13 +7,8 @@ from botocore.session import Session
 
 @cache
 def known_regions() -> tuple[str, ...]:
-    """The regions with SageMaker, those of partition ``aws`` first."""
-    session = Session()
-    return tuple(
-        region
-        for partition in session.get_available_partitions()
-        for region in session.get_available_regions("sagemaker", partition)
-    )
+    """The regions with SageMaker in AWS's standard partition: a lab needs its Price List and public images."""
+    return tuple(Session().get_available_regions("sagemaker", "aws"))
 
 
 def known_profiles() -> list[str]:
