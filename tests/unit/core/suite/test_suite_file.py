@@ -223,7 +223,7 @@ FORM = {
         {"limits": [1]},
         [
             "limits: got a list, expected a mapping with max_usd, max_hours, max_job_seconds, max_run_seconds, "
-            "max_attempts, max_pending_seconds"
+            "max_attempts, chain_jobs, max_pending_seconds"
         ],
     ),
     "money that is none": (
