@@ -99,8 +99,8 @@ def test_a_value_of_another_kind_is_named_once_and_nothing_that_follows_from_it(
 def classifier(folder: Path, **special: str) -> Path:
     vocabulary = {word: number for number, word in enumerate(["[UNK]", "[PAD]", "good", "bad", "film"])}
     words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()  # type: ignore[assignment]
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", **special)  # type: ignore[no-untyped-call]
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", **special)
     config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=5)
     BertForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -120,7 +120,7 @@ def test_a_folder_of_a_model_that_cant_train_is_refused_at_plan(case: str, tmp_p
     told = {
         "no pad": "the tokenizer has neither a padding nor an end token",
         "pointer": "is a pointer of Git LFS",
-        "cut": "a file of its weights is cut off or damaged",
+        "cut": "a file of its weights can't be loaded: it is cut off, damaged",
     }
     if case == "none":
         load_startable_suite(path, local=True)

@@ -157,7 +157,7 @@ def test_damaged_files_are_refused(name: str, size: int, tmp_path: Path) -> None
     content = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(content[:size])
     (problem,) = problems(tmp_path)
-    assert "can't be loaded" in problem
+    assert "a file of its weights can't be loaded: it is cut off, damaged" in problem
 
 
 def test_missing_files_are_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import workload_paths
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
+LFS_POINTER, MOST_POINTER_BYTES = b"version https://git-lfs.github.com/spec/", 1024
 OFF = ("false", "0", "no", "off")
 DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 
@@ -44,12 +45,23 @@ def path_problem(path: str, beside: Path) -> str | None:
     """Why this path can't be used; None if it exists, or is not on this machine."""
     if sample_data.is_sample(path):
         return sample_data.why_no_sample(path)
-    if find_local(path, beside) is not None or not _looks_local(path):
+    local = find_local(path, beside)
+    files = [] if local is None else [local, *(sorted(local.rglob("*")) if local.is_dir() else [])]
+    if pointer := next(filter(_is_lfs_pointer, files), None):
+        return f"{pointer} is a pointer of Git LFS, not the file itself; expected the file: run git lfs pull beside it"
+    if local is not None or not _looks_local(path):
         return None
     return (
         f"{path!r} does not exist on this machine (expected {expanded(path, beside)}); "
         "give a local file or folder, an s3:// URI, or a Hub id such as nyu-mll/glue"
     )
+
+
+def _is_lfs_pointer(path: Path) -> bool:
+    if not path.is_file() or path.stat().st_size > MOST_POINTER_BYTES:
+        return False
+    with path.open("rb") as file:
+        return file.read(len(LFS_POINTER)) == LFS_POINTER
 
 
 def source_problem(source: str, entry_point: object, beside: Path) -> tuple[str, str] | None:

@@ -26,7 +26,7 @@ from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Workload
 
 # The fields of a workload that the check reads.
-DECIDING = ("task", "model", "sequence_length", "label_count", "trust_remote_code")
+DECIDING = ("task", "model", "tokenizer", "sequence_length", "label_count", "trust_remote_code")
 SHOWN_LABELS = 6
 
 
@@ -50,13 +50,23 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
         return []
     settings = [cell.settings for cell in expand_cells(suite)]
     divisions, stages = tensor_divisions(settings), stage_counts(settings)
-    without_problems = cache_folder("models") / _key(suite.workload, divisions, stages, path, folder)
+    asked = suite.workload.tokenizer
+    named = folder if asked is None else find_local(asked.path, beside) if asked.path else None
+    tokenizer = named if named is not None and named.is_dir() and not suite.workload.trust_remote_code else None
+    without_problems = cache_folder("models") / _key(suite.workload, divisions, stages, path, folder, tokenizer)
     if read_kept(without_problems) is not None:
         return []
     from training.models.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
 
     weights = None if folder is None else path
-    told = check_model(suite.workload, divisions, stages, model_path=path, weights_path=weights)
+    told = check_model(
+        suite.workload,
+        divisions,
+        stages,
+        model_path=path,
+        weights_path=weights,
+        tokenizer_path=None if tokenizer is None else str(tokenizer),
+    )
     problems = [_placed(each, suite) for each in told]
     if not problems:
         keep(without_problems, "")
@@ -114,14 +124,14 @@ def _key(
     divisions: Sequence[TensorDivision],
     stages: Sequence[int],
     path: str | None,
-    folder: Path | None,
+    *folders: Path | None,
 ) -> str:
     """64 hexadecimal digits of all inputs of the check, the checking code included."""
     document, file = workload_document(workload), Path(path or "") / MODEL_FILE
     digest = hashlib.sha256(file.read_bytes()).hexdigest() if path and file.is_file() else None
-    files = None
-    if folder:  # weights are too large to be read each time
-        files = sorted((each.name, each.stat().st_size, each.stat().st_mtime_ns) for each in folder.iterdir())
+    # weights are too large to be read each time
+    inside = [each for folder in folders if folder for each in folder.iterdir()]
+    files = sorted((str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in inside)
     content = {
         "workload": {name: document.get(name) for name in DECIDING},
         "divisions": suite_converter().unstructure(divisions),

@@ -6,8 +6,9 @@ The built-in tasks need a task, a model, a dataset and what varies; a script its
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -171,9 +172,11 @@ class CompletedSuite:
             self._give("limits.max_usd", LOCAL_USD, "nothing is paid on this machine")
             self._give("limits.max_hours", LOCAL_HOURS, "of this machine")
         hours = limits.get("max_hours")
-        if hours is None:
+        with suppress(ValueError):  # a number may be text, as JSON writes money
+            hours = float(hours) if isinstance(hours, str) else hours
+        if not _is_number(hours):
             self.open_paths.add("limits.max_job_seconds")
-        if _is_number(hours):
+        else:
             seconds = max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / JOBS_IN_A_ROW))
             if JOB_SECONDS.most is not None:
                 seconds = min(seconds, int(JOB_SECONDS.most))
@@ -283,6 +286,8 @@ class CompletedSuite:
             if given is not None:
                 if given not in columns.names:
                     message = f'got "{given}", expected a column of the data: {", ".join(columns.names)}'
+                    if alike := [name for name in columns.names if _composed(name) == _composed(given)]:
+                        message = f"got {given!a}, expected {alike[0]!a}: the same in another Unicode form"
                     self._refuse(path, message, leaves_open=OF_DATA)
                     is_known = False
             elif usual in columns.names:
@@ -309,6 +314,10 @@ class CompletedSuite:
         needed = max(SHORTEST, found.longest_bytes // LEAST_BYTES_PER_TOKEN + SPECIAL_TOKENS)
         why = [f"the longest text has {found.longest_bytes} bytes", *([of_model] if of_model else [])]
         self._give("workload.sequence_length", min(2 ** (needed - 1).bit_length(), longest), ", ".join(why))
+
+
+def _composed(text: object) -> str:
+    return unicodedata.normalize("NFC", str(text))
 
 
 def _is_number(value: object) -> TypeGuard[float]:

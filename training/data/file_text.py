@@ -42,7 +42,9 @@ def _chunks(file: DataFile) -> Iterator[bytes]:
             while chunk := content.read(CHUNK_BYTES):
                 yield chunk
     except (OSError, EOFError, lzma.LZMAError) as error:
-        raise WorkloadError(f"{file.name} can't be unpacked: {error}") from error
+        raise WorkloadError(
+            f"{file.name} can't be unpacked: {error}; expected a whole file with the suffix of what it is"
+        ) from error
 
 
 def read_texts(file: DataFile) -> Iterator[str]:

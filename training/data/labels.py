@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LABEL_NAMES = "label_names.json"
 #: What pandas writes for a missing value
 MISSING_VALUES = ("nan", "nat", "<na>")
+#: More labels with a fraction are rather measurements
+MOST_DECIMALS = 10
 NUMBERS_EXPECTED = "a whole number from 0 (a dataset that is streamed can't have its texts numbered)"
 
 
@@ -97,9 +99,18 @@ def label_cautions(labels: Sequence[Labelled]) -> Iterator[str]:
     """What is likely a mistake in the data, and is trained on all the same."""
     if len(labels) == 1:
         yield f"all rows have the label {labels[0].value!r}: there is nothing to learn"
+    if len(labels) > MOST_DECIMALS and all("." in (text := str(label.value)) and _is_decimal(text) for label in labels):
+        yield f"the {len(labels)} labels are decimal numbers, and each is a class of its own"
     for label in labels:
         if str(label.value).strip().casefold() in MISSING_VALUES:
             yield f"the label {label.value!r} is a class; pandas writes this word for a missing value"
+
+
+def _is_decimal(text: str) -> bool:
+    try:
+        return not float(text).is_integer()
+    except (ValueError, OverflowError):
+        return False
 
 
 def _numbers_in(head: Sequence[str], texts: Sequence[str]) -> dict[str, int] | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.workload import Workload
@@ -15,13 +15,14 @@ from training.data.encoding import CountedRows, Encoder
 from training.data.labels import LabelValues, label_cautions, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
-from training.errors import WorkloadError, explained, volume_of
+from training.errors import WorkloadError, volume_of
 from training.models.model_check import refuse_forward
-from training.models.model_config import labels_of_head, model_config
+from training.models.model_config import labels_of_head, model_config, read_tokenizer
 from training.process.job import JobPaths
 
 TRAINING_CHARACTERS = 20_000_000  # more text changes a vocabulary little and takes time from every run
 END_OF_TEXT = "<|endoftext|>"
+MANY_UNKNOWN = 0.1  # of the tokens of a text that the tokenizer was made for, few are
 SPECIAL_TOKENS = {
     "pad_token": "[PAD]",
     "unk_token": "[UNK]",
@@ -41,15 +42,7 @@ def load_tokenizer(workload: Workload, job: JobPaths) -> PreTrainedTokenizerBase
             "the workload has a model from a config and no tokenizer; expected tokenizer.path or "
             "tokenizer.train_vocabulary_size"
         )
-    named = workload.model if asked is None else asked
-    revision = None if named is None else named.revision
-    with explained(f"the tokenizer {path}"):
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            path, revision=revision, trust_remote_code=workload.trust_remote_code
-        )
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
+    return read_tokenizer(workload, path, runs_code=workload.trust_remote_code)
 
 
 def train_tokenizer(workload: Workload, root: DataRoot | None, vocabulary_size: int) -> PreTrainedTokenizerBase:
@@ -174,14 +167,19 @@ def _write_split(
         rows, source = file_rows(dataset, files, with_labels=with_labels), ", ".join(file.name for file in files)
     encoder = Encoder(tokenizer, task=workload.task, sequence_length=length, packing=packing)
     writer, codes = SequenceWriter(folder, len(tokenizer)), array("i")
+    unknown, of_unknown, of_all = tokenizer.unk_token_id, 0, 0
     for one in itertools.islice(encoder.encode(rows), limit):
         writer.append(one.tokens)
+        of_unknown, of_all = of_unknown + int((one.tokens == unknown).sum()), of_all + len(one.tokens)
         if one.label is not None:
             codes.append(values.code(one.label))
     writer.close()
     if not len(writer):
         place = root or dataset.path
         raise WorkloadError(f"the split {split!r} of the dataset at {place} gives no sequence of {length} tokens")
+    if unknown not in (None, tokenizer.eos_token_id) and of_unknown > MANY_UNKNOWN * of_all:
+        share = f"{of_unknown / of_all:.0%} of the tokens of split {split}".replace("%", " %")
+        print(f"caution: {share} are unknown to the tokenizer ({tokenizer.unk_token})", flush=True)  # noqa: T201
     short = _counted(encoder.left_out, "rows left out because they are too short to train on")
     unusual = _counted(encoder.with_nul, "rows that are read with the character NUL in their text")
     print(f"split {split}: {len(writer):,} sequences from {source[:400]}{short}{unusual}", flush=True)  # noqa: T201

@@ -24,6 +24,7 @@ from training.errors import WorkloadError
 # So many rows are tokenised together.
 ROWS_PER_BATCH = 500
 # No row of a CSV file may be longer. Arrow reads up to 32 blocks ahead.
+LONGEST_ERROR = 300
 CSV_BLOCK_BYTES = 2**23
 PARQUET_READ_BYTES = 2**20
 SHOWN_FILES = 3
@@ -45,9 +46,11 @@ def csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator
     try:
         yield from _table_rows(_csv_reader(content, wanted, delimiter), wanted, file.name)
     except pa.ArrowInvalid as error:
-        limit = f"; no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB, or a quote is not closed"
         is_long = "straddling" in str(error) or "block" in str(error)
-        raise WorkloadError(f"{file.name} can't be read as csv: {error}{limit if is_long else ''}") from error
+        limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB, or a quote is not closed"
+        expected = limit if is_long else "expected as many fields in each row as in the header, and each quote closed"
+        found = " ".join(str(error)[:LONGEST_ERROR].split())
+        raise WorkloadError(f"{file.name} can't be read as csv: {found}; {expected}") from error
 
 
 def _csv_reader(content: io.BufferedReader, columns: Sequence[str], delimiter: str) -> csv.CSVStreamingReader:
@@ -71,7 +74,7 @@ def parquet_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iter
         batches = table.iter_batches(ROWS_PER_BATCH, columns=[*dict.fromkeys(wanted)])
         yield from _table_rows(batches, wanted, file.name)
     except pa.ArrowInvalid as error:
-        raise WorkloadError(f"{file.name} can't be read as parquet: {error}") from error
+        raise WorkloadError(f"{file.name} can't be read as parquet: {error}; expected a whole Parquet file") from error
 
 
 def arrow_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
@@ -83,7 +86,7 @@ def arrow_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
             require_columns(wanted, schema.names, file.name)
             yield from _table_rows(batches, wanted, file.name)
     except (pa.ArrowInvalid, OSError) as error:
-        raise WorkloadError(f"{file.name} can't be read as arrow: {error}") from error
+        raise WorkloadError(f"{file.name} can't be read as arrow: {error}; expected a whole Arrow file") from error
 
 
 def arrow_batches(content: BinaryIO) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
@@ -267,10 +270,9 @@ def json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
             hook = _refuse_twice(place, wanted) if any(text.count(name) > 1 for name in names) else None
             value = json.loads(text, object_pairs_hook=hook)
         except ValueError as error:
-            why = str(error)
-            if line == 1 and text == b"{":
-                why = "one object in several lines; expected one object a line, or one list of objects"
-            raise WorkloadError(f"{place} is not JSON: {why}") from error
+            why = "one object in several lines" if line == 1 and text == b"{" else str(error)
+            expected = "expected one object a line, or one list of objects"
+            raise WorkloadError(f"{place} is not JSON: {why}; {expected}") from error
         yield from value if is_list else [value]
 
 

@@ -63,7 +63,9 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
         with suppress(csv.Error):  # of a field that is longer than Python's reader takes, and Arrow's doesn't mind
             rows += itertools.islice(_objects(files[0], kind), FIRST_ROWS)
     except (pa.ArrowInvalid, OSError) as error:
-        raise WorkloadError(f"{files[0].name} can't be read as {kind}: {error}") from error
+        raise WorkloadError(
+            f"{files[0].name} can't be read as {kind}: {error}; expected a whole file of this kind"
+        ) from error
     if not rows:
         return None
     names = tuple(dict.fromkeys(name for row in rows for name in row if isinstance(name, str)))

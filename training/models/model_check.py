@@ -24,7 +24,7 @@ from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.workload import Workload
 from training.errors import NeedsForeignCode, WorkloadError
 from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
-from training.models.model_config import load_config, set_label_count
+from training.models.model_config import load_config, model_config, read_tokenizer, set_label_count
 
 CONFIG = "workload.model.config"
 CLASSES_OF_TASK: Mapping[Task, Mapping[str, Any]] = {
@@ -51,12 +51,14 @@ def check_model(
     *,
     model_path: str | None,
     weights_path: str | None = None,
+    tokenizer_path: str | None = None,
     runs_code: bool = False,
 ) -> Iterator[Problem]:
     """``divisions`` and ``stage_counts`` are those of all cells.
 
     ``model_path`` is what transformers can load, or None for a model from a mapping; ``weights_path`` is where its
-    weights are read, None to leave them. ``runs_code``: in the jobs of a suite that allows the model's own code.
+    weights are read, and ``tokenizer_path`` its tokenizer; None to leave them. ``runs_code``: in the jobs of a suite
+    that allows the model's own code.
     """
     if workload.model is None or (model_path is None and workload.model.config is None):
         return
@@ -92,6 +94,11 @@ def check_model(
             set_label_count(config, workload)
         for message in check_saved(workload.task, config, weights_path, workload.model.revision):
             yield Problem(path="workload.model", message=message)
+    if tokenizer_path is not None:
+        try:
+            model_config(workload, read_tokenizer(workload, tokenizer_path, runs_code=runs_code), model_path=model_path)
+        except WorkloadError as error:
+            yield Problem(path="workload.tokenizer", message=" ".join(str(error).split()))
 
 
 def refuse_model(

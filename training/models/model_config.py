@@ -10,6 +10,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
+    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedTokenizerBase,
 )
@@ -53,6 +54,18 @@ def _register_code(config: PreTrainedConfig, model_path: str, revision: str | No
         if reference:
             found = get_class_from_dynamic_module(reference, model_path, revision=revision)
             auto_class.register(kind, found, exist_ok=True)
+
+
+def read_tokenizer(workload: Workload, path: str, *, runs_code: bool) -> PreTrainedTokenizerBase:
+    named = workload.tokenizer or workload.model
+    revision = None if named is None else named.revision
+    with explained(f"the tokenizer {path}"):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            path, revision=revision, trust_remote_code=runs_code
+        )
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
 
 
 def model_config(

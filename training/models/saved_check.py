@@ -29,10 +29,14 @@ SHOWN = 3
 def check_saved(task: Task, config: PreTrainedConfig, model_path: str, revision: str | None) -> Iterator[str]:
     """Yields what is wrong, with what would be accepted. ``config`` is the stored one, but for the number of labels."""
     try:
-        with explained(f"the weights of {model_path}", SafetensorError, RuntimeError, EOFError, UnpicklingError):
+        with explained(f"the weights of {model_path}"):
             files = find_files(model_path, revision)
             stored = {name: tensor for file in files for name, tensor in read_header(file).items()}
         model = empty_model(task, config)
+    except (SafetensorError, RuntimeError, EOFError, UnpicklingError) as error:
+        why = f"it is cut off, damaged or has more than weights ({' '.join(str(error).split())})"
+        yield f"a file of its weights can't be loaded: {why}; expected the whole file of {SAFE_WEIGHTS_NAME}"
+        return
     except WorkloadError as error:
         yield " ".join(str(error).split())
         return

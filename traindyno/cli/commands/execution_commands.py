@@ -105,7 +105,7 @@ def stop(
         target.executions.stop(execution, reason=f"a person stopped it with traindyno stop; its cost: {receipt}")
         tell(f"stopping {execution}: it starts no further training job")
     await_jobs(target, execution)
-    tell(f"{execution} is stopped; all its training jobs have ended")
+    tell(f"{execution} {'is stopped' if found.is_running else 'has ended'}; all its training jobs have ended")
     for line in summary(read_receipt(target, execution)):
         tell(line)
     tell(f"to list each job: traindyno report {execution} --receipt{target.option}")

@@ -39,6 +39,10 @@ GOAL_LIMITS: dict[GoalKind, tuple[str, ...]] = {
     GoalKind.CHEAPEST_TO: QUALITIES,
     GoalKind.FASTEST_TO: QUALITIES,
 }
+SYNONYMS = {
+    GoalKind.FASTEST: ("fast", "quick", "quickest", "shortest", "soonest", "speed", "time", "throughput"),
+    GoalKind.CHEAPEST: ("cheap", "cost", "price", "money", "usd", "least-cost", "lowest-cost"),
+}
 CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
 JOBS = "jobs"
 # The first run of a leading cell, and four further jobs in which it runs forward and backward
@@ -185,7 +189,8 @@ def _structure_goal(converter: Converter, value: Any) -> Goal:
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in GOAL_LIMITS:
         named = [f"{kind}: {_limit_text(kind)}" for kind in GOAL_LIMITS]
         accepted = [GoalKind.CHEAPEST.value, GoalKind.FASTEST.value, *named]
-        raise Unexpected(one_of(accepted), value, meant=close_to(value, accepted))
+        meant = [kind for kind, words in SYNONYMS.items() if value in words] if isinstance(value, str) else []
+        raise Unexpected(one_of(accepted), value, meant=meant or close_to(value, accepted))
     ((name, limit),) = value.items()
     kind = GoalKind(name)
     if not isinstance(limit, Mapping) or len(limit) != 1 or next(iter(limit)) not in GOAL_LIMITS[kind]:
