@@ -112,6 +112,8 @@ def cases() -> Iterator[Case]:
     """All values for the first command that has a parameter, one for each command that shares it."""
     seen = set()
     for words, command in leaves(typer.main.get_command(commands)):
+        if words == ("init",):
+            continue  # it asks for what is missing before it looks at a value: test_init_command
         arguments = [each for each in command.params if each.param_type_name == "argument" and each.required]
         good = {each.name: GOOD[each.name] for each in arguments}
         for parameter in command.params:
