@@ -66,7 +66,7 @@ def account_of(environment: Mapping[str, str]) -> Iterator[None]:
         if problem is None:
             raise
         expected = (
-            "expected a profile (aws configure, aws configure sso), or credentials and a region in the environment"
+            "expected a profile of your AWS settings (aws configure), or credentials and a region in the environment"
         )
         raise AccountUnreachable(f"{problem}: {expected}") from error
     finally:
