@@ -66,7 +66,7 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
         per_step = throughput["samples"] / throughput["steps"]
         assert 0.8 * batch * processes < per_step <= batch * processes
         assert throughput["samples_per_step"] == batch * processes
-    differences = [each for confound in report["verdict"]["confounds"] for each in confound["differences"]]
+    differences = [each for confound in report["verdict"]["likeness"]["confounds"] for each in confound["differences"]]
     for each in differences:
         assert each["name"] != "learning rate"
         assert each["name"] != "global batch" or each["first"] != each["second"]
