@@ -24,6 +24,7 @@ from traindyno.lab.shared_runs import shared_runs_of
 from traindyno.sagemaker.job_description import has_ended, read_job_end
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
+from traindyno.store.results_bucket import ResultsBucket
 
 # After this time, a job that SageMaker does not know was never started: SubmitRun ended before.
 NEVER_STARTED_SECONDS = 600
@@ -34,6 +35,7 @@ class FinishRunServices(
 ):
     executions: ExecutionRows
     attempts: AttemptRows
+    bucket: ResultsBucket
     jobs: TrainingJobs
     answers: TaskAnswers
 

@@ -10,7 +10,7 @@ from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.suite.choices import Precision, Strategy
 from traindyno.core.suite.processes import accumulation_steps, world_size
 from traindyno.core.suite.settings import Settings
-from traindyno.slices.estimates.memory import estimate_peak
+from traindyno.slices.estimates.memory import SHARDS_ALL, SHARDS_STATE, estimate_peak
 from traindyno.slices.estimates.step_time import Device, Division, Estimated, ModelShape, estimate_step, fitted
 
 LARGEST_BATCH = 64
@@ -71,8 +71,8 @@ def estimate_candidate(shape: ModelShape | None, examples: int, settings: Settin
         batch=settings.batch_size,
         passes=accumulation_steps(settings, processes),
         replicas=processes,
-        shards_parameters=settings.strategy is Strategy.FSDP,
-        shards_optimizer=settings.strategy in (Strategy.FSDP, Strategy.ZERO1),
+        shards_parameters=settings.strategy in SHARDS_ALL,
+        shards_optimizer=settings.strategy in SHARDS_STATE,
         recomputes=settings.activation_checkpointing,
         is_half=settings.precision is not Precision.FP32,
         neighbours=instance_type.devices_per_instance or 1,

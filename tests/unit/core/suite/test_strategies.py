@@ -31,10 +31,12 @@ TABLES = {
     "traindyno/core/suite/choices.py": "the traits",
     "traindyno/core/suite/settings.py": "the settings that a strategy uses, and the default",
     "training/strategies/__init__.py": "the module of each strategy",
+    "traindyno/slices/estimates/memory.py": "the strategies whose memory has a closed form",
 }
 NAMES = {
     "traindyno/slices/imported/client.py": "DDP and FSDP are the axes of a run of a built-in task",
     "traindyno/slices/imported/job.py": "DDP, SMDDP and SINGLE are what launchers of other jobs start",
+    "traindyno/slices/estimates/candidates.py": "SINGLE, DDP, ZERO1 and FSDP are the candidates of a first suite",
     "traindyno/core/suite/preparation.py": "SINGLE is the strategy of the job that prepares data",
 }
 
