@@ -14,6 +14,7 @@ import typer
 
 from traindyno.aws.executions import EXECUTION_NAME, EXECUTION_NAME_RULE
 from traindyno.aws.regions import known_profiles, known_regions
+from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.documents.problems import close_to, one_of, refusal, shown
 from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
 from traindyno.core.serving.deployment import NAME
@@ -100,3 +101,32 @@ def folder_to_write(value: Path) -> Path:
     if not existing.is_dir():
         raise typer.BadParameter(f"got {value}, but {existing} is a file; expected a folder, which may be new")
     return value
+
+
+def refuse_unwritable(output: Path, name: str) -> None:
+    """Before anything is done. ``name``: of the option. Raises BadParameter where no new file can be made."""
+    if not os.path.isdir(output.parent):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
+        raise typer.BadParameter(f"got {output}, expected a file in a folder that exists", param_hint=name)
+    try:
+        output.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _unwritable(output, error, name) from error
+    raise typer.BadParameter(f"{output} exists, expected the name of a new file", param_hint=name)
+
+
+def write_new(output: Path, text: str, name: str) -> None:
+    """Raises BadParameter, and never replaces a file."""
+    refuse_unwritable(output, name)
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        if is_disk_full(error):
+            raise
+        raise _unwritable(output, error, name) from error
+
+
+def _unwritable(output: Path, error: OSError, name: str) -> typer.BadParameter:
+    return typer.BadParameter(f"{output} can't be written ({error.strerror}), expected a new file", param_hint=name)

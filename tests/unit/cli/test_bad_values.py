@@ -37,6 +37,7 @@ TEXTS = {
     "instance": ("g5", "", "ml.g5.huge", "ml.trn1.2xlarge", LONG),
     "transform": ("nowhere/requests", "", "s3://"),
     "owner": ("a;b", "", "a" * 257),
+    **dict.fromkeys(("model", "data", "script"), ("", "missing/file.csv", "sample:nothing")),
 }
 INTEGERS = ("x", "", "1.5", "1e400", "-1", "9" * 5000)
 NUMBERS = ("x", "", "nan", "inf", "-inf", "1e400", "-1")
@@ -67,6 +68,10 @@ GOOD = {
 BESIDE = {
     **{("doctor", name): ("--aws",) for name in ("lab", "region", "profile")},
     **{("claims", name): ("exec-1",) for name in ("lab", "region", "profile")},
+    **dict.fromkeys(
+        (("init", "prices"), ("init", "quotas")),
+        ("--task=causal-lm", "--model=a/b", "--data=a/b", "--examples=9", "--sequence-length=8", "--max-usd=5"),
+    ),
     ("plan", "spot_discount"): ("--spot-interruptions", "1"),
     ("plan", "spot_interruptions"): ("--spot-discount", "0.5"),
 }
@@ -112,8 +117,6 @@ def cases() -> Iterator[Case]:
     """All values for the first command that has a parameter, one for each command that shares it."""
     seen = set()
     for words, command in leaves(typer.main.get_command(commands)):
-        if words == ("init",):
-            continue  # it asks for what is missing before it looks at a value: test_init_command
         arguments = [each for each in command.params if each.param_type_name == "argument" and each.required]
         good = {each.name: GOOD[each.name] for each in arguments}
         for parameter in command.params:
@@ -122,7 +125,7 @@ def cases() -> Iterator[Case]:
             for value in values[:1] if shared in seen else values:
                 beside = BESIDE.get((words[0], parameter.name), ())
                 if parameter.param_type_name == "argument":
-                    given = ["--", *{**good, parameter.name: value}.values()]
+                    given = [*beside, "--", *{**good, parameter.name: value}.values()]
                 else:
                     given = [*good.values(), *beside, f"{parameter.opts[0]}={value}"]
                 yield Case(words=(*words, *given), name=parameter.opts[0], value=value)

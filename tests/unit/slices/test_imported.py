@@ -26,6 +26,7 @@ from tests.unit.suites import script_document, small_suite
 from traindyno.api.suite_loading import load_suite
 from traindyno.api.suite_text import read_suite_text
 from traindyno.cli.main import commands
+from traindyno.cli.option_values import write_new
 from traindyno.core.costs.prices import Price
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -38,7 +39,6 @@ from traindyno.slices.imported.client import (
     price_job,
     suggest_axes,
     suite_text,
-    write_new,
 )
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.imported.model_trainer import from_model_trainer
@@ -614,15 +614,15 @@ def test_a_file_a_folder_and_a_link_are_never_replaced(tmp_path: Path) -> None:
     for path in (kept, tmp_path, tmp_path / "link"):
         assert f"{path} exists, expected the name of a new file" in refused_output(str(path))
         with pytest.raises(BadParameter, match="expected the name of a new file"):
-            write_new(path, "x")
+            write_new(path, "x", "--output")
     assert kept.read_text() == "mine"
     assert sorted(tmp_path.iterdir()) == [kept, tmp_path / "link"]
 
 
 def test_what_can_not_be_written_is_refused_and_what_can_is(tmp_path: Path) -> None:
     with pytest.raises(BadParameter, match="can't be written"):
-        write_new(tmp_path / ("x" * 300), "text")
-    write_new(tmp_path / "new.yaml", "é")
+        write_new(tmp_path / ("x" * 300), "text", "--output")
+    write_new(tmp_path / "new.yaml", "é", "--output")
     assert (tmp_path / "new.yaml").read_bytes() == "é".encode()
 
 

@@ -7,15 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
+from traindyno.api.local_paths import path_problem
 from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.cli.inputs.plan_options import PricesOption, QuotasOption
 from traindyno.cli.lab_choice import AccountChoice, FormatOption, with_options_of
 from traindyno.cli.option_rules import refuse
-from traindyno.cli.option_values import finite
+from traindyno.cli.option_values import finite, refuse_unwritable, write_new
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
 from traindyno.core.costs.quantity_text import UNKNOWN, counted, usd_text
+from traindyno.core.documents.problems import refusal, shown
 from traindyno.core.documents.stored import to_document
-from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.slices.estimates.first_suite import Asked, Proposal, estimate_texts, is_proposed, propose, suite_text
@@ -64,14 +66,19 @@ def init(
 
     In a terminal it asks for what is missing.
     """
-    if file.exists():
-        raise SuiteUnreadable(f"{file} exists, and init overwrites nothing: name another file, or move it")
+    refuse_unwritable(file, "FILE")
     if goal not in GOALS:
-        raise typer.BadParameter(f"{goal.value} needs figures that only a suite file has; accepted: cheapest, fastest")
+        raise typer.BadParameter(refusal(f"got {shown(goal.value)}", "cheapest or fastest", ()), param_hint="--goal")
     for name in instance or ():
         if find_instance_type(name) is None or not is_proposed(name):
-            message = f"{name} is no instance type with GPUs; accepted: one such as ml.g5.xlarge"
+            expected = "an instance type with GPUs, such as ml.g5.xlarge"
+            message = refusal(f"got {shown(name)}", expected, close_instance_types(name))
             raise typer.BadParameter(message, param_hint="--instance")
+    for option, value in {"--model": model, "--data": data, "--script": script}.items():
+        problem = None if value is None else path_problem(value, file.parent)
+        if value == "" or problem is not None:
+            message = problem or 'got "", expected a path or an id'
+            raise typer.BadParameter(message, param_hint=option)
     workload: dict[str, Any] = {}
     if script is not None:
         workload = {"source": script, "examples": _need("examples", examples, int)}
@@ -97,7 +104,7 @@ def init(
         local=choice.local,
     )
     proposal = propose(asked, prices=prices, quotas=quotas)
-    file.write_text(suite_text(proposal), encoding="utf-8")
+    write_new(file, suite_text(proposal), "FILE")
     if output is OutputFormat.JSON:
         print_json(_document(proposal, file))
     else:
@@ -145,7 +152,7 @@ def _print(proposal: Proposal) -> None:
     STANDARD_OUTPUT.print(table)
     if proposal.why_unknown:
         STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
-    for line in (line for refusal in proposal.plan.refusals for line in refusal_lines(refusal)):
+    for line in (line for each in proposal.plan.refusals for line in refusal_lines(each)):
         STANDARD_OUTPUT.print(f"before it can run: {line}")
     cap, worst = proposal.suite.suite.limits.max_usd, proposal.plan.worst_case_usd
     most = cap if worst is None else min(cap, worst)
@@ -162,5 +169,5 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
         }
         for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)
     ]
-    refusals = [line for refusal in proposal.plan.refusals for line in refusal_lines(refusal)]
+    refusals = [line for each in proposal.plan.refusals for line in refusal_lines(each)]
     return {"suite": str(file), "why_no_basis": proposal.why_unknown, "cells": cells, "before_it_can_run": refusals}

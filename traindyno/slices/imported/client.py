@@ -1,7 +1,6 @@
 """`traindyno import`: the suite of a training job that ran, axes to try, and its cost on other instances."""
 
 import json
-import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,10 +17,9 @@ from traindyno.api.plan_inputs import account_region, read_price_file
 from traindyno.aws import clients
 from traindyno.aws.prices import PriceSource
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import AccountChoice, with_options_of
-from traindyno.cli.option_values import finite, job_name
+from traindyno.cli.option_values import finite, job_name, refuse_unwritable, write_new
 from traindyno.cli.output import print_text, tell
 from traindyno.core.costs.prices import Price, PriceList, cost_usd
 from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd_text
@@ -152,7 +150,7 @@ def import_job(
     The suite goes to standard output, or to the file of --output; the rest to standard error. Nothing is started.
     """
     if output is not None:
-        refuse_unwritable(output)
+        refuse_unwritable(output, OUTPUT)
     given = None if prices is None else read_price_file(prices)
     choice.choose()
     described = read_job(job)
@@ -163,32 +161,11 @@ def import_job(
     if output is None:
         print_text(text)
     else:
-        write_new(output, text)
+        write_new(output, text, OUTPUT)
     types = [str(name) for name in axes.get("instance", [found.document["training"]["instance"]])]
     seconds, rows = price_job(described, types, given or PriceSource(region=account_region()).read(types))
     for line in (*notes(found), *cost_lines(seconds, rows)):
         tell(line)
-
-
-def refuse_unwritable(output: Path) -> None:
-    """Before any call to AWS. Raises BadParameter for a path at which no new file can be made."""
-    if not os.path.isdir(output.parent):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
-        raise typer.BadParameter(f"got {output}, expected a file in a folder that exists", param_hint=OUTPUT)
-    if os.path.lexists(output):
-        raise typer.BadParameter(f"{output} exists, expected the name of a new file", param_hint=OUTPUT)
-
-
-def write_new(output: Path, text: str) -> None:
-    """Raises BadParameter, and never replaces a file."""
-    refuse_unwritable(output)
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        if is_disk_full(error):
-            raise
-        message = f"{output} can't be written ({error.strerror}), expected a new file"
-        raise typer.BadParameter(message, param_hint=OUTPUT) from error
 
 
 def suite_text(found: ImportedSuite, axes: Mapping[str, Sequence[Any]]) -> str:
