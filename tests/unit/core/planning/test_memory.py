@@ -21,7 +21,7 @@ from traindyno.core.planning.memory import (
 )
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.choices import LearningRateSchedule, Strategy
 from traindyno.core.suite.settings import LearningRate, Settings
 from traindyno.core.suite.suite import Suite
 
@@ -143,6 +143,8 @@ def test_cells_that_need_the_same_memory_are_estimated_once() -> None:
 def test_what_changes_no_tensors_size_is_not_kept() -> None:
     given: dict[str, Any] = {
         "learning_rate": LearningRate(base=0.1),
+        "lr_schedule": LearningRateSchedule.COSINE,
+        "lr_warmup_steps": 10.0,
         "weight_decay": 0.5,
         "seed": 9,
         "loader_workers": 7,
