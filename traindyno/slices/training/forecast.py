@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -30,12 +31,10 @@ def read_pace(lines: Iterable[str]) -> StepPace | None:
     """Of the last lines of a step log, of which the first may be truncated; None below three steps."""
     steps: list[tuple[int, float]] = []
     for line in lines:
-        try:
+        with suppress(ValueError, KeyError, TypeError):  # a cut line, or what a script wrote into the log
             found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict) and found.get("kind") == "step":
-            steps.append((int(found["step"]), float(found["begin"])))
+            if found["kind"] == "step":
+                steps.append((int(found["step"]), float(found["begin"])))
     gaps = [after[1] - before[1] for before, after in pairwise(steps)]
     if len(gaps) < 2:
         return None

@@ -106,7 +106,13 @@ def log_of(begins: list[float]) -> list[str]:
 
 
 def test_a_training_is_forecast_from_its_last_steps() -> None:
-    pace = read_pace(["…cut off", *log_of([0.0, 2.0, 4.0, 6.0]), json.dumps({"kind": "phase", "name": "x"})])
+    foreign = [
+        '{"kind": "step"}',
+        '{"kind": "step", "step": "x", "begin": null}',
+        "[]",
+        '{"kind": "phase", "name": "x"}',
+    ]
+    pace = read_pace(["…cut off", *log_of([0.0, 2.0, 4.0, 6.0]), *foreign])
     assert pace is not None
     assert (pace.step, pace.step_seconds, pace.stalled) == (53, 2.0, 0.0)
     told = forecast(
