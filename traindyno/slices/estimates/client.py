@@ -72,7 +72,8 @@ def init(
     for name in instance or ():
         if find_instance_type(name) is None or not is_proposed(name):
             expected = "an instance type with GPUs, such as ml.g5.xlarge"
-            message = refusal(f"got {shown(name)}", expected, close_instance_types(name))
+            meant = [each for each in close_instance_types(name) if is_proposed(each) and each != name]
+            message = refusal(f"got {shown(name)}", expected, meant)
             raise typer.BadParameter(message, param_hint="--instance")
     for option, value in {"--model": model, "--data": data, "--script": script}.items():
         problem = None if value is None else path_problem(value, file.parent)
