@@ -11,15 +11,7 @@ from localcloud.sagemaker_service.host.host_training import ServiceEnding
 from localcloud.sagemaker_service.host.job_ends import plan_interruptions
 from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobContext, JobRun, failed
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
-from localcloud.sagemaker_service.jobs.job import (
-    BILLED,
-    Engine,
-    Status,
-    TrainingJob,
-    billed_ms,
-    ended,
-    moved,
-)
+from localcloud.sagemaker_service.jobs.job import BILLED, Engine, Status, TrainingJob, billed_ms, ended, moved
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import INTERNAL_ERROR, Worker, internal_error, write_until_done
 from localcloud.sagemaker_service.settings import ServiceSettings

@@ -23,15 +23,7 @@ from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.api import execution_state, progress
 from traindyno.api.execution_state import RunningJob, State, find_leader, latest_position, read_state
-from traindyno.api.progress import (
-    CloudUnreachable,
-    NoProgress,
-    ended_line,
-    follow,
-    observe,
-    prepared_line,
-    state_line,
-)
+from traindyno.api.progress import CloudUnreachable, NoProgress, ended_line, follow, observe, prepared_line, state_line
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import display_on, render_state
 from traindyno.cli.output import Terminal

@@ -11,13 +11,7 @@ from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing, client
 from traindyno.aws.endpoints import EndpointBusy
 from traindyno.core.s3_keys import MODELS_PREFIX, deployment_key, served_model_key
 from traindyno.core.serving.deployment import CREATED_WITHIN_SECONDS
-from traindyno.lab.end_endpoints import (
-    EndpointOverdue,
-    names_in_use,
-    remove_all,
-    remove_endpoint,
-    sweep_endpoints,
-)
+from traindyno.lab.end_endpoints import EndpointOverdue, names_in_use, remove_all, remove_endpoint, sweep_endpoints
 
 SWEEP_SECONDS = 300
 

@@ -19,12 +19,7 @@ from traindyno.aws import clients
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
 from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
 from traindyno.cli.inputs.execution_receipt import load_paid
-from traindyno.cli.lab_choice import (
-    DEFAULT_FOLDER,
-    FolderOption,
-    LabChoice,
-    with_options_of,
-)
+from traindyno.cli.lab_choice import DEFAULT_FOLDER, FolderOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import execution_name, finite, matching, new_execution_name
 from traindyno.cli.output import STANDARD_OUTPUT, tell, titled_table
