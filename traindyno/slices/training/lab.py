@@ -166,6 +166,7 @@ def plan_to_resume(target: LabTarget, name: str, *, max_usd: Decimal | None) -> 
     left = max(Decimal(0), suite.limits.max_usd - target.services.spending.read(before).spent_usd)
     suite = replace(suite, limits=replace(suite.limits, max_usd=left if max_usd is None else max_usd))
     following, run_id = training.resumed(), run_id_of(training.cell.cell_id, 1)
+    check_execution_name(following.execution_id)
     old, new = (checkpoints_prefix(each.execution_id, run_id) for each in (training, following))
     keys = list(target.results.list_keys(old))
     with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
