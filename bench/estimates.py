@@ -21,7 +21,16 @@ from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.suite.workload import Workload
 from traindyno.slices.estimates.first_suite import read_shape
 from traindyno.slices.estimates.memory import estimate_peak
-from traindyno.slices.estimates.step_time import NORMAL_90, TERMS, Device, Division, ModelShape, fitted, step_terms
+from traindyno.slices.estimates.step_time import (
+    NORMAL_90,
+    TERMS,
+    Device,
+    Division,
+    ModelShape,
+    device_of,
+    fitted,
+    step_terms,
+)
 from training.memory.estimate import Findings
 
 Floats = NDArray[np.float64]
@@ -33,13 +42,10 @@ NOTES = (
     "Steps of others (tests/data/published): an error is of a step's seconds, for rows whose family, or whose model or"
     " width, was left out of the fit. Rows of an MFU below 5 % are left out: they wait for a network. A 90 % interval"
     " has the deviation that a new model on a known device is given.",
-    f"Memory: the closed form beside the estimate on fake tensors (`plan --memory`), for {MEMORY_CASES} drawn models of"
-    " three families with other sizes than the fit's. That estimate is what was compared with a GPU"
-    " (docs/plan-and-quotas.md).",
+    f"Memory: the closed form beside the estimate on fake tensors (`plan --memory`), for {MEMORY_CASES} models of the"
+    " fit's three families, drawn anew. That estimate is what was compared with a GPU (docs/plan-and-costs.md).",
 )
 
-A100 = Device(half_flops=312e12, single_flops=19.5e12, memory=1.9e12, link=300e9)
-H100 = Device(half_flops=989e12, single_flops=67e12, memory=3.35e12, link=450e9)
 #: name → hidden size, layers
 MPT = {
     "125m": (768, 12), "350m": (1024, 24), "760m": (1536, 24), "1b": (2048, 24), "3b": (2560, 32), "7b": (4096, 32),
@@ -60,6 +66,12 @@ class Row:
     division: Division
     device: Device
     seconds: float
+
+
+def _device(accelerator: str) -> Device:
+    found = device_of(accelerator)
+    assert found is not None
+    return found
 
 
 def dense(hidden: int, layers: int, sequence: int, *, vocabulary: int, parameters: float | None = None) -> ModelShape:
@@ -95,7 +107,7 @@ def _vtrain(path: Path, family: str) -> Iterator[Row]:
             division=Division(
                 batch=micro, passes=batch // (micro * data), replicas=data, tensor=tensor, pipeline=pipeline
             ),
-            device=A100,
+            device=_device("NVIDIA A100 80GB"),
             seconds=float(line[-1]) / 1000,
         )
 
@@ -122,7 +134,7 @@ def _ultrascale(path: Path) -> Iterator[Row]:
                 pipeline=pipeline,
                 shards_optimizer=float(line["zero"]) > 0,
             ),
-            device=H100,
+            device=_device("NVIDIA H100"),
             seconds=float(line["gbs"]) * 4096 / float(line["tok_s"]),
         )
 
@@ -148,7 +160,7 @@ def _foundry(path: Path) -> Iterator[Row]:
                 shards_optimizer=True,
                 recomputes=line["Activation Checkpointing"] == "True",
             ),
-            device=H100 if "h100" in line["GPU"] else A100,
+            device=_device("NVIDIA H100" if "h100" in line["GPU"] else "NVIDIA A100 80GB"),
             seconds=float(line["GlobalBatchSize (T)"]) / float(line["Throughput (T/s)"]),
         )
 

@@ -4,8 +4,10 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws import clients
@@ -88,22 +90,32 @@ def _log_keys(job: Job, place: int, job_name: str, keys: Sequence[str]) -> list[
 
 
 def _read_log(keys: Sequence[str], bucket: ResultsBucket, place: int | None = None) -> Position:
-    logs = [key for key in keys if "/rank-00000." in key]
+    logs = first_rank_logs(keys)
     phase, step = latest_position(bucket.read_tail(logs[-1], STEP_LOG_TAIL_BYTES) if logs else "")
     return Position(place=place, phase=phase, step=step)
 
 
+def first_rank_logs(keys: Iterable[str]) -> list[str]:
+    return [key for key in keys if "/rank-00000." in key]
+
+
+def log_entries(text: str) -> Iterator[Mapping[str, Any]]:
+    """The whole lines of a step log's tail, which begins and ends within a line."""
+    for line in text.splitlines():
+        with suppress(ValueError):
+            entry = json.loads(line)
+            if isinstance(entry, dict):
+                yield entry
+
+
 def latest_position(text: str) -> tuple[str | None, int | None]:
     """Phase and step of the last whole lines of a step log; training has the phase None."""
-    for line in reversed(text.splitlines()):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue  # the text begins and ends within a line
-        if entry.get("kind") == "step":
-            return None, int(entry["step"])
-        if entry.get("kind") in {"phase", "begin"}:
-            return str(entry["name"]), None
+    for entry in reversed([*log_entries(text)]):
+        kind, step, name = (entry.get(field) for field in ("kind", "step", "name"))
+        if kind == "step" and isinstance(step, int):
+            return None, step
+        if kind in {"phase", "begin"} and isinstance(name, str):
+            return name, None
     return None, None
 
 

@@ -181,3 +181,28 @@ def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
             inner = f"{path}[{index}]"
             yield inner, value.start_mark.line + 1
             yield from _lines(value, inner)
+
+
+# Text that YAML 1.2 reads as a number, and PyYAML's writer, which knows 1.1, leaves without quotes.
+LOOKS_LIKE_A_NUMBER = re.compile(r"[-+.]?\d[\d.eExXoO+\-_a-fA-F]*")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes text that the reader of suites would read as a number."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style='"' if LOOKS_LIKE_A_NUMBER.fullmatch(text) else None
+    ),
+)
+
+
+def write_yaml(value: Any, **style: Any) -> str:
+    """Text that ``parse_suite_text`` reads as ``value``; ``style``: as PyYAML's writer takes it."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, **style)
+    return text

@@ -14,7 +14,7 @@ from traindyno.core.suite.choices import OptimizerName, Precision, Strategy
 from traindyno.core.suite.settings import Settings
 from traindyno.slices.estimates.candidates import choose, estimate_candidate, find_candidates, usual_candidate
 from traindyno.slices.estimates.memory import estimate_peak
-from traindyno.slices.estimates.step_time import NORMAL_90, TERMS, ModelShape, fitted
+from traindyno.slices.estimates.step_time import NORMAL_90, TERMS, ModelShape, device_of, fitted
 
 SHAPE = ModelShape(
     parameters=1_300_000_000,
@@ -58,6 +58,10 @@ def test_the_weights_are_those_that_the_benchmark_fits() -> None:
     stored = fitted()["step_time"]["weights"]
     found = dict(zip(TERMS, fit(list(published(FOLDER))), strict=True))
     assert stored == pytest.approx(found, rel=0.02, abs=0.02)
+    for name in ("NVIDIA A100 80GB", "NVIDIA H100"):
+        device = device_of(name)
+        assert device is not None
+        assert device.rows == sum(row.device == device for row in published(FOLDER))
 
 
 def test_intervals_hold_for_steps_of_a_family_that_was_left_out() -> None:

@@ -61,6 +61,13 @@ def test_a_type_alone_leads_to_a_suite_without_refusal_and_without_the_other_typ
     assert suite["baseline"] == {"precision": "fp32", "batch_size_per_device": 8, "compiler": "none"}
 
 
+def test_without_an_account_prices_are_those_of_a_snapshot_and_quotas_the_defaults(tmp_path: Path) -> None:
+    answer = init(tmp_path, "init", *WORK, "--instance", "ml.g5.xlarge")
+    assert answer.status == 0, answer.errors
+    assert "$" in answer.output
+    assert "have 0, need 1" in " ".join(answer.output.split())
+
+
 def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").write_text("print('trains')\n")

@@ -11,7 +11,7 @@ from traindyno.core.suite.choices import Precision, Strategy
 from traindyno.core.suite.processes import accumulation_steps, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.slices.estimates.memory import SHARDS_ALL, SHARDS_STATE, estimate_peak
-from traindyno.slices.estimates.step_time import Device, Division, Estimated, ModelShape, estimate_step, fitted
+from traindyno.slices.estimates.step_time import Division, Estimated, ModelShape, device_of, estimate_step, fitted
 
 LARGEST_BATCH = 64
 USUAL_BATCH = 8  # the default of transformers' Trainer
@@ -40,16 +40,11 @@ class Candidate:
         return self.memory_bytes.high <= self.device_bytes
 
 
-def device_of(instance_type: InstanceType) -> Device | None:
-    found = fitted()["devices"].get(instance_type.accelerator)
-    return Device(**found) if found else None
-
-
 def estimate_candidate(shape: ModelShape | None, examples: int, settings: Settings, prices: PriceList) -> Candidate:
     instance_type = find_instance_type(settings.instance)
     processes = world_size(settings)
     usable = usable_memory_bytes(settings.instance)
-    device = device_of(instance_type) if instance_type else None
+    device = device_of(instance_type.accelerator) if instance_type else None
     unknown = Candidate(
         settings=settings,
         memory_bytes=None,
@@ -110,9 +105,9 @@ def find_candidates(
     found = []
     for name in types:
         for count in counts:
-            fitting = filter(None, (_largest(shape, examples, base, prices) for base in _strategies(name, count)))
-            found += list(fitting)[:1]  # a strategy that shards more costs time
-    return found
+            fitting = (_largest(shape, examples, base, prices) for base in _strategies(name, count))
+            found.append(next(filter(None, fitting), None))  # a strategy that shards more costs time
+    return [each for each in found if each is not None]
 
 
 def _strategies(name: str, count: int) -> Iterator[Settings]:

@@ -29,7 +29,11 @@ MOST_HOURS = 4
 @with_options_of(
     AccountChoice,
     refuse("model", "task", beside="script", why="a script brings its own"),
-    refuse("prices", "quotas", "instance", beside="local", why="--local measures this machine"),
+    refuse(
+        *("prices", "quotas", "instance", "max_instances", "max_usd", "max_hours"),
+        beside="local",
+        why="--local measures this machine, where nothing is paid",
+    ),
 )
 def init(
     choice: AccountChoice,

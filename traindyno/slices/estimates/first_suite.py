@@ -7,12 +7,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from traindyno.api.local_paths import find_local
 from traindyno.api.model_check import find_configuration
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.suite_loading import Suite, check_startable
+from traindyno.api.suite_text import write_yaml
 from traindyno.api.training_code import has_training_code, missing_libraries
 from traindyno.core.costs.quantity_text import bytes_text, interval_text, seconds_text, usd_text
 from traindyno.core.errors import TraindynoError
@@ -71,7 +70,6 @@ class Proposal:
     suite: Suite
     document: Mapping[str, Any]
     cells: tuple[Candidate, ...]
-    shape: ModelShape | None
     why_unknown: str | None
     inputs: PlanInputs
     plan: Plan
@@ -85,8 +83,8 @@ class Proposal:
 
 def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Proposal:
     """Raises SuiteInvalid for what is wrong with the model or its data, and AccountUnreachable."""
-    types = asked.instances or (_local_types() if asked.local else _types())
-    asked_for = _load(asked, {"matrix": {"instance": list(types)}})
+    types = asked.instances or _types()
+    asked_for = _load(asked, {} if asked.local else {"matrix": {"instance": list(types)}})
     check_startable(asked_for)
     suite = asked_for.suite
     inputs = read_plan_inputs(
@@ -97,7 +95,7 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Propos
     examples = suite.workload.examples
     goal = suite.goal
     if asked.local:
-        first = Settings(instance=types[0], strategy=expand_cells(suite)[0].settings.strategy)
+        first = expand_cells(suite)[0].settings
         kept = [
             estimate_candidate(None, examples, replace(first, batch_size_per_device=batch), inputs.prices)
             for batch in (LOCAL_BATCHES if suite.workload.task is not Task.SCRIPT else LOCAL_BATCHES[:1])
@@ -123,7 +121,6 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Propos
         suite=loaded,
         document={**asked.sections, **document},
         cells=tuple(kept),
-        shape=shape,
         why_unknown=why_unknown,
         inputs=inputs,
         plan=plan,
@@ -142,12 +139,6 @@ def is_proposed(name: str) -> bool:
     """A type with GPUs that a training job may use; NeuronCores need a compiler that is chosen by hand."""
     found = instance_types()[name]
     return found.accelerator_kind is AcceleratorKind.GPU and found.has_training_quota and not found.is_local
-
-
-def _local_types() -> tuple[str, ...]:
-    from localcloud.sagemaker_service.instance_table import count_gpus  # noqa: PLC0415  (the wheel lacks it)
-
-    return ("local.gpu" if count_gpus() else "local.cpu",)
 
 
 def _shape(suite: Suite) -> tuple[ModelShape | None, str | None]:
@@ -280,8 +271,7 @@ def suite_text(proposal: Proposal) -> str:
 
 
 def _yaml(value: Any) -> list[str]:
-    text: str = yaml.safe_dump(value, default_flow_style=None, sort_keys=False, width=1000, allow_unicode=True)
-    return text.splitlines()
+    return write_yaml(value, default_flow_style=None, width=1000).splitlines()
 
 
 def _comment(candidate: Candidate) -> str:

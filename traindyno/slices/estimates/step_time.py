@@ -12,6 +12,8 @@ from importlib.resources import files
 from math import exp
 from typing import Any
 
+from traindyno.core.instances.instance_types import instance_types
+
 #: z of a 90 % interval
 NORMAL_90 = 1.645
 
@@ -146,6 +148,17 @@ def exchange_seconds(shape: ModelShape, division: Division, device: Device) -> f
         return 0.0
     held = shape.parameters / division.tensor / division.pipeline
     return 8 * held * (division.replicas - 1) / division.replicas / division.link_of_replicas(device)
+
+
+def device_of(accelerator: str | None) -> Device | None:
+    """None for a device whose figures nobody looked up."""
+    found = fitted()["devices"].get(accelerator)
+    if found is None:
+        return None
+    bf16 = next(
+        each.peak_dense_bf16_flops_per_device for each in instance_types().values() if each.accelerator == accelerator
+    )
+    return Device(**{"half_flops": bf16, **found})
 
 
 @cache

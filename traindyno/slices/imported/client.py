@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 from botocore.exceptions import ClientError
 
 from traindyno.api.plan_inputs import account_region, read_price_file
+from traindyno.api.suite_text import write_yaml
 from traindyno.aws import clients
 from traindyno.aws.prices import PriceSource
 from traindyno.aws.training_jobs import TrainingJobs
@@ -130,8 +130,6 @@ UsdOption = Annotated[
 HoursOption = Annotated[
     float | None, typer.Option("--max-hours", help="The longest that the suite may take.", min=0.01, callback=finite)
 ]
-# Text that YAML 1.2 reads as a number, and PyYAML's writer, which knows 1.1, leaves without quotes.
-LOOKS_LIKE_A_NUMBER = re.compile(r"[-+.]?\d[\d.eExXoO+\-_a-fA-F]*")
 SAME_SPEED = "an estimate: as if the job were as fast there as it was"
 
 
@@ -170,28 +168,13 @@ def import_job(
 
 def suite_text(found: ImportedSuite, axes: Mapping[str, Sequence[Any]]) -> str:
     """The suite file, with what is missing and the suggested axes as comments."""
-    text = yaml.dump(document_json(found.document), Dumper=_Dumper, sort_keys=False, width=120)
+    text = write_yaml(document_json(found.document), width=120)
     lines = [f"# Write {path}: no job says it.\n" for path in found.missing]
     if axes:
-        block = yaml.dump({"matrix": document_json(axes)}, Dumper=_Dumper, sort_keys=False, default_flow_style=None)
+        block = write_yaml({"matrix": document_json(axes)}, default_flow_style=None)
         lines.append("# Axes to try; what moves to matrix leaves training and workload.hyperparameters:\n")
         lines += [f"# {line}\n" for line in block.splitlines()]
     return text + "".join(lines)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes text that the reader of suites would read as a number."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-_Dumper.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style='"' if LOOKS_LIKE_A_NUMBER.fullmatch(text) else None
-    ),
-)
 
 
 def notes(found: ImportedSuite) -> Iterator[str]:

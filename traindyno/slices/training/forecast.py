@@ -1,12 +1,11 @@
 """How a training goes against its projection: what is left, whether it stays inside the interval, and why not."""
 
-import json
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from statistics import fmean, median
+from typing import Any
 
 from traindyno.core.costs.quantity_text import counted, interval_text, seconds_text, share_text, usd_text
 from traindyno.core.statistics.estimates import Interval
@@ -27,14 +26,13 @@ class StepPace:
     stalled: float
 
 
-def read_pace(lines: Iterable[str]) -> StepPace | None:
-    """Of the last lines of a step log, of which the first may be truncated; None below three steps."""
+def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
+    """Of the last entries of a step log; None below three steps. A script may write what it likes into it."""
     steps: list[tuple[int, float]] = []
-    for line in lines:
-        with suppress(ValueError, KeyError, TypeError):  # a cut line, or what a script wrote into the log
-            found = json.loads(line)
-            if found["kind"] == "step":
-                steps.append((int(found["step"]), float(found["begin"])))
+    for entry in entries:
+        step, begin = entry.get("step"), entry.get("begin")
+        if entry.get("kind") == "step" and isinstance(step, int) and isinstance(begin, int | float):
+            steps.append((step, begin))
     gaps = [after[1] - before[1] for before, after in pairwise(steps)]
     if len(gaps) < 2:
         return None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from traindyno.api.execution_state import State
+from traindyno.api.execution_state import State, first_rank_logs, log_entries
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import QUIET_SECONDS, PlainDisplay
 from traindyno.aws.client_errors import AwsError
@@ -203,8 +203,8 @@ def read_forecast(target: LabTarget, training: Training, now: float) -> Forecast
         return None
     (row, *_) = rows
     prefix = f"{checkpoints_prefix(training.execution_id, run_id)}step_log/{row.job_name}/"
-    logs = [key for key in target.results.list_keys(prefix) if "/rank-00000." in key]
-    pace = read_pace(target.results.read_tail(logs[-1], LOG_TAIL_BYTES).splitlines()) if logs else None
+    logs = first_rank_logs(target.results.list_keys(prefix))
+    pace = read_pace(log_entries(target.results.read_tail(logs[-1], LOG_TAIL_BYTES))) if logs else None
     if pace is None:
         return None
     usd_per_second = row.usd_per_hour * row.instance_count / SECONDS_PER_HOUR

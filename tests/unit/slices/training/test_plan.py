@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.unit.suites import script_document, small_document
+from traindyno.api.execution_state import log_entries
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.cells import expand_cells
@@ -112,7 +113,7 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
         "[]",
         '{"kind": "phase", "name": "x"}',
     ]
-    pace = read_pace(["…cut off", *log_of([0.0, 2.0, 4.0, 6.0]), *foreign])
+    pace = read_pace(log_entries("\n".join(["…cut off", *log_of([0.0, 2.0, 4.0, 6.0]), *foreign])))
     assert pace is not None
     assert (pace.step, pace.step_seconds, pace.stalled) == (53, 2.0, 0.0)
     told = forecast(
@@ -136,8 +137,8 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
 
 def test_stalls_are_told_as_a_cause() -> None:
     # 9 gaps of 1 s and one of 6 s: on average 1.5 s, a third more than the median
-    pace = read_pace(log_of([*map(float, range(10)), 15.0]))
+    pace = read_pace(map(json.loads, log_of([*map(float, range(10)), 15.0])))
     assert pace is not None
     told = forecast(pace, PROJECTED, steps=2000, elapsed_seconds=9, spent_usd=None, usd_per_second=None, restarts=0)
     assert told.causes == ["a step takes 1.50 s, projected 1.00 s", "stalls take 33.3 % of the time"]
-    assert read_pace(log_of([0.0, 1.0])) is None
+    assert read_pace(map(json.loads, log_of([0.0, 1.0]))) is None
