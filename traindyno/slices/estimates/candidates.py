@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
-from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.instances.instance_types import find_instance_type, instance_types
 from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.suite.choices import Precision, Strategy
 from traindyno.core.suite.processes import accumulation_steps, world_size
@@ -15,7 +15,7 @@ from traindyno.slices.estimates.step_time import Division, Estimated, ModelShape
 
 LARGEST_BATCH = 64
 USUAL_BATCH = 8  # the default of transformers' Trainer
-NO_BASIS = "no basis"
+NO_BASIS, NO_ROW = "no basis", "no row of this device, scaled by its peak"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +77,6 @@ def estimate_candidate(shape: ModelShape | None, examples: int, settings: Settin
     seconds = step.scaled(examples / division.samples)
     price = prices.get(settings.instance)
     hourly = None if price is None else float(price.usd_per_hour) * settings.instance_count
-    rows = (
-        f"{device.rows} published rows of this device" if device.rows else "no row of this device, scaled by its peak"
-    )
     return Candidate(
         settings=settings,
         memory_bytes=memory,
@@ -89,13 +86,8 @@ def estimate_candidate(shape: ModelShape | None, examples: int, settings: Settin
         ),
         seconds=seconds,
         usd=None if hourly is None else seconds.scaled(hourly / SECONDS_PER_HOUR),
-        evidence=rows,
+        evidence=f"{device.rows} published rows of this device" if device.rows else NO_ROW,
     )
-
-
-def half_precision(instance_type: InstanceType) -> Precision:
-    """bf16 where the device computes with it, else fp16."""
-    return Precision.BF16 if instance_type.peak_dense_bf16_flops_per_device else Precision.FP16
 
 
 def find_candidates(
@@ -112,10 +104,9 @@ def find_candidates(
 
 def _strategies(name: str, count: int) -> Iterator[Settings]:
     """From the one that communicates and computes least to the one that needs the least memory."""
-    instance_type = find_instance_type(name)
-    if instance_type is None or not instance_type.has_accelerator:
-        return
-    base = Settings(instance=name, instance_count=count, precision=half_precision(instance_type))
+    instance_type = instance_types()[name]
+    precision = Precision.BF16 if instance_type.peak_dense_bf16_flops_per_device else Precision.FP16
+    base = Settings(instance=name, instance_count=count, precision=precision)
     if (world_size(base) or 1) == 1:
         strategies: tuple[Strategy, ...] = (Strategy.SINGLE,)
     else:

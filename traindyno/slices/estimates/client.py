@@ -114,11 +114,9 @@ def init(
         print_json(_document(proposal, file))
     else:
         _print(proposal)
-    tell(f"wrote {file}: {counted(len(proposal.cells), 'cell')}; next: traindyno plan {file}{_local(choice)}")
-
-
-def _local(choice: AccountChoice) -> str:
-    return " --local" if choice.local else ""
+    tell(
+        f"wrote {file}: {counted(len(proposal.cells), 'cell')}; next: traindyno plan {file}{' --local' * choice.local}"
+    )
 
 
 def _need(name: str, value: Any, kind: type) -> Any:
@@ -160,8 +158,7 @@ def _print(proposal: Proposal) -> None:
     for line in (line for each in proposal.plan.refusals for line in refusal_lines(each)):
         STANDARD_OUTPUT.print(f"before it can run: {line}")
     cap, worst = proposal.suite.suite.limits.max_usd, proposal.plan.worst_case_usd
-    most = cap if worst is None else min(cap, worst)
-    STANDARD_OUTPUT.print(f"measuring costs at most {usd_text(most)}")
+    STANDARD_OUTPUT.print(f"measuring costs at most {usd_text(cap if worst is None else min(cap, worst))}")
 
 
 def _document(proposal: Proposal, file: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ class Proposal:
 
 def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Proposal:
     """Raises SuiteInvalid for what is wrong with the model or its data, and AccountUnreachable."""
-    types = asked.instances or _types()
+    types = asked.instances or tuple(filter(is_proposed, instance_types()))
     asked_for = _load(asked, {} if asked.local else {"matrix": {"instance": list(types)}})
     check_startable(asked_for)
     suite = asked_for.suite
@@ -93,7 +93,6 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Propos
     shape, why_unknown = (None, "this machine's speed is measured, not estimated") if asked.local else _shape(asked_for)
     counts = [2**power for power in range(asked.max_instances.bit_length())]
     examples = suite.workload.examples
-    goal = suite.goal
     if asked.local:
         first = expand_cells(suite)[0].settings
         kept = [
@@ -108,8 +107,13 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Propos
     else:
         priced = [name for name in types if name in inputs.prices]
         found = find_candidates(shape, examples, priced, counts, inputs.prices)
-        best = choose(found, is_time=goal.is_time, most=MOST_CELLS - 2)
-        kept = [*_with_usual(shape, examples, best, inputs), *_compiled(shape, examples, best, inputs)]
+        best = choose(found, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
+        # No estimate tells a compiled cell from the eager one.
+        compiled = [replace(each.settings, compiler=Compiler.INDUCTOR) for each in best[:1]]
+        kept = [
+            *_with_usual(shape, examples, best, inputs),
+            *(estimate_candidate(shape, examples, settings, inputs.prices) for settings in compiled),
+        ]
     if not kept:
         raise NothingFits(_why_nothing(shape, types, inputs))
     document = _document([each.settings for each in kept])
@@ -129,10 +133,6 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Propos
 
 def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
     return Suite.of(folder=asked.folder, local=asked.local, **{**asked.sections, **cells})
-
-
-def _types() -> tuple[str, ...]:
-    return tuple(name for name in instance_types() if is_proposed(name))
 
 
 def is_proposed(name: str) -> bool:
@@ -191,12 +191,6 @@ def _with_usual(shape: ModelShape, examples: int, best: Sequence[Candidate], inp
     usual = usual_candidate(shape, examples, best[0].settings, inputs.prices) if best else None
     first = [] if usual is None else [usual]
     return [*first, *(each for each in best if usual is None or each.settings != usual.settings)]
-
-
-def _compiled(shape: ModelShape, examples: int, best: Sequence[Candidate], inputs: PlanInputs) -> Iterator[Candidate]:
-    """The best cell with a compiler too, which no estimate tells from it."""
-    for each in best[:1]:
-        yield estimate_candidate(shape, examples, replace(each.settings, compiler=Compiler.INDUCTOR), inputs.prices)
 
 
 def _one_of_each_device(names: Sequence[str], examples: int, inputs: PlanInputs) -> list[Candidate]:

@@ -88,12 +88,6 @@ class Estimated:
         return Estimated(mean=self.mean * factor, low=self.low * factor, high=self.high * factor)
 
 
-def around(mean: float, deviation: float) -> Estimated:
-    """``deviation``: of the logarithm."""
-    factor = exp(NORMAL_90 * deviation)
-    return Estimated(mean=mean, low=mean / factor, high=mean * factor)
-
-
 #: The parts of a step, in seconds before their weights.
 TERMS = (
     "compute", "memory", "launches", "tensor_link", "tensor_network", "tensor_network_launches", "gradients",
@@ -136,7 +130,8 @@ def estimate_step(shape: ModelShape, division: Division, device: Device) -> Esti
     terms = step_terms(shape, division, device)
     mean = sum(weights[name] * seconds for name, seconds in zip(TERMS, terms, strict=True))
     deviation = figures["step_time"]["deviation_of_known_device" if device.rows else "deviation_of_other_device"]
-    return around(max(mean, exchange_seconds(shape, division, device)), deviation)
+    mean, factor = max(mean, exchange_seconds(shape, division, device)), exp(NORMAL_90 * deviation)
+    return Estimated(mean=mean, low=mean / factor, high=mean * factor)
 
 
 def exchange_seconds(shape: ModelShape, division: Division, device: Device) -> float:
