@@ -11,6 +11,7 @@ MODULES = {
     "pairs": "bench.pairs",
     "loop": "bench.training_loop",
     "gpu": "bench.gpu",
+    "gpu_pairs": "bench.gpu_pairs",
     "replay": "bench.replay",
     "search": "bench.search",
     "estimates": "bench.estimates",
@@ -20,6 +21,7 @@ TITLES = {
     "pairs": "Runs of shared jobs against runs of their own jobs",
     "loop": "The training loop against Hugging Face's Trainer, on a CPU",
     "gpu": "Full-size models on a GPU",
+    "gpu_pairs": "Runs of a shared job on a GPU",
     "replay": "Thousands of runs in the replay engine",
     "search": "Search for the best cell",
     "estimates": "Estimates before the first run",
@@ -27,7 +29,7 @@ TITLES = {
 
 
 # Their ``measure`` takes ``kept``: what was measured of them before they were cut off can be used.
-CUT_AT_CASES = frozenset({"gpu", "loop", "pairs", "replay"})
+CUT_AT_CASES = frozenset({"gpu", "gpu_pairs", "loop", "pairs", "replay"})
 
 
 def command(group: str) -> str:

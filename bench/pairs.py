@@ -6,11 +6,14 @@
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import exp, log, sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -20,7 +23,7 @@ from bench.groups import TITLES, command
 from bench.kept import Kept
 from bench.tell import tell
 from localcloud.home import REPO_ROOT
-from tests.training.jobs import run_job
+from tests.training.jobs import JobEnd, run_job
 from tests.unit.parent.shared_job import SharedJob, run_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.measured_run import measure_contention
@@ -42,7 +45,7 @@ PAIRS, QUICK_PAIRS, QUICK_STEPS = 100, 2, 12
 MOST_REPEATS = 3
 LEVEL, TOLERANCE = 0.90, 0.02
 PATIENCE_SECONDS = 600.0
-ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+ON_THE_CPU = MappingProxyType({"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"})
 
 
 class RunFailed(TraindynoError):
@@ -56,12 +59,14 @@ class RunContended(TraindynoError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """Samples per second by cell. ``repeats``: how often it was measured again, because other work slowed it down.
-    ``change_seconds``: from the last step of the shared job's first cell to the first counted step of its next one.
+    ``change_seconds``: by cell, from the last step of the shared job's cell before to its first counted step.
+    ``start_seconds``: by cell, from the start of its own process to its first counted step.
     """
 
     separate: dict[str, float]
     shared: dict[str, float]
-    change_seconds: float
+    change_seconds: dict[str, float]
+    start_seconds: dict[str, float]
     repeats: int = 0
 
     @property
@@ -92,7 +97,7 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
             Figure(name="rate in a shared job ÷ rate in a job of its own", value=ratio, unit="×"),
             Figure(
                 name="from a cell's last step to the next cell's first counted step, in a shared job",
-                value=median(pair.change_seconds for pair in pairs),
+                value=median(seconds for pair in pairs for seconds in pair.change_seconds.values()),
                 unit="s",
             ),
             Figure(
@@ -138,12 +143,12 @@ def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
     }
 
 
-def measure_pair(documents: Mapping[str, Mapping[str, Any]], number: int) -> Pair:
+def measure_pair(documents: Mapping[str, Mapping[str, Any]], number: int, **where: Any) -> Pair:
     """Raises RunContended if each attempt was."""
     repeats = 0
     while True:
         try:
-            return replace(attempt_pair(documents, number), repeats=repeats)
+            return replace(attempt_pair(documents, number, **where), repeats=repeats)
         except RunContended as error:
             if repeats == MOST_REPEATS:
                 raise
@@ -151,48 +156,68 @@ def measure_pair(documents: Mapping[str, Mapping[str, Any]], number: int) -> Pai
             tell(f"pair {number}: {error}; it is measured again")
 
 
-def attempt_pair(documents: Mapping[str, Mapping[str, Any]], number: int) -> Pair:
-    """Each kind goes first in every other pair, and the cells change places."""
+def attempt_pair(
+    documents: Mapping[str, Mapping[str, Any]],
+    number: int,
+    *,
+    environment: Mapping[str, str] = ON_THE_CPU,
+    failing: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Pair:
+    """Each kind goes first in every other pair, and the cells change places. ``failing``: cells that end the process,
+    which the shared job has before its last cell.
+    """
     turn = number % len(documents)
-    cells = [*documents][turn:] + [*documents][:turn]
+    *first, last = [*documents][turn:] + [*documents][:turn]
+    cells = {**{cell: documents[cell] for cell in first}, **failing, last: documents[last]}
     with tempfile.TemporaryDirectory(prefix="traindyno-pairs-") as folder:
-        kinds = [("separate", run_alone), ("shared", run_shared)]
-        rates = {
-            name: run(Path(folder), {cell: documents[cell] for cell in cells}) for name, run in kinds[:: (-1) ** number]
-        }
-        ended, begun = (steps_of(logs_of(Path(folder) / "shared", cell)) for cell in cells[:2])
-    return Pair(
-        separate=rates["separate"],
-        shared=rates["shared"],
-        change_seconds=begun[WARM_UP_STEPS].begin - ended[-1].end,
-    )
+        shared = Path(folder) / "shared"
+        shared.mkdir()
+        ends: dict[str, JobEnd] = {}
+        begun_at: dict[str, float] = {}
+        for kind in ("separate", "shared")[:: (-1) ** number]:
+            if kind == "shared":
+                run_shared(shared, cells, environment, failing)
+                continue
+            for cell, document in documents.items():
+                begun_at[cell] = time.time()
+                ends[cell] = run_alone(Path(folder) / cell, document, environment)
+        steps = [(cell, steps_of(logs_of(shared, cell))) for cell in cells if cell not in failing]
+        return Pair(
+            separate={cell: rate_of(end.log_files) for cell, end in ends.items()},
+            shared={cell: rate_of(logs_of(shared, cell)) for cell in documents},
+            change_seconds={
+                cell: begun[WARM_UP_STEPS].begin - ended[-1].end for (_, ended), (cell, begun) in pairwise(steps)
+            },
+            start_seconds={
+                cell: steps_of(end.log_files)[WARM_UP_STEPS].begin - begun_at[cell] for cell, end in ends.items()
+            },
+        )
 
 
-def run_alone(folder: Path, documents: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    rates = {}
-    for cell, document in documents.items():
-        own = folder / cell
-        own.mkdir()
-        environment = {**ENVIRONMENT, "OMP_NUM_THREADS": threads(), "SM_HPS": json.dumps(document)}
-        ended = run_job(own, TRAINING, environment=environment, timeout_seconds=PATIENCE_SECONDS)
-        if ended.exit_code:
-            raise RunFailed(ended.output)
-        rates[cell] = rate_of(ended.log_files)
-    return rates
+def run_alone(folder: Path, document: Mapping[str, Any], environment: Mapping[str, str]) -> JobEnd:
+    folder.mkdir()
+    given = {**environment, "OMP_NUM_THREADS": threads(), "SM_HPS": json.dumps(document)}
+    ended = run_job(folder, TRAINING, environment=given, timeout_seconds=PATIENCE_SECONDS)
+    if ended.exit_code:
+        raise RunFailed(ended.output)
+    return ended
 
 
-def run_shared(folder: Path, documents: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+def run_shared(
+    root: Path,
+    documents: Mapping[str, Mapping[str, Any]],
+    environment: Mapping[str, str],
+    failing: Collection[str],
+) -> None:
     runs = [run_document(cell, hyperparameters=document) for cell, document in documents.items()]
-    environment = {**ENVIRONMENT, "OMP_NUM_THREADS": threads()}
-    root = folder / "shared"
-    root.mkdir()
+    given = {**environment, "OMP_NUM_THREADS": threads()}
     limits = {"max_job_seconds": len(runs) * PATIENCE_SECONDS}
-    job = SharedJob(root=root, runs=runs, programs=(TRAINING, RANKS), environment=environment, limits=limits)
+    job = SharedJob(root=root, runs=runs, programs=(TRAINING, RANKS), environment=given, limits=limits)
     with job.start() as parent:
         output, _ = parent.communicate()
-    if parent.returncode or not all((job.end(cell) or {}).get("exit_code") == 0 for cell in documents):
-        raise RunFailed(output)
-    return {cell: rate_of(logs_of(root, cell)) for cell in documents}
+    wrong = [cell for cell in documents if ((job.end(cell) or {}).get("exit_code") == 0) is (cell in failing)]
+    if parent.returncode or wrong:
+        raise RunFailed(f"{', '.join(wrong)}: {output}")
 
 
 def logs_of(root: Path, cell: str) -> list[Path]:
