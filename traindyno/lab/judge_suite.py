@@ -12,7 +12,7 @@ from traindyno.core.verdict.report_data import Report, report_document, shown_re
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
-from traindyno.slices.report_parts import REPORT_PARTS
+from traindyno.slices.report_parts import PROJECTED, REPORT_PARTS
 from traindyno.store.executions import ExecutionRows, Judgement
 from traindyno.store.results import load_planned_runs, load_preparations, load_results
 from traindyno.store.results_bucket import ResultsBucket
@@ -66,7 +66,10 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         results=shown_results(plan.cells, results),
         facts=dict(facts),
         preparations=tuple(load_preparations(bucket, execution_id)),
-        parts={name: to_document(find(record)) for name, find in REPORT_PARTS.items()},
+        parts={
+            **{name: to_document(find(record)) for name, find in REPORT_PARTS.items()},
+            **{name: to_document(tuple(read(bucket, execution_id))) for name, read in PROJECTED.items()},
+        },
     )
 
 

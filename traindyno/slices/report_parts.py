@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from traindyno.core.costs.projected_actual import ProjectedActual
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import Report
@@ -20,10 +21,16 @@ from traindyno.slices.pricing import lab as pricing
 from traindyno.slices.scaling import lab as scaling
 from traindyno.slices.serving import lab as serving
 from traindyno.slices.slowness import report as slowness
+from traindyno.slices.training import report as training
+from traindyno.store.results_bucket import ResultsBucket
 
 REPORT_PARTS: Mapping[str, Callable[[ExecutionRecord], Sequence[Any]]] = {
     claims.PART: claims.claims_of,
     pricing.PART: pricing.options_of,
+}
+# Kept projections of an execution with what came of them; the name is that of the part of the report.
+PROJECTED: Mapping[str, Callable[[ResultsBucket, str], Iterator[ProjectedActual]]] = {
+    training.PART: training.read_compared,
 }
 RUN_HINTS: Sequence[Callable[[Report], Markup | None]] = [
     serving.batch_hint,
@@ -40,6 +47,7 @@ VERDICT_LINES: Sequence[Callable[[Report], Iterator[str]]] = [
 ]
 # The name in the list of sections, and what draws it; None where it has nothing to show.
 SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
+    "training": ("Projected and actual", training.draw_training),
     "cells": ("Cells", lambda report: draw_cells(report.verdict)),
     "pricing": ("Prices", pricing.draw_pricing),
     "scaling": ("Scaling", scaling.draw_scaling),

@@ -1,7 +1,7 @@
 """`traindyno list` and `traindyno stop`: a lab's executions, and the end of one before it is complete."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from traindyno.api.reports import ExecutionFailed, ReportMissing, read_report
 from traindyno.cli.commands.run_commands import show_report
 from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import read_receipt
+from traindyno.cli.inputs.projections import KeptProjection, read_projections
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     ExecutionArgument,
@@ -24,8 +25,10 @@ from traindyno.cli.lab_choice import (
     LabChoice,
     with_options_of,
 )
-from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
-from traindyno.core.costs.quantity_text import UNKNOWN
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
+from traindyno.core.costs.projected_actual import TEXTS, ProjectedActual, summarise_ratios, to_json
+from traindyno.core.costs.quantity_text import UNKNOWN, number_text
+from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 
 SECONDS_BETWEEN_LINES = 60.0
@@ -56,9 +59,16 @@ def list_executions(
     choice: LabChoice,
     output: FormatOption = OutputFormat.TABLE,
     limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
+    projected: Annotated[
+        bool,
+        typer.Option("--projected", help="Of those that were projected, list what came of it: time, cost and memory."),
+    ] = False,
 ) -> None:
     """List executions, the newest first."""
     target = choice.find_target()
+    if projected:
+        _list_projected(list(read_projections(target, limit)), output)
+        return
     listed = []
     for found in target.executions.list_latest(limit):
         row = target.services.executions.find(found.execution_id)
@@ -82,6 +92,49 @@ def list_executions(
         runs = UNKNOWN if each.run_count is None else str(each.run_count)
         table.add_row(each.execution_id, each.status.lower(), started, runs, each.headline or each.error or "")
     STANDARD_OUTPUT.print(table)
+
+
+def _list_projected(kept: Sequence[KeptProjection], output: OutputFormat) -> None:
+    """A row for each execution; below it the ratios of all suites, and of all trainings."""
+    ratios = {
+        of: {
+            each.quantity: each
+            for each in summarise_ratios([one for row in kept if row.of == of for one in row.compared])
+        }
+        for of in dict.fromkeys(row.of for row in kept)
+    }
+    if output is OutputFormat.JSON:
+        rows = [{**to_document(each), "compared": [to_json(one) for one in each.compared]} for each in kept]
+        sums = {of: [asdict(each) for each in found.values()] for of, found in ratios.items()}
+        print_json({"executions": rows, "ratios": sums})
+        return
+    if not kept:
+        tell(
+            "none has a projection: of a suite, earlier runs of its cells tell what to expect; of a training, a verdict"
+        )
+        return
+    quantities = [name for name in TEXTS if any(name in found for found in ratios.values())]
+    table = titled_table("actual ÷ projected", "execution~", "of", *(f"{name}~" for name in quantities))
+    for row in kept:
+        cells = {each.quantity: each for each in row.compared}
+        table.add_row(row.execution_id, row.of, *(_ratio_text(cells.get(name)) for name in quantities))
+    for of, found in ratios.items():
+        table.add_section()
+        for name in ("minimum", "median", "maximum"):
+            table.add_row(name, of, *(number_text(getattr(found.get(each), name, None)) for each in quantities))
+        held = [f"{each.held} of {each.intervals}" if each else "" for each in map(found.get, quantities)]
+        table.add_row("inside the interval", of, *held)
+    if any(row.is_simulated for row in kept):
+        STANDARD_OUTPUT.print(SIMULATED)
+    STANDARD_OUTPUT.print(table)
+
+
+def _ratio_text(found: ProjectedActual | None) -> str:
+    """``58.0 s ÷ 56.1 s = 1.03, inside``."""
+    if found is None or found.ratio is None:
+        return ""
+    text, side = TEXTS[found.quantity], f", {found.side}" if found.side else ""
+    return f"{text(found.actual)} ÷ {text(found.projected)} = {number_text(found.ratio)}{side}"
 
 
 @with_options_of(LabChoice)

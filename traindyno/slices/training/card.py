@@ -1,11 +1,11 @@
 """The model card of a training: a README.md as the Hugging Face Hub reads it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
-from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, interval_text, number_text, seconds_text, usd_text
+from traindyno.core.costs.projected_actual import HEADINGS, ProjectedActual
+from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
 from traindyno.core.costs.receipt import Receipt
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Task
@@ -22,33 +22,17 @@ PIPELINES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """``files``: what it is → its S3 URI. ``code``: the URIs of what ran."""
+    """``compared``: what was projected and what came of it. ``files``: what it is → its S3 URI. ``code``: the URIs of
+    what ran.
+    """
 
     training: Training
     suite: Suite
     result: RunResult
     receipt: Receipt
-    seconds: float
-    usd: Decimal
+    compared: Sequence[ProjectedActual]
     files: Mapping[str, str]
     code: tuple[str, ...]
-
-    def comparison(self) -> Iterator[tuple[str, str, str]]:
-        """What was projected, and what it was."""
-        projected = self.training.projected
-        memory = self.result.measured.peak_memory_bytes if self.result.measured else None
-        time = usd = peak = UNKNOWN
-        if projected is not None:
-            time, peak = seconds_text(projected.seconds), bytes_text(projected.peak_memory_bytes)
-            usd = usd_text(projected.usd)
-            if projected.seconds_interval:
-                found = projected.seconds_interval
-                time += f" ({interval_text(found.low, found.high, seconds_text)})"
-            if projected.usd_interval:
-                usd += f" ({interval_text(projected.usd_interval.low, projected.usd_interval.high, usd_text)})"
-        yield "time", time, seconds_text(self.seconds)
-        yield "cost", usd, usd_text(self.usd)
-        yield "memory of a device", peak, bytes_text(memory)
 
     def evaluations(self) -> Iterator[tuple[int, Mapping[str, float]]]:
         for each in self.result.measured.evaluations if self.result.measured else ():
@@ -94,8 +78,8 @@ def _sections(trained: Trained) -> Iterator[str]:
         yield f"- training loss at step {loss.step}: {number_text(loss.loss)}"
     for step, metrics in trained.evaluations():
         yield f"- evaluation at step {step}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-    yield from ("", "## Projected and actual", "", "| | projected | actual |", "|---|---|---|")
-    yield from (f"| {name} | {before} | {after} |" for name, before, after in trained.comparison())
+    yield from ("", "## Projected and actual", "", f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|")
+    yield from (f"| {' | '.join(each.texts())} |" for each in trained.compared)
     yield from ("", "## Receipt", "", "| job | end | instances | billed | cost |", "|---|---|---|---|---|")
     for line in trained.receipt.lines:
         billed = None if line.billable_seconds is None else float(line.billable_seconds)

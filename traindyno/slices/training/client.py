@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +22,7 @@ from traindyno.cli.lab_choice import DEFAULT_FOLDER, FolderOption, LabChoice, wi
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import execution_name, finite, matching, new_execution_name
 from traindyno.cli.output import STANDARD_OUTPUT, tell, titled_table
+from traindyno.core.costs.projected_actual import HEADINGS
 from traindyno.core.costs.quantity_text import seconds_text, usd_text
 from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.documents.stored import JsonValue
@@ -37,16 +37,15 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.slices.training.card import Trained, model_card
 from traindyno.slices.training.lab import (
     TrainingDisplay,
-    elapsed_seconds,
     find_result,
     find_training,
     plan_from_suite,
     plan_from_verdict,
     plan_to_resume,
-    spent_usd,
     start_training,
 )
 from traindyno.slices.training.plan import Training
+from traindyno.slices.training.report import compared, compared_time_and_cost
 
 CARD = "README.md"
 
@@ -162,7 +161,8 @@ def train(
 def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
     found, limits = training.projected, suite.limits
     if found is not None:
-        yield f"projected: {seconds_text(found.seconds)}, {usd_text(found.usd)}"
+        time, cost = compared_time_and_cost(found, None, None)
+        yield f"projected: {time.projection}, {cost.projection}"
     if found is not None and found.usd is not None and found.usd > limits.max_usd:
         yield f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, the training stops"
     yield (
@@ -198,19 +198,20 @@ def show_training(target: LabTarget, training: Training, ended: Execution, folde
         suite=target.results.read_as(suite_key(name), read_stored_suite),
         result=result,
         receipt=write_receipt([each for part in executions for each in part]),
-        seconds=elapsed_seconds(target, training, time.time()),
-        usd=spent_usd(target, training),
+        compared=compared(training, result),
         files=_kept_files(target, training, result) if result.outcome is Outcome.COMPLETED else {},
         code=_code(target, training),
     )
-    table = titled_table(f"{training.training_id}: {result.outcome.replace('_', ' ')}", "", "projected~", "actual~")
-    for row in trained.comparison():
-        table.add_row(*row)
-    STANDARD_OUTPUT.print(table)
     if result.outcome is not Outcome.COMPLETED:
-        tell(f"{name}: {result.outcome.replace('_', ' ')}{f': {result.message}' if result.message else ''}")
+        so_far = ", ".join(each.texts()[2] for each in trained.compared[:2])
+        why = f": {result.message}" if result.message else ""
+        tell(f"{name}: {result.outcome.replace('_', ' ')} after {so_far}{why}")
         tell(f"its checkpoints are kept; go on with: traindyno train --resume {training.training_id}{target.option}")
         raise typer.Exit(FAILED)
+    table = titled_table(f"{training.training_id}: completed", *(f"{each}~" for each in HEADINGS))
+    for each in trained.compared:
+        table.add_row(*each.texts())
+    STANDARD_OUTPUT.print(table)
     for step, metrics in trained.evaluations():
         STANDARD_OUTPUT.print(f"step {step}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items()))
     for what, uri in trained.files.items():

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
-from traindyno.core.costs.quantity_text import counted, interval_text, seconds_text, share_text, usd_text
-from traindyno.core.statistics.estimates import Interval
-from traindyno.slices.training.plan import Projected
+from traindyno.core.costs.projected_actual import ProjectedActual
+from traindyno.core.costs.quantity_text import counted, seconds_text, share_text, usd_text
+from traindyno.slices.training.plan import Projected, total
+from traindyno.slices.training.report import compared_time_and_cost
 
 # A difference of the step time that is told as a cause, and the share of the time in stalls that is.
 SLOWER, STALLED = 1.1, 0.1
@@ -42,33 +42,36 @@ def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """``left_seconds`` from now to the last step; totals include them. ``causes``: why it is beyond its interval."""
+    """What is left is from now to the last step; the actual values of ``time`` and ``cost`` include it. ``causes``: why
+    it is outside its intervals.
+    """
 
     step: int
     steps: int
     left_seconds: float
-    total_seconds: float
-    total_usd: Decimal | None
-    interval: Interval | None
+    left_usd: float
+    time: ProjectedActual
+    cost: ProjectedActual
     causes: Sequence[str]
 
     @property
     def is_inside(self) -> bool:
-        return self.interval is None or self.interval.low <= self.total_seconds <= self.interval.high
+        return False not in (self.time.is_inside, self.cost.is_inside)
 
     def line(self) -> str:
-        """``step 120 of 2500; 52 s and $0.02 left; in all 71 s, inside the projected 66 to 81 s``."""
-        usd = "" if self.total_usd is None else f", {usd_text(self.total_usd)}"
-        text = f"step {self.step} of {self.steps}; about {seconds_text(self.left_seconds)} left; in all "
-        text += f"{seconds_text(self.total_seconds)}{usd}"
-        if self.interval is None:
-            return f"{text}; no interval was projected"
-        projected = interval_text(self.interval.low, self.interval.high, seconds_text)
-        if self.is_inside:
-            return f"{text}, inside the projected {projected}"
-        side = "above" if self.total_seconds > self.interval.high else "below"
-        why = f": {'; '.join(self.causes)}" if self.causes else ""
-        return f"{text}, {side} the projected {projected}{why}"
+        """``step 120 of 2500; about 52.0 s, $0.02 left; in all 71.0 s, inside the projected 66.0 to 81.0 s;
+        $0.03, inside the projected $0.02 to $0.04``.
+        """
+        left = ", ".join([seconds_text(self.left_seconds), usd_text(self.left_usd)])
+        sums = [
+            f"{each.texts()[2]}{f', {each.side} the projected {each.span}' if each.side else ''}"
+            for each in (self.time, self.cost)
+            if each.actual is not None
+        ]
+        why = "" if self.is_inside or not self.causes else f": {'; '.join(self.causes)}"
+        if not self.time.side:
+            why = "; no interval was projected"
+        return f"step {self.step} of {self.steps}; about {left} left; in all {'; '.join(sums)}{why}"
 
 
 def forecast(
@@ -76,16 +79,16 @@ def forecast(
     projected: Projected | None,
     *,
     steps: int,
-    elapsed_seconds: float,
-    spent_usd: Decimal | None,
-    usd_per_second: Decimal | None,
+    elapsed_seconds: float | None,
+    spent_usd: float | None,
+    usd_per_second: float,
     restarts: int,
 ) -> Forecast:
-    """``elapsed_seconds`` and ``spent_usd`` are of all its executions until now, the running job included."""
+    """``elapsed_seconds`` and ``spent_usd`` are of all its jobs until now, the running one included."""
     left = max(0, steps - pace.step) * pace.step_seconds
-    usd = None
-    if spent_usd is not None and usd_per_second is not None:
-        usd = spent_usd + usd_per_second * Decimal(str(left))
+    time, cost = compared_time_and_cost(
+        projected or Projected(), total(elapsed_seconds, left), total(spent_usd, usd_per_second * left)
+    )
     causes = []
     before = projected.step_seconds if projected else None
     if before is not None and not 1 / SLOWER < pace.step_seconds / before < SLOWER:
@@ -98,8 +101,8 @@ def forecast(
         step=pace.step,
         steps=steps,
         left_seconds=left,
-        total_seconds=elapsed_seconds + left,
-        total_usd=usd,
-        interval=projected.seconds_interval if projected else None,
+        left_usd=usd_per_second * left,
+        time=time,
+        cost=cost,
         causes=causes,
     )

@@ -14,12 +14,14 @@ from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import QUIET_SECONDS, PlainDisplay
 from traindyno.aws.client_errors import AwsError
 from traindyno.aws.executions import check_execution_name
+from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.projected_actual import job_seconds, job_usd
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.s3_keys import SUITES_PREFIX, checkpoints_prefix, suite_key, verdict_key
+from traindyno.core.s3_keys import checkpoints_prefix, suite_key, verdict_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import run_id_of
@@ -27,6 +29,7 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, suite_document
 from traindyno.core.verdict.found_batch import found_batches
 from traindyno.core.verdict.verdict import parse_verdict
+from traindyno.lab.attempt_owners import attempts_of
 from traindyno.slices.training.forecast import Forecast, forecast, read_pace
 from traindyno.slices.training.plan import (
     Projected,
@@ -34,7 +37,9 @@ from traindyno.slices.training.plan import (
     parse_training,
     projected_of,
     steps_of,
+    total,
     training_document,
+    training_key,
     training_limits,
     training_suite,
 )
@@ -46,10 +51,6 @@ LOG_TAIL_BYTES = 2**16
 
 class TrainingRefused(TraindynoError):
     """There is nothing to train, or nothing to resume."""
-
-
-def training_key(execution_id: str) -> str:
-    return f"{SUITES_PREFIX}{execution_id}/training.json"
 
 
 def find_training(target: LabTarget, execution_id: str) -> Training | None:
@@ -165,7 +166,8 @@ def plan_to_resume(target: LabTarget, name: str, *, max_usd: Decimal | None) -> 
     suite = target.results.read_as(suite_key(before), read_stored_suite)
     left = max(Decimal(0), suite.limits.max_usd - target.services.spending.read(before).spent_usd)
     suite = replace(suite, limits=replace(suite.limits, max_usd=left if max_usd is None else max_usd))
-    following, run_id = training.resumed(), run_id_of(training.cell.cell_id, 1)
+    paid = load_paid(before, target.services)[1]
+    following, run_id = training.resumed(job_seconds(paid), job_usd(paid)), run_id_of(training.cell.cell_id, 1)
     check_execution_name(following.execution_id)
     old, new = (checkpoints_prefix(each.execution_id, run_id) for each in (training, following))
     keys = list(target.results.list_keys(old))
@@ -185,36 +187,27 @@ def find_result(target: LabTarget, training: Training) -> RunResult | None:
     return next(iter(load_results(target.results, training.execution_id)), None)
 
 
-def spent_usd(target: LabTarget, training: Training) -> Decimal:
-    """What the ended jobs of all its executions have cost."""
-    return sum((target.services.spending.read(each).spent_usd for each in training.execution_ids), Decimal(0))
-
-
-def elapsed_seconds(target: LabTarget, training: Training, now: float) -> float:
-    """Of all its executions, without the time between a stop and the next one."""
-    return sum((each.ended_at or now) - each.started_at for each in map(target.describe, training.execution_ids))
-
-
 def read_forecast(target: LabTarget, training: Training, now: float) -> Forecast | None:
     """None unless its job trains, or where the number of steps is unknown."""
-    rows = [row for row in target.services.attempts.list_open(training.execution_id) if row.end is None]
-    run_id = run_id_of(training.cell.cell_id, 1)
-    if training.steps is None or not rows:
+    execution, services = training.execution_id, target.services
+    rows = [row for each in services.runs.list_all(execution) for row in attempts_of(each, services.attempts)]
+    if training.steps is None or not rows or rows[-1].end is not None:
         return None
-    (row, *_) = rows
-    prefix = f"{checkpoints_prefix(training.execution_id, run_id)}step_log/{row.job_name}/"
+    row = rows[-1]
+    prefix = f"{checkpoints_prefix(execution, run_id_of(training.cell.cell_id, 1))}step_log/{row.job_name}/"
     logs = first_rank_logs(target.results.list_keys(prefix))
     pace = read_pace(log_entries(target.results.read_tail(logs[-1], LOG_TAIL_BYTES))) if logs else None
     if pace is None:
         return None
-    usd_per_second = row.usd_per_hour * row.instance_count / SECONDS_PER_HOUR
-    running = usd_per_second * Decimal(str(max(0.0, now - row.submitted_at)))
+    usd_per_second = float(row.usd_per_hour * row.instance_count / SECONDS_PER_HOUR)
+    billed = [each.end.billable_seconds for each in rows if each.end is not None]
+    running = None if None in billed else sum(each or 0.0 for each in billed) + max(0.0, now - row.submitted_at)
     return forecast(
         pace,
         training.projected,
         steps=training.steps,
-        elapsed_seconds=elapsed_seconds(target, training, now),
-        spent_usd=spent_usd(target, training) + running,
+        elapsed_seconds=total(training.earlier_seconds, max(0.0, now - rows[0].submitted_at)),
+        spent_usd=total(training.earlier_usd, None if running is None else usd_per_second * running),
         usd_per_second=usd_per_second,
         restarts=len(logs) - 1 + row.number - 1 + len(training.earlier),
     )

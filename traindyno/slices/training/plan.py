@@ -11,6 +11,7 @@ from traindyno.core.documents.stored import JsonValue, from_document, to_documen
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.job_terms import JobTerms
+from traindyno.core.s3_keys import SUITES_PREFIX
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.processes import planned_batch_size
@@ -33,12 +34,13 @@ MOST_STEPS = 10**9
 class Projected:
     """What the verdict said of the whole workload. Intervals are of one future run; None is unknown."""
 
-    seconds: float | None
-    seconds_interval: Interval | None
-    usd: float | None
-    usd_interval: Interval | None
-    step_seconds: float | None
-    peak_memory_bytes: int | None
+    seconds: float | None = None
+    seconds_interval: Interval | None = None
+    usd: float | None = None
+    usd_interval: Interval | None = None
+    step_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    model_flops_utilization: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +55,32 @@ class Training:
     steps: int | None
     verdict_of: str | None = None
     projected: Projected | None = None
-    #: The executions that it continues, the first one first.
+    #: The executions that it continues, the first one first, and what their jobs took; None is unknown.
     earlier: tuple[str, ...] = ()
+    earlier_seconds: float | None = 0.0
+    earlier_usd: float | None = 0.0
 
     @property
     def execution_ids(self) -> tuple[str, ...]:
         return (*self.earlier, self.execution_id)
 
-    def resumed(self) -> "Training":
-        earlier = self.execution_ids
-        return replace(self, execution_id=f"{self.training_id}-{len(earlier) + 1}", earlier=earlier)
+    def resumed(self, seconds: float | None = None, usd: float | None = None) -> "Training":
+        """``seconds`` and ``usd`` are those of the jobs of ``execution_id``."""
+        return replace(
+            self,
+            execution_id=f"{self.training_id}-{len(self.execution_ids) + 1}",
+            earlier=self.execution_ids,
+            earlier_seconds=total(self.earlier_seconds, seconds),
+            earlier_usd=total(self.earlier_usd, usd),
+        )
+
+
+def total(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first + second
+
+
+def training_key(execution_id: str) -> str:
+    return f"{SUITES_PREFIX}{execution_id}/training.json"
 
 
 def training_document(training: Training) -> dict[str, Any]:
@@ -84,6 +102,7 @@ def projected_of(row: CellRow, results: Iterable[RunResult], *, is_same_purchase
         usd_interval=found.usd if found and is_same_purchase else None,
         step_seconds=1 / steps.mean if steps else None,
         peak_memory_bytes=max(peaks, default=0) or None,
+        model_flops_utilization=row.time.model_flops_utilization,
     )
 
 

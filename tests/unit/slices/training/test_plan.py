@@ -32,9 +32,8 @@ PROJECTED = Projected(
     seconds=1000.0,
     seconds_interval=Interval(low=900.0, high=1100.0, confidence=0.9),
     usd=2.0,
-    usd_interval=None,
+    usd_interval=Interval(low=1.8, high=2.2, confidence=0.9),
     step_seconds=1.0,
-    peak_memory_bytes=None,
 )
 
 
@@ -116,29 +115,30 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
     pace = read_pace(log_entries("\n".join(["…cut off", *log_of([0.0, 2.0, 4.0, 6.0]), *foreign])))
     assert pace is not None
     assert (pace.step, pace.step_seconds, pace.stalled) == (53, 2.0, 0.0)
-    told = forecast(
-        pace,
-        PROJECTED,
-        steps=553,
-        elapsed_seconds=200,
-        spent_usd=Decimal("0.5"),
-        usd_per_second=Decimal("0.001"),
-        restarts=1,
-    )
-    # 500 steps of 2 s are left, after 200 s; and $0.50 + 1000 s × $0.001
-    assert (told.total_seconds, told.total_usd) == (1200.0, Decimal("1.5"))
+    told = forecast(pace, PROJECTED, steps=553, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001, restarts=1)
+    # 500 steps of 2 s are left, after 200 s; and $0.90 + 1000 s × $0.001
+    assert (told.time.actual, told.cost.actual) == (1200.0, 1.9)
     assert told.line() == (
-        "step 53 of 553; about 16 min 40 s left; in all 20 min, $1.50, above the projected 15 min to 18 min 20 s: "
-        "a step takes 2.00 s, projected 1.00 s; it was started again 1 time"
+        "step 53 of 553; about 16 min 40 s, $1.00 left; in all 20 min, above the projected 15 min to 18 min 20 s; "
+        "$1.90, inside the projected $1.80 to $2.20: a step takes 2.00 s, projected 1.00 s; it was started again 1 time"
     )
-    inside = forecast(pace, PROJECTED, steps=453, elapsed_seconds=200, spent_usd=None, usd_per_second=None, restarts=0)
+    inside = forecast(pace, PROJECTED, steps=453, elapsed_seconds=200, spent_usd=None, usd_per_second=0.001, restarts=0)
+    assert inside.is_inside
     assert inside.line().endswith("in all 16 min 40 s, inside the projected 15 min to 18 min 20 s")
+    dear = forecast(pace, PROJECTED, steps=453, elapsed_seconds=200, spent_usd=1.5, usd_per_second=0.001, restarts=0)
+    assert not dear.is_inside
+    assert dear.line().endswith(
+        "inside the projected 15 min to 18 min 20 s; $2.30, above the projected $1.80 to $2.20: "
+        "a step takes 2.00 s, projected 1.00 s"
+    )
+    unknown = forecast(pace, None, steps=453, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001, restarts=1)
+    assert unknown.line().endswith("in all 16 min 40 s; $1.70; no interval was projected")
 
 
 def test_stalls_are_told_as_a_cause() -> None:
     # 9 gaps of 1 s and one of 6 s: on average 1.5 s, a third more than the median
     pace = read_pace(map(json.loads, log_of([*map(float, range(10)), 15.0])))
     assert pace is not None
-    told = forecast(pace, PROJECTED, steps=2000, elapsed_seconds=9, spent_usd=None, usd_per_second=None, restarts=0)
+    told = forecast(pace, PROJECTED, steps=2000, elapsed_seconds=9, spent_usd=None, usd_per_second=1.0, restarts=0)
     assert told.causes == ["a step takes 1.50 s, projected 1.00 s", "stalls take 33.3 % of the time"]
     assert read_pace(map(json.loads, log_of([0.0, 1.0]))) is None

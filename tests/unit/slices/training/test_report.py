@@ -1,0 +1,126 @@
+"""What was projected stands beside what came of it: in a training's report, and in `traindyno list --projected`."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab
+from tests.unit.planned_lab import FixedQuotas, empty_lab, measure, take_in
+from tests.unit.suites import unprepared_document
+from traindyno.cli.lab_choice import LabChoice
+from traindyno.cli.main import commands
+from traindyno.core.costs.projected_actual import ProjectedActual
+from traindyno.core.planning.plan import read_stored_plan, stored_plan
+from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key
+from traindyno.core.statistics.estimates import Interval
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.suite_file import suite_document
+from traindyno.core.verdict.report_data import parse_report
+from traindyno.lab.check_quotas import check_quotas
+from traindyno.lab.judge_suite import judge_suite
+from traindyno.lab.plan_round import plan_next_round
+from traindyno.slices.training.plan import Projected, Training, training_document, training_key, training_suite
+from traindyno.slices.training.report import PART
+
+# A job of one run takes 400 s in a lab in memory, of which 300 s at $1.20 an hour are billed.
+PROJECTED = Projected(
+    seconds=400.0,
+    seconds_interval=Interval(low=300.0, high=450.0, confidence=0.9),
+    usd=0.1,
+    usd_interval=Interval(low=0.05, high=0.15, confidence=0.9),
+)
+EARLIER = {"earlier": ("first",), "earlier_seconds": 100.0, "earlier_usd": 0.02}
+
+
+def trained(**changes: Any) -> MemoryLab:
+    lab, suite = empty_lab(), parse_suite(unprepared_document())
+    (cell, _) = expand_cells(suite)
+    made = training_suite(suite, cell, limits=suite.limits, purchase=suite.purchase)
+    take_in(lab, json.loads(json.dumps(suite_document(made))))
+    training = Training(training_id=EXECUTION, execution_id=EXECUTION, cell=cell, steps=40, projected=PROJECTED)
+    lab.bucket.write_json(training_key(EXECUTION), training_document(replace(training, **changes)))
+    finished(lab)
+    return lab
+
+
+def finished(lab: MemoryLab) -> None:
+    check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+        measure(lab, item)
+    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+
+
+def test_the_report_of_a_training_has_what_was_projected_beside_what_it_took() -> None:
+    """With the executions that it continues. What trained without a projection has no such section."""
+    lab = trained(**EARLIER)
+    time, cost = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).part(PART, ProjectedActual)
+    assert time.ratio == pytest.approx(1.25)
+    assert cost.ratio == pytest.approx(1.2)
+    assert [time.is_inside, cost.is_inside] == [False, True]
+    page = lab.bucket.read(report_html_key(EXECUTION)).decode()
+    assert '<a href="#training">Projected and actual</a>' in page
+    for text in (
+        "6 min 40 s (5 min to 7 min 30 s)",
+        "8 min 20 s",
+        "above",
+        "$0.10 ($0.05 to $0.15)",
+        "$0.12",
+        "inside",
+    ):
+        assert f">{text}</td>" in page
+    other = trained(projected=None)
+    assert 'href="#training"' not in other.bucket.read(report_html_key(EXECUTION)).decode()
+
+
+def listed(lab: MemoryLab, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
+    executions = MemoryExecutions()
+    executions.start(EXECUTION, {})
+    executions.end(EXECUTION, "SUCCEEDED")
+    executions.start("running", {})
+    target = replace(target_of(lab), executions=executions)
+    monkeypatch.setattr(LabChoice, "find_target", lambda _: target)
+    answer = CliRunner().invoke(commands, ["list", "--projected", *options])
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def test_the_history_has_the_ratios_and_how_often_the_interval_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    document = json.loads(listed(trained(**EARLIER), monkeypatch, "--format", "json"))
+    (row,) = document["executions"]
+    assert (row["execution_id"], row["of"], row["is_simulated"]) == (EXECUTION, "training", False)
+    assert [(each["quantity"], each["is_inside"]) for each in row["compared"]] == [("time", False), ("cost", True)]
+    ratios = {each["quantity"]: each for each in document["ratios"]["training"]}
+    assert [(each["count"], each["intervals"], each["held"]) for each in ratios.values()] == [(1, 1, 0), (1, 1, 1)]
+    assert ratios["time"]["median"] == pytest.approx(1.25)
+    table = listed(trained(**EARLIER), monkeypatch)
+    assert "8 min 20 s ÷ 6 min 40 s = 1.25, above" in table
+    assert "$0.12 ÷ $0.10 = 1.20, inside" in table
+    last = table.splitlines()[-2]
+    assert [cell.strip() for cell in last.split("│")[1:-1]] == ["inside the interval", "training", "0 of 1", "1 of 1"]
+
+
+def test_a_suites_plan_stands_beside_its_runs_where_it_had_an_expectation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both runs share a job of 350 s."""
+    lab = empty_lab()
+    take_in(lab, unprepared_document(measurement={"trials": 1}))
+    finished(lab)
+    assert json.loads(listed(lab, monkeypatch, "--format", "json"))["executions"] == []
+    plan = read_stored_plan(lab.bucket.read_json(plan_key(EXECUTION)))
+    expected = replace(plan.expected, usd=Decimal("0.16"), hours=Decimal("0.2"))  # 720 s
+    lab.bucket.write_json(plan_key(EXECUTION), stored_plan(replace(plan, expected=expected)))
+    (row,) = json.loads(listed(lab, monkeypatch, "--format", "json"))["executions"]
+    assert row["of"] == "suite"
+    time, cost = row["compared"]
+    assert (time["ratio"], time["is_inside"]) == (pytest.approx(350 / 720), None)
+    assert (cost["projected"], cost["actual"]) == (0.16, pytest.approx(350 * 1.2 / 3600))
