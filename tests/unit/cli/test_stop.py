@@ -14,13 +14,14 @@ from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.cli.test_progress import state
 from tests.unit.lab.test_reconcile_runs import lab_with_jobs
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from tests.unit.planned_lab import measure, planned
+from tests.unit.planned_lab import Carried, measure, planned
 from traindyno.api import progress
 from traindyno.api.execution_state import State
 from traindyno.api.lab_target import LabTarget
 from traindyno.cli.commands.execution_commands import JobsStillRunning, await_jobs
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
+from traindyno.core.jobs.job import parse_owner, runs_of
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.submit_run import submit_run
 
@@ -138,17 +139,20 @@ def test_a_stopped_execution_has_the_verdict_and_the_report_of_what_it_measured(
     lab = planned(4, measurement={"trials": 2, "jobs": "separate"})
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     items = lab.bucket.read_json(lane["packs"][0]["items_key"])
-    for item in items[:3]:
+    for item in items[:2]:
         measure(lab, item)
+    without_rate = {run.run_id: Carried(step_seconds=(0.5,)) for run in runs_of(parse_owner(items[2]))}
+    measure(lab, items[2], carried=without_rate)
     target, before = stopping_target(lab, monkeypatch), dict(lab.objects.contents)
     if command == "report":
         target.executions.stop(EXECUTION, reason="enough")
     answer = CliRunner().invoke(commands, [command, EXECUTION, "--local", "--output", str(tmp_path)])
     assert answer.exit_code == (0 if command == "stop" else 1), answer.output
     text = " ".join(answer.output.split())
-    assert "the verdict is from the 3 runs that were measured before" in text
+    assert "2 of 3 runs measured 2 of 2 cells; the 3 runs cost " in text
     assert f"1 of {len(items)} runs has no result" in text
     page = (tmp_path / f"{EXECUTION}.html").read_text()
+    assert "2 of 3 runs measured 2 of 2 cells; the 3 runs cost " in page
     assert "aborted: StoppedByUser" in page
     assert lab.objects.contents == before, "a person may lack the right to write there"
 

@@ -168,9 +168,6 @@ def show_report(found: FoundReport, output: OutputFormat, folder: Path) -> None:
     """Print the verdict and write the page. An execution that was stopped or failed has what it measured until then."""
     for line in found.why_incomplete:
         tell(line)
-    if found.why_incomplete:
-        measured = sum(map(is_measured, found.report.results))
-        tell(f"the verdict is from the {measured} runs that were measured before")
     if output is OutputFormat.JSON:
         print_json(found.document)
     else:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from traindyno.core.costs.quantity_text import (
     UNKNOWN,
     count_text,
+    counted,
     interval_text,
     is_end_known,
     joined,
@@ -216,9 +217,12 @@ def _against_next(verdict: Verdict) -> str:
 
 def _certainty(verdict: Verdict) -> str:
     runs = sum(sum(row.outcomes.values()) for row in verdict.rows)
-    measured = sum(row.trials > 0 for row in verdict.rows)
-    cost = f" and cost {usd_text(verdict.spent_usd)}" if verdict.spent_usd is not None else ""
-    kind = "simulated runs" if verdict.is_simulated else "runs"
+    measured = sum(row.trials + (row.steadiness.long_run_seconds is not None) for row in verdict.rows)
+    ended = counted(runs, "simulated run" if verdict.is_simulated else "run")
+    told = ended if measured == runs else f"{measured} of {ended}"
+    told += f" measured {sum(row.trials > 0 for row in verdict.rows)} of {counted(len(verdict.rows), 'cell')}"
+    if verdict.spent_usd is not None:
+        told += f"{' and' if measured == runs else f'; the {ended}'} cost {usd_text(verdict.spent_usd)}"
     wrong = f"wrong in at most {SIGNIFICANCE * 100:g} of 100 such suites"
     not_better = f"no other cell is better by more than {verdict.tolerance * 100:g} %"
     certainty = {
@@ -227,7 +231,7 @@ def _certainty(verdict: Verdict) -> str:
         Finding.UNDECIDED: "; they do not tell the best cells apart",
         Finding.TOO_FEW_TRIALS: "; they do not tell the best cells apart",
     }.get(verdict.finding, "")
-    return f"{runs} {kind} measured {measured} of {len(verdict.rows)} cells{cost}{certainty}.{_unseen(verdict)}"
+    return f"{told}{certainty}.{_unseen(verdict)}"
 
 
 def _unseen(verdict: Verdict) -> str:

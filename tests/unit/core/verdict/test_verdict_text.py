@@ -368,15 +368,15 @@ def test_training_to_a_target_takes_what_the_target_took() -> None:
     assert text.work.startswith("Training to accuracy 90 % takes about 5 min and costs about $3.00, ")
 
 
-def test_all_runs_count_and_only_measured_cells() -> None:
+def test_a_count_of_runs_says_how_many_of_them_were_measured() -> None:
     rows = (
         make_row(outcomes={"completed": 3, "timed_out": 1}),
         make_row(SECOND, trials=1),
         make_row(THIRD, trials=0, failed=2),
     )
-    assert described(rows=rows).certainty.startswith("7 runs measured 2 of 3 cells and cost $12.40; ")
-    assert "7 runs measured 2 of 3 cells;" in described(rows=rows, spent_usd=None).certainty
-    assert "7 simulated runs measured" in described(rows=rows, is_simulated=True).certainty
+    assert described(rows=rows).certainty.startswith("4 of 7 runs measured 2 of 3 cells; the 7 runs cost $12.40; ")
+    assert "4 of 7 runs measured 2 of 3 cells;" in described(rows=rows, spent_usd=None).certainty
+    assert "4 of 7 simulated runs measured" in described(rows=rows, is_simulated=True).certainty
 
 
 def break_even(cell_id: str) -> BreakEven:
