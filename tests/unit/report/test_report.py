@@ -193,8 +193,9 @@ def test_the_recommendation_is_three_sentences_with_the_statistics_below(page: s
         " $128.61 (nine of ten runs: $123.55 to $133.93), 22.6 % less cost than the next best, fsdp.",
         # 6 runs of 110 s and 60 steps each, and a failed one of 50 s
         "6 of 7 runs measured 2 of 3 cells; the 7 runs cost $11.31; the claim that it is the best is wrong in at most 5"
-        " of 100 such suites. Trials of 61.2 s can't show what begins later in a work of 3.59 h or is rare, such as throttling and"
-        " a long checkpoint: that is not counted. confirm: {minutes: 20} runs the two leaders for so long.",
+        " of 100 such suites. Trials of 61.2 s can't show what begins later in a work of 3.59 h or is rare, such as"
+        " throttling and a long checkpoint: that is not counted. confirm: {minutes: 20} runs the two leaders for so"
+        " long.",
     ]
     assert picture and "<table" not in spoken
     for term in ("interval", "confidence", "p value"):

@@ -95,7 +95,16 @@ def join_path(path: str, part: str | int) -> str:
     return f"{path}.{part}" if path else part
 
 
+#: Fields of a suite that earlier versions accepted
+REMOVED = {
+    *("estimate_memory", "infra_check", "instance_preferences", "max_contended_repeats", "max_upload_seconds"),
+    *("measure_anyway", "prefetch_factor", "regions", "remote_debug", "scaling", "warm_pool_seconds"),
+}
+
+
 def unknown_field(path: str, name: object, accepted: Sequence[str]) -> Problem:
+    if name in REMOVED:
+        return Problem(path=join_path(path, str(name)), message=f"the field {name} was removed; delete it")
     message = refusal(f"unknown field {shown(name)}", one_of(accepted), close_to(name, accepted))
     return Problem(path=join_path(path, str(name)), message=message)
 

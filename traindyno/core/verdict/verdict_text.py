@@ -183,10 +183,10 @@ def _note(verdict: Verdict, row: CellRow) -> str:
 
 def _work(verdict: Verdict) -> str:
     row, is_whole = verdict.expected, verdict.goal.target is None
-    if verdict.finding is Finding.UNLIKE_WORK:
+    if verdict.finding is Finding.UNLIKE_WORK and len(verdict.rows) > 1:
         return f"The {len(verdict.rows)} cells do unlike work, so their rates say nothing about which is best."
     if row is None:
-        return f"There is nothing to compare for this goal among the {len(verdict.rows)} cells."
+        return f"There is nothing to compare for this goal among {counted(len(verdict.rows), 'cell')}."
     estimated = row if is_whole else row.part(CellQuality)
     prediction = row.prediction if is_whole else None
     time = _about(estimated.seconds, prediction.seconds if prediction else None, seconds_text) or "an unknown time"
