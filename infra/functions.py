@@ -1,10 +1,14 @@
-"""The lab's functions for states and events, each with the actions and resources that its handler uses."""
+"""The lab's functions for states and events, with the grants that each handler needs, and their event rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.lab_function import FunctionSetup, LabFunction, LabFunctions
@@ -12,6 +16,7 @@ from infra.lab_grants import LabGrants, pass_role, without_resources
 from infra.notifications import Notifications
 from infra.permissions import Grant, arn
 from infra.serving import ending_endpoints
+from traindyno.sagemaker import job_names
 from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
 
 LONG_SECONDS = 300
@@ -165,3 +170,64 @@ class Functions(LabFunctions):
         return self._function(
             "JudgeSuite", grants, timeout_seconds=LONG_SECONDS, environment=environment, memory_mib=1024
         )
+
+
+ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
+
+
+class EventRules(Construct):
+    """``dead_letters`` gets the events that EventBridge could not deliver."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        lab: str,
+        functions: Functions,
+        state_machine: sfn.IStateMachine,
+        sweep_interval: cdk.Duration,
+        dead_letters: sqs.IQueue | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._dead_letters = dead_letters
+        self._rule(
+            "JobEnded",
+            functions.finish_run,
+            events.EventPattern(
+                source=[job_names.EVENT_SOURCE],
+                detail_type=[job_names.DETAIL_TYPE],
+                detail=job_names.ended_jobs_of(lab),
+            ),
+        )
+        self._rule(
+            "SuiteEndedEarly",
+            functions.stop_runs,
+            events.EventPattern(
+                source=["aws.states"],
+                detail_type=["Step Functions Execution Status Change"],
+                detail={"stateMachineArn": [state_machine.state_machine_arn], "status": ENDED_EARLY},
+            ),
+        )
+        self._rule("Sweep", functions.reconcile_runs, events.Schedule.rate(sweep_interval))
+        # A sweep that fails, or finds another one in progress, is not repeated: the next one starts soon.
+        functions.reconcile_runs.function.configure_async_invoke(retry_attempts=0, max_event_age=sweep_interval)
+
+    def _rule(self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule) -> None:
+        add_rule(self, construct_id, function, when, self._dead_letters)
+
+
+def add_rule(
+    scope: Construct,
+    construct_id: str,
+    function: LabFunction,
+    when: events.EventPattern | events.Schedule,
+    dead_letters: sqs.IQueue | None,
+) -> None:
+    events.Rule(
+        scope,
+        construct_id,
+        event_pattern=when if isinstance(when, events.EventPattern) else None,
+        schedule=when if isinstance(when, events.Schedule) else None,
+        targets=[targets.LambdaFunction(function.function, dead_letter_queue=dead_letters)],
+    )

@@ -10,8 +10,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.event_rules import EventRules
-from infra.functions import Functions, Launch
+from infra.functions import EventRules, Functions, Launch
 from infra.identity import Identity
 from infra.images import Image, ImageBuild, ImageStore, LabImages
 from infra.lab_function import FunctionSetup, LabFunctions

@@ -30,8 +30,7 @@ from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
 from training.run.probes import probe
 from training.run.saving import keep_best, save_model
-from training.run.stopping import Stopping
-from training.run.train import collate_for, train
+from training.run.train import Stopping, collate_for, train
 from training.serving.model_folder import make_servable
 from training.strategies import Setup, TrainingStrategy, build_strategy
 

@@ -15,10 +15,9 @@ from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
 from traindyno.lab.end_endpoints import open_serving, sweep_endpoints
 from traindyno.lab.environment import SweepEnvironment, read_environment
-from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep
+from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep, sweep_turn
 from traindyno.lab.services import connect
 from traindyno.lab.stop_runs import FunctionContext, RequestPace
-from traindyno.lab.sweep_turn import sweep_turn
 from traindyno.lab.use_case import use_case
 
 LAST_MILLISECONDS = 60_000

@@ -7,7 +7,7 @@ from aws_cdk.assertions import Match, Template
 from infra.orchestration import GIVE_UP_AFTER
 from tests.infra.synthesis import KEY, OTHER_LAB, as_list, flat, lab, properties, statements
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
-from traindyno.store.token_cache import USABLE_SECONDS
+from traindyno.store.results_bucket import USABLE_SECONDS
 
 BUCKET, TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::GlobalTable"
 

@@ -27,8 +27,8 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.verdict import judge
+from traindyno.sagemaker.failure_reasons import outcome_of
 from traindyno.sagemaker.job_document import job_document
-from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]

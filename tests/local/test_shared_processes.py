@@ -26,8 +26,8 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
+from traindyno.sagemaker.failure_reasons import outcome_of
 from traindyno.sagemaker.job_document import job_document
-from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]

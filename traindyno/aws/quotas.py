@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from traindyno.aws.client_errors import error_code
 from traindyno.aws.quota_names import find_by_name, quota_value, why_no_value
 from traindyno.core.planning.quotas import SERVICE_CODE, HeldInstances, Quota, QuotaReading, UsageSource, count_in_use
-from traindyno.sagemaker.held_instances import read_held_instances, read_job_names
+from traindyno.sagemaker.job_description import read_held_instances, read_job_names
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

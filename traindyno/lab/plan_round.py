@@ -17,8 +17,7 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.found_batch import searches_batch, with_batches
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.store.results import load_results
-from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.token_cache import TokenCache
+from traindyno.store.results_bucket import ResultsBucket, TokenCache
 
 
 class TokensMissing(TraindynoError):

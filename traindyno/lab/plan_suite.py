@@ -38,14 +38,12 @@ from traindyno.core.suite.preparation import (
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.workload import Workload
-from traindyno.sagemaker.images import ImageUnavailable, select_image_uri
+from traindyno.sagemaker.images import ImageUnavailable, find_conflicts, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.sagemaker.lab_conflicts import find_conflicts
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.owners import RunRows
 from traindyno.store.past_runs import WorkIndex, WorkRow, read_past_runs
-from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
+from traindyno.store.results_bucket import USABLE_SECONDS, ResultsBucket, TokenCache
 
 # The manifest of a folder that its owner tokenised.
 TOKENISED = "train/traindyno-data.json"

@@ -5,8 +5,8 @@ from typing import Protocol
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import PreparationFailed
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.preparation_result import PreparationResult, preparation_result_document
 from traindyno.core.measurement.run_phases import measure_phases
+from traindyno.core.measurement.run_result import PreparationResult, preparation_result_document
 from traindyno.core.s3_keys import preparation_key
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.lab.record_run import (
@@ -22,8 +22,7 @@ from traindyno.lab.record_run import (
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.owners import PreparationRows, PreparationSummary
-from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.token_cache import TokenCache
+from traindyno.store.results_bucket import ResultsBucket, TokenCache
 
 HINTS = {
     Outcome.TIMED_OUT: "; set a higher preparation.max_seconds",

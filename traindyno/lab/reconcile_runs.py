@@ -1,8 +1,9 @@
-"""The sweep: finish jobs whose event was lost, and stop jobs that outlast their execution, its hours or its cap."""
+"""The sweep: finish jobs whose event was lost, stop those that outlast their execution or its cap; one at a time."""
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.lab_names import jobs_prefix
+from traindyno.core.lab_names import LEASE_SECONDS, jobs_prefix
 from traindyno.core.planning.admission import needed_reservation_usd
 from traindyno.core.suite.job_time import ENDING_SECONDS, MARGIN_SECONDS, STOP_SECONDS
 from traindyno.lab.budget import BudgetServices, hold_all, hold_more, time_usd
@@ -20,6 +21,43 @@ from traindyno.lab.use_case import Failures
 from traindyno.sagemaker.job_description import is_ending, running_seconds
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
+from traindyno.store.start_slots import SweepLease
+
+# What is left after this part covers one request with all its retries, and clocks that differ.
+RENEWED_AFTER = 1 / 4
+
+
+@contextmanager
+def sweep_turn(
+    lease: SweepLease, holder: str, *, pace: RequestPace, clock: Callable[[], float], seconds: float = LEASE_SECONDS
+) -> Iterator[RequestPace | None]:
+    """The sweep's pace, which ends if another sweep takes the lease; None while another one holds it."""
+    taken_at = clock()
+    if not lease.take(holder, now=taken_at, seconds=seconds):
+        yield None
+        return
+    keeps = _keeper(lease, holder, clock=clock, taken_at=taken_at, seconds=seconds)
+    try:
+        yield replace(pace, may_go_on=lambda: pace.may_go_on() and keeps())
+    finally:
+        lease.release(holder)
+
+
+def _keeper(
+    lease: SweepLease, holder: str, *, clock: Callable[[], float], taken_at: float, seconds: float
+) -> Callable[[], bool]:
+    renewed_at = taken_at
+
+    def keeps() -> bool:
+        nonlocal renewed_at
+        now = clock()
+        if now - renewed_at < seconds * RENEWED_AFTER:
+            return True
+        renewed_at = now
+        return lease.renew(holder, now=now, seconds=seconds)
+
+    return keeps
+
 
 # An event takes seconds; of older attempts, the sweep describes those whose jobs have ended.
 QUIET_SECONDS = 20

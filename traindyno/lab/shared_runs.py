@@ -8,7 +8,7 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.run_attempts import JobProgress, attempts_of_run
 from traindyno.core.s3_keys import checkpoints_prefix
-from traindyno.sagemaker.run_end_outcome import outcome_of
+from traindyno.sagemaker.failure_reasons import outcome_of
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.results_bucket import ResultsBucket, read_shared_job_files
 

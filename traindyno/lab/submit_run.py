@@ -28,8 +28,7 @@ from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices, new_
 from traindyno.sagemaker.job_document import RunNotShared, job_document
 from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.sagemaker.preparation_request import build_preparation_request
-from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.request import build_preparation_request, build_training_job_request
 from traindyno.sagemaker.shared_request import TooManyChannels, build_shared_job_request
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows

@@ -1,14 +1,105 @@
-"""Every cell, measured or not, as a table and as charts. Its columns are ``CELL_FIGURES`` of the core."""
+"""Every cell as a table, whose columns are ``CELL_FIGURES`` of the core, and as charts; the batches that were found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from traindyno.core.costs.quantity_text import bytes_text, number_text
+from traindyno.core.jobs.outcome import HAD_BATCH
+from traindyno.core.jobs.run_end import NONE_FITS, BatchProbe
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.found_batch import batch_of_cell, larger_may_fit
 from traindyno.core.verdict.open_text import merge_reasons
+from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.cell_charts import draw_cell_charts
-from traindyno.report.markup import Column, Markup, draw_table, element, estimate_cell, join
+from traindyno.report.charts.figure import draw_figure
+from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
+from traindyno.report.markup import Column, Markup, PlotData, columns, draw_table, element, estimate_cell, join
+
+COLUMNS = columns("Cell", "# Batch per device", "Fits", "# Samples/s", "# Memory")
+BATCHES_CAPTION = (
+    "Probes of a few steps, in the order of their batches. Memory: the peak of the process that needed the most. "
+    "Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
+    "ran out of memory, or two jobs died in it. No margin: CUDA's allocator freed its cache and tried again."
+)
+ACROSS = "batch per device"
+
+
+def draw_batches(report: Report) -> Markup | None:
+    """None where no cell searched its batch."""
+    found = [result for result in report.results if result.batch_finding]
+    # One of each cell: that whose batch was measured. A trial that was lost after its probes leaves another search.
+    by_cell = {result.run.cell.cell_id: result for result in sorted(found, key=_is_measured)}
+    searched = [result for result in found if by_cell[result.run.cell.cell_id] is result]
+    if not searched:
+        return None
+    rows = [row for result in searched for row in _rows(result)]
+    return element(
+        "section",
+        element("h2", "Batches"),
+        _figure(
+            searched, "samples_per_second", "Samples per second of the probes", lambda probe: probe.samples_per_second
+        ),
+        _figure(
+            searched,
+            "peak_bytes",
+            "Peak memory of the probes, in GiB",
+            lambda probe: probe.peak_bytes and probe.peak_bytes / 2**30,
+        ),
+        draw_table(COLUMNS, rows, caption=BATCHES_CAPTION),
+        *(element("p", note) for result in searched if (note := _note(result))),
+        id="batches",
+    )
+
+
+def _is_measured(result: RunResult) -> bool:
+    return result.outcome in HAD_BATCH
+
+
+def _note(result: RunResult) -> str | None:
+    """What the search leaves open, and that it found none."""
+    label, finding, batch = result.run.cell.label, result.batch_finding, batch_of_cell([result])
+    if finding is None or batch is None:
+        return None
+    if batch == NONE_FITS:
+        return f"{label}: no batch fits, not even {finding.batch}."
+    return f"{label}: {batch} or more; no probe tells whether a larger batch fits." if larger_may_fit(result) else None
+
+
+def _rows(result: RunResult) -> list[list[str | None]]:
+    finding = result.batch_finding
+    assert finding is not None
+    return [
+        [
+            result.run.cell.label,
+            f"{probe.batch}{' (measured)' if _is_measured(result) and probe.batch == finding.batch else ''}",
+            "yes" if probe.fits else "no margin" if probe.retries else "no",
+            None if probe.samples_per_second is None else number_text(probe.samples_per_second),
+            bytes_text(probe.peak_bytes),
+        ]
+        for probe in sorted(finding.probes, key=lambda each: each.batch)
+    ]
+
+
+def _figure(
+    searched: Sequence[RunResult], name: str, title: str, value: Callable[[BatchProbe], float | None]
+) -> Markup | None:
+    """None without two values of a cell. A probe that did not fit says nothing of what it needs."""
+    lines = []
+    for result in searched:
+        probes = sorted(result.batch_finding.probes if result.batch_finding else (), key=lambda probe: probe.batch)
+        points = tuple(Point(x=probe.batch, y=y) for probe in probes if probe.fits and (y := value(probe)) is not None)
+        if len(points) > 1:
+            lines.append(Line(label=result.run.cell.label, curves=(points,)))
+    if not lines:
+        return None
+    rows = [(line.label, point.x, point.y) for line in lines for point in line.points]
+    data = PlotData(name=f"batches-{name}", header=("cell", ACROSS, name), rows=rows)
+    pictures = [draw_lines(part, across_name=ACROSS, title=title) for part in divide_lines(lines)]
+    return draw_figure(title, join(*pictures), data=data)
+
 
 CAPTION = (
     "For the whole workload, projected from each trial: overhead once, then all time after the warm-up at its rate,"

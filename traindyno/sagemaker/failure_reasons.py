@@ -1,4 +1,4 @@
-"""From a failed job's FailureReason to an outcome of the run, or to another attempt, and to one sentence for a reader.
+"""From a failed job's FailureReason, or a run's end in a shared job, to an outcome or another attempt, in one sentence.
 
 A reason has two authors. Texts of SageMaker begin with its own prefix and say what SageMaker did: the image, the role,
 the download. After ``AlgorithmError`` stands what the container wrote, in the end the user's script, which can print
@@ -9,10 +9,49 @@ import re
 import signal
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from signal import SIGKILL
 
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable
+from traindyno.core.jobs.journal_format import DEVICE_BUSY, EXITED, JOBS_DIED, OUTPACED, TIME_LIMIT
 from traindyno.core.jobs.outcome import NOT_OF_CONTAINER, Outcome
+from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.step_log.line import FAILURE_PREFIX
+
+SIGNAL_BASE = 128
+# Reasons for which the lab, and not the run, is to blame.
+FAULTS = {
+    JOBS_DIED: "its job died twice while it ran, so that it was not started again",
+    DEVICE_BUSY: "it was not started: what ran before it in its job had not freed the device's memory",
+}
+
+
+def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
+    """The outcome, and a message unless the run completed."""
+    if end.reason == TIME_LIMIT:
+        return Outcome.TIMED_OUT, f"still running after {end.own_seconds:.0f} seconds"
+    if end.reason == OUTPACED:
+        return Outcome.OUTPACED, f"{end.bound.text if end.bound else 'much slower'} than another run of its job"
+    if end.reason != EXITED:
+        unknown = f"it ended for a reason that this version does not know: {end.reason}"
+        return Outcome.INTERNAL_ERROR, FAULTS.get(end.reason, unknown)
+    if end.exit_code == 0:
+        return Outcome.COMPLETED, None
+    meaning, message = read_failure_reason(_toolkit_text(end))
+    assert isinstance(meaning, Outcome), "only SageMaker's own prefixes lead to another attempt"
+    return meaning, message
+
+
+def _toolkit_text(end: RunEnd) -> str:
+    """What would be the failure reason of a job: the run's own words, or the end of its output in the toolkit's."""
+    code = end.exit_code if end.signal is None else SIGNAL_BASE + end.signal
+    failure = end.failure or ""
+    if failure.startswith(FAILURE_PREFIX):
+        return f"AlgorithmError: {failure}"
+    said = f'AlgorithmError: ExecuteUserScriptError:\nExitCode {code}\nErrorMessage "{failure}"\nCommand ""'
+    kernel = f" out of memory: the kernel killed {end.oom_kills} processes while the run ran"
+    was_killed = code == SIGNAL_BASE + SIGKILL and end.oom_kills
+    return f"{said}{kernel if was_killed else ''}, exit code: {code}"
+
 
 # Where ``report_failure`` writes: at the begin of the failure file, or of a line of stderr, which the training toolkit
 # quotes. Elsewhere the text is part of somebody's message.

@@ -1,6 +1,6 @@
-"""Reads DescribeTrainingJob's answer: whether and how a job ended, its phases, and what it has billed so far."""
+"""Reads DescribeTrainingJob's answer: whether and how a job ended, its phases, instances and bill so far."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -8,7 +8,38 @@ from typing import Any
 from traindyno.core.errors import CapacityUnavailable, TraindynoError
 from traindyno.core.jobs.job_end import JobEnd, JobPhase, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.planning.quotas import HeldInstances
 from traindyno.sagemaker.failure_reasons import Meaning, read_failure_reason
+
+
+def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:
+    """A job whose instance type is not selected yet holds none, and neither does a job that has ended, nor one
+    that SageMaker places itself (a serverless job has no ResourceConfig).
+    """
+    resources = job.get("ResourceConfig", {})
+    is_working = job["TrainingJobStatus"] in {"InProgress", "Stopping"}
+    is_kept_warm = job.get("WarmPoolStatus", {}).get("Status") == "Available"
+    if not is_working and not is_kept_warm:
+        return
+    groups = resources.get("InstanceGroups") or [
+        {
+            "InstanceType": resources.get("SelectedInstanceType") or resources.get("InstanceType"),
+            "InstanceCount": resources.get("SelectedInstanceCount") or resources.get("InstanceCount", 0),
+        }
+    ]
+    for group in groups:
+        if group["InstanceType"]:
+            yield HeldInstances(
+                instance_type=group["InstanceType"],
+                instance_count=group["InstanceCount"],
+                is_spot=bool(job.get("EnableManagedSpotTraining")),
+            )
+
+
+def read_job_names(page: Mapping[str, Any]) -> Iterator[str]:
+    """The names of the jobs on one page of ListTrainingJobs."""
+    return (job["TrainingJobName"] for job in page["TrainingJobSummaries"])
+
 
 SHORTAGE_TEXTS = ("insufficient capacity", "capacity error", "waiting for capacity")
 PHASE_OF_STATUS = {

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from traindyno.cli.commands import execution_commands, run_commands
-from traindyno.cli.commands.compare_command import compare
 from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.plan_command import plan
 from traindyno.core.errors import TraindynoError
@@ -26,7 +25,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
     "list": (execution_commands.list_executions, "--local --limit 5"),
     "report": (run_commands.report, "first --local --output reports"),
     "reprice": (pricing.reprice_execution, "first --region eu-west-1"),
-    "compare": (compare, "before after --local"),
+    "compare": (execution_commands.compare, "before after --local"),
     "claims": (claims.claims, "suites/bert-trainium/claims.yaml first --local"),
     "import": (imported.import_job, "my-training-2026-11-20 --examples 1000000 --output suite.yaml"),
     "train": (training.train, "first --max-usd 500 --spot"),

@@ -7,12 +7,10 @@ from traindyno.core.costs.projected_actual import ProjectedActual
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.batch_section import draw_batches
-from traindyno.report.cells_section import draw_cells
+from traindyno.report.cells_section import draw_batches, draw_cells
 from traindyno.report.learning_section import draw_learning_section
 from traindyno.report.markup import Markup
-from traindyno.report.provenance_section import draw_provenance, draw_raw_data
-from traindyno.report.receipt_section import draw_receipt
+from traindyno.report.provenance_section import draw_provenance, draw_raw_data, draw_receipt
 from traindyno.report.runs_section import draw_runs
 from traindyno.report.time_section import draw_time
 from traindyno.report.verdict_section import draw_confounds

@@ -5,8 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.measurement.preparation_result import PreparationResult, parse_preparation_result
-from traindyno.core.measurement.run_result import RunResult, parse_run_result
+from traindyno.core.measurement.run_result import (
+    PreparationResult,
+    RunResult,
+    parse_preparation_result,
+    parse_run_result,
+)
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.waves import run_ids_of
 from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, suite_key

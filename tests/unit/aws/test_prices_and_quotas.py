@@ -12,7 +12,7 @@ from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.quotas import QuotaReading, UsageSource, account_quota, instance_quota
 from traindyno.core.suite.choices import Purchase
-from traindyno.sagemaker.held_instances import read_held_instances
+from traindyno.sagemaker.job_description import read_held_instances
 
 P4D = "ml.p4d.24xlarge"
 QUOTA = instance_quota(P4D, Purchase.ON_DEMAND)

@@ -36,7 +36,7 @@ from traindyno.lab.reconcile_runs import stop_overruns
 from traindyno.lab.stop_runs import RequestPace, stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.results import load_preparations, load_results
-from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
+from traindyno.store.results_bucket import USABLE_SECONDS, TokenCache
 
 KEY = "0123456789abcdef" * 4
 TOKEN = "waiting-task"

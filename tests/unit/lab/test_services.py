@@ -47,7 +47,7 @@ def test_a_function_imports_the_adapters_that_its_use_case_names_only() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
     found = {name.removeprefix("traindyno.") for name in answer.stdout.split()}
-    named = {"store.results", "store.results_bucket", "store.token_cache"}
+    named = {"store.results", "store.results_bucket"}
     opened = {"aws.clients", "aws.client_errors", "aws.objects", "aws.table", "store.items"}
     assert found <= named | opened
 

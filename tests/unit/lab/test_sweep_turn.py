@@ -13,9 +13,9 @@ from tests.unit.serving_in_memory import MemoryServing
 from traindyno.aws import clients
 from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.lab.reconcile_runs import sweep as sweep_runs
+from traindyno.lab.reconcile_runs import sweep_turn
 from traindyno.lab.stop_runs import RequestPace
 from traindyno.lab.submit_run import submit_run
-from traindyno.lab.sweep_turn import sweep_turn
 
 LATER = NOW + 500
 # botocore's standard retries wait no longer between two requests

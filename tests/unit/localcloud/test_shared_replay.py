@@ -28,9 +28,9 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, Search
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
+from traindyno.sagemaker.failure_reasons import outcome_of
 from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.request import build_training_job_request
-from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 TRACE = Trace(name="trace", step_seconds=0.5, load_seconds=3.0)

@@ -38,7 +38,7 @@ from traindyno.core.verdict.verdict import judge
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
-from traindyno.report.receipt_section import draw_receipt
+from traindyno.report.provenance_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
 from traindyno.slices.serving.lab import batch_hint
 

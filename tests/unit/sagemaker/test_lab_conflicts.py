@@ -10,8 +10,8 @@ from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
+from traindyno.sagemaker.images import find_conflicts
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs, read_lab_jobs, write_lab_jobs
-from traindyno.sagemaker.lab_conflicts import find_conflicts
 
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
 IN_S3 = {"model": "s3://bucket/model/", "dataset": {"path": "s3://bucket/data/"}}

@@ -12,8 +12,7 @@ from botocore.validate import ParamValidator
 
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.instances.efa import efa_environment
-from traindyno.core.instances.instance_types import instance_types
+from traindyno.core.instances.instance_types import efa_environment, instance_types
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite

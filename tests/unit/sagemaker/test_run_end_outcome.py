@@ -10,8 +10,7 @@ from traindyno.core.jobs.journal_format import EXITED, OUTPACED, REASONS, TIME_L
 from traindyno.core.jobs.outcome import NOT_OF_CONTAINER, Outcome
 from traindyno.core.jobs.run_end import OutpacedBound, RunEnd
 from traindyno.core.step_log.line import failure_text
-from traindyno.sagemaker.failure_reasons import read_failure_reason
-from traindyno.sagemaker.run_end_outcome import outcome_of
+from traindyno.sagemaker.failure_reasons import outcome_of, read_failure_reason
 
 SAID = [
     "",

@@ -14,8 +14,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, needed_tokens, preparation_seconds
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Tokens
-from traindyno.sagemaker.preparation_request import build_preparation_request
-from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.request import build_preparation_request, build_training_job_request
 
 SUITES = Path(__file__).resolve().parents[3] / "suites"
 COPY = "s3://results/prepared/abc/job/output/model/"

@@ -33,9 +33,8 @@ from traindyno.store.owners import (
 )
 from traindyno.store.past_runs import WorkIndex, WorkRow
 from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow
-from traindyno.store.start_slots import KEY, StartSlots
-from traindyno.store.sweep_lease import KEY as LEASE_KEY
-from traindyno.store.sweep_lease import SweepLease, SweepLeaseRow
+from traindyno.store.start_slots import KEY, StartSlots, SweepLease, SweepLeaseRow
+from traindyno.store.start_slots import KEY as LEASE_KEY
 
 END = Attempt(
     number=1,

@@ -11,9 +11,8 @@ from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import AttemptOwner, owner_id, runs_of
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_phases import measure_phases
-from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.measurement.run_result import PaidPrice, PreparationResult, RunResult, build_run_result
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Suite

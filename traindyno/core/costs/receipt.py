@@ -8,9 +8,8 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import measured_attempt
 from traindyno.core.costs.quantity_text import apportion, place_text, to_cents
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
-from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_phases import OTHER, TRAINING, phase_parts, script_phases
-from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.run_result import PreparationResult, RunResult
 
 RUNNING = "running"
 # The service and the script use different clocks, so the logged phases can exceed the job's time slightly.

@@ -1,4 +1,4 @@
-"""The result of one run: its outcome, its measurements, its cost, and their evidence."""
+"""The result of one run, or of a preparation: its outcome, its measurements, its cost, and their evidence."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.step_log.unlogged_steps import describe_unlogged
 from traindyno.core.suite.choices import Precision, Task
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.workload import FullRun
 
@@ -220,3 +221,36 @@ def _contradiction(outcome: Outcome, step_log: StepLog | None) -> tuple[Outcome,
     if session is not None and session.missing_ranks:
         return Outcome.USER_CODE_ERROR, session.describe_missing_ranks()
     return None
+
+
+PREPARATION_RESULT = Format(name="preparation result", version=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationResult:
+    """``phases_seconds``: name of a phase → seconds, of all attempts."""
+
+    preparation: DataPreparation
+    outcome: Outcome
+    message: str | None
+    log_tail: tuple[str, ...]
+    attempts: tuple[Attempt, ...]
+    phases_seconds: Mapping[str, float]
+    price: PaidPrice
+    is_simulated: bool = False
+
+    @property
+    def billable_seconds(self) -> float | None:
+        """All attempts together; None if any of them is unknown."""
+        seconds = [each.billable_seconds for each in self.attempts]
+        known = [each for each in seconds if each is not None]
+        return sum(known) if known and len(known) == len(seconds) else None
+
+
+def preparation_result_document(result: PreparationResult) -> dict[str, Any]:
+    return PREPARATION_RESULT.mark(to_document(result))
+
+
+def parse_preparation_result(document: Mapping[str, Any]) -> PreparationResult:
+    """Raises VersionUnknown."""
+    return from_document(PREPARATION_RESULT.read(document), PreparationResult)

@@ -9,12 +9,14 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_curve import LossCurve
 from traindyno.core.measurement.measured_run import StepTimeline
-from traindyno.core.measurement.preparation_result import (
+from traindyno.core.measurement.run_result import (
     PreparationResult,
+    RunResult,
     parse_preparation_result,
+    parse_run_result,
     preparation_result_document,
+    run_result_document,
 )
-from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document

@@ -11,8 +11,7 @@ from traindyno.core.costs.quantity_text import apportion, exact_usd_text, to_cen
 from traindyno.core.costs.receipt import ReceiptLine, exact_phase_usd, write_receipt
 from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.preparation_result import PreparationResult
-from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.measurement.run_result import PaidPrice, PreparationResult, RunResult
 from traindyno.core.suite.preparation import DataPreparation
 
 

@@ -13,8 +13,7 @@ from tests.unit.run_samples import make_cell, make_run, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.jobs.job import Job
-from traindyno.core.measurement.preparation_result import parse_preparation_result
-from traindyno.core.measurement.run_result import parse_run_result
+from traindyno.core.measurement.run_result import parse_preparation_result, parse_run_result
 from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.waves import run_ids_of, wave_items

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.run_samples import PRICE, make_attempt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.preparation_result import (
+from traindyno.core.measurement.run_result import (
     PreparationResult,
     parse_preparation_result,
     preparation_result_document,

@@ -28,8 +28,7 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import TensorLayers
 from traindyno.core.suite.suite import Suite, Tokens
 from traindyno.core.suite.suite_file import parse_part
-from traindyno.sagemaker.preparation_request import build_preparation_request
-from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.request import build_preparation_request, build_training_job_request
 
 ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1")
 KEY = "0123456789abcdef" * 4

@@ -24,7 +24,7 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.control_cells import Control
-from traindyno.sagemaker.lab_conflicts import find_conflicts
+from traindyno.sagemaker.images import find_conflicts
 from traindyno.sagemaker.request import build_training_job_request
 
 SUITES = Path(__file__).parents[4] / "suites"

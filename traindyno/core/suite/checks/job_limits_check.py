@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
-from traindyno.core.instances.efa import efa_environment
-from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.instances.instance_types import efa_environment, find_instance_type
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Suite
