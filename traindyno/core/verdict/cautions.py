@@ -154,7 +154,7 @@ def describe_confound(verdict: Verdict, confound: Confound) -> str:
     offered = next((control for control in confound.controls if control.cell_id is None), None)
     if offered:
         include = ", ".join(f"{name}: {value}" for name, value in offered.include.items())
-        return f"{text}; the control cell {{{include}}} would separate the effects."
+        return f"{text}; the cell {{{include}}} would show {offered.isolates} alone."
     return f"{text}; the suite has control cells for it." if confound.controls else f"{text}."
 
 

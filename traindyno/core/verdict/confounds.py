@@ -56,8 +56,9 @@ def find_confound(
 
     By cell id, ``samples_per_step`` is what the step logs of all ranks measured, ``versions`` what the runs reported.
     """
-    batches = GlobalBatches(task=suite.workload.task, measured=samples_per_step)
-    first, second = (with_all_arguments(cell, suite.workload) for cell in (first, second))
+    workload = suite.workload
+    batches = GlobalBatches(task=workload.task, measured=samples_per_step, examples=workload.examples)
+    first, second = (with_all_arguments(cell, workload) for cell in (first, second))
     changed = _independent_changes(first, second, batches)
     differences = [
         Difference(name=name, first=_text(value_of(first, name)), second=_text(value_of(second, name)))
@@ -72,7 +73,7 @@ def find_confound(
     ]
     if len(differences) < 2:
         return None
-    others = [with_all_arguments(cell, suite.workload) for cell in cells]
+    others = [with_all_arguments(cell, workload) for cell in cells]
     return Confound(
         first_cell_id=first.cell_id,
         second_cell_id=second.cell_id,
@@ -82,8 +83,11 @@ def find_confound(
 
 
 def _independent_changes(first: Cell, second: Cell, batches: GlobalBatches) -> list[str]:
-    """Leaves out changes that follow from others: a strategy's own options, and batches that keep the global batch."""
-    changed = changed_fields(first, second)
+    """Leaves out changes that follow from others: a strategy's own options, batches that keep the global batch, and
+    steps that keep the examples.
+    """
+    following = batches.steps_that_follow(first, second)
+    changed = [name for name in changed_fields(first, second) if name not in following]
     if "strategy" in changed:
         changed = [name for name in changed if name not in options_of_strategies()]
     if set(PLACEMENTS).intersection(changed) and "gradient_accumulation_steps" not in changed:

@@ -21,6 +21,7 @@ class GlobalBatches:
 
     task: Task
     measured: Mapping[str, int]
+    examples: int = 0
 
     @property
     def is_planned(self) -> bool:
@@ -40,6 +41,33 @@ class GlobalBatches:
             return "batch_size_per_device"
         found = [name for name in first.hyperparameters if all(self._divides(name, cell) for cell in (first, second))]
         return f"{HYPERPARAMETER_PREFIX}{found[0]}" if len(found) == 1 else None
+
+    def steps_that_follow(self, first: Cell, second: Cell) -> Mapping[str, int]:
+        """A script's numbers of steps that end both cells after as many examples, each with these examples."""
+        one, other, divider = self.of(first), self.of(second), self.divider(first, second)
+        if self.is_planned or divider is None or one is None or other is None or one == other:
+            return {}
+        found = {}
+        for name in first.hyperparameters:
+            steps, more = number_of(first.hyperparameters[name]), number_of(second.hyperparameters.get(name))
+            if steps is None or more is None or steps == more or not (steps.is_integer() and more.is_integer()):
+                continue
+            examples = min(int(steps) * one, int(more) * other)
+            is_equal = all(-(-examples // batch) == count for batch, count in ((one, steps), (other, more)))
+            if is_equal and ("step" in name or "iter" in name or -(-self.examples // one) == steps):
+                found[f"{HYPERPARAMETER_PREFIX}{name}"] = examples
+        return found
+
+    def with_steps_that_follow(self, cell: Cell, first: Cell, second: Cell) -> Cell:
+        """The cell with the steps that take as many examples as these two, at its own batch."""
+        arguments, divider = dict(cell.hyperparameters), self.divider(first, second) or ""
+        size = number_of(arguments.get(divider.removeprefix(HYPERPARAMETER_PREFIX)))
+        for name, examples in self.steps_that_follow(first, second).items():
+            key, batch = name.removeprefix(HYPERPARAMETER_PREFIX), int(size or 0) * (world_size(cell.settings) or 0)
+            known = {self.of(each): each.hyperparameters[key] for each in (first, second)}
+            steps = -(-examples // batch) if batch else None
+            arguments[key] = known.get(batch, str(steps) if isinstance(arguments[key], str) else steps)
+        return replace(cell, hyperparameters=arguments)
 
     def is_only_batch(self, changed: list[str]) -> bool:
         """Whether another global batch is what was changed, and no difference of its own."""
@@ -128,7 +156,7 @@ def _candidates(
     if len(units) == 1:
         same_batch = batches.with_batch(second, batches.of(first), divider)
         if same_batch is not None:
-            yield " and ".join(units[0]), same_batch
+            yield " and ".join(units[0]), batches.with_steps_that_follow(same_batch, first, second)
         return
     for names in units:
         own = [name for name in names if not name.startswith(HYPERPARAMETER_PREFIX)]
@@ -142,7 +170,7 @@ def _candidates(
         control = replace(first, settings=settings, hyperparameters=arguments)
         if set(PLACEMENTS).intersection(names):
             control = batches.with_batch(control, batches.of(first), divider) or control
-        yield " and ".join(names), control
+        yield " and ".join(names), batches.with_steps_that_follow(control, first, second)
 
 
 def _is_same(cell: Cell, other: Cell) -> bool:

@@ -154,7 +154,7 @@ def test_cells_that_differ_in_several_things_are_named_with_the_control_cell() -
     pair = "ddp and fsdp differ in strategy, precision and batch"
     names = ("strategy", "precision", "batch")
     assert cautions(confounds=(confound(*names, controls=(existing, missing)),)) == [
-        f"{pair}; the control cell {{strategy: ddp, precision: bf16}} would separate the effects."
+        f"{pair}; the cell {{strategy: ddp, precision: bf16}} would show strategy alone."
     ]
     assert cautions(confounds=(confound(*names, controls=(existing,)),)) == [
         f"{pair}; the suite has control cells for it."

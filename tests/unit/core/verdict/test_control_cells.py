@@ -34,6 +34,7 @@ BATCHES = ("per_device_train_batch_size", "batch_size")
 LAB = replace(SETTINGS, images={"gpu": "1.dkr.ecr.us-east-1.amazonaws.com/efa:1"})
 
 MOST_PAIRS = 60
+STEPS = "hyperparameters.max_steps"
 
 
 def named(path: Path) -> str:
@@ -144,6 +145,29 @@ def test_a_scripts_control_holds_the_measured_batch_by_the_argument_that_divides
     ]
     (control,) = found.controls
     assert control.include == {"instance_count": 2, "hyperparameters.batch_size": "16"}
+
+
+@pytest.mark.parametrize("name", ["albert-scaling/rehearsal", "bert-trainium/original"])
+def test_steps_that_follow_the_batch_are_no_difference_and_each_control_trains_on_as_many_examples(name: str) -> None:
+    suite = load_suite(SUITES / f"{name}.yaml").suite
+    cells = expand_cells(suite)
+    measured = samples_per_step(suite, cells)
+    for confound in confounds_of(suite, cells, measured):
+        assert not {each.name for each in confound.differences} & {STEPS, "hyperparameters.max_train_steps"}
+        for control in (each for each in confound.controls if each.cell_id is None and STEPS in each.include):
+            batch = control.include.get("hyperparameters.per_device_train_batch_size", 16)
+            processes = 8 * control.include.get("instance_count", 2)
+            assert control.include[STEPS] == -(-640_000 // (batch * processes))
+
+
+def test_workers_that_fall_as_the_batch_grows_do_not_follow_it() -> None:
+    suite = script_suite(
+        matrix={"strategy": ["ddp"], "hyperparameters.batch_size": [16], "hyperparameters.workers": [8]},
+        include=[{"hyperparameters.batch_size": 32, "hyperparameters.workers": 4}],
+    )
+    found = only_confound(suite, measured_in(suite, 16, 32))
+    assert "hyperparameters.workers" in [each.name for each in found.differences]
+    assert len(found.controls) == 2
 
 
 def test_an_argument_that_the_include_entry_can_not_remove_makes_no_control() -> None:
