@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,8 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Compiler, Strategy, Task
+from traindyno.core.suite.choices import Compiler, GoalKind, Strategy, Task
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
@@ -286,8 +288,8 @@ def results_of(suite: Suite) -> list[RunResult]:
     ]
 
 
-def page_of(suite: Suite) -> str:
-    page = render(report_of(results_of(suite), suite))
+def page_of(suite: Suite, results: Sequence[RunResult] | None = None) -> str:
+    page = render(report_of(results or results_of(suite), suite))
     structure_of(page)
     return page
 
@@ -323,6 +325,30 @@ def test_albert_has_a_rate_over_nodes_for_each_series(name: str) -> None:
     # a step takes 0.1 + 0.05 + 0.01 N seconds, and each node has the same samples of it: 0.17 s on 2, 0.31 s on 16
     assert efficiency == pytest.approx(0.17 / 0.31, rel=1e-4)
     assert f"{100 * 0.17 / 0.31:.1f} %" in page
+
+
+def test_a_cell_has_the_same_figures_in_the_table_of_cells_and_in_that_of_scaling() -> None:
+    goal = Goal(kind=GoalKind.FASTEST)  # the two can't be told apart
+    suite = make_suite(matrix={"instance_count": (1, 2)}, training={"instance": "ml.p4d.24xlarge"}, goal=goal)
+    seconds = {1: (1.0, 1.2, 1.1), 2: (1.05, 1.25, 1.1)}
+    results = [
+        completed_result(cell, trial, step_seconds=seconds[cell.settings.instance_count][trial - 1], suite=suite)
+        for cell in expand_cells(suite)
+        for trial in (1, 2, 3)
+    ]
+    page = page_of(suite, results)
+    shown = {}
+    for name in ("cells", "scaling"):
+        section = page.partition(f'id="{name}"')[2].partition("</section>")[0]
+        for label, row in re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', section):
+            shown[name, label] = re.findall(r"<td[^>]*>(.*?)</td>", row)
+    labels = {label for _, label in shown}
+    assert len(labels) == 2
+    for label in labels:
+        figures = shown["scaling", label]
+        assert "<small>" in figures[1]
+        # rate, time and cost, each with its interval
+        assert {figures[1], *figures[-2:]} <= {*shown["cells", label]}
 
 
 def test_more_lines_than_colors_are_pictures_of_their_own() -> None:

@@ -124,11 +124,13 @@ class Verdict:
             found = estimate_of(row, self.metric)
             return found.mean if found else float("inf")
 
-        rows = [self.expected if self.expected and row.cell_id == self.recommended else row for row in self.rows]
+        rows = [self.row(row.cell_id) for row in self.rows]
         return tuple(sorted(rows, key=lambda row: (row.cell_id != self.recommended, place(row))))
 
     def row(self, cell_id: str) -> CellRow:
-        """As measured."""
+        """As every table and chart shows it: the recommended cell with its corrected figures."""
+        if self.expected and cell_id == self.recommended:
+            return self.expected
         return next(row for row in self.rows if row.cell_id == cell_id)
 
     def estimate(self, metric: Metric) -> Estimate | None:

@@ -228,11 +228,10 @@ def _ideal(first: Point, instances: float) -> float:
 
 
 def _line(report: Report, series: ScalingSeries) -> Line:
-    rates = {row.cell_id: row.samples_per_second for row in report.verdict.rows}
     points = tuple(
         Point(x=point.instance_count, y=rate.mean, interval=rate.interval)
         for point in series.points
-        if (rate := rates[point.cell_id])
+        if (rate := report.verdict.row(point.cell_id).samples_per_second)
     )
     ideal = tuple((point.x, _ideal(points[0], point.x)) for point in (*points[:1], *points[1:][-1:]))
     return Line(label=series.cell.label, curves=(points,), ideal=ideal)

@@ -80,8 +80,7 @@ def plan_from_verdict(
     chosen = next((each for each in record.cells if wanted in (each.cell_id, each.label)), None)
     if chosen is None:
         raise TrainingRefused(f"{execution_id} has no cell {wanted}; expected one of its cells: {choices}")
-    is_recommended = verdict.expected is not None and verdict.recommended == chosen.cell_id
-    row = verdict.expected if is_recommended and verdict.expected else verdict.row(chosen.cell_id)
+    row = verdict.row(chosen.cell_id)
     searched = chosen.settings.batch_search
     if searched is not None:
         batch = found_batches(record.results).get(chosen.cell_id)

@@ -148,7 +148,7 @@ def test_a_scripts_control_holds_the_measured_batch_by_the_argument_that_divides
 
 
 @pytest.mark.parametrize("name", ["albert-scaling/rehearsal", "bert-trainium/original"])
-def test_steps_that_follow_the_batch_are_no_difference_and_each_control_trains_on_as_many_examples(name: str) -> None:
+def test_steps_that_follow_the_batch_are_no_difference_of_their_own(name: str) -> None:
     suite = load_suite(SUITES / f"{name}.yaml").suite
     cells = expand_cells(suite)
     measured = samples_per_step(suite, cells)
