@@ -157,11 +157,12 @@ class State:
     ``jobs`` are the jobs under way, the first of them in full.
 
     ``preparations``: preparation id → row, ended or not. ``max_steps`` is None for a script, which decides itself.
-    A race may end before all planned runs.
+    A race may end before all planned runs. ``trials``: the most of a cell.
     """
 
     execution: Execution
     runs_planned: int | None
+    trials: int | None = None
     is_race: bool = False
     ended: Mapping[str, RunSummary]
     ended_in_jobs: frozenset[str] = frozenset()
@@ -230,6 +231,7 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     return State(
         execution=execution,
         runs_planned=planned.run_count if planned else None,
+        trials=planned.trials if planned else None,
         is_race=planned.is_race if planned else False,
         ended=ended,
         ended_in_jobs=frozenset(run_id for name, job in shared.items() for run_id in ended_in(job, files[name])),

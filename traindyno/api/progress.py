@@ -24,8 +24,8 @@ from traindyno.store.owners import PreparationSummary
 SHOWN_FROM_SECONDS = 1.0
 
 
-def ended_line(number: int, planned: int | None, summary: RunSummary) -> str:
-    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``."""
+def ended_line(number: int, planned: int | None, summary: RunSummary, trials: int | None = None) -> str:
+    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``. The run after all ``trials`` is the long one."""
     rate = summary.samples_per_second if summary.outcome in SUCCESSES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
     why = f": {summary.message}" if summary.message else ""
@@ -33,7 +33,8 @@ def ended_line(number: int, planned: int | None, summary: RunSummary) -> str:
     outcome = summary.outcome.replace("_", " ")
     busy = " (the host was busy with other work)" if summary.is_contended else ""
     place = f"{number}" if planned is None else f"{number}/{planned}"
-    return f"{place} {label}, trial {summary.trial}: {outcome}{speed}{busy}{why}"
+    run = "long run" if trials is not None and summary.trial > trials else f"trial {summary.trial}"
+    return f"{place} {label}, {run}: {outcome}{speed}{busy}{why}"
 
 
 def prepared_line(preparation_id: str, summary: PreparationSummary) -> str:
@@ -227,7 +228,8 @@ class Display(AbstractContextManager["Display", None]):
             return
         for run_id in sorted(seen.ended.keys() - self.told):
             self.told.add(run_id)
-            self.tell(ended_line(len(self.told & seen.ended.keys()), seen.runs_planned, seen.ended[run_id]))
+            number = len(self.told & seen.ended.keys())
+            self.tell(ended_line(number, seen.runs_planned, seen.ended[run_id], seen.trials))
         for run_id in sorted(seen.prepared.keys() - self.told):
             self.told.add(run_id)
             self.tell(prepared_line(run_id, seen.prepared[run_id]))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from training.data.survey import Columns, Survey  # pyarrow: not everybody who plans has it
 
 WORKLOAD_FIELDS, SUITE_FIELDS = ({document_name(field): None for field in fields(kind)} for kind in (Workload, Suite))
+# Section → its fields that may stand at the top of a file.
+FIELDS_AT_THE_TOP = {"workload": WORKLOAD_FIELDS, "measurement": {"confirm": None}}
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
 #: Nothing is paid on this machine; the amount is that of its nominal price.
 LOCAL_USD, LOCAL_HOURS = 1, 1
@@ -64,7 +66,7 @@ def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str
     stand in both places, each with its section.
     """
     found, twice = dict(document), list[tuple[str, str]]()
-    for section, names in (("workload", WORKLOAD_FIELDS), ("measurement", {"confirm": None})):
+    for section, names in FIELDS_AT_THE_TOP.items():
         moved, inner = {name: found[name] for name in found if name in names}, found.get(section, {})
         if moved and isinstance(inner, Mapping):
             found = {name: value for name, value in found.items() if name not in moved}

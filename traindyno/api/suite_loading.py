@@ -10,7 +10,7 @@ from typing import Any
 
 from traindyno.api.local_paths import find_argument_problems, find_local, find_path_problems
 from traindyno.api.model_check import find_model_problems
-from traindyno.api.suite_defaults import WORKLOAD_FIELDS, CompletedSuite, Default
+from traindyno.api.suite_defaults import FIELDS_AT_THE_TOP, CompletedSuite, Default
 from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_text, read_suite_text
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -109,7 +109,8 @@ def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
     document = _with_linked_files(text, folder)
     completed = CompletedSuite(document, stem=text.source.stem, folder=folder, is_local=local)
     tops = {path: re.split(r"[.\[]", path)[0] for path in text.line_of}
-    moved = {f"workload.{path}": text.line_of[path] for path, top in tops.items() if top in WORKLOAD_FIELDS}
+    sections = {name: section for section, names in FIELDS_AT_THE_TOP.items() for name in names}
+    moved = {f"{sections[top]}.{path}": text.line_of[path] for path, top in tops.items() if top in sections}
     text = replace(text, line_of={**moved, **text.line_of})
     try:
         return replace(_parsed(completed, folder), text=text)

@@ -33,7 +33,7 @@ def draw_runs(report: Report, hints: Sequence[Callable[[Report], Markup | None]]
     return element(
         "section",
         element("h2", "Runs"),
-        draw_table(COLUMNS, [_row(each) for each in report.results], caption="One trial of one cell each."),
+        draw_table(COLUMNS, [_row(each) for each in report.results], caption="One run of one cell each."),
         *(_failure(trials) for trials in alike.values()),
         _problems([each for each in report.results if each.outcome is Outcome.COMPLETED]),
         *(hint(report) for hint in hints),
@@ -46,7 +46,7 @@ def _row(result: RunResult) -> list[str | None]:
     throughput = measured.throughput if measured else None
     rate = throughput if is_measured(result) else None
     return [
-        join(breakable(f"{result.run.cell.label}, trial {result.run.trial}"), element("small", _run_text(result))),
+        join(breakable(f"{result.run.cell.label}, {result.run.name}"), element("small", _run_text(result))),
         join(
             element("span", _outcome(result), class_=f"outcome {TONES.get(result.outcome, 'bad')}"),
             element("span", "simulated", class_="badge") if result.is_simulated else None,
@@ -81,12 +81,10 @@ def _outcome(result: RunResult) -> str:
 
 def _failure(alike: Sequence[RunResult]) -> Markup:
     first = alike[0]
-    trials = ", ".join(str(each.run.trial) for each in alike)
+    names = ", ".join(each.run.name for each in alike)
     return element(
         "article",
-        element(
-            "h3", f"{first.run.cell.label}, {'trial' if len(alike) == 1 else 'trials'} {trials}: {_outcome(first)}"
-        ),
+        element("h3", f"{first.run.cell.label}, {names}: {_outcome(first)}"),
         element("p", first.message or "The run has no message."),
         element("pre", "\n".join(first.log_tail), tabindex=0) if first.log_tail else None,
         class_="failure",

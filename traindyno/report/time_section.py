@@ -117,12 +117,12 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
         phases = draw_figure(title, draw_phases(known, title=title), data=data)
     timelines = []
     for label, own in drawn:
-        runs = [(f"trial {each.run.trial}", each.measured) for each in own if each.measured]
+        runs = [(each.run.name, each.measured) for each in own if each.measured]
         picture = draw_timeline(runs, title=f"Step times of {label}")
         timelines.append(draw_figure(label, picture, note=highest_step_text([run for _, run in runs])))
     measured = sum(bool(results) for _, results in timed)
     left_out = f" The best {len(drawn)} of {measured} cells." if measured > len(drawn) else ""
-    most_trials = max((len(results) for _, results in drawn), default=0)
+    longest = max((results for _, results in drawn), key=len, default=[])
     return element(
         "section",
         element("h2", "Time"),
@@ -131,12 +131,12 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
         element("h3", "Step times", download_csv(_step_data(drawn))),
         element(
             "p",
-            f"Each line is a trial (up to {MOST_TRIALS}); the shaded part is the warm-up, which the rates "
+            f"Each line is a run (up to {MOST_TRIALS}); the shaded part is the warm-up, which the rates "
             "exclude. A step's time is that of its slowest rank and includes waiting for data."
             f"{left_out}",
             class_="hint",
         ),
-        legend([(series_class(index), f"trial {index + 1}") for index in range(most_trials)]),
+        legend([(series_class(index), each.run.name) for index, each in enumerate(longest)]),
         element("div", *timelines, class_="multiples"),
         id="time",
     )

@@ -104,6 +104,14 @@ def test_problems_of_a_claims_file_are_told_with_those_of_the_suite(tmp_path: Pa
     assert f"suite.yaml:{line}: claims.titel: unknown field" in told
 
 
+def test_a_field_of_a_section_that_stands_at_the_top_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(yaml.safe_dump({**small_document(), "confirm": {"minutes": "long"}}, sort_keys=False))
+    line = path.read_text().splitlines().index("  minutes: long") + 1
+    with pytest.raises(SuiteFileInvalid, match=rf"suite\.yaml:{line}: measurement\.confirm\.minutes: got"):
+        load_suite(path)
+
+
 @pytest.mark.parametrize("named", ["/dev/zero", ".", "no\0where.yaml"])
 def test_a_claims_path_that_is_no_file_is_refused(tmp_path: Path, named: str) -> None:
     path = tmp_path / "suite.yaml"

@@ -60,7 +60,9 @@ def state(
 
 
 def test_an_ended_run_is_named_by_its_cells_label() -> None:
-    assert ended_line(1, 4, SUMMARY) == "1/4 compiled · batch 4, trial 1: completed, 12.3 samples/s"
+    assert ended_line(1, 4, SUMMARY, 1) == "1/4 compiled · batch 4, trial 1: completed, 12.3 samples/s"
+    long = replace(SUMMARY, trial=2)
+    assert ended_line(2, 4, long, 1) == "2/4 compiled · batch 4, long run: completed, 12.3 samples/s"
     failed = replace(SUMMARY, outcome=Outcome.OUT_OF_MEMORY, message="CUDA out of memory")  # its steps had a rate
     assert ended_line(2, None, failed) == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
 

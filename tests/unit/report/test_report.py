@@ -410,6 +410,13 @@ def headings_of(report: Report) -> list[str]:
     return [re.sub(r"<[^>]+>", "", heading).strip() for heading in headings]
 
 
+def test_a_long_run_that_confirms_a_leader_has_its_name(report: Report) -> None:
+    results = [replace(each, run=replace(each.run, confirming_steps=900)) for each in report.results]
+    page = render(replace(report, results=tuple(results)))
+    assert not re.search(r"trial \d", str(draw_runs(replace(report, results=tuple(results)), ())))
+    assert "long run" in page
+
+
 def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     suite = sample_suite()
     ddp, *_ = expand_cells(suite)

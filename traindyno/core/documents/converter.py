@@ -1,6 +1,7 @@
 """The strict converter between plain documents and our dataclasses: text is not read as a number, nor 1 as true."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -18,6 +19,8 @@ from traindyno.core.documents.stored import JsonScalar, JsonValue, frozen_json, 
 
 Structure = Callable[[Any, Any], Any]
 
+# A stored suite has an exact number as text, so that a suite file may too.
+DIGITS = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
 # DynamoDB holds 38 digits and exponents to 125.
 MOST_DIGITS = 28
 LARGEST_EXPONENT = 18
@@ -163,7 +166,8 @@ def _decimal(value: Any, _: Any) -> Decimal:
     """A float is converted through its shortest text, so that 0.1 is 0.1. Numbers that DynamoDB can't store are
     refused.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+    is_text = isinstance(value, str) and DIGITS.fullmatch(value)
+    if not is_text and not is_number(value) and not isinstance(value, Decimal):
         raise Unexpected("a number", value)
     try:
         number = Decimal(str(value))

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from traindyno.core.documents.converter import DIGITS
 from traindyno.core.documents.field_description import FieldDescription, described_fields, description_of, document_name
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import instance_types
@@ -42,7 +43,7 @@ PLAIN: dict[Any, Schema] = {
     bool: {"type": "boolean"},
     str: {"type": "string"},
     NoneType: {"type": "null"},
-    Decimal: {"type": ["number", "string"], "pattern": r"^[-+]?[0-9]+(\.[0-9]+)?$"},
+    Decimal: {"type": ["number", "string"], "pattern": f"^{DIGITS.pattern}$"},
 }
 
 
@@ -210,7 +211,7 @@ def _of_settings(schema: Callable[[Schema], Schema]) -> Schema:
 
 SECTION = re.compile(r"(<!-- fields: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = "| field | values | default | meaning |\n|---|---|---|---|\n"
-TYPE_NAMES = {int: "integer", float: "number", Decimal: "number", str: "text", bool: "`true`, `false`"}
+TYPE_NAMES = {int: "integer", float: "number", Decimal: "number, also as text", str: "text", bool: "`true`, `false`"}
 # Name of a table → the dataclasses whose described fields it lists, each with the path to its fields.
 TABLES: dict[str, tuple[tuple[type, str], ...]] = {
     "workload": ((Workload, ""), (FullRun, "full_run.")),

@@ -301,5 +301,10 @@ class Run:
     confirming_steps: int | None = None
 
     @property
+    def name(self) -> str:
+        """Among the runs of its cell."""
+        return "long run" if self.confirming_steps else f"trial {self.trial}"
+
+    @property
     def searches_batch(self) -> bool:
         return self.cell.settings.batch_search is not None and self.found_batch is None

@@ -260,7 +260,9 @@ FORM = {
 
 
 UNSTORABLE = {
-    "a size beyond DynamoDB's": ("1e130", 'got "1e130", expected a number of at most 28 digits and a size of 1e±18'),
+    "a size beyond DynamoDB's": (1e130, "got 1e+130, expected a number of at most 28 digits and a size of 1e±18"),
+    "text with an exponent": ("1e2", 'got "1e2", expected a number'),
+    "text with an underscore": ("1_000", 'got "1_000", expected a number'),
     "sixty digits": ("1" * 60, f'got "{"1" * 59}, expected a number of at most 28 digits and a size of 1e±18'),
     "no number": (float("nan"), "got NaN, expected a finite number within 64 bits"),
     "an integer of 5,001 digits": (10**5000, "got an integer of 16610 bits, expected a finite number within 64 bits"),
