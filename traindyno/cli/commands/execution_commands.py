@@ -207,7 +207,9 @@ def _list_projected(kept: Sequence[KeptProjection], output: OutputFormat) -> Non
         table.add_section()
         for name in ("minimum", "median", "maximum"):
             table.add_row(name, of, *(number_text(getattr(found.get(each), name, None)) for each in quantities))
-        held = [f"{each.held} of {each.intervals}" if each else "" for each in map(found.get, quantities)]
+        held = [
+            f"{each.held} of {each.intervals}" if each and each.intervals else "" for each in map(found.get, quantities)
+        ]
         table.add_row("inside the interval", of, *held)
     if any(row.is_simulated for row in kept):
         STANDARD_OUTPUT.print(SIMULATED)

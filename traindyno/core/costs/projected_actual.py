@@ -69,7 +69,7 @@ class ProjectedActual:
         return self.quantity, self.projection, actual, number_text(self.ratio), self.side or "no interval"
 
 
-HEADINGS = ("quantity", "projected (90 % interval of one run)", "actual", "actual ÷ projected", "the actual value is")
+HEADINGS = ("quantity", "projected", "actual", "actual ÷ projected", "90 % interval")
 
 
 def to_json(found: ProjectedActual) -> dict[str, Any]:

@@ -54,6 +54,10 @@ def draw_training(report: Report) -> Markup | None:
     return element(
         "section",
         element("h2", "Projected and actual"),
-        draw_table(columns(HEADINGS[0], *(f"# {name}" for name in HEADINGS[1:])), rows, caption=caption),
+        draw_table(
+            columns(HEADINGS[0].capitalize(), *(f"# {name.capitalize()}" for name in HEADINGS[1:])),
+            rows,
+            caption=caption,
+        ),
         id=PART,
     )
