@@ -2,11 +2,14 @@
 
 import json
 import os
+import random
 import re
 import signal
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -223,3 +226,51 @@ def chaos_lab(folder: Path) -> Iterator[ChaosLab]:
         yield ChaosLab(lab, options)
     finally:
         cloud.stop(lab.home)
+
+
+# RecordRun may lose its worker 60 times, other states 8 times.
+SECONDS_BETWEEN_KILLS = (2.0, 10.0)
+
+
+@contextmanager
+def killed_functions(chaos: ChaosLab, seed: int) -> Iterator[Counter[str]]:
+    """While the context lasts, a function's worker is killed every few seconds, whatever it does; every fifth time,
+    what forks the workers is.
+    """
+    daemon = chaos.home.read_daemon(cloud.MINISTACK)
+    assert daemon is not None
+    killed = Counter[str]()
+    has_ended, dice = threading.Event(), random.Random(seed)
+
+    def kill() -> None:
+        while not has_ended.wait(dice.uniform(*SECONDS_BETWEEN_KILLS)):
+            servers = [each for each in _children(daemon.process_id) if b"worker_fork_server" in _command_line(each)]
+            of_archives = [each for server in servers for each in _children(server)]
+            workers = [worker for each in of_archives for worker in _children(each)]
+            forking = {"servers": servers, "archives": of_archives}
+            kind = dice.choice(sorted(forking)) if killed.total() % 5 == 4 else "workers"
+            if victims := {**forking, "workers": workers}[kind]:
+                with suppress(ProcessLookupError):
+                    os.kill(dice.choice(victims), signal.SIGKILL)
+                    killed[kind] += 1
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    try:
+        yield killed
+    finally:
+        has_ended.set()
+        killing.join()
+
+
+def _children(process_id: int) -> list[int]:
+    with suppress(OSError):
+        files = Path(f"/proc/{process_id}/task").glob("*/children")
+        return [int(number) for file in files for number in file.read_text().split()]
+    return []
+
+
+def _command_line(process_id: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{process_id}/cmdline").read_bytes()
+    return b""

@@ -3,21 +3,14 @@
 There are 36 of them, or in ``make nightly`` 1,000 in 12 jobs. An oracle recomputes everything from raw records.
 """
 
-import os
-import random
-import signal
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localcloud import cloud
-from tests.local.chaos_lab import ENDED, FAULTS, SIMULATED_WORKLOAD, ChaosLab, counted
+from tests.local.chaos_lab import ENDED, FAULTS, SIMULATED_WORKLOAD, ChaosLab, counted, killed_functions
 from tests.local.oracle import Evidence, find_strays, gather
 from tests.local.shared_oracle import check_shared, count_ends, shared_jobs
 from tests.nightly import NIGHTLY
@@ -37,8 +30,6 @@ SHARED_FAULTS = {
     "spot_interruption_fraction": 0.2,
     "lost_event_fraction": 0.1,
 }
-# RecordRun may lose its worker 60 times, other states 8 times.
-SECONDS_BETWEEN_KILLS = (2.0, 10.0)
 
 
 def suite_document() -> dict[str, Any]:
@@ -79,7 +70,7 @@ def aftermath(chaos: ChaosLab) -> Iterator[Aftermath]:
 
 
 def wreak(chaos: ChaosLab) -> Aftermath:
-    with killed_functions(chaos) as killed:
+    with killed_functions(chaos, SEED) as killed:
         chaos.start(chaos.lab.write_suite(NAME, suite_document()), NAME)
         chaos.until_swept(
             lambda: is_over(chaos) or counted(chaos, *LANES, has_ended=True) > len(LANES) * TRIALS // 3, 600
@@ -103,50 +94,6 @@ def status_of(chaos: ChaosLab) -> str:
     """With its error, if it has one."""
     found = chaos.client("stepfunctions").describe_execution(executionArn=chaos.execution_arn(NAME))
     return " ".join(found[name] for name in ("status", "error", "cause") if found.get(name))
-
-
-@contextmanager
-def killed_functions(chaos: ChaosLab) -> Iterator[Counter[str]]:
-    """While the context lasts, a function's worker is killed every few seconds, whatever it does; every fifth time,
-    what forks the workers is.
-    """
-    daemon = chaos.home.read_daemon(cloud.MINISTACK)
-    assert daemon is not None
-    killed = Counter[str]()
-    has_ended, dice = threading.Event(), random.Random(SEED)
-
-    def kill() -> None:
-        while not has_ended.wait(dice.uniform(*SECONDS_BETWEEN_KILLS)):
-            servers = [each for each in _children(daemon.process_id) if b"worker_fork_server" in _command_line(each)]
-            of_archives = [each for server in servers for each in _children(server)]
-            workers = [worker for each in of_archives for worker in _children(each)]
-            forking = {"servers": servers, "archives": of_archives}
-            kind = dice.choice(sorted(forking)) if killed.total() % 5 == 4 else "workers"
-            if victims := {**forking, "workers": workers}[kind]:
-                with suppress(ProcessLookupError):
-                    os.kill(dice.choice(victims), signal.SIGKILL)
-                    killed[kind] += 1
-
-    killing = threading.Thread(target=kill)
-    killing.start()
-    try:
-        yield killed
-    finally:
-        has_ended.set()
-        killing.join()
-
-
-def _children(process_id: int) -> list[int]:
-    with suppress(OSError):
-        files = Path(f"/proc/{process_id}/task").glob("*/children")
-        return [int(number) for file in files for number in file.read_text().split()]
-    return []
-
-
-def _command_line(process_id: int) -> bytes:
-    with suppress(OSError):
-        return Path(f"/proc/{process_id}/cmdline").read_bytes()
-    return b""
 
 
 def test_every_run_has_one_result_and_every_job_is_paid_once_to_the_cent(aftermath: Aftermath) -> None:

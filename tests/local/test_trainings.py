@@ -7,12 +7,18 @@ import re
 import tarfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 import pytest
 import yaml
 
+from tests.local.chaos_lab import ENDED, ChaosLab, killed_functions
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
+from tests.local.oracle import check_ended, check_paid, find_strays, gather
+from tests.nightly import NIGHTLY
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.s3_keys import results_prefix
 
@@ -146,10 +152,8 @@ def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
     assert "has trained the whole workload" in over.errors
 
 
-def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(lab: LocalLab, whole: RunResult) -> None:
-    """From a suite without an execution, by its own limits."""
-    lab.administer("/_local/faults", {})
-    suite = {
+def chained_suite(limits: dict[str, Any]) -> dict[str, Any]:
+    return {
         "goal": "fastest",
         "workload": {
             "source": "trained",
@@ -158,9 +162,14 @@ def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(lab: Loc
             "hyperparameters": {"steps": STEPS, "delay": 0.1},
         },
         "training": {"instance": "local.cpu", "strategy": "single"},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 10},
+        "limits": {"max_hours": 10, **limits},
     }
-    path = lab.write_suite("chained", suite)
+
+
+def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(lab: LocalLab, whole: RunResult) -> None:
+    """From a suite without an execution, by its own limits."""
+    lab.administer("/_local/faults", {})
+    path = lab.write_suite("chained", chained_suite({"max_usd": 1, "max_job_seconds": 10}))
     answer = lab.traindyno("train", str(path), "--name", "chained", "--local")
     assert answer.status == 0, answer.errors
     found = result_of(lab, "chained")
@@ -169,6 +178,90 @@ def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(lab: Loc
     assert set(before) == {(None, "JobTimeUsed")}
     assert last == ("completed", None)
     assert losses_of(found) == losses_of(whole)
+
+
+# A shortage of instances, after which a minute passes, is for the nightly seeds.
+CHAOS = {
+    "capacity_error_fraction": 0.1 if NIGHTLY else 0.0,
+    "internal_error_fraction": 0.1,
+    "spot_interruption_fraction": 0.7,
+    "spot_interruptions": 2,
+    "spot_notice_fraction": 0.5,
+    "throttling_fraction": 0.05,
+    "duplicated_event_fraction": 0.3,
+    "late_event_fraction": 0.3,
+    "late_event_seconds": 1.5,
+    "lost_event_fraction": 0.3,
+}
+THROTTLED_SHARE = 0.03
+# A job of 10 s may be billed for 490 s, $0.01362: beside it there is room for less than a minute of jobs before.
+TIGHT_USD, ROOMY_USD = 0.0143, 1
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 13))])
+def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(lab: LocalLab, seed: int) -> None:
+    """Every third seed has a tight cap, and every fourth one is stopped and resumed once."""
+    chaos, name, is_capped = ChaosLab(lab, ()), f"chaos-{seed}", seed % 3 == 0
+    lab.write_script("trained", SCRIPT)
+    limits = {"max_usd": TIGHT_USD if is_capped else ROOMY_USD, "max_job_seconds": 10, "max_attempts": 8}
+    path, executions = lab.write_suite(name, chained_suite(limits)), [name]
+    lab.administer("/_local/faults", {**CHAOS, "seed": seed})
+    chaos.throttle(THROTTLED_SHARE, seed)
+    try:
+        with killed_functions(chaos, seed) as killed:
+            chaos.command("train", str(path), "--spot", "--name", name, "--no-wait", "--local")
+            if seed % 4 == 0:
+                time.sleep(12)
+                chaos.command("stop", name, "--local")
+                chaos.command("train", "--resume", name, "--no-wait", "--local")
+                executions.append(f"{name}-2")
+            chaos.until_swept(lambda: all(chaos.execution_status(each) in ENDED for each in executions), 900)
+    finally:
+        lab.administer("/_local/faults", {})
+        chaos.throttle(0.0, seed)
+    evidence = gather(chaos, *executions)
+    assert find_strays(evidence) == []
+    for each in executions:
+        receipt = chaos.document("report", each, "--receipt")["receipt"]
+        assert [*check_paid(evidence, each, receipt), *check_ended(evidence, each)] == []
+    found, last = result_of(lab, executions[-1]), executions[-1]
+    assert killed.total() > 0
+    assert found.outcome in {Outcome.COMPLETED, Outcome.COST_STOPPED if is_capped else Outcome.INTERNAL_ERROR}, found
+    assert found.message is None or found.outcome is not Outcome.COMPLETED
+    # As without a fault: each step once, in order, up to the last one
+    assert found.measured is not None
+    wanted, points = without_faults(), [(point.step, point.loss) for point in found.measured.loss.points]
+    assert points == wanted[: len(points)]
+    if found.outcome is Outcome.COMPLETED:
+        assert len(points) == STEPS
+        assert chaos.command("watch", last, "--local").status == 0
+        assert json.loads(model_file(lab, last, "model.json")) == {"step": STEPS, "value": wanted[-1][1]}
+    starts = logged_starts(lab, last)
+    assert starts[0][0] == 1
+    for (_, before), (first, _) in pairwise(starts):
+        # From the newest checkpoint, or from the one before if it was not in S3 yet
+        assert (first - 1) % EVERY == 0
+        assert before - before % EVERY - EVERY <= first - 1 <= before
+
+
+def without_faults() -> list[tuple[int, float]]:
+    points, value = [], 1.0
+    for step in range(1, STEPS + 1):
+        value = value * 0.99 + 0.001 * (step % 7)
+        points.append((step, value))
+    return points
+
+
+def logged_starts(lab: LocalLab, execution: str) -> list[tuple[int, int]]:
+    """The first and the last step of each start that logged any, in order."""
+    s3, bucket = lab.client("s3"), lab.deployment().bucket
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{execution}/")["Contents"]
+    logs = sorted(
+        (key for each in listed if (key := each["Key"]).endswith(".jsonl")), key=lambda key: key.split(".")[-2]
+    )
+    texts = (s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in logs)
+    found = [[int(step) for step in LOGGED_STEP.findall(text)] for text in texts]
+    return [(steps[0], steps[-1]) for steps in found if steps]
 
 
 PAGE = (REPO_ROOT / "docs" / "from-verdict-to-model.md").read_text()

@@ -30,8 +30,12 @@ _TRACEBACK = "Traceback (most recent call last):"
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?$")
 
 
-def describe_doubt(session: Session | None, log_tail: Sequence[str]) -> str | None:
-    """``log_tail``: the last lines of the job's log. None where nothing is doubtful."""
+def describe_doubt(step_log: StepLog | None, log_tail: Sequence[str]) -> str | None:
+    """``log_tail``: the last lines of the job's log. None where nothing is doubtful.
+
+    Of the sessions with steps the last one counts: an earlier one may have ended with its job or its instance.
+    """
+    session = next((each for each in reversed(step_log.sessions) if each.common_steps), None) if step_log else None
     found = [each for each in (_ending_traceback(log_tail), _cut_off(session)) if each is not None]
     return "; ".join(found) or None
 
@@ -179,7 +183,7 @@ def build_run_result(
     says_seed = environment is not None and environment.facts.get(SEED) == run.seed
     billed = [attempt.billable_seconds for attempt in attempts]
     unlogged = describe_unlogged(session) if session else None
-    doubt = describe_doubt(session, log_tail) if outcome is Outcome.COMPLETED else None
+    doubt = describe_doubt(step_log, log_tail) if outcome is Outcome.COMPLETED else None
     return RunResult(
         run=run,
         examples=suite.workload.examples,

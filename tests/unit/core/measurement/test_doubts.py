@@ -3,8 +3,10 @@
 import pytest
 
 from tests.unit.run_samples import result_from, step_log_of
+from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.step_log.reader import read_step_log
 
 CAUGHT = (
     "step 59",
@@ -59,3 +61,15 @@ def test_a_process_that_did_not_close_its_step_log_is_doubtful() -> None:
         " step 39 is unknown"
     )
     assert result_of(is_ended=False, outcome=Outcome.KILLED).message is None
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_only_the_last_start_of_a_run_makes_it_doubtful(is_ended: bool) -> None:
+    """The one before was interrupted, after more steps."""
+    log = {
+        file_name(): log_lines(step_seconds=[1.0] * 40, is_ended=False),
+        file_name(job="job-a2", start=START + 60): log_lines(
+            step_seconds=[1.0] * 20, first_step=30, start=START + 60, is_ended=is_ended
+        ),
+    }
+    assert (result_from(read_step_log(log)).message is None) is is_ended
