@@ -10,7 +10,7 @@ from bench.trained import Trained
 from traindyno.callbacks.clock import clock_for_this_process
 from training.data.batch import Batch
 from training.data.dataset import TokenDataset
-from training.models.optimizer import build_optimizer
+from training.models.optimizer import build_optimizer, mark_decayed
 from training.process.run_settings import RunSettings
 
 
@@ -24,6 +24,7 @@ class BareLoop:
     def train(self) -> Trained:
         settings = self._run.settings
         model = plain_model(self._run, self._tokenizer, self._weights).train()
+        mark_decayed(model)
         parameters = list(model.parameters())
         optimizer = build_optimizer(parameters, settings, settings.learning_rate.base)
         clock = clock_for_this_process()

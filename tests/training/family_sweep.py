@@ -40,7 +40,7 @@ from training.models.model import AUTO_CLASSES, _separate_documents, build_model
 from training.models.model_check import check_model
 from training.models.model_config import _set_dropout
 from training.models.objective import router_loss_factor, task_loss
-from training.models.optimizer import build_optimizer
+from training.models.optimizer import build_optimizer, mark_decayed
 from training.models.pipeline_stages import cut
 from training.process.process_group import Topology
 from training.run.document_check import refuse_unless_documents_are_apart
@@ -243,6 +243,7 @@ def _plain_losses(case: Case, model: PreTrainedModel) -> tuple[list[float], str]
     """The losses of the steps that ``train`` makes: transformers' own, or the task's where transformers has another."""
     whose = _whose_loss(case, model)
     settings = case.settings(1)
+    mark_decayed(model)
     optimizer = build_optimizer(model.parameters(), settings, settings.learning_rate.base)
     model.train()
     _seed()

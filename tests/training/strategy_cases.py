@@ -96,6 +96,7 @@ class Case:
             "batch_size_per_device": GLOBAL_BATCH_SIZE // data_world_size // accumulation,
             "optimizer": OptimizerName.SGD,
             "learning_rate": LearningRate(base=0.1),
+            "weight_decay": 0.1,
             "dropout": 0.0,
         }
         return Settings(**{**values, **self.options})

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 import transformers
+from transformers import Trainer
 
 from tests.nightly import NIGHTLY
 from tests.training.family_page import NAMES, PAGE_BEGIN, PAGE_END, outcomes_on_page, row, version_line
@@ -12,11 +13,15 @@ from tests.training.family_strategies import TRAINED, all_strategies, outcomes, 
 from tests.training.family_sweep import compare
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_table import DOCUMENT
-from training.errors import WorkloadError
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_part
+from training.errors import RunError, WorkloadError
 from training.models.config_numbers import NOT_BUILT, most_positions, needed_positions
+from training.models.flops import NOT_COUNTED
 from training.models.gradients import leaves_parameters_out
 from training.models.model_check import check_model
 from training.models.objective import Objective
+from training.models.optimizer import build_optimizer, mark_decayed
 
 pytestmark = pytest.mark.usefixtures("of_one_thread")
 
@@ -28,6 +33,22 @@ REQUIREMENTS = DOCUMENT.parents[1] / "requirements.txt"
 @pytest.mark.parametrize("name", NAMES if NIGHTLY else TRAINED)
 def test_a_family_trains_as_the_page_says(name: str) -> None:
     assert row(name, compare(name)) in section_of_the_families()
+
+
+@pytest.mark.parametrize("name", NAMES if NIGHTLY else TRAINED)
+def test_weight_decay_is_of_the_parameters_that_the_trainer_decays(name: str) -> None:
+    try:
+        model = blueprint_of(Case(model=name, layer_count=None)).model
+    except (RunError, *NOT_COUNTED) as error:
+        pytest.skip(str(error))
+    wanted = Trainer.get_decay_parameter_names(None, model)  # type: ignore[arg-type]
+    mark_decayed(model)
+    settings = parse_part({"instance": "local.cpu", "strategy": "single", "weight_decay": 0.5}, Settings)
+    groups = build_optimizer(model.parameters(), settings, 0.1).param_groups
+    decayed = {id(each) for group in groups for each in group["params"] if group["weight_decay"] == 0.5}
+    assert [name for name, each in model.named_parameters() if id(each) in decayed] == [
+        name for name, each in model.named_parameters() if name in wanted and each.requires_grad
+    ]
 
 
 @pytest.fixture(scope="module")

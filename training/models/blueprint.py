@@ -20,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedConfig, PreTrainedModel, initialization
 
 from traindyno.core.suite.settings import Settings
+from training.models.optimizer import mark_decayed
 
 
 @contextmanager
@@ -68,6 +69,7 @@ class Blueprint:
         ``as_held`` gives a whole tensor the model's layout, if a strategy has changed that.
         """
         allocate(self.model, device, is_kept)
+        mark_decayed(self.model)
         named = self.model.state_dict(keep_vars=True)
         fill({name: tensor for name, tensor in named.items() if tensor.device.type != "meta"}, self.values, as_held)
         return self.model

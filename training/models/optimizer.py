@@ -9,15 +9,26 @@ from torch.distributed.tensor import DTensor
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from transformers.optimization import TYPE_TO_SCHEDULER_FUNCTION
+from transformers.trainer_pt_utils import get_parameter_names
 
 from traindyno.core.suite.choices import LearningRateSchedule, OptimizerName
 from traindyno.core.suite.settings import Settings
 
 SGD_MOMENTUM = 0.9
 FUSED_DEVICES = ("cpu", "cuda")
+# Of transformers' Trainer.get_decay_parameter_names; a test compares them in every family.
+UNDECAYED_NAMES = ["bias", "layernorm", "rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]
+
+
+def mark_decayed(model: nn.Module) -> None:
+    """Tells each parameter whether it has weight decay, which only the names and layers of the whole model say."""
+    decayed = {*get_parameter_names(model, [nn.LayerNorm], UNDECAYED_NAMES)}  # type: ignore[no-untyped-call]
+    for name, parameter in model.named_parameters():
+        parameter.is_decayed = name in decayed  # type: ignore[attr-defined]
 
 
 def build_optimizer(parameters: Iterable[nn.Parameter], settings: Settings, learning_rate: float) -> Optimizer:
+    """``parameters`` are marked."""
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     groups = _groups(trained, settings.weight_decay)
     fused = all(parameter.device.type in FUSED_DEVICES for parameter in trained)
@@ -47,11 +58,9 @@ def schedule_learning_rate(optimizer: Optimizer, settings: Settings, *, steps: i
 
 
 def _groups(parameters: list[nn.Parameter], weight_decay: float) -> list[dict[str, object]]:
-    """Biases and norms have no weight decay. Sharded and whole tensors are in separate groups, because one fused call
-    can't take both.
-    """
+    """Sharded and whole tensors are in separate groups, because one fused call can't take both."""
     groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
     for parameter in parameters:
-        decay = weight_decay if parameter.ndim > 1 else 0.0
+        decay = weight_decay if parameter.is_decayed else 0.0  # type: ignore[attr-defined]
         groups.setdefault((decay, isinstance(parameter, DTensor)), []).append(parameter)
     return [{"params": members, "weight_decay": decay} for (decay, _), members in groups.items()]
