@@ -1,7 +1,7 @@
 """The suite's answer: which cell to use, by what margin, how certain, and what would change it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from math import exp
@@ -70,10 +70,13 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRuns:
-    """``run_ids``: those of the ``planned`` ones that have no result. Nothing else of the verdict counts them."""
+    """``run_ids``: those of the ``planned`` ones that have no result. Nothing else of the verdict counts them.
+    ``baseline``: the id of the baseline's cell, if none of its runs was measured.
+    """
 
     planned: int = 0
     run_ids: tuple[str, ...] = ()
+    baseline: str | None = None
 
 
 ALL_RECORDED = MissingRuns()
@@ -161,6 +164,9 @@ def judge(
 
 def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_RECORDED) -> Verdict:
     rows, metric, noise = evidence.rows, evidence.metric, evidence.noise
+    baseline = evidence.baseline.cell_id if evidence.baseline else None
+    if any(row.cell_id == baseline and row.outcomes and not (row.trials or row.outpaced) for row in rows):
+        missing = replace(missing, baseline=baseline)
     costs = [row.spent_usd for row in rows if row.outcomes]
     compared = evidence.compared
     significance = looks_of(suite, evidence).significance

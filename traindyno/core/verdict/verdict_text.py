@@ -1,6 +1,6 @@
 """The verdict in plain language: a headline, what the work takes, how certain that is, its evidence and its limits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import (
@@ -131,20 +131,38 @@ def _headline(verdict: Verdict) -> str:
         cell=row.label if row else None,
         goal=describe_goal(verdict.goal),
         within=within + error,
-        only=none_near(verdict) or "it is the only cell that qualifies",
+        only=none_near(verdict) or _only(verdict),
         seed=seed,
         undecided=_undecided(verdict, row) if row and verdict.finding is Finding.UNDECIDED else None,
         unlike=verdict.likeness.unlike,
-        ended=_ended(verdict),
-    ) + (_note(verdict, row) if row else "")
+        ended=_ended(verdict.rows),
+    ) + (_note(verdict, row) + _baseline(verdict) if row else "")
 
 
-def _ended(verdict: Verdict) -> str:
-    ended = {outcome for row in verdict.rows for outcome in row.outcomes}
+def _only(verdict: Verdict) -> str:
+    without = [row for row in verdict.rows if row.outcomes and not row.trials]
+    if not without:
+        return "it is the only cell that qualifies"
+    others = [row for row in without if row.cell_id != verdict.missing.baseline]
+    named = "; ".join(f"{row.label}: {_ended([row])}" for row in others[:MOST_NAMES])
+    more = f"; {len(others) - MOST_NAMES} more" if len(others) > MOST_NAMES else ""
+    that = " that qualifies" if verdict.refused else ""
+    return f"it is the only cell with a result{that}{f' ({named}{more})' if named else ''}"
+
+
+def _baseline(verdict: Verdict) -> str:
+    if verdict.missing.baseline is None:
+        return ""
+    row = verdict.row(verdict.missing.baseline)
+    return f" The baseline, {row.label}, has no result: {_ended([row])}."
+
+
+def _ended(rows: Sequence[CellRow]) -> str:
+    ended = {outcome for row in rows for outcome in row.outcomes}
     failed = ", ".join(outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"}))
     if failed or not ended:
         return f"the runs ended as {failed}" if ended else "no run has ended"
-    message = next((f": {row.message}" for row in verdict.rows if row.message), "")
+    message = next((f": {row.message}" for row in rows if row.message), "")
     return f"the runs ended before a rate could be measured{message}"
 
 

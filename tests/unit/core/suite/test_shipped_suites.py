@@ -13,6 +13,7 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
@@ -99,6 +100,9 @@ def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(
     assert {cell.settings.instance_count for cell in planned.cells} <= {2, 4}
     # All runs and the preparation in three minutes, at some 15 seconds each
     assert planned.run_count <= 10
+    # a cell that compiles or imports PyTorch/XLA has the time on a busy machine
+    if any(cell.settings.compiler is not Compiler.NONE for cell in planned.cells):
+        assert (suite.limits.max_run_seconds or suite.limits.max_job_seconds) >= 900
 
 
 @pytest.mark.parametrize("pack", PACKS)

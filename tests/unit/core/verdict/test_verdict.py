@@ -118,6 +118,23 @@ def test_a_cell_that_never_completed_is_listed_with_its_outcome() -> None:
     assert verdict.row(cells[2].cell_id).outcomes == {}
 
 
+def test_a_headline_says_which_cells_have_no_result_and_that_the_baseline_is_one() -> None:
+    suite = suite_of()
+    baseline, best, third = expand_cells(suite)
+    late = [failed_result(baseline, trial, Outcome.TIMED_OUT, "still running") for trial in (1, 2)]
+    own = trials(suite, best, [1.0, 1.01])
+    text = "The baseline, ddp, has no result: the runs ended as timed out."
+    only = describe_verdict(judge(suite, [baseline, best], [*late, *own])).headline
+    assert only == f"Use fsdp: it is the only cell with a result. {text}"
+    compared = judge(suite, [baseline, best, third], [*late, *own, *trials(suite, third, [2.0, 2.01])])
+    assert describe_verdict(compared).headline == f"Use fsdp: it is cheapest. {text}"
+    assert parse_verdict(verdict_document(compared)) == compared
+    other = [*trials(suite, baseline, [1.0, 1.01]), failed_result(best, 1, Outcome.TIMED_OUT)]
+    assert describe_verdict(judge(suite, [baseline, best], other)).headline == (
+        "Use ddp: it is the only cell with a result (fsdp: the runs ended as timed out)."
+    )
+
+
 def test_nothing_measured_says_so() -> None:
     suite = suite_of()
     cells = expand_cells(suite)

@@ -310,7 +310,7 @@ def test_without_a_cell_the_headline_says_how_the_runs_ended() -> None:
     )
     nothing = described(recommended=None, expected=None, rivals=(), finding=measured)
     assert nothing.support == ()
-    assert nothing.work == "There is nothing to compare for this goal among the 2 cells."
+    assert nothing.work == "There is nothing to compare for this goal among 2 cells."
 
 
 def test_the_baseline_is_compared_with_what_is_detected() -> None:
