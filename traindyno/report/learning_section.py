@@ -104,10 +104,10 @@ def _data(name: str, cells: Sequence[CellCurves]) -> PlotData:
 
 
 def _curves(report: Report, curve: Callable[[RunResult], Curve]) -> list[CellCurves]:
-    """The best cells first."""
+    """The best cells first. Simulated runs have none: they do not train, and log losses that were made up."""
     by_cell: dict[str, list[Curve]] = {}
     for result in report.results:
-        if found := curve(result):
+        if not result.is_simulated and (found := curve(result)):
             by_cell.setdefault(result.run.cell.cell_id, []).append(found)
     rows = [row for row in report.verdict.ranked_rows if row.cell_id in by_cell]
     return [(row.cell_id, row.label, by_cell[row.cell_id][:MOST_TRIALS]) for row in rows[:MOST_CELLS]]

@@ -256,6 +256,7 @@ def test_simulated_results_are_labelled_wherever_they_are_shown(report: Report) 
     page = render(report_of([replace(result, is_simulated=True) for result in report.results]))
     assert "Simulated results" in page
     assert page.count(">simulated<") == len(report.results)
+    assert 'id="loss"' not in page  # its losses are invented
     assert "Simulated results" not in render(report)
 
 
