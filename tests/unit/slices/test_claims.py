@@ -1,6 +1,7 @@
 """Published figures: their file, their judgement and their command."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import suite_trials
+from traindyno.slices.claims.client import summary_lines
 from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.slices.claims.suite import Claims, ClaimsInvalid, parse_claims
 
@@ -306,7 +308,16 @@ def test_a_wrong_file_is_refused_with_lines(
 def test_without_an_execution_the_claims_are_counted_and_contradictions_listed() -> None:
     done = CliRunner().invoke(commands, ["claims", str(TRAINIUM)], env={"COLUMNS": "200"})
     text = " ".join(done.stdout.split())
-    assert "39 claims; contradicting the source's other figures: 7" in text
+    assert "39 claims; contradictions of the source's figures: 3" in text
     assert "findings: 7 internally inconsistent, 8 not measured, 24 not testable" in text
     assert "statements of another form than a number, such as versions, which are not judged: 1" in text
-    assert "contradicting: trn1-price, trn1-billed-time, trn1-cost, faster-time-to-train, half-the-cost," in text
+    assert "in 7 claims: trn1-price, trn1-billed-time, trn1-cost, faster-time-to-train, half-the-cost," in text
+
+
+@pytest.mark.parametrize("pack", sorted(path.parent.name for path in SUITES.glob("*/claims.yaml")))
+def test_the_page_of_a_post_counts_its_contradictions_as_the_command_does(pack: str) -> None:
+    page = (SUITES.parent / "docs" / "experiments" / f"{pack}.md").read_text()
+    claims, words = re.findall(r"\(([0-9]+) claims?, (one|two|three) contradictions?\)", page)[0]
+    found, *more = summary_lines(tuple(shipped(pack).values()))
+    assert found.endswith(f"figures: {('one', 'two', 'three').index(words) + 1}")
+    assert more[0].startswith(f"in {claims} claim")

@@ -13,7 +13,7 @@ from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import need
 from traindyno.cli.option_values import execution_name
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, styled, titled_table
-from traindyno.core.costs.quantity_text import number_text, range_text
+from traindyno.core.costs.quantity_text import counted, number_text, range_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import report_data_key
@@ -89,11 +89,17 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
 
 def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> Iterator[str]:
     """Which claims contradict the author's other figures, and the number of each finding."""
-    names = [each.claim.claim_id for each in judgements if each.claim.contradiction]
-    yield f"{len(judgements)} claims; contradicting the source's other figures: {len(names)}"
-    if names:
-        yield f"contradicting: {', '.join(names)}"
-    counted = Counter(each.finding.value.replace("_", " ") for each in judgements)
-    yield f"findings: {', '.join(f'{count} {finding}' for finding, count in sorted(counted.items()))}"
+    stated = {each.claim.claim_id: each.claim.contradiction.text for each in judgements if each.claim.contradiction}
+    named = {name: text.partition("; contradicts ")[2].split(", ") for name, text in stated.items()}
+    # One fact: the same calculation in several sentences, or one mismatch as each of its figures shows it.
+    facts = {
+        frozenset((name, *others)) if any(name in each for each in named.values()) else stated[name]
+        for name, others in named.items()
+    }
+    yield f"{len(judgements)} claims; contradictions of the source's figures: {len(facts)}"
+    if stated:
+        yield f"in {counted(len(stated), 'claim')}: {', '.join(stated)}"
+    findings = Counter(each.finding.value.replace("_", " ") for each in judgements)
+    yield f"findings: {', '.join(f'{count} {finding}' for finding, count in sorted(findings.items()))}"
     if statements:
         yield f"statements of another form than a number, such as versions, which are not judged: {statements}"
