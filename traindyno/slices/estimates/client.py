@@ -15,7 +15,7 @@ from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import finite, refuse_unwritable, write_new
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
 from traindyno.core.costs.quantity_text import UNKNOWN, counted, usd_text
-from traindyno.core.documents.problems import refusal, shown
+from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.planning.refusals import refusal_lines
@@ -24,6 +24,15 @@ from traindyno.slices.estimates.first_suite import Asked, Proposal, estimate_tex
 
 GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
 MOST_HOURS = 4
+TASKS = [each.value for each in Task if each is not Task.SCRIPT]
+
+
+def _task(given: str) -> Task:
+    if given not in TASKS:
+        expected = f"a task of the built-in trainer: {', '.join(TASKS)}"
+        message = refusal(f"got {shown(given)}", expected, close_to(given, TASKS))
+        raise typer.BadParameter(f"{message}. Each trains all weights: LoRA, DPO and GRPO need a --script")
+    return Task(given)
 
 
 @with_options_of(
@@ -44,7 +53,9 @@ def init(
         str | None, typer.Option(help="A Hub id, a model's folder, or the config.json of a new model.")
     ] = None,
     data: Annotated[str | None, typer.Option(help="A file or folder, an s3:// URI, or a Hub id.")] = None,
-    task: Annotated[Task | None, typer.Option(help="What the model learns.")] = None,
+    task: Annotated[
+        Task | None, typer.Option(help="What the model learns.", parser=_task, metavar=f"[{'|'.join(TASKS)}]")
+    ] = None,
     script: Annotated[str | None, typer.Option(help="A folder with your own training program.")] = None,
     examples: Annotated[int | None, typer.Option(help="Samples of the whole training.", min=1)] = None,
     sequence_length: Annotated[int | None, typer.Option(help="Tokens of one sequence.", min=1)] = None,

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -168,16 +169,28 @@ def read_shape(workload: Workload, *, model_path: str | None) -> ModelShape | No
     layers, hidden = count_in(text, "num_hidden_layers"), count_in(text, "hidden_size")
     if length is None or not layers or not hidden:
         return None
-    size = measure_size(workload.task, config, length)
-    if size.flops_per_token is None:
+    # Attention in linear time is counted on a slow reference: on one and two periods of such a model's layers.
+    types = list(getattr(text, "layer_types", None) or ())
+    period = types.index("full_attention") + 1 if {"linear_attention", "full_attention"} <= set(types) else layers
+    periods = layers // period
+    if types != types[:period] * periods:
+        period, periods = layers, 1
+    sizes = []
+    for count in range(1, min(2, periods) + 1):
+        shallow = deepcopy(config)
+        if periods > 1:
+            text_of(shallow).num_hidden_layers, text_of(shallow).layer_types = count * period, types[: count * period]
+        sizes.append(measure_size(workload.task, shallow, length))
+    first, second = sizes[0], sizes[-1]
+    if first.flops_per_token is None or second.flops_per_token is None:
         return None
     inner = count_in(text, "intermediate_size") or count_in(text, "n_inner") or 4 * hidden
     experts = count_in(text, "num_experts_per_tok")
     if experts:
         inner = experts * (count_in(text, "moe_intermediate_size") or inner)
     return ModelShape(
-        parameters=size.parameters,
-        flops_per_token=size.flops_per_token,
+        parameters=first.parameters + (periods - 1) * (second.parameters - first.parameters),
+        flops_per_token=first.flops_per_token + (periods - 1) * (second.flops_per_token - first.flops_per_token),
         layers=layers,
         hidden_size=hidden,
         intermediate_size=inner,

@@ -1,0 +1,107 @@
+"""`traindyno init` for each of AWS's 303 published recipes: a plan with memory, time and cost, or the reason."""
+
+import csv
+import json
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.local.forked_programs import REPO_ROOT
+from traindyno.cli.main import commands
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
+from traindyno.slices.estimates import first_suite
+from traindyno.slices.estimates.first_suite import NothingFits
+from traindyno.slices.estimates.step_time import ModelShape
+from training.models.flops import measure_size
+from training.models.model_config import model_config
+
+FOLDER = REPO_ROOT / "tests" / "data" / "published"
+RECIPES = list(csv.DictReader((FOLDER / "hyperpod_recipes_instances.csv").open(encoding="utf-8")))
+MODELS: dict[str, dict[str, Any]] = json.loads((FOLDER / "model_configurations.json").read_text(encoding="utf-8"))
+#: Words of a recipe's technique, adapter or name that its trainer does and `causal-lm` doesn't.
+TECHNIQUES = ("eval", "dpo", "grpo", "ppo", "rft", "lora")
+#: Of a recipe that names none; most fine-tuning recipes have it.
+SEQUENCE_LENGTH = 4096
+PLAN, NO_STEP_FITS, NO_CONFIGURATION = "plan", "no step fits", "no public configuration"
+NO_TASK = "a technique that the built-in trainer lacks"
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]", "", text.lower())
+
+
+def _options(recipe: dict[str, str], folder: Path) -> tuple[str, ...]:
+    """The recipe's technique is the task, its types and nodes are the most that a cell may use."""
+    name = f"{recipe['Technique']} {recipe['Adapter']} {recipe['Model']}".lower()
+    distils = ("distillation",) if recipe["Technique"] == "Distillation" else ()
+    task = next(iter((*distils, *(each for each in TECHNIQUES if each in name), "causal-lm")))
+    known = [model for model in MODELS if _letters(model) in _letters(recipe["Model"].replace("Distilled", "Distill"))]
+    model = f"unpublished/{_letters(recipe['Model'])}"
+    if known:
+        model = str(folder / f"{_letters(known[0])}.json")
+        Path(model).write_text(json.dumps(MODELS[known[0]]["config"]), encoding="utf-8")
+    length = recipe["Seq Length"].replace(",", "").replace("-", str(SEQUENCE_LENGTH))
+    types = [f"--instance=ml.{each.strip()}" for each in recipe["Instance Type"].split(",") if "." in each]
+    nodes = recipe["Nodes"].replace("-", "1")
+    fixed = (f"--task={task}", f"--model={model}", f"--sequence-length={length}", f"--max-instances={nodes}", *types)
+    return (*fixed, "--data=s3://bucket/texts/", "--examples=10000", "--max-usd=500")
+
+
+def _outcome(done: Result) -> str:
+    """Of a plan, that each cell has all figures; else the reason."""
+    if done.exit_code == 0:
+        found = json.loads(done.stdout)
+        if not found["why_no_basis"]:
+            assert all(each["memory_bytes"] and each["seconds"] and each["usd"] for each in found["cells"])
+            return PLAN
+        assert "is not on this machine" in found["why_no_basis"]
+        return NO_CONFIGURATION
+    if isinstance(done.exception, NothingFits):
+        return NO_STEP_FITS
+    words = " ".join(done.stderr.replace("│", " ").split())
+    assert "xpected a task of the built-in trainer" in words
+    return NO_TASK
+
+
+@pytest.mark.timeout(1800)  # counts the FLOPs of 26 models
+def test_each_published_recipe_has_a_plan_or_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = first_suite.read_shape  # takes seconds a model, and recipes share models
+    counted: dict[str, ModelShape | None] = {}
+
+    def counted_once(workload: Workload, *, model_path: str | None) -> ModelShape | None:
+        key = repr((workload.model, workload.sequence_length))
+        if key not in counted:
+            counted[key] = count(workload, model_path=model_path)
+        return counted[key]
+
+    monkeypatch.setattr(first_suite, "read_shape", counted_once)
+    account = dict.fromkeys(("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"))
+    environment = {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true", **account}
+
+    @cache
+    def answer(options: tuple[str, ...]) -> str:
+        file = tmp_path / f"{len(list(tmp_path.iterdir()))}.yaml"
+        return _outcome(CliRunner().invoke(commands, ["init", str(file), *options, "--format=json"], env=environment))
+
+    assert Counter(answer(_options(recipe, tmp_path)) for recipe in RECIPES) == {
+        PLAN: 31,
+        NO_STEP_FITS: 7,  # full training of 14 to 72 billion parameters in fp32 state on one instance
+        NO_TASK: 256,  # LoRA, DPO, GRPO, PPO, RFT, distillation, evaluation
+        NO_CONFIGURATION: 9,  # Nova, which is not published
+    }
+
+
+def test_the_size_of_a_model_with_linear_attention_is_that_of_all_its_layers() -> None:
+    config = {**MODELS["Qwen 3.5 4B"]["config"], "num_hidden_layers": 12, "vocab_size": 4096}
+    text = {"task": "causal-lm", "dataset": {"path": "none", "format": "synthetic"}, "examples": 9}
+    workload = parse_part({**text, "model": {"config": config}, "sequence_length": 128}, Workload)
+    shape = first_suite.read_shape(workload, model_path=None)
+    assert shape is not None
+    whole = measure_size(workload.task, model_config(workload, None, model_path=None), 128)
+    assert (shape.parameters, shape.flops_per_token) == (whole.parameters, whole.flops_per_token)
