@@ -72,8 +72,6 @@ BESIDE = {
         (("init", "prices"), ("init", "quotas")),
         ("--task=causal-lm", "--model=a/b", "--data=a/b", "--examples=9", "--sequence-length=8", "--max-usd=5"),
     ),
-    ("plan", "spot_discount"): ("--spot-interruptions", "1"),
-    ("plan", "spot_interruptions"): ("--spot-discount", "0.5"),
 }
 ACCEPTED = re.compile(
     r"[Ee]xpected|accepted:|at least|at most|not one of|exists, |did you mean|does not exist|not valid YAML"

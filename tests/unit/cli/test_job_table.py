@@ -48,7 +48,7 @@ def text_of(table: object) -> str:
 def test_a_plan_says_where_measuring_is_more_than_the_work(examples: int, told: str | None) -> None:
     workload = {**unprepared_document()["workload"], "examples": examples}
     suite = unprepared_suite(workload=workload, measurement={"trials": 3, "max_steps": 200})
-    totals = " ".join(text_of(totals_table(suite, plan_of(suite), None, None)).split())
+    totals = " ".join(text_of(totals_table(suite, plan_of(suite), None)).split())
     assert ("measuring costs more" in totals) is (told is not None)
     assert told is None or told in totals
     assert "expected time unknown: no basis before each cell has been measured once" in totals
@@ -64,7 +64,7 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
     jobs = jobs_of_plan(suite, planned)
     assert sorted(len(job.cell_ids) for job in jobs) == [1, 2]
     assert {job.longest_seconds for job in jobs} == {2760}
-    totals = text_of(totals_table(suite, planned, None, None))
+    totals = text_of(totals_table(suite, planned, None))
     assert "9: 3 cells × 3 trials in 6 jobs" in totals
     assert "all 5 attempts of every job, and one more for each further run of the job, reach the limit" in totals
 
@@ -86,14 +86,14 @@ def test_of_a_race_the_further_jobs_are_told_too() -> None:
     assert all("up to 1" in line for line in again)
     assert any("up to 2 cells, forward and backward" in line for line in again)
     assert any("ml.g6.xlarge · fp32, 2 times" in line for line in again)
-    totals = text_of(totals_table(suite, planned, None, None))
+    totals = text_of(totals_table(suite, planned, None))
     assert "at most 9 in 4 jobs: 3 in the first round, then only cells close behind the best one, up to 3" in totals
 
 
 def test_with_separate_jobs_nothing_is_said_of_them() -> None:
     suite = suite_of("separate")
     assert jobs_of_plan(suite, plan_of(suite)) == []
-    totals = text_of(totals_table(suite, plan_of(suite), None, None))
+    totals = text_of(totals_table(suite, plan_of(suite), None))
     assert "in 9 jobs" not in totals
     assert "of its own" not in totals
 
@@ -101,7 +101,7 @@ def test_with_separate_jobs_nothing_is_said_of_them() -> None:
 @pytest.mark.parametrize(("search", "told"), [("grid", ""), ("race", "then only cells close behind the best one")])
 def test_the_plan_says_how_the_search_goes_on(search: str, told: str) -> None:
     suite = unprepared_suite(search=search)
-    totals = text_of(totals_table(suite, plan_of(suite), None, None))
+    totals = text_of(totals_table(suite, plan_of(suite), None))
     assert told in totals
     assert ("in the first round" in totals) is (search != "grid")
 
@@ -111,4 +111,4 @@ def test_the_plan_says_how_the_search_goes_on(search: str, told: str) -> None:
 )
 def test_one_trial_and_one_job_are_in_the_singular(trials: int, runs: str) -> None:
     suite = unprepared_suite(measurement={"trials": trials})
-    assert runs in text_of(totals_table(suite, plan_of(suite), None, None))
+    assert runs in text_of(totals_table(suite, plan_of(suite), None))

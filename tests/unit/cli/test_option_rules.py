@@ -47,8 +47,6 @@ def test_local_excludes_what_chooses_a_lab_in_aws_in_every_command() -> None:
     [
         (("plan", SUITE, *FILES, "--local"), "--local can't be combined with --prices and --quotas: with both files"),
         (("plan", SUITE, *FILES, "--lab", "mine"), "--lab can't be combined with --prices and --quotas"),
-        (("plan", SUITE, "--spot-discount", "0.5"), "--spot-discount needs --spot-interruptions: the cost on spot"),
-        (("plan", SUITE, "--spot-interruptions", "0.5"), "--spot-interruptions needs --spot-discount"),
         (("run", SUITE, "--no-wait", "--output", "here"), "--output can't be combined with --no-wait: the report is"),
         (("reprice", "e", "--prices", "p.yaml", "--region", "us-east-1"), "--region can't be combined with --prices"),
         (("claims", "c.yaml", "--local"), "--local needs EXECUTION: without an execution no measurement is compared"),

@@ -15,7 +15,6 @@ from traindyno.core.costs.full_run import checkpoint_seconds
 from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.prices import Price
 from traindyno.core.costs.projection import paid_usd, project_run
-from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
@@ -29,7 +28,7 @@ from traindyno.core.verdict.report_data import Report, parse_report, report_docu
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.report.html import render
 from traindyno.slices.pricing.client import reprice
-from traindyno.slices.pricing.lab import PART, PricedOption, price_options
+from traindyno.slices.pricing.lab import PART, PricedOption, observe_discounts, price_options
 
 P4D, TRN1 = "ml.p4d.24xlarge", "ml.trn1.32xlarge"
 # Billed seconds and prices of the published comparison: 6553 s at 37.69, 6033 s at 24.725 USD per hour.

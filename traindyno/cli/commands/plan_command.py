@@ -11,15 +11,12 @@ from traindyno.cli.inputs.plan_options import (
     MemoryOption,
     PricesOption,
     QuotasOption,
-    SpotDiscountOption,
-    SpotInterruptionsOption,
     read_also_send,
 )
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
-from traindyno.cli.option_rules import need, refuse
+from traindyno.cli.option_rules import refuse
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import counted
-from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
 
@@ -31,8 +28,6 @@ from traindyno.core.errors import SuiteRefused
         beside=("prices", "quotas"),
         why="with both files the plan reads no lab and no account",
     ),
-    need("spot_discount", option="spot_interruptions", why="the cost on spot follows from both"),
-    need("spot_interruptions", option="spot_discount", why="the cost on spot follows from both"),
 )
 def plan(
     choice: LabChoice,
@@ -40,8 +35,6 @@ def plan(
     prices: PricesOption = None,
     quotas: QuotasOption = None,
     memory: MemoryOption = False,
-    spot_discount: SpotDiscountOption = None,
-    spot_interruptions: SpotInterruptionsOption = None,
     also_send: AlsoSendOption = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
@@ -51,9 +44,6 @@ def plan(
     """
     loaded = load_startable_suite(suite, local=choice.local)
     allowed = read_also_send(also_send)
-    spot = None
-    if spot_discount is not None and spot_interruptions is not None:
-        spot = SpotAssumption(discount=spot_discount, interruptions_per_hour=spot_interruptions)
     if prices is None or quotas is None:
         choice.choose()
     planned = plan_in_account(
@@ -63,21 +53,16 @@ def plan(
     if output is OutputFormat.JSON:
         for line in lines:
             tell(line)
-        print_json(plan_document(planned, spot))
+        print_json(plan_document(planned))
     else:
         why_none = planned.histories.why_none
-        print_plan(STANDARD_OUTPUT, loaded.suite, planned.plan, planned.inputs, why_no_history=why_none, spot=spot)
+        print_plan(STANDARD_OUTPUT, loaded.suite, planned.plan, planned.inputs, why_no_history=why_none)
         for line in lines:
             STANDARD_OUTPUT.print(line)
     if planned.is_refused:
         raise SuiteRefused([f"refused for {counted(len(planned.plan.refusals), 'reason')}:", *planned.refusals])
 
 
-def plan_document(planned: PlannedSuite, spot: SpotAssumption | None = None) -> dict[str, Any]:
-    """``spot``: the cost of one attempt of every run under the assumptions; None without any."""
-    suite, once, assumed = planned.suite.suite, planned.plan.one_attempt_usd, None
-    if spot is not None:
-        usd = None if once is None else spot.usd(once, at_risk_seconds(suite))
-        assumed = {"assumed": to_document(spot), "one_attempt_usd": to_document(usd)}
-    jobs = [to_document(job) for job in jobs_of_plan(suite, planned.plan)]
-    return {**planned.document(), "jobs": jobs, "spot": assumed}
+def plan_document(planned: PlannedSuite) -> dict[str, Any]:
+    jobs = [to_document(job) for job in jobs_of_plan(planned.suite.suite, planned.plan)]
+    return {**planned.document(), "jobs": jobs}

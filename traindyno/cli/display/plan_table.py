@@ -14,7 +14,6 @@ from traindyno.core.costs.quantity_text import (
     share_text,
     usd_text,
 )
-from traindyno.core.costs.spot import SpotAssumption
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.lanes import LanePlan
 from traindyno.core.planning.memory import OUTSIDE_BYTES, fitting_batch, usable_memory_bytes
@@ -57,7 +56,6 @@ def print_plan(
     inputs: PlanInputs,
     *,
     why_no_history: str | None,
-    spot: SpotAssumption | None,
 ) -> None:
     if len(planned.cells) <= MOST_CELLS:
         table = titled_table(f"{suite.name}: cells", "cell", "what varies~", "instances", ">one run at most")
@@ -89,7 +87,7 @@ def print_plan(
         console.print()
         print_memory(console, planned)
     console.print()
-    console.print(totals_table(suite, planned, why_no_history, spot))
+    console.print(totals_table(suite, planned, why_no_history))
     for note in planned.notes:
         console.print(f"note: {note}")
 

@@ -8,7 +8,6 @@ from rich.table import Table
 from traindyno.cli.output import titled_table
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, counted, seconds_text, share_text, usd_text
-from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost_text
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.plan import Plan, prices_of
@@ -65,9 +64,9 @@ def job_table(suite: Suite, planned: Plan) -> Table:
     return table
 
 
-def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAssumption | None) -> Table:
+def totals_table(suite: Suite, planned: Plan, why_none: str | None) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in (*_facts(suite, planned, why_none), *_spot_facts(suite, planned, spot)):
+    for name, text in _facts(suite, planned, why_none):
         table.add_row(name, text)
     return table
 
@@ -117,6 +116,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
         yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
+        if planned.expected.known_cells:
+            yield "spot", "the expected cost has the discount and the interruptions that earlier runs observed"
 
 
 def _runs_text(suite: Suite, planned: Plan) -> str:
@@ -196,20 +197,6 @@ def seeds_text(suite: Suite, first: int) -> str:
     if argument is not None:
         return f"{each}, as the argument {argument}"
     return f"{each}, in {SEED_VARIABLE}; if the script does not take it, losses and quality hold for its own seed only"
-
-
-def _spot_facts(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> Iterator[tuple[str, str]]:
-    """What spot instances cost: observed in earlier runs of these cells, or computed from what the user assumes."""
-    if suite.purchase is Purchase.SPOT and planned.expected.known_cells:
-        yield "spot", "the expected cost has the discount and the interruptions that earlier runs observed"
-    if assumed is not None:
-        cost = spot_cost_text(planned.one_attempt_usd, at_risk_seconds(suite), assumed)
-        yield "spot", f"{cost}, for one attempt of every run"
-    elif suite.purchase is Purchase.SPOT and not planned.expected.known_cells:
-        yield (
-            "spot",
-            "cost unknown without earlier runs; --spot-discount and --spot-interruptions compute it",
-        )
 
 
 def _preparation_text(preparation: PreparationPlan, ending: str) -> str:

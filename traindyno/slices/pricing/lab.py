@@ -1,6 +1,6 @@
 """One measurement at several prices: on demand, at spot, and with a training plan; their section of the report."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -8,7 +8,6 @@ from functools import partial
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
-from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.jobs.attempt import trained_seconds
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
@@ -50,6 +49,22 @@ class PricedOption:
     is_flipped: bool
     #: Cell id → wall clock, on spot with the expected interruptions.
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
+    """Instance type → 1 - billable ÷ training of all its spot jobs, as SageMaker states the saving."""
+    training: dict[str, float] = {}
+    billable: dict[str, float] = {}
+    for result in results:
+        if result.price.purchase != Purchase.SPOT:
+            continue
+        name = result.run.cell.settings.instance
+        for attempt in result.attempts:
+            seconds = trained_seconds(attempt)
+            if seconds is not None and attempt.billable_seconds is not None:
+                training[name] = training.get(name, 0.0) + seconds
+                billable[name] = billable.get(name, 0.0) + attempt.billable_seconds
+    return {name: max(0.0, 1 - billable[name] / seconds) for name, seconds in training.items() if seconds > 0}
 
 
 def options_of(record: ExecutionRecord) -> tuple[PricedOption, ...]:

@@ -25,7 +25,6 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.costs.quantity_text import to_cents
 from traindyno.core.costs.receipt import write_receipt
-from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.costs.success import measure_success
 from traindyno.core.jobs.attempt import Attempt, RunShare, trained_seconds
 from traindyno.core.jobs.journal import JobJournal, read_job_journal
@@ -38,6 +37,7 @@ from traindyno.core.planning.history import CellHistory, PastRun, expect_job, le
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run
 from traindyno.core.verdict.summarise import summarise
+from traindyno.slices.pricing.lab import observe_discounts
 
 OUTCOMES = (Outcome.COMPLETED, Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.USER_CODE_ERROR)
 STARTING, DOWNLOADING, TOOLKIT, UPLOADING = 60.0, 20.0, 45.0, 7.0

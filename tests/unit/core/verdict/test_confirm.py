@@ -100,7 +100,7 @@ def test_the_plan_shows_the_price_and_counts_it() -> None:
     assert plans[1].run_count == plans[0].run_count + 2
     assert plans[0].one_attempt_usd is not None
     assert plans[1].one_attempt_usd == plans[0].one_attempt_usd * Decimal(3) / 2
-    totals = " ".join(text_of(totals_table(confirmed, plans[1], None, None)).split())
+    totals = " ".join(text_of(totals_table(confirmed, plans[1], None)).split())
     # 2 × 10 min at $1.408
     assert "the two leading cells once more, 10 min each: $0.47 and the start of a job" in totals
 
