@@ -12,7 +12,7 @@ from typing import Any
 from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
-from traindyno.core.lab_names import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
+from traindyno.core.lab_names import OVERDUE_RUNS_METRIC
 from traindyno.lab.end_endpoints import open_serving, sweep_endpoints
 from traindyno.lab.environment import SweepEnvironment, read_environment
 from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep, sweep_turn
@@ -46,8 +46,8 @@ def handle(event: dict[str, Any], context: FunctionContext) -> None:
             quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
         )
         failures = [*errors, *swept.failures]
-        counts = {OPEN_RUNS_METRIC: swept.open, OVERDUE_RUNS_METRIC: swept.overdue}
         line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped, failed=len(failures))
+        counts = {OVERDUE_RUNS_METRIC: swept.overdue}
         sys.stdout.write(metrics_line(counts, lab=environment.lab, now=time.time()) + "\n")
         if failures:
             raise failures[0]  # so that the alarm for failed functions is on
