@@ -37,10 +37,9 @@ def owner_only() -> Iterator[None]:
         os.umask(before)
 
 
-def make_private_folder(folder: Path, *, mark: str) -> None:
-    """Makes the folder, and the rest of its path, or takes the rights of others from it; raises NotPrivate or OSError.
-
-    A folder that others may read is changed only if it is empty or has the file ``mark``: it may be one that they need.
+def make_private_folder(folder: Path) -> None:
+    """Makes the folder, and the rest of its path, or takes the rights of others from one that is empty; raises
+    NotPrivate or OSError. Others may need what is in a folder that they can read.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = folder.stat()
@@ -48,21 +47,11 @@ def make_private_folder(folder: Path, *, mark: str) -> None:
         raise NotPrivate(f"it belongs to user {found.st_uid}, and this is user {os.geteuid()}")
     if not found.st_mode & OTHERS:
         return
-    if any(folder.iterdir()) and not (folder / mark).exists():
-        raise NotPrivate("other users can read it, and it holds files that are not the local cloud's")
-    _take_from_others(folder)
+    if any(folder.iterdir()):
+        raise NotPrivate("other users can read it, and it is not empty")
+    folder.chmod(0o700)
     if folder.stat().st_mode & OTHERS:
         raise NotPrivate("its file system does not keep files from other users")
-    tighten(folder)
-
-
-def tighten(folder: Path) -> None:
-    """Takes the rights of others from all that is in the folder; links are not followed."""
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(place, name)
-            if not path.is_symlink():
-                _take_from_others(path)
 
 
 def open_private(path: str, flags: int) -> int:
@@ -71,12 +60,6 @@ def open_private(path: str, flags: int) -> int:
     if os.fstat(descriptor).st_mode & OTHERS:
         os.fchmod(descriptor, 0o600)
     return descriptor
-
-
-def _take_from_others(path: Path) -> None:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & OTHERS:
-        path.chmod(mode & ~OTHERS)
 
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
@@ -236,7 +219,7 @@ class Home:
 
     def _make_folder(self) -> None:
         try:
-            make_private_folder(self.folder, mark=LOCK)
+            make_private_folder(self.folder)
         except NotPrivate as error:
             raise HomeUnusable(
                 f"{self.folder} can't hold a local cloud, which belongs to its owner alone: {error}; set "

@@ -60,23 +60,6 @@ def test_all_that_a_home_writes_is_its_owners_alone(tmp_path: Path, umask: int) 
     assert os.umask(umask) == umask
 
 
-def test_an_older_home_is_closed_with_all_that_is_in_it(tmp_path: Path) -> None:
-    home, other = Home(tmp_path / "home"), tmp_path / "other"
-    other.write_text("of somebody else")
-    with home.alone(tell=print):
-        home.write("ports", {"aws": 1})
-    home.state("data").mkdir()
-    home.state("data").joinpath("program").write_text("")
-    home.state("link").symlink_to(other)
-    for path in (home.folder, home.state("data"), home.state("data") / "program", home.state("ports.json")):
-        path.chmod(0o755)
-    home.write("deployed", {})
-    assert open_to_others(home.folder) == {}
-    assert stat.S_IMODE(home.state("data").joinpath("program").stat().st_mode) == 0o700
-    assert home.read("ports") == {"aws": 1}
-    assert open_to_others(other) != {}
-
-
 def test_a_folder_with_files_of_others_is_neither_used_nor_changed(tmp_path: Path) -> None:
     """It may be /tmp."""
     tmp_path.chmod(0o755)
