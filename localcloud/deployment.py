@@ -13,9 +13,8 @@ from pathlib import Path
 import psutil
 
 from localcloud import cloud
-from localcloud.aws_client import local_client
 from localcloud.daemons import LOOK_AGAIN_SECONDS, LocalCloudFailed, tail
-from localcloud.environment import ACCOUNT, REGION, local_environment, read_access_key
+from localcloud.environment import ACCOUNT, REGION, local_client, local_environment, read_access_key
 from localcloud.home import OWNER_ONLY, REPO_ROOT, Deployed, Home, Ports, open_private
 from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
 

@@ -1,14 +1,16 @@
-"""The AWS account of this process's clients, for as long as a block of code lasts."""
+"""The AWS account of this process's clients, for as long as a block of code lasts; what of it a lab needs."""
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import boto3
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws import clients
+from traindyno.aws.client_errors import error_code
 from traindyno.core.errors import TraindynoError
 
 # What botocore raises where it has no credentials, no region, no such profile, or settings that it can't read.
@@ -81,3 +83,25 @@ def _enter(environment: Mapping[str, str]) -> None:
     os.environ.update(environment)
     boto3.DEFAULT_SESSION = None
     clients.forget()
+
+
+def bootstrap_version(ssm: Any, qualifier: str) -> int | None:
+    """None where the region is not bootstrapped for the CDK with this qualifier."""
+    try:
+        return int(ssm.get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")["Parameter"]["Value"])
+    except ClientError as error:
+        if error_code(error) == "ParameterNotFound":
+            return None
+        raise
+
+
+def pull_problem(ecr: Any, uri: str) -> str | None:
+    """Why the account can't pull the image from another account's registry; None if it can."""
+    registry, _, image = uri.partition("/")
+    repository, _, tag = image.partition(":")
+    wanted = {"registryId": registry.partition(".")[0], "repositoryName": repository, "imageIds": [{"imageTag": tag}]}
+    try:
+        failures = ecr.batch_get_image(**wanted).get("failures", [])
+    except ClientError as error:
+        return str(error)
+    return next((f"{each.get('failureCode')}: {each.get('failureReason')}" for each in failures), None)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindyno.aws.image_builds import CodeBuildClient, NoBuildAllowed, run_build
 from traindyno.aws.new_role import as_new_role
-from traindyno.aws.quota_names import quota_value, read_by_name
+from traindyno.aws.quotas import quota_value, read_by_name
 
 if TYPE_CHECKING:
     from mypy_boto3_service_quotas import ServiceQuotasClient

@@ -12,9 +12,8 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud import cloud, daemons, deployment
-from localcloud.aws_client import local_client
 from localcloud.daemons import LocalCloudFailed
-from localcloud.environment import FOREIGN, aws_settings, local_environment, read_access_key
+from localcloud.environment import FOREIGN, aws_settings, local_client, local_environment, read_access_key
 from localcloud.home import DocumentDamaged, Home, HomeUnusable, Ports
 from localcloud.sagemaker_service.instance_table import PricesInvalid, read_given_prices
 from localcloud.sagemaker_service.replay.trace import TraceInvalid, read_traces

@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from traindyno.aws import account_checks
+from traindyno.aws.account import bootstrap_version, pull_problem
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.image_builds import NoBuildAllowed, try_build
 from traindyno.aws.prices import PriceSource
@@ -178,7 +178,7 @@ def _region(region: str | None) -> Check:
 
 
 def _bootstrap(ssm: Any, region: str | None, qualifier: str) -> Check:
-    version = account_checks.bootstrap_version(ssm, qualifier)
+    version = bootstrap_version(ssm, qualifier)
     is_enough = version is not None and version >= NEEDED_BOOTSTRAP
     advice = None if is_enough else f"run `cdk bootstrap` in {region}: version {NEEDED_BOOTSTRAP} or newer is needed"
     return Check(subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice)
@@ -214,7 +214,7 @@ def _pull(connect: Connect, name: str, region: str) -> Check:
         uri = stock_image_uri(name, region)
     except ImageUnavailable as error:
         return Check(subject=subject, found=str(error), advice=f"{needed}: choose another region")
-    problem = account_checks.pull_problem(connect("ecr"), uri)
+    problem = pull_problem(connect("ecr"), uri)
     how = f"{needed}: allow ecr:BatchGetImage on {uri} to yourself and to the lab's roles; the tag must exist"
     return Check(subject=subject, found=problem or "can be pulled", advice=how if problem else None)
 

@@ -1,6 +1,6 @@
-"""How often capacity fails: interruptions and faults of the service, per hour of an instance.
+"""How often capacity fails (interruptions and faults of the service, per hour of an instance), and attempts of a cell.
 
-They are nobody's fault among the cells: all cells on one instance type and purchase option share the rate.
+Faults of capacity are nobody's among the cells: all on one instance type and purchase option share the rate.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,11 +10,33 @@ from statistics import fmean
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import INTERRUPTED, measured_attempt, unbilled_seconds
 from traindyno.core.jobs.attempt import FAULT_ERRORS, Attempt, trained_seconds
-from traindyno.core.jobs.outcome import FAULTS
+from traindyno.core.jobs.outcome import FAULTS, OWN_FAILURES, SUCCESSES
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import SIGNIFICANCE, gamma_quantile, incomplete_beta
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.goal import SpotTerms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessRate:
+    """``attempts`` are the billed training jobs that succeeded or failed by the cell itself."""
+
+    successes: int
+    attempts: int
+
+
+def measure_success(results: Sequence[RunResult]) -> SuccessRate:
+    """Faults of the service, missing capacity and jobs that a person stopped count for nothing."""
+    # the outcome of the run counts for its last attempt: a loss may be found to have diverged after the job ended
+    outcomes = [
+        result.outcome if attempt is result.attempts[-1] else attempt.outcome
+        for result in results
+        for attempt in result.attempts
+        if attempt.billable_seconds and attempt.error is None
+    ]
+    successes = sum(outcome in SUCCESSES for outcome in outcomes)
+    return SuccessRate(successes=successes, attempts=successes + sum(each in OWN_FAILURES for each in outcomes))
+
 
 # Instance type, purchase option.
 HazardKey = tuple[str, str]

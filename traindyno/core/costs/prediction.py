@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from math import ceil, exp, log, sqrt
 from statistics import fmean
 
-from traindyno.core.costs.hazard import PRIOR_HOURS, Hazard, hazard_key, observe_hazards
+from traindyno.core.costs.hazard import PRIOR_HOURS, Hazard, hazard_key, measure_success, observe_hazards
 from traindyno.core.costs.interruptions import Interrupted, mean_work
 from traindyno.core.costs.projection import Projection, project_run
-from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import incomplete_beta, t_quantile
 from traindyno.core.statistics.estimates import NO_RANGE, Interval, Range

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, log1p
 
-from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults
+from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults, measure_success
 from traindyno.core.costs.interruptions import mean_work
-from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import NO_RANGE, Range, range_to
 from traindyno.core.verdict.quantity import Quantity, SecondsToTarget, UsdToTarget, is_paid_again, projected_seconds

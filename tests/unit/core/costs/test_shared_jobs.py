@@ -20,12 +20,11 @@ from tests.unit.run_samples import (
     result_from,
 )
 from tests.unit.step_log_samples import file_name, log_lines
-from traindyno.core.costs.hazard import observe_hazards
+from traindyno.core.costs.hazard import measure_success, observe_hazards
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.costs.quantity_text import to_cents
 from traindyno.core.costs.receipt import write_receipt
-from traindyno.core.costs.success import measure_success
 from traindyno.core.jobs.attempt import Attempt, RunShare, trained_seconds
 from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.jobs.outcome import Outcome

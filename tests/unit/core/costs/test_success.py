@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_cell
-from traindyno.core.costs.success import measure_success
+from traindyno.core.costs.hazard import measure_success
 from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 
 

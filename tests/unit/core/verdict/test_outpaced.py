@@ -9,7 +9,7 @@ import pytest
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.output import Terminal
-from traindyno.core.costs.success import measure_success
+from traindyno.core.costs.hazard import measure_success
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
