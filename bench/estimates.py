@@ -1,9 +1,9 @@
 """How far estimates of time are off on published steps that they were not fitted to, and those of memory on steps of
-this trainer on fake tensors.
+this trainer on fake tensors and on published peaks of another trainer.
 """
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -28,6 +28,7 @@ from traindyno.slices.estimates.step_time import (
     Division,
     ModelShape,
     device_of,
+    exchange_seconds,
     fitted,
     step_terms,
 )
@@ -35,15 +36,22 @@ from training.memory.estimate import Findings
 
 Floats = NDArray[np.float64]
 FOLDER = REPO_ROOT / "tests" / "data" / "published"
+ULTRASCALE = "ultrascale_h100_1758.csv"
 QUICK_CASES, MEMORY_CASES, SEED = 2, 60, 5
+PEAK_UPPER_END = 1.75
 # Rows of one search that are more than the five best.
 LEAST_CHOICE = 8
 NOTES = (
     "Steps of others (tests/data/published): an error is of a step's seconds, for rows whose family, or whose model or"
     " width, was left out of the fit. Rows of an MFU below 5 % are left out: they wait for a network. A 90 % interval"
-    " has the deviation that a new model on a known device is given.",
+    " has the deviation that a new model on a known device is given. Instances of all tables are said to have 25 GB/s a"
+    " device between them; with 50 for nanotron's, five best hold one in 9 of 12 searches with the family left out and"
+    " in 11 with the model left out.",
     f"Memory: the closed form beside the estimate on fake tensors (`plan --memory`), for {MEMORY_CASES} models of the"
     " fit's three families, drawn anew. That estimate is what was compared with a GPU (docs/plan-and-costs.md).",
+    "Memory of nanotron: its peaks on H100 by a form of its own, with the micro batches in flight of a pipeline's first"
+    " and last stages and six weights, fitted to the other of two models. The form was chosen with both in sight."
+    f" Upper end: {PEAK_UPPER_END} times the estimate. `init` has no estimate of a pipeline and doesn't use it.",
 )
 
 #: name → hidden size, layers
@@ -53,6 +61,9 @@ MPT = {
 }  # fmt: skip
 #: A table says nothing of a step that waits for the network nearly all the time.
 LEAST_MFU = 5
+#: hidden size, layers, parameters of nanotron's two models; their inner size, vocabulary and sequence length
+SMALL, LARGE = (2048, 16, 1.34e9), (3072, 28, 3.57e9)
+INNER, VOCABULARY, SEQUENCE = 8192, 131_072, 4096
 ROUNDS, SMALL_ERROR = 8, 0.05
 
 
@@ -91,7 +102,7 @@ def dense(hidden: int, layers: int, sequence: int, *, vocabulary: int, parameter
 def published(folder: Path) -> Iterator[Row]:
     yield from _vtrain(folder / "vtrain_single_node_a100_1440.csv", "vTrain, one node")
     yield from _vtrain(folder / "vtrain_multi_node_a100_109.csv", "vTrain, several nodes")
-    yield from _ultrascale(folder / "ultrascale_h100_1758.csv")
+    yield from _ultrascale(folder / ULTRASCALE)
     yield from _foundry(folder / "llm_foundry_mpt.csv")
 
 
@@ -117,15 +128,14 @@ def _ultrascale(path: Path) -> Iterator[Row]:
     for line in csv.DictReader(path.open(encoding="utf-8")):
         if float(line["mfu_pct"]) < LEAST_MFU:
             continue
-        is_small = float(line["flops_per_token_implied"]) < 1.5e10
-        hidden, layers, parameters = (2048, 16, 1.34e9) if is_small else (3072, 28, 3.57e9)
+        hidden, layers, parameters = _nanotron(line)
         tensor, pipeline, data, micro, passes = (
             int(float(line[name])) for name in ("tp", "pp", "dp", "mbs", "grad_acc")
         )
         yield Row(
             family="ultra-scale",
-            model="1.3B" if is_small else "3.6B",
-            shape=dense(hidden, layers, 4096, vocabulary=131_072, parameters=parameters),
+            model=f"{parameters / 1e9:.1f}B",
+            shape=dense(hidden, layers, SEQUENCE, vocabulary=VOCABULARY, parameters=parameters),
             division=Division(
                 batch=micro,
                 passes=passes,
@@ -135,8 +145,12 @@ def _ultrascale(path: Path) -> Iterator[Row]:
                 shards_optimizer=float(line["zero"]) > 0,
             ),
             device=_device("NVIDIA H100"),
-            seconds=float(line["gbs"]) * 4096 / float(line["tok_s"]),
+            seconds=float(line["gbs"]) * SEQUENCE / float(line["tok_s"]),
         )
+
+
+def _nanotron(line: Mapping[str, str]) -> tuple[int, int, float]:
+    return SMALL if float(line["flops_per_token_implied"]) < 1.5e10 else LARGE
 
 
 def _foundry(path: Path) -> Iterator[Row]:
@@ -178,10 +192,15 @@ def fit(rows: Sequence[Row]) -> Floats:
     return np.asarray(weights)
 
 
+def estimates(rows: Sequence[Row], weights: Floats) -> Floats:
+    """Seconds, as ``estimate_step`` has them."""
+    terms = np.array([step_terms(row.shape, row.division, row.device) for row in rows])
+    return np.maximum(terms @ weights, [exchange_seconds(row.shape, row.division, row.device) for row in rows])
+
+
 def errors(rows: Sequence[Row], weights: Floats) -> Floats:
     """Logarithms of estimate ÷ measured."""
-    terms = np.array([step_terms(row.shape, row.division, row.device) for row in rows])
-    return np.asarray(np.log(terms @ weights / np.array([row.seconds for row in rows])))
+    return np.asarray(np.log(estimates(rows, weights) / np.array([row.seconds for row in rows])))
 
 
 def measure(*, is_quick: bool) -> Section:
@@ -191,7 +210,8 @@ def measure(*, is_quick: bool) -> Section:
         for family in dict.fromkeys(row.family for row in rows)
         for figure in _family_figures(family, rows, is_quick=is_quick)
     ]
-    figures += _memory_figures(QUICK_CASES if is_quick else MEMORY_CASES)
+    figures += _memory_figures("memory, own trainer", memory_errors(QUICK_CASES if is_quick else MEMORY_CASES, SEED))
+    figures += _memory_figures("memory, nanotron, each model left out", peak_errors(FOLDER / ULTRASCALE))
     weights = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(TERMS, fit(rows), strict=True))
     return Section(
         title=TITLES["estimates"],
@@ -206,21 +226,23 @@ def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iter
     others = [row for row in rows if row.family != family]
     weights = fit(others)
     yield from _error_figures(f"{family}, all of it left out", errors(own, weights))
-    found = [_is_near(each, weights) for each in _searches(own)]
-    if found:
-        share = 100 * sum(found) / len(found)
-        name = f"{family}, all of it left out: the five best hold one within 2 %, of {len(found)} searches"
-        yield Figure(name=name, value=share, unit="%", budget=at_least(90))
+    yield from _choice_figure(f"{family}, all of it left out", [_is_near(each, weights) for each in _searches(own)])
     models = dict.fromkeys(row.model for row in own)
     if len(models) > 1 and not is_quick:
-        left_out = [
-            errors(
-                [row for row in own if row.model == model],
-                fit([row for row in rows if (row.family, row.model) != (family, model)]),
-            )
-            for model in models
-        ]
+        left_out, near = list[Floats](), list[bool]()
+        for model in models:
+            of_model = [row for row in own if row.model == model]
+            weights = fit([row for row in rows if (row.family, row.model) != (family, model)])
+            left_out.append(errors(of_model, weights))
+            near += [_is_near(each, weights) for each in _searches(of_model)]
         yield from _error_figures(f"{family}, each model left out", np.concatenate(left_out))
+        yield from _choice_figure(f"{family}, each model left out", near)
+
+
+def _choice_figure(what: str, near: Sequence[bool]) -> Iterator[Figure]:
+    if near:
+        name = f"{what}: the five best hold one within 2 %, of {len(near)} searches"
+        yield Figure(name=name, value=100 * sum(near) / len(near), unit="%", budget=at_least(90))
 
 
 def _searches(rows: Sequence[Row]) -> list[list[Row]]:
@@ -234,7 +256,7 @@ def _searches(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _is_near(rows: Sequence[Row], weights: Floats) -> bool:
-    order = np.argsort([np.dot(step_terms(row.shape, row.division, row.device), weights) for row in rows])
+    order = np.argsort(estimates(rows, weights))
     return bool(min(rows[index].seconds for index in order[:5]) <= 1.02 * min(row.seconds for row in rows))
 
 
@@ -295,15 +317,68 @@ def _case(dice: Random) -> tuple[Workload, Settings]:
     return parse_part(workload, Workload), parse_part(settings, Settings)
 
 
-def _memory_figures(cases: int) -> Iterator[Figure]:
-    found = list(memory_errors(cases, SEED))
+def peak_errors(path: Path) -> Iterator[tuple[float, bool]]:
+    """Of each peak of nanotron the estimate by the other model's peaks ÷ it, and whether it is below the upper end."""
+    lines = list(csv.DictReader(path.open(encoding="utf-8")))
+    peaks = np.array([float(line["peak_mem_gb"]) * 2**30 for line in lines])  # ZeRO-1 saves 12 bytes a parameter so
+    terms, is_small = [_stage_terms(line) for line in lines], np.array([_nanotron(line) == SMALL for line in lines])
+    for is_left_out in (is_small, ~is_small):
+        weights = _fit_peaks([terms[index] for index in np.flatnonzero(~is_left_out)], peaks[~is_left_out])
+        for index in np.flatnonzero(is_left_out):
+            estimate = float((terms[index] @ weights).max())
+            yield estimate / peaks[index], bool(peaks[index] <= PEAK_UPPER_END * estimate)
+
+
+def _fit_peaks(terms: Sequence[Floats], peaks: Floats) -> Floats:
+    """The largest stage has the peak, by the weights so far."""
+    weights, scale = np.ones(terms[0].shape[1]), np.ones(len(peaks))
+    for _ in range(2 * ROUNDS):
+        largest = np.array([stages[int((stages @ weights).argmax())] for stages in terms]) / peaks[:, None]
+        weights, _ = nnls(largest * scale[:, None], scale)
+        estimate = np.array([(stages @ weights).max() for stages in terms])
+        scale = 1 / np.sqrt(np.abs(estimate / peaks - 1) + SMALL_ERROR)
+    return np.asarray(weights)
+
+
+def _stage_terms(line: Mapping[str, str]) -> Floats:
+    """Bytes before their weights of the first two and the last two stages of a pipeline with one forward, one backward.
+
+    nanotron deals layers and the output's matrix out by their FLOPs.
+    """
+    hidden, layers, _ = _nanotron(line)
+    tensor, pipeline, data, micro, passes = (int(float(line[name])) for name in ("tp", "pp", "dp", "mbs", "grad_acc"))
+    layer, embedding, tokens = 4 * hidden**2 + 3 * hidden * INNER, hidden * VOCABULARY, micro * SEQUENCE
+    costs = [0, *[layer] * layers, embedding]  # of the embedding, the layers, the output
+    dealt, stage, spent = [[0, 0, 0] for _ in range(pipeline)], 0, 0
+    for place, cost in enumerate(costs):
+        if spent > (stage + 1) * sum(costs) / pipeline and stage < pipeline - 1:
+            stage += 1
+        spent += cost
+        dealt[stage][0 if place == 0 else 2 if place > layers else 1] += 1
+    terms = []
+    for stage in sorted({0, min(1, pipeline - 1), max(pipeline - 2, 0), pipeline - 1}):
+        has_input, held, has_output = dealt[stage]
+        parameters = (held * layer + max(has_input, has_output) * embedding) / tensor
+        in_flight = min(pipeline - stage, passes)
+        terms.append(
+            (
+                12 * parameters / (data if float(line["zero"]) else 1),  # Adam's state and a copy in fp32
+                6 * parameters,  # weights in bf16, gradients in fp32
+                in_flight * held * tokens * (36 * hidden + 5 * INNER) / tensor,
+                has_output * tokens * VOCABULARY / tensor,
+                1e9,
+                # Kept whole beside tensor parallelism, by the rows; the cause is not known.
+                held * tokens * hidden if pipeline == 1 < tensor else 0,
+            )
+        )
+    return np.array(terms)
+
+
+def _memory_figures(what: str, errors: Iterable[tuple[float, bool]]) -> Iterator[Figure]:
+    found = list(errors)
     size = [abs(ratio - 1) * 100 for ratio, _ in found]
     below = sum(is_below for _, is_below in found) / len(found) * 100
-    yield Figure(name="memory, own trainer: median error", value=float(np.median(size)), unit="%", budget=at_most(10))
-    yield Figure(
-        name="memory, own trainer: error that 90 % are below",
-        value=float(np.percentile(size, 90)),
-        unit="%",
-        budget=at_most(25),
-    )
-    yield Figure(name="memory, own trainer: peaks below the upper end", value=below, unit="%", budget=at_least(98))
+    yield Figure(name=f"{what}: median error", value=float(np.median(size)), unit="%", budget=at_most(10))
+    most = float(np.percentile(size, 90))
+    yield Figure(name=f"{what}: error that 90 % are below", value=most, unit="%", budget=at_most(25))
+    yield Figure(name=f"{what}: peaks below the upper end", value=below, unit="%", budget=at_least(98))
