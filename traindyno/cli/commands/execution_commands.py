@@ -1,11 +1,10 @@
 """`traindyno list`, `stop` and `compare`: a lab's executions, the early end of one, and two beside each other."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -13,10 +12,10 @@ from rich.table import Table
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import STOP_SECONDS
 from traindyno.api.reports import ExecutionFailed, ReportMissing, read_report
+from traindyno.cli.commands.projected_list import list_projected
 from traindyno.cli.commands.run_commands import show_report
 from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import read_receipt
-from traindyno.cli.inputs.projections import KeptProjection, read_projections
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     ExecutionArgument,
@@ -27,7 +26,6 @@ from traindyno.cli.lab_choice import (
 )
 from traindyno.cli.option_values import execution_name
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, tell, titled_table
-from traindyno.core.costs.projected_actual import TEXTS, ProjectedActual, summarise_ratios, to_json
 from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
@@ -123,22 +121,6 @@ class JobsStillRunning(TraindynoError):
     """Training jobs of a stopped execution did not end in time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedExecution:
-    """Times are ISO 8601 in UTC.
-
-    ``run_count`` is None until the suite is planned, ``headline`` until it has a verdict.
-    """
-
-    execution_id: str
-    status: str
-    started_at: str
-    ended_at: str | None
-    run_count: int | None
-    headline: str | None
-    error: str | None
-
-
 @with_options_of(LabChoice)
 def list_executions(
     choice: LabChoice,
@@ -152,76 +134,32 @@ def list_executions(
     """List executions, the newest first."""
     target = choice.find_target()
     if projected:
-        _list_projected(list(read_projections(target, limit)), output)
+        list_projected(target, limit, output)
         return
-    listed = []
+    listed: list[dict[str, Any]] = []
     for found in target.executions.list_latest(limit):
         row = target.services.executions.find(found.execution_id)
         listed.append(
-            ListedExecution(
-                execution_id=found.execution_id,
-                status=found.status,
-                started_at=_time_text(found.started_at),
-                ended_at=None if found.ended_at is None else _time_text(found.ended_at),
-                run_count=row.run_count if row else None,
-                headline=row.judgement.headline if row and row.judgement else None,
-                error=found.error,
-            )
+            {
+                "execution_id": found.execution_id,
+                "status": found.status,
+                "started_at": _time_text(found.started_at),
+                "ended_at": None if found.ended_at is None else _time_text(found.ended_at),
+                "run_count": row.run_count if row else None,
+                "headline": row.judgement.headline if row and row.judgement else None,
+                "error": found.error,
+            }
         )
     if output is OutputFormat.JSON:
-        print_json([asdict(each) for each in listed])
+        print_json(listed)
         return
     table = Table("execution", "status", "started", "runs", "outcome", pad_edge=False)
     for each in listed:
-        started = each.started_at.replace("T", " ")[:19]
-        runs = UNKNOWN if each.run_count is None else str(each.run_count)
-        table.add_row(each.execution_id, each.status.lower(), started, runs, each.headline or each.error or "")
+        started = each["started_at"].replace("T", " ")[:19]
+        runs = UNKNOWN if each["run_count"] is None else str(each["run_count"])
+        outcome = each["headline"] or each["error"] or ""
+        table.add_row(each["execution_id"], each["status"].lower(), started, runs, outcome)
     STANDARD_OUTPUT.print(table)
-
-
-def _list_projected(kept: Sequence[KeptProjection], output: OutputFormat) -> None:
-    """A row for each execution; below it the ratios of all suites, and of all trainings."""
-    ratios = {
-        of: {
-            each.quantity: each
-            for each in summarise_ratios([one for row in kept if row.of == of for one in row.compared])
-        }
-        for of in dict.fromkeys(row.of for row in kept)
-    }
-    if output is OutputFormat.JSON:
-        rows = [{**to_document(each), "compared": [to_json(one) for one in each.compared]} for each in kept]
-        sums = {of: [asdict(each) for each in found.values()] for of, found in ratios.items()}
-        print_json({"executions": rows, "ratios": sums})
-        return
-    if not kept:
-        tell(
-            "none has a projection: of a suite, earlier runs of its cells tell what to expect; of a training, a verdict"
-        )
-        return
-    quantities = [name for name in TEXTS if any(name in found for found in ratios.values())]
-    table = titled_table("actual ÷ projected", "execution~", "of", *(f"{name}~" for name in quantities))
-    for row in kept:
-        cells = {each.quantity: each for each in row.compared}
-        table.add_row(row.execution_id, row.of, *(_ratio_text(cells.get(name)) for name in quantities))
-    for of, found in ratios.items():
-        table.add_section()
-        for name in ("minimum", "median", "maximum"):
-            table.add_row(name, of, *(number_text(getattr(found.get(each), name, None)) for each in quantities))
-        held = [
-            f"{each.held} of {each.intervals}" if each and each.intervals else "" for each in map(found.get, quantities)
-        ]
-        table.add_row("inside the interval", of, *held)
-    if any(row.is_simulated for row in kept):
-        STANDARD_OUTPUT.print(SIMULATED)
-    STANDARD_OUTPUT.print(table)
-
-
-def _ratio_text(found: ProjectedActual | None) -> str:
-    """``58.0 s ÷ 56.1 s = 1.03, inside``."""
-    if found is None or found.ratio is None:
-        return ""
-    text, side = TEXTS[found.quantity], f", {found.side}" if found.side else ""
-    return f"{text(found.actual)} ÷ {text(found.projected)} = {number_text(found.ratio)}{side}"
 
 
 @with_options_of(LabChoice)

@@ -22,9 +22,7 @@ PIPELINES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """``compared``: what was projected and what came of it. ``files``: what it is → its S3 URI. ``code``: the URIs of
-    what ran.
-    """
+    """``files``: what it is → its S3 URI. ``code``: the URIs of what ran."""
 
     training: Training
     suite: Suite

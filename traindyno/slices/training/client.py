@@ -54,10 +54,6 @@ def _is_suite(source: str) -> bool:
     return Path(source).suffix in (".yaml", ".yml")
 
 
-def _execution_or_suite(value: str) -> str | None:
-    return value if _is_suite(value) else execution_name(value)
-
-
 def _hyperparameters(given: list[str] | None) -> dict[str, JsonValue]:
     """``NAME=VALUE``; the value is JSON, or text. Raises BadParameter."""
     found: dict[str, JsonValue] = {}
@@ -83,7 +79,7 @@ def train(
         str,
         typer.Argument(
             help="An execution, whose verdict's cell is trained; or a suite's YAML file; with --resume, a training.",
-            callback=_execution_or_suite,
+            callback=lambda value: value if _is_suite(value) else execution_name(value),
         ),
     ],
     *,
@@ -161,8 +157,7 @@ def train(
 def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
     found, limits = training.projected, suite.limits
     if found is not None:
-        time, cost = compared_time_and_cost(found, None, None)
-        yield f"projected: {time.projection}, {cost.projection}"
+        yield "projected: " + ", ".join(each.texts()[1] for each in compared_time_and_cost(found, None, None))
     if found is not None and found.usd is not None and found.usd > limits.max_usd:
         yield f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, the training stops"
     yield (
@@ -192,24 +187,26 @@ def show_training(target: LabTarget, training: Training, ended: Execution, folde
     name, result = training.execution_id, find_result(target, training)
     if result is None:
         raise ExecutionFailed(ended, [f"{name}: {ended.status.lower()}, without a result", ended.cause or ""])
+    found = compared(training, result)
+    if result.outcome is not Outcome.COMPLETED:
+        so_far = ", ".join(each.texts()[2] for each in found[:2])
+        why = f": {result.message}" if result.message else ""
+        tell(f"{name}: {result.outcome.replace('_', ' ')} after {so_far}{why}")
+        tell(f"its checkpoints are kept; go on with: traindyno train --resume {training.training_id}{target.option}")
+        raise typer.Exit(FAILED)
     executions = [paid for each in training.execution_ids for paid in load_paid(each, target.services)]
+    row = target.services.executions.find(name)
     trained = Trained(
         training=training,
         suite=target.results.read_as(suite_key(name), read_stored_suite),
         result=result,
         receipt=write_receipt([each for part in executions for each in part]),
-        compared=compared(training, result),
-        files=_kept_files(target, training, result) if result.outcome is Outcome.COMPLETED else {},
-        code=_code(target, training),
+        compared=found,
+        files=_kept_files(target, training, result),
+        code=tuple(uri for uri in (row.source_s3_uri, row.script_s3_uri) if uri) if row else (),
     )
-    if result.outcome is not Outcome.COMPLETED:
-        so_far = ", ".join(each.texts()[2] for each in trained.compared[:2])
-        why = f": {result.message}" if result.message else ""
-        tell(f"{name}: {result.outcome.replace('_', ' ')} after {so_far}{why}")
-        tell(f"its checkpoints are kept; go on with: traindyno train --resume {training.training_id}{target.option}")
-        raise typer.Exit(FAILED)
     table = titled_table(f"{training.training_id}: completed", *(f"{each}~" for each in HEADINGS))
-    for each in trained.compared:
+    for each in found:
         table.add_row(*each.texts())
     STANDARD_OUTPUT.print(table)
     for step, metrics in trained.evaluations():
@@ -237,8 +234,3 @@ def _kept_files(target: LabTarget, training: Training, result: RunResult) -> dic
             bucket.copy_large(key, f"{kept}best/{key.removeprefix(best)}")
         found[f"best model, of step {told['step']}"] = s3_uri(bucket.name, f"{kept}best/")
     return {**found, "checkpoints": s3_uri(bucket.name, checkpoints)}
-
-
-def _code(target: LabTarget, training: Training) -> tuple[str, ...]:
-    row = target.services.executions.find(training.execution_id)
-    return tuple(uri for uri in (row.source_s3_uri, row.script_s3_uri) if uri) if row else ()

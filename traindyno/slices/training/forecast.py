@@ -42,9 +42,7 @@ def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is left is from now to the last step; the actual values of ``time`` and ``cost`` include it. ``causes``: why
-    it is outside its intervals.
-    """
+    """What is left is from now to the last step; the actual ``time`` and ``cost`` include it."""
 
     step: int
     steps: int
@@ -52,22 +50,21 @@ class Forecast:
     left_usd: float
     time: ProjectedActual
     cost: ProjectedActual
+    #: Why it is outside its intervals.
     causes: Sequence[str]
 
     @property
     def is_inside(self) -> bool:
-        return False not in (self.time.is_inside, self.cost.is_inside)
+        return not {"above", "below"} & {self.time.side, self.cost.side}
 
     def line(self) -> str:
-        """``step 120 of 2500; about 52.0 s, $0.02 left; in all 71.0 s, inside the projected 66.0 to 81.0 s;
-        $0.03, inside the projected $0.02 to $0.04``.
-        """
-        left = ", ".join([seconds_text(self.left_seconds), usd_text(self.left_usd)])
-        sums = [
-            f"{each.texts()[2]}{f', {each.side} the projected {each.span}' if each.side else ''}"
-            for each in (self.time, self.cost)
-            if each.actual is not None
-        ]
+        """``step 120 of 2500; about 52.0 s, $0.02 left; in all 71.0 s, inside the projected 70 s (66 to 81 s)``."""
+        left, sums = f"{seconds_text(self.left_seconds)}, {usd_text(self.left_usd)}", []
+        for each in (self.time, self.cost):
+            if each.actual is None:
+                continue
+            _, projected, actual, *_ = each.texts()
+            sums.append(f"{actual}, {each.side} the projected {projected}" if each.side else actual)
         why = "" if self.is_inside or not self.causes else f": {'; '.join(self.causes)}"
         if not self.time.side:
             why = "; no interval was projected"
@@ -86,9 +83,9 @@ def forecast(
 ) -> Forecast:
     """``elapsed_seconds`` and ``spent_usd`` are of all its jobs until now, the running one included."""
     left = max(0, steps - pace.step) * pace.step_seconds
-    time, cost = compared_time_and_cost(
-        projected or Projected(), total(elapsed_seconds, left), total(spent_usd, usd_per_second * left)
-    )
+    left_usd = usd_per_second * left
+    seconds, usd = total(elapsed_seconds, left), total(spent_usd, left_usd)
+    time, cost = compared_time_and_cost(projected or Projected(), seconds, usd)
     causes = []
     before = projected.step_seconds if projected else None
     if before is not None and not 1 / SLOWER < pace.step_seconds / before < SLOWER:
@@ -98,11 +95,5 @@ def forecast(
     if restarts:
         causes.append(f"it was started again {counted(restarts, 'time')}")
     return Forecast(
-        step=pace.step,
-        steps=steps,
-        left_seconds=left,
-        left_usd=usd_per_second * left,
-        time=time,
-        cost=cost,
-        causes=causes,
+        step=pace.step, steps=steps, left_seconds=left, left_usd=left_usd, time=time, cost=cost, causes=causes
     )

@@ -129,8 +129,7 @@ def plan_from_suite(
 def _planned(
     suite: Suite, cell: Cell, name: str | None, *, verdict_of: str | None = None, projected: Projected | None = None
 ) -> Training:
-    made = f"{suite.name}-train-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    training_id = made if name is None else name
+    training_id = name or f"{suite.name}-train-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     (only,) = expand_cells(suite)
     return Training(
         training_id=training_id,

@@ -17,10 +17,8 @@ PART = "training"
 def compared(training: Training, result: RunResult) -> tuple[ProjectedActual, ...]:
     """The jobs of all its executions, from the creation of a job to the end of the last one of its execution."""
     before, measured = training.projected or Projected(), result.measured
-    seconds, usd = (
-        total(training.earlier_seconds, job_seconds([result])),
-        total(training.earlier_usd, job_usd([result])),
-    )
+    seconds = total(training.earlier_seconds, job_seconds([result]))
+    usd = total(training.earlier_usd, job_usd([result]))
     peak = measured.peak_memory_bytes if measured else None
     utilization = result.throughput.model_flops_utilization if result.throughput else None
     memory = ProjectedActual(quantity="memory", projected=before.peak_memory_bytes, actual=peak)
@@ -51,13 +49,6 @@ def draw_training(report: Report) -> Markup | None:
     if not rows:
         return None
     caption = "The verdict's projection of the whole workload, and this training with the executions that it continues."
-    return element(
-        "section",
-        element("h2", "Projected and actual"),
-        draw_table(
-            columns(HEADINGS[0].capitalize(), *(f"# {name.capitalize()}" for name in HEADINGS[1:])),
-            rows,
-            caption=caption,
-        ),
-        id=PART,
-    )
+    headings = columns(HEADINGS[0].capitalize(), *(f"# {name.capitalize()}" for name in HEADINGS[1:]))
+    table = draw_table(headings, rows, caption=caption)
+    return element("section", element("h2", "Projected and actual"), table, id=PART)

@@ -119,16 +119,17 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
     # 500 steps of 2 s are left, after 200 s; and $0.90 + 1000 s × $0.001
     assert (told.time.actual, told.cost.actual) == (1200.0, 1.9)
     assert told.line() == (
-        "step 53 of 553; about 16 min 40 s, $1.00 left; in all 20 min, above the projected 15 min to 18 min 20 s; "
-        "$1.90, inside the projected $1.80 to $2.20: a step takes 2.00 s, projected 1.00 s; it was started again 1 time"
+        "step 53 of 553; about 16 min 40 s, $1.00 left; in all 20 min, above the projected 16 min 40 s (15 min to "
+        "18 min 20 s); $1.90, inside the projected $2.00 ($1.80 to $2.20): a step takes 2.00 s, projected 1.00 s; "
+        "it was started again 1 time"
     )
     inside = forecast(pace, PROJECTED, steps=453, elapsed_seconds=200, spent_usd=None, usd_per_second=0.001, restarts=0)
     assert inside.is_inside
-    assert inside.line().endswith("in all 16 min 40 s, inside the projected 15 min to 18 min 20 s")
+    assert inside.line().endswith("in all 16 min 40 s, inside the projected 16 min 40 s (15 min to 18 min 20 s)")
     dear = forecast(pace, PROJECTED, steps=453, elapsed_seconds=200, spent_usd=1.5, usd_per_second=0.001, restarts=0)
     assert not dear.is_inside
     assert dear.line().endswith(
-        "inside the projected 15 min to 18 min 20 s; $2.30, above the projected $1.80 to $2.20: "
+        "inside the projected 16 min 40 s (15 min to 18 min 20 s); $2.30, above the projected $2.00 ($1.80 to $2.20): "
         "a step takes 2.00 s, projected 1.00 s"
     )
     unknown = forecast(pace, None, steps=453, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001, restarts=1)

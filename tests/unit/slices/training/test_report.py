@@ -63,7 +63,7 @@ def test_the_report_of_a_training_has_what_was_projected_beside_what_it_took() -
     time, cost = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).part(PART, ProjectedActual)
     assert time.ratio == pytest.approx(1.25)
     assert cost.ratio == pytest.approx(1.2)
-    assert [time.is_inside, cost.is_inside] == [False, True]
+    assert [time.side, cost.side] == ["above", "inside"]
     page = lab.bucket.read(report_html_key(EXECUTION)).decode()
     assert '<a href="#training">Projected and actual</a>' in page
     for text in (
@@ -97,9 +97,9 @@ def test_the_history_has_the_ratios_and_how_often_the_interval_held(
     document = json.loads(listed(trained(**EARLIER), monkeypatch, "--format", "json"))
     (row,) = document["executions"]
     assert (row["execution_id"], row["of"], row["is_simulated"]) == (EXECUTION, "training", False)
-    assert [(each["quantity"], each["is_inside"]) for each in row["compared"]] == [("time", False), ("cost", True)]
-    ratios = {each["quantity"]: each for each in document["ratios"]["training"]}
-    assert [(each["count"], each["intervals"], each["held"]) for each in ratios.values()] == [(1, 1, 0), (1, 1, 1)]
+    assert [(each["quantity"], each["side"]) for each in row["compared"]] == [("time", "above"), ("cost", "inside")]
+    ratios = document["ratios"]["training"]
+    assert [(each["count"], each["intervals"], each["inside"]) for each in ratios.values()] == [(1, 1, 0), (1, 1, 1)]
     assert ratios["time"]["median"] == pytest.approx(1.25)
     table = listed(trained(**EARLIER), monkeypatch)
     assert "8 min 20 s ÷ 6 min 40 s = 1.25, above" in table
@@ -122,5 +122,5 @@ def test_a_suites_plan_stands_beside_its_runs_where_it_had_an_expectation(
     (row,) = json.loads(listed(lab, monkeypatch, "--format", "json"))["executions"]
     assert row["of"] == "suite"
     time, cost = row["compared"]
-    assert (time["ratio"], time["is_inside"]) == (pytest.approx(350 / 720), None)
+    assert (time["ratio"], time["side"]) == (pytest.approx(350 / 720), None)
     assert (cost["projected"], cost["actual"]) == (0.16, pytest.approx(350 * 1.2 / 3600))

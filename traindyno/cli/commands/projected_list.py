@@ -1,0 +1,70 @@
+"""`traindyno list --projected`: the projections that a lab kept of its executions, with what came of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from traindyno.api.lab_target import LabTarget
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.projected_actual import TEXTS, ProjectedActual, job_seconds, job_usd, summarise_ratios
+from traindyno.core.costs.quantity_text import number_text
+from traindyno.core.documents.stored import to_document
+from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.s3_keys import plan_key
+from traindyno.slices.report_parts import PROJECTED
+from traindyno.store.results import load_results
+from traindyno.store.results_bucket import ResultsBucket
+
+
+def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
+    """A row for each that succeeded, of the newest ``limit`` executions; below it the ratios by kind of projection."""
+    rows: list[dict[str, Any]] = []
+    by_kind: dict[str, list[ProjectedActual]] = {}
+    for name in (each.execution_id for each in target.executions.list_latest(limit) if each.status == "SUCCEEDED"):
+        row = target.services.executions.find(name)
+        is_simulated = bool(row and row.judgement and row.judgement.is_simulated)
+        for of, read in {**PROJECTED, "suite": _planned}.items():
+            if compared := tuple(read(target.results, name)):
+                by_kind.setdefault(of, []).extend(compared)
+                rows.append({"execution_id": name, "of": of, "is_simulated": is_simulated, "compared": compared})
+                break
+    ratios = {of: summarise_ratios(found) for of, found in by_kind.items()}
+    if output is OutputFormat.JSON:
+        for each in rows:
+            each["compared"] = [to_document(one) | {"ratio": one.ratio, "side": one.side} for one in each["compared"]]
+        print_json({"executions": rows, "ratios": ratios})
+        return
+    if not rows:
+        tell("none has a projection: a suite has one if earlier runs measured its cells, a training if a verdict did")
+        return
+    quantities = [name for name in TEXTS if any(name in sums for sums in ratios.values())]
+    table = titled_table("actual ÷ projected", "execution~", "of", *(f"{name}~" for name in quantities))
+    for each in rows:
+        cells = {one.quantity: _ratio_text(one) for one in each["compared"] if one.ratio is not None}
+        table.add_row(each["execution_id"], each["of"], *(cells.get(name, "") for name in quantities))
+    for of, sums in ratios.items():
+        table.add_section()
+        known = [sums.get(name, {}) for name in quantities]
+        for end in ("minimum", "median", "maximum"):
+            table.add_row(end, of, *(number_text(found[end]) if found else "" for found in known))
+        held = (f"{found['inside']} of {found['intervals']}" if found.get("intervals") else "" for found in known)
+        table.add_row("inside the interval", of, *held)
+    if any(each["is_simulated"] for each in rows):
+        STANDARD_OUTPUT.print(SIMULATED)
+    STANDARD_OUTPUT.print(table)
+
+
+def _ratio_text(found: ProjectedActual) -> str:
+    """``58.0 s ÷ 56.1 s = 1.03, inside``."""
+    text, side = TEXTS[found.quantity], f", {found.side}" if found.side else ""
+    return f"{text(found.actual)} ÷ {text(found.projected)} = {number_text(found.ratio)}{side}"
+
+
+def _planned(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
+    """The plan's expectation from earlier runs of the same cells, beside the jobs of the runs."""
+    plan = bucket.find_as(plan_key(execution_id), read_stored_plan)
+    if plan is not None and plan.expected.hours is not None:
+        results, usd = load_results(bucket, execution_id), plan.expected.usd
+        seconds = float(plan.expected.hours * SECONDS_PER_HOUR)
+        yield ProjectedActual(quantity="time", projected=seconds, actual=job_seconds(results))
+        yield ProjectedActual(quantity="cost", projected=None if usd is None else float(usd), actual=job_usd(results))
