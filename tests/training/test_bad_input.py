@@ -1,9 +1,11 @@
 """What a person may give by mistake: each is refused in lines that say what was found and what is accepted."""
 
+import bz2
 import gzip
 import io
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,38 @@ FILES: dict[str, bytes] = {
     "half.jsonl": json.dumps(OBJECTS[0]).encode()[:-4],
     "twice.csv": CSV.replace("text,label", "text,text", 1).encode(),
     "cut.parquet": b"PAR1" + bytes(64),
+    **{f"sep{mark}.csv": f"sep={mark}\n{CSV.replace(',', mark)}".encode() for mark in ";,"},
+    **{f"zstd.{kind}": b"\x28\xb5\x2f\xfd" + bytes(40) for kind in ("csv", "jsonl", "csv.gz", "csv.bz2", "csv.xz")},
+    **{f"plain.csv.{kind}": CSV.encode() for kind in ("gz", "bz2", "xz")},
+    "twice.csv.gz": gzip.compress(gzip.compress(CSV.encode())),
+    "other.csv.gz": bz2.compress(CSV.encode()),
+    "cut.csv.gz": gzip.compress(CSV.encode())[:-9],
+    "backslash.csv": CSV.replace("a good", r'"a \"good\"', 1).encode(),
+    "stray.csv": b'text,label\n"a film,up\nb film,down\nc "film",up\nd film,down\n',
+    "last.csv": f'{CSV}a last film,"down\n'.encode(),
+    "header without an end.csv": b"text,label",
+    "nothing.jsonl": b"{}\n{}\n",
+    "page.csv": b"<!DOCTYPE html>\n<p>404, not found</p>\n",
+    "below an empty line.jsonl": b"\n" + json.dumps(OBJECTS[0], indent=2).encode(),
+    "lists.jsonl": b'["a film", "up"]\n["b film", "down"]\n',
+}
+#: What a person mistakes, and is refused for → the words that say it
+SAID = {
+    "sep;.csv": "delete its first line, which only spreadsheets read",
+    "semicolon.csv": "a .csv file is read with commas between its columns",
+    "zstd.csv.gz": "zstd.csv.gz can't be unpacked: it is packed by zstd: unpack it",
+    "plain.csv.gz": "plain.csv if it is not packed",
+    "twice.csv.gz": "is packed twice: unpack it once",
+    "other.csv.gz": "it is packed by bzip2: name it other.csv.bz2",
+    "backslash.csv": "backslash.csv, line 2: text follows a closing quote; expected each quoted value closed",
+    "stray.csv": "stray.csv, line 4: text follows a closing quote",
+    "last.csv": "a quote is open; expected each quoted value closed",
+    "header without an end.csv": "has no rows; expected at least one",
+    "rows.csv": "it is JSON: name it .jsonl",
+    "page.csv": "it is HTML or XML",
+    "csv.jsonl": "it begins with 'text,label'",
+    "below an empty line.jsonl": "line 2 is not JSON: one object in several lines",
+    "lists.jsonl": "a list on each line; expected one object a line",
 }
 
 
@@ -66,6 +100,34 @@ def test_data_that_cant_be_read_is_refused_at_plan(name: str, tmp_path: Path) ->
         assert any(
             word in problem.message for word in ("expected", "is read with", "name it", "name them", "unpack it")
         ), problem
+        assert len(problem.message) < 900
+    assert SAID.get(name, "") in caught.value.problems[0].message
+
+
+def told_of(labels: Sequence[str], folder: Path, **suite: Any) -> Sequence[str]:
+    rows = (f"words of row {number},{label}" for number, label in enumerate(labels * 3))
+    (folder / "a.csv").write_text("\n".join(["text,label", *rows, ""]))
+    given = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "a.csv", **suite}
+    text = json.dumps({**given, "matrix": {"batch_size_per_device": [1, 2]}})
+    return Suite.from_text(text, folder=folder, local=True).cautions
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["up", "down"], None),
+        (["1", " 1", "0", "2.0"], None),
+        (["up", "down", "nan"], "the label 'nan' is a class; pandas writes this word for a missing value"),
+        (["up", "up"], "all rows have the label 'up': there is nothing to learn"),
+        (["Up", "down", "up"], "the labels 'Up' and 'up' are two classes; capitals or blanks differ alone"),
+        (["up", "down", "up "], "the labels 'up' and 'up ' are two classes; capitals or blanks differ alone"),
+        (["up", "label", "down"], "row 2: the label 'label' is its column's name: a header too few or too many?"),
+        ([str(number / 4) for number in range(16)], "the 16 labels are decimal numbers, and each is a class"),
+    ],
+)
+def test_labels_that_are_likely_a_mistake_have_a_caution(labels: list[str], said: str | None, tmp_path: Path) -> None:
+    cautions = told_of(labels, tmp_path, label_count=16)
+    assert [said in caution for caution in cautions] == [True] if said else not cautions
 
 
 VALUES = ("0777", "1:30", "yes", "'2'", "''", "[]", "{}", "-1", "1e400", ".nan", "2026-11-27", "null", "0x1F", "1_000")

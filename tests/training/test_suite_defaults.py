@@ -217,13 +217,12 @@ def test_what_is_wrong_is_named_and_not_what_follows_from_it(
     assert [line[: len(start)] for line, start in zip(lines, told, strict=True)] == told
 
 
-def test_many_decimal_labels_are_a_caution_and_another_form_of_a_column_is_named(tmp_path: Path) -> None:
+def test_another_unicode_form_of_a_column_is_named(tmp_path: Path) -> None:
     rows = [("a b c", f"{row}.5") for row in range(20)]
     (tmp_path / "data.csv").write_text(csv_text(rows, header="review,cafe\u0301"))
     dataset = {"path": "data.csv", "text_column": "review", "label_column": "cafe\u0301"}
     suite = {"task": "sequence-classification", "model": "nobody/bert", "matrix": MATRIX}
-    loaded = Suite.from_text(json.dumps({**suite, "dataset": dataset}), folder=tmp_path, local=True)
-    assert "caution: the 20 labels are decimal numbers, and each is a class of its own" in loaded.lines
+    Suite.from_text(json.dumps({**suite, "dataset": dataset}), folder=tmp_path, local=True)
     composed = {**dataset, "label_column": "caf\u00e9"}
     with pytest.raises(SuiteFileInvalid, match="the same in another Unicode form"):
         Suite.from_text(json.dumps({**suite, "dataset": composed}), folder=tmp_path, local=True)

@@ -5,7 +5,7 @@ be a class.
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.suite.workload import Dataset
@@ -14,6 +14,7 @@ from training.errors import WorkloadError
 SHOWN_CHARACTERS = 40
 COLUMN_FIELDS = ("dataset.text_column", "dataset.label_column")
 OTHER_DELIMITERS = ";\t|,"
+MOST_COLUMNS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +42,29 @@ def wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
 
 
 def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
-    shown = (column if column == column.strip() else repr(column) for column in found)
-    columns = f"its columns are {', '.join(shown)}"
+    shown = [name if name == name.strip() else repr(name) for name in (each[:SHOWN_CHARACTERS] for each in found)]
+    columns = f"its columns are {', '.join(shown[:MOST_COLUMNS]) or 'none'}{', …' if shown[MOST_COLUMNS:] else ''}"
     missing = [column for column in wanted if column not in found]
     if missing:
         fields = " and ".join(COLUMN_FIELDS[: len(wanted)])
-        hint = f"{fields} {'names it' if len(wanted) == 1 else 'name them'}"
-        if is_delimited_otherwise(found):
-            hint = "a .csv file is read with commas between its columns, a .tsv file with tabs"
+        hint = header_hint(found) or f"{fields} {'names it' if len(wanted) == 1 else 'name them'}"
         raise WorkloadError(f"{name} has no column {', '.join(map(repr, missing))}; {columns}; {hint}")
     for column in wanted:
         if found.count(column) > 1:
             raise WorkloadError(f"{name} has {found.count(column)} columns {column!r}; {columns}; expected one")
 
 
-def is_delimited_otherwise(found: Sequence[str]) -> bool:
-    """Whether the one column that was found looks like a header of several."""
-    return len(found) == 1 and any(mark in found[0] for mark in OTHER_DELIMITERS)
+def header_hint(found: Sequence[str]) -> str | None:
+    """What is wrong with the header of a CSV file that is none; None if it may be one."""
+    first = found[0].strip() if found else ""
+    read = "a .csv file is read with commas between its columns, a .tsv file with tabs"
+    if first.casefold().startswith("sep="):
+        return f"delete its first line, which only spreadsheets read; {read}"
+    if first.startswith(("{", "[{")):
+        return "it is JSON: name it .jsonl"
+    if first.startswith("<"):
+        return "it is HTML or XML, such as the answer of a server: expected a table as .csv"
+    return read if len(found) == 1 and any(mark in first for mark in OTHER_DELIMITERS) else None
 
 
 def csv_header(content: io.BufferedReader, delimiter: str) -> list[str]:
@@ -67,6 +74,23 @@ def csv_header(content: io.BufferedReader, delimiter: str) -> list[str]:
         return next((row for row in rows if row), [])
     except csv.Error:
         return []
+
+
+def check_quotes(lines: Iterable[str], delimiter: str, name: str, longest: int) -> None:
+    """Raises WorkloadError for a quote that ends its value too early or never: text or rows would be lost.
+
+    What else Python's reader refuses, such as a value above ``longest`` characters, Arrow's names.
+    """
+    csv.field_size_limit(longest)
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        for _ in rows:
+            pass
+    except csv.Error as error:
+        for words, found in (("expected after", "text follows a closing quote"), ("end of data", "a quote is open")):
+            if words in str(error):
+                expected = 'expected each quoted value closed, and a quote in it written twice, as ""'
+                raise WorkloadError(f"{name}, line {rows.line_num}: {found}; {expected}") from error
 
 
 def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]:

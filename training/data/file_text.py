@@ -26,6 +26,8 @@ OTHER_FORMATS = {
     b"PAR1": "is a Parquet file: name it {stem}.parquet",
     b"ARROW1": "is an Arrow file: name it {stem}.arrow",
     b"PK\x03\x04": "is a zip archive, as .xlsx files are: unpack it, or save it as .csv",
+    b"\xd0\xcf\x11\xe0": "is an old spreadsheet or document: save it as .csv or text, as is expected",
+    b"\x28\xb5\x2f\xfd": "is packed by zstd: unpack it",
 }
 CHUNK_BYTES = 2**20
 PIECE_CHARACTERS = 2**18
@@ -35,16 +37,26 @@ SHOWN_BYTES = 20
 
 def _chunks(file: DataFile) -> Iterator[bytes]:
     """Yields the file's bytes, unpacked if it is compressed (.gz, .bz2, .xz). Raises WorkloadError if it is damaged."""
-    unpack = next((unpack for suffix, unpack in UNPACK.items() if file.name.lower().endswith(suffix)), None)
+    suffix = next((suffix for suffix in UNPACK if file.name.lower().endswith(suffix)), "")
+    plain = file.name[: len(file.name) - len(suffix)]
     try:
         with file.open() as opened:
-            content = unpack(opened) if unpack else opened
+            content = UNPACK[suffix](opened) if suffix else opened
             while chunk := content.read(CHUNK_BYTES):
                 yield chunk
     except (OSError, EOFError, lzma.LZMAError) as error:
-        raise WorkloadError(
-            f"{file.name} can't be unpacked: {error}; expected a whole file with the suffix of what it is"
-        ) from error
+        with file.open() as opened:
+            kind = _other_format(opened.read(CHUNK_BYTES), plain) or ""
+        is_other = kind and not kind.endswith(f" {file.name}")
+        expected = f"expected a whole file with the suffix of what it is: {plain} if it is not packed"
+        why = f"it {kind}" if is_other else f"{error}; {expected}"
+        raise WorkloadError(f"{file.name} can't be unpacked: {why}") from error
+
+
+def _other_format(begin: bytes, name: str) -> str | None:
+    """What a file whose content begins so is, apart from text, and how it would be accepted."""
+    found = next((text for magic, text in OTHER_FORMATS.items() if begin.startswith(magic)), None)
+    return found and found.format(name=name, stem=name.rpartition(".")[0])
 
 
 def read_texts(file: DataFile) -> Iterator[str]:
@@ -53,9 +65,10 @@ def read_texts(file: DataFile) -> Iterator[str]:
     for number, chunk in enumerate(_chunks(file)):
         if number == 0 and chunk.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
             raise WorkloadError(f"{file.name} is UTF-32; expected {_accepted(file, 'utf-32')}")
-        kind = next((found for begin, found in OTHER_FORMATS.items() if number == 0 and chunk.startswith(begin)), None)
+        kind = _other_format(chunk, file.name) if number == 0 else None
         if kind is not None:
-            raise WorkloadError(f"{file.name} {kind.format(name=file.name, stem=file.name.rpartition('.')[0])}")
+            is_twice = kind.startswith("is packed") and file.name.lower().endswith(tuple(UNPACK))
+            raise WorkloadError(f"{file.name} {'is packed twice: unpack it once' if is_twice else kind}")
         if number == 0 and chunk.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             encoding, decoder = "utf-16", getincrementaldecoder("utf-16")()
         content = chunk.removeprefix(BOM_UTF8) if number == 0 else chunk

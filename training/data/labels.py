@@ -95,20 +95,28 @@ def number_labels(labels: Iterable[Labelled], label_count: int | None, head: Seq
     return LabelNumbers(names=names, label_count=label_count, by_number=list(names))
 
 
-def label_cautions(labels: Sequence[Labelled]) -> Iterator[str]:
+def label_cautions(labels: Sequence[Labelled], column: str) -> Iterator[str]:
     """What is likely a mistake in the data, and is trained on all the same."""
+    texts = [str(label.value).strip() for label in labels]
     if len(labels) == 1:
         yield f"all rows have the label {labels[0].value!r}: there is nothing to learn"
-    if len(labels) > MOST_DECIMALS and all("." in (text := str(label.value)) and _is_decimal(text) for label in labels):
+    if len(labels) > MOST_DECIMALS and _are_decimals(texts):
         yield f"the {len(labels)} labels are decimal numbers, and each is a class of its own"
-    for label in labels:
-        if str(label.value).strip().casefold() in MISSING_VALUES:
+    alike: dict[str, Labelled] = {}
+    for label, text in zip(labels, texts, strict=True):
+        if text.casefold() in MISSING_VALUES:
             yield f"the label {label.value!r} is a class; pandas writes this word for a missing value"
+        if text == column:
+            where = f"{label.file}, row {label.row}"
+            yield f"{where}: the label {text!r} is its column's name: a header too few or too many?"
+        other = alike.setdefault(text.casefold(), label)
+        if other is not label and _whole_number(label.value) is None:
+            yield f"the labels {other.value!r} and {label.value!r} are two classes; capitals or blanks differ alone"
 
 
-def _is_decimal(text: str) -> bool:
+def _are_decimals(texts: Sequence[str]) -> bool:
     try:
-        return not float(text).is_integer()
+        return all("." in text for text in texts) and not all(float(text).is_integer() for text in texts)
     except (ValueError, OverflowError):
         return False
 

@@ -136,7 +136,7 @@ def prepare(
         for name, (split, limit) in splits.items()
     }
     numbers = number_labels(values.firsts, workload.label_count, head)
-    for line in label_cautions(values.firsts):
+    for line in label_cautions(values.firsts, dataset.label_column):
         print(f"caution: {line}", flush=True)  # noqa: T201
     for name, of_part in codes.items():
         if of_part:

@@ -16,9 +16,18 @@ from pyarrow import csv, parquet
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.data_formats import READABLE, data_suffix
 from traindyno.core.suite.workload import Dataset
-from training.data.checked_rows import Rows, checked_rows, csv_header, described, require_columns, wanted_columns
+from training.data.checked_rows import (
+    SHOWN_CHARACTERS,
+    Rows,
+    check_quotes,
+    checked_rows,
+    csv_header,
+    described,
+    require_columns,
+    wanted_columns,
+)
 from training.data.file_text import Utf8Reader, text_pieces, utf8_lines
-from training.data.files import DataFile, files_format, local_files, split_files
+from training.data.files import DataFile, LocalFile, files_format, local_files, split_files
 from training.errors import WorkloadError
 
 # So many rows are tokenised together.
@@ -43,9 +52,14 @@ def csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator
     header = csv_header(content, delimiter)
     if header:
         require_columns(wanted, header, file.name)
+    if isinstance(file, LocalFile):  # a stream isn't read twice
+        text = io.TextIOWrapper(utf8_lines(file), encoding="utf-8", newline="")
+        check_quotes(text, delimiter, file.name, longest=CSV_BLOCK_BYTES)
     try:
         yield from _table_rows(_csv_reader(content, wanted, delimiter), wanted, file.name)
     except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):  # a header alone, without the end of its line
+            return
         is_long = "straddling" in str(error) or "block" in str(error)
         limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB, or a quote is not closed"
         expected = limit if is_long else "expected as many fields in each row as in the header, and each quote closed"
@@ -270,7 +284,12 @@ def json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
             hook = _refuse_twice(place, wanted) if any(text.count(name) > 1 for name in names) else None
             value = json.loads(text, object_pairs_hook=hook)
         except ValueError as error:
-            why = "one object in several lines" if line == 1 and text == b"{" else str(error)
+            shown = text[:SHOWN_CHARACTERS].decode(errors="replace").partition("\n")[0]
+            why = "one object in several lines" if text == b"{" else str(error)
+            if text[:1] not in b"{[":
+                why = f"it begins with {shown!r}"
+            elif is_list and "Extra data" in str(error):
+                why = "a list on each line"
             expected = "expected one object a line, or one list of objects"
             raise WorkloadError(f"{place} is not JSON: {why}; {expected}") from error
         yield from value if is_list else [value]

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.data_formats import data_suffix
 from traindyno.core.suite.workload import Dataset
-from training.data.checked_rows import is_delimited_otherwise, require_columns
+from training.data.checked_rows import header_hint, require_columns
 from training.data.file_text import Utf8Reader
 from training.data.files import DataFile, files_format
 from training.data.labels import Labelled, LabelValues, label_cautions, labels_of, number_labels
@@ -66,10 +66,10 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
         raise WorkloadError(
             f"{files[0].name} can't be read as {kind}: {error}; expected a whole file of this kind"
         ) from error
-    if not rows:
-        return None
     names = tuple(dict.fromkeys(name for row in rows for name in row if isinstance(name, str)))
-    if is_delimited_otherwise(names):
+    if not names:
+        return None
+    if header_hint(names) and kind is DatasetFormat.CSV:
         require_columns([dataset.text_column], names, files[0].name)
     texts = [name for name in names if _words([row.get(name) for row in rows]) >= WORDS_OF_TEXT]
     labels = [name for name in names if name not in texts and _repeats([row.get(name) for row in rows])]
@@ -88,7 +88,7 @@ def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
         for label in labels_of(rows):
             labels.code(label)
     number_labels(labels.firsts, None)  # refuses one label in two forms
-    cautions = tuple(label_cautions(labels.firsts))
+    cautions = tuple(label_cautions(labels.firsts, dataset.label_column))
     return Survey(rows=count, bytes=size, longest_bytes=longest, labels=labels.firsts, cautions=cautions)
 
 
