@@ -132,3 +132,16 @@ def test_a_stream_takes_numbers_and_refuses_texts() -> None:
     assert numbers.number(Labelled(2.0, "part-1.csv", 1)) == 2
     with pytest.raises(WorkloadError, match=r"part-1.csv, row 7: the label is 'sad'; expected a whole number from 0"):
         numbers.number(Labelled("sad", "part-1.csv", 7))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("a b c q", " 25 % of the tokens of split train are unknown"), ("a b c", "")]
+)
+def test_many_unknown_tokens_are_a_caution(
+    text: str, said: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text(f"{text} " * 40)
+    prepare(workload(Task.CAUSAL_LM), tokenizer, tmp_path / "data", tmp_path / "tokens", packing=False)
+    told = capsys.readouterr().out
+    assert (f"caution:{said} to the tokenizer ([UNK])" in told) if said else ("caution" not in told), told

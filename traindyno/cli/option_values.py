@@ -13,7 +13,7 @@ from pathlib import Path
 import typer
 
 from traindyno.aws.executions import EXECUTION_NAME, EXECUTION_NAME_RULE
-from traindyno.aws.regions import known_profiles, known_regions
+from traindyno.aws.regions import NO_OTHER_PARTITION, OTHER_PARTITIONS, known_profiles, known_regions
 from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.documents.problems import close_to, one_of, refusal, shown
 from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
@@ -71,6 +71,8 @@ job_name = matching(NAME, JOB_RULE)
 
 def region(value: str | None) -> str | None:
     if value is not None and value not in known_regions():
+        if value.startswith(OTHER_PARTITIONS):
+            raise refused(value, NO_OTHER_PARTITION)
         swapped = {value[:at] + value[at : at + 2][::-1] + value[at + 2 :] for at in range(len(value))}
         meant = [name for name in known_regions() if name in swapped]
         meant = meant or get_close_matches(value, known_regions(), n=1, cutoff=0.7)

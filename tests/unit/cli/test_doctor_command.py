@@ -250,6 +250,7 @@ def test_without_credentials_the_first_line_says_so_and_nothing_else_is_asked() 
         stubber.add_client_error("get_caller_identity", "ExpiredToken")
         (finding,) = check_account(lambda _service: client, region=REGION, lab="traindyno")
     assert finding.subject == "identity"
+    assert (finding.advice or "").startswith("name an account with --region and --profile, or set one up with")
     assert "aws sts get-caller-identity" in (finding.advice or "")
 
 

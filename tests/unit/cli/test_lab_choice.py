@@ -100,6 +100,14 @@ def test_two_letters_that_changed_places_are_one_mistake() -> None:
         option_values.region("us-esat-1")
 
 
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", "eusc-de-east-1", "us-iso-east-1"])
+def test_a_region_of_another_partition_is_no_typing_mistake(region: str) -> None:
+    with pytest.raises(
+        typer.BadParameter, match=f'got "{region}", expected a region of AWS\'s standard partition, such'
+    ):
+        option_values.region(region)
+
+
 def test_a_shell_completes_the_names_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     words = {"COMP_WORDS": "traindyno pl", "COMP_CWORD": "1", "_TRAINDYNO_COMPLETE": "complete_bash"}
     assert CliRunner(env=words).invoke(commands, prog_name="traindyno").output.split() == ["plan"]

@@ -13,11 +13,12 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from traindyno.aws.account import bootstrap_version, pull_problem
+from traindyno.aws.account import bootstrap_version, pull_problem, settings_problem
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.image_builds import NoBuildAllowed, try_build
 from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
+from traindyno.aws.regions import NO_OTHER_PARTITION, OTHER_PARTITIONS
 from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, account_quota, instance_quota
 from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.suite.choices import Purchase
@@ -124,7 +125,6 @@ PULLED_IMAGES = {
 # The CDK's own qualifier of its bootstrap
 DEFAULT_QUALIFIER = "hnb659fds"
 TRIAL = "trial build"
-OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso")
 
 Connect = Callable[[str], Any]
 
@@ -164,7 +164,9 @@ def _guarded(subject: str, check: Callable[[], Any]) -> Any:
     try:
         return check()
     except (ClientError, BotoCoreError) as error:
-        advice = "allow this call, or check your AWS settings: `aws sts get-caller-identity` must succeed"
+        settings = "name an account with --region and --profile, or set one up with `aws configure`"
+        advice = settings if settings_problem(error) else "allow this call, or check your AWS settings"
+        advice = f"{advice}: `aws sts get-caller-identity` must succeed"
         return Check(subject=subject, found=f"not known: {error}", advice=advice)
 
 
@@ -173,7 +175,7 @@ def _region(region: str | None) -> Check:
     if region is None:
         advice = "set AWS_REGION, or give --region"
     elif region.startswith(OTHER_PARTITIONS):
-        advice = "choose a region of AWS's standard partition, such as us-east-1: labs work in no other"
+        advice = f"choose {NO_OTHER_PARTITION}"
     return Check(subject="region", found=region or "none", advice=advice)
 
 

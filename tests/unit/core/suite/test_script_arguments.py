@@ -122,6 +122,11 @@ def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
     assert printed.stdout.splitlines() == ["--text", text]
 
 
+def test_a_list_is_shown_as_a_script_would_get_it() -> None:
+    with pytest.raises(SuiteInvalid, match=r'got "\[1, 2\]": SageMaker'):
+        parse_suite(script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.x": [[1, 2], 1]}))
+
+
 @pytest.mark.parametrize("value", [None, "", "a b", "5 > 3", "x|y", "$HOME", "*.py", "it's", [1, 2], {"a": [1, 2]}])
 def test_refused_arguments_name_the_character_and_their_place(value: Any) -> None:
     with pytest.raises(SuiteInvalid, match=r"matrix.hyperparameters.x: got .* to a shell without quotes, which would"):
