@@ -104,7 +104,7 @@ def test_data_that_cant_be_read_is_refused_at_plan(name: str, tmp_path: Path) ->
     assert SAID.get(name, "") in caught.value.problems[0].message
 
 
-def told_of(labels: Sequence[str], folder: Path, **suite: Any) -> Sequence[str]:
+def told_of(labels: list[str], folder: Path, **suite: Any) -> Sequence[str]:
     rows = (f"words of row {number},{label}" for number, label in enumerate(labels * 3))
     (folder / "a.csv").write_text("\n".join(["text,label", *rows, ""]))
     given = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "a.csv", **suite}
