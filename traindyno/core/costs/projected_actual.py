@@ -56,10 +56,10 @@ HEADINGS = ("quantity", "projected", "actual", "actual ÷ projected", "90 % inte
 def job_seconds(results: Iterable[RunResult]) -> float | None:
     """From the creation of the first job to the end of the last one; None unless all have ended."""
     attempts = [attempt for result in results for attempt in result.attempts]
-    spans = [(each.submitted_at, each.ended_at) for each in attempts if each.submitted_at and each.ended_at]
-    if not spans or len(spans) < len(attempts):
-        return None if attempts else 0.0
-    return max(0.0, max(end for _, end in spans) - min(begin for begin, _ in spans))
+    begins = [each.submitted_at for each in attempts if each.submitted_at is not None]
+    ends = [each.ended_at for each in attempts if each.ended_at is not None]
+    is_known = len(begins) == len(ends) == len(attempts)
+    return max(0.0, max(ends, default=0.0) - min(begins, default=0.0)) if is_known else None
 
 
 def job_usd(results: Sequence[RunResult]) -> float | None:

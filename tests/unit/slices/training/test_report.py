@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.unit.cli.test_execution_receipt import target_of
-from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab
+from tests.unit.cli.test_execution_receipt import attempt_of, note, target_of
+from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.planned_lab import FixedQuotas, empty_lab, measure, take_in
 from tests.unit.suites import unprepared_document
 from traindyno.cli.lab_choice import LabChoice
@@ -25,6 +25,7 @@ from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
+from traindyno.slices.training.lab import plan_to_resume
 from traindyno.slices.training.plan import Projected, Training, training_document, training_key, training_suite
 from traindyno.slices.training.report import PART
 
@@ -35,7 +36,7 @@ PROJECTED = Projected(
     usd=0.1,
     usd_interval=Interval(low=0.05, high=0.15, confidence=0.9),
 )
-EARLIER = {"earlier": ("first",), "earlier_seconds": 100.0, "earlier_usd": 0.02}
+EARLIER: dict[str, Any] = {"earlier": ("first",), "earlier_seconds": 100.0, "earlier_usd": 0.02}
 
 
 def trained(**changes: Any) -> MemoryLab:
@@ -77,6 +78,23 @@ def test_the_report_of_a_training_has_what_was_projected_beside_what_it_took() -
         assert f">{text}</td>" in page
     other = trained(projected=None)
     assert 'href="#training"' not in other.bucket.read(report_html_key(EXECUTION)).decode()
+
+
+def test_a_resumed_training_keeps_what_its_jobs_before_it_took() -> None:
+    """A job that was stopped after 250 s, of which 100 s are billed at $1.20 an hour."""
+    lab, runs = make_lab()
+    run = runs[0]
+    training = Training(training_id=EXECUTION, execution_id=EXECUTION, cell=run.cell, steps=40, projected=PROJECTED)
+    lab.bucket.write_json(training_key(EXECUTION), training_document(replace(training, **EARLIER)))
+    note(lab, run, 1, attempt_of(run, ended_at=250.0, billable_seconds=100.0))
+    lab.attempts.close(f"{run.run_id}-a1")
+    executions = MemoryExecutions()
+    executions.start(EXECUTION, {})
+    executions.end(EXECUTION, "ABORTED")
+    _, following = plan_to_resume(replace(target_of(lab), executions=executions), EXECUTION, max_usd=None)
+    assert following.earlier == ("first", EXECUTION)
+    assert following.earlier_seconds == 350.0
+    assert following.earlier_usd == pytest.approx(0.02 + 100 * 1.2 / 3600)
 
 
 def listed(lab: MemoryLab, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
