@@ -3,6 +3,7 @@
 import pytest
 
 from bench.alternation import alternate
+from bench.demo import job_seconds
 from bench.document import PREFACE, merge, split_sections
 from bench.figure_text import figure_row, number_text, section_lines
 from bench.figures import Figure, Section, Spread, at_least, at_most, spread
@@ -106,3 +107,11 @@ def test_a_retry_of_a_task_is_a_transition_and_its_entry_is_not_counted_twice() 
 )
 def test_a_devices_peak_is_not_taken_from_a_like_named_one(device: str, accelerator: str, expected: bool) -> None:
     assert is_named(device, accelerator) is expected
+
+
+def test_a_shared_job_lasts_until_its_last_run_has_ended_and_counts_once() -> None:
+    def attempt(job_name: str, ended_at: float) -> dict[str, object]:
+        return {"job_name": job_name, "submitted_at": 100.0, "ended_at": ended_at}
+
+    runs = [[attempt("j1", 160.0)], [attempt("j1", 180.0), attempt("j2", 110.0)], [attempt("j1", 120.0)]]
+    assert job_seconds([{"attempts": attempts} for attempts in runs]) == 80 + 10
