@@ -76,12 +76,15 @@ def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_pa
         for name, each in zip("ab", given, strict=True)
     ]
     racing = two_hosts(tmp_path, runs, Path(shared_job.__file__).with_name("racing.py"))
-    job = replace(racing, limits={**racing.limits, "race": {"samples": 1e6}, "warm_up_steps": 7})
+    again = [{**run, "run_id": f"{run['run_id']}-t2", "first": run["run_id"]} for run in runs]
+    limits = {**racing.limits, "race": {"samples": 1e6}, "warm_up_steps": 7, "again": again}
+    job = replace(racing, limits=limits)
     with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
         assert [each.wait(120) for each in (first, second)] == [0, 0]
     for host in HOSTS:
         assert [event for event, *_ in job.events(host=host)][:3] == ["parent_started", "warm_up_began", "warmed_up"]
-        assert [(job.end(name, host=host) or {})["reason"] for name in "ab"] == ["exited", "outpaced"]
+        reasons = [(job.end(name, host=host) or {}).get("reason") for name in ("a", "b", "a-t2", "b-t2")]
+        assert reasons == ["exited", "outpaced", "exited", None]
     bounds = [(job.end("b", host=host) or {})["bound"] for host in HOSTS]
     assert bounds[0] == bounds[1]
 

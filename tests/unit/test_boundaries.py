@@ -87,6 +87,7 @@ MAY_IMPORT = {
         "traindyno.core.jobs.journal_format",
         "traindyno.core.search.largest_batch",
         "traindyno.core.search.outpaced",
+        "traindyno.core.search.race",
         "traindyno.core.step_log.fields",
         "traindyno.core.step_log.line",
         "traindyno.callbacks.failure",

@@ -13,6 +13,7 @@ from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_text, runs_of, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
+from traindyno.core.planning.jobs import runs_again
 from traindyno.core.s3_keys import result_key, suite_key
 from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
 from traindyno.core.suite.choices import Purchase
@@ -129,7 +130,8 @@ def record_runs(
     services: RecordRunServices,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> list[RunResult]:
-    """Record each run that has no result yet. ``final``: its outcome if no attempt has one.
+    """Record each run that has no result yet, with those that the job's parent process added. ``final``: a run's
+    outcome if no attempt has one.
 
     What a shared job left is read once for all of its runs. One that can't be recorded stops no other one; as the order
     differs from call to call, not even if it ends the function. Raises such an error at the end, or RunsLeft when the
@@ -138,6 +140,11 @@ def record_runs(
     execution = services.executions.find(owner.execution_id)
     runs, recorded, failures = [*runs_of(owner)], list[RunResult](), Failures()
     left_behind: tuple[Sequence[Attempt], SharedRuns | None] | None = None
+    suite = services.bucket.read_fixed(suite_key(owner.execution_id), read_stored_suite)
+    if isinstance(owner, Job) and (again := runs_again(owner, suite)):
+        left_behind = _left_behind(owner.runs[0], services)
+        ended = left_behind[1].ended if left_behind[1] else ()
+        runs += [run for run in again if run.run_id in ended]
     random.shuffle(runs)
     for run in runs:
         if not may_go_on():

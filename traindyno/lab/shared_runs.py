@@ -8,6 +8,8 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.run_attempts import JobProgress, attempts_of_run
 from traindyno.core.s3_keys import checkpoints_prefix
+from traindyno.core.search.race import PASSES
+from traindyno.core.suite.runs import run_id_of
 from traindyno.sagemaker.failure_reasons import outcome_of
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.results_bucket import ResultsBucket, read_shared_job_files
@@ -26,9 +28,14 @@ class SharedRuns:
     _journals: dict[str, JobJournal] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
+    def ended(self) -> frozenset[str]:
+        """The runs that have ended in any attempt, those that the job's parent process added too."""
+        return ended_runs(self.contents, host_count=self.host_count, sizes=self.sizes)
+
+    @property
     def left(self) -> tuple[str, ...]:
         """The runs that have not ended in any attempt, in their order."""
-        ended = ended_runs(self.contents, host_count=self.host_count, sizes=self.sizes)
+        ended = self.ended
         return tuple(run.run_id for run in self.job.runs if run.run_id not in ended)
 
     def journal(self, job_name: str) -> JobJournal:
@@ -47,10 +54,12 @@ class SharedRuns:
 
     def attempts_of(self, run_id: str, attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
         """What the run used of the job's attempts."""
+        cells, ended = {run.cell.cell_id for run in self.job.runs}, self.ended
+        again = {run_id_of(cell_id, 1 + number) for cell_id in cells for number in range(1, 1 + PASSES)} & ended
         return attempts_of_run(
             run_id,
             [(attempt, self.journal(attempt.job_name)) for attempt in attempts],
-            planned=[run.run_id for run in self.job.runs],
+            planned=list(dict.fromkeys([*(run.run_id for run in self.job.runs), *sorted(again)])),
             outcome_of=outcome_of,
         )
 

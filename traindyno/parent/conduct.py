@@ -1,5 +1,6 @@
 """Runs the job's runs one after another, and writes down how each ended."""
 
+import json
 import time
 from math import inf
 from pathlib import Path
@@ -22,6 +23,7 @@ from traindyno.core.jobs.journal_format import (
     STOPPED,
 )
 from traindyno.core.search.outpaced import MOST_STEPS, WARM_UP_STEPS, Pace, ended_by, fastest_of, most_seconds, pace_of
+from traindyno.core.search.race import Racer, pick_contenders
 from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.batch_search import Finding, Searched, find_batch
 from traindyno.parent.disk import remove
@@ -69,6 +71,7 @@ class Race:
     def __init__(self, attempt: JobAttempt) -> None:
         self._host, self._count = attempt.host, attempt.peers.count
         self._samples = attempt.job.race_samples if attempt.peers.rank == 0 else None
+        self._runs = {run.run_id for run in attempt.job.runs}
         self._completed: List[Completed] = []
         self._clocks: Dict[str, QuietClock] = {}
         for run in attempt.job.runs if self._samples is not None else ():
@@ -87,9 +90,18 @@ class Race:
             quiet = inf if clock is None else clock.longest_seconds
             self._completed.append(Completed(run, steps, float(end["began_at"]), quiet))
 
+    def contenders(self) -> List[str]:
+        """The ids of the runs whose cells run again, each of which was completed."""
+        racers = [
+            Racer(cell_id=each.run.run_id, job="", value=pace.seconds_per_sample)
+            for each in self._completed
+            if (pace := _pace(each, self._completed[0].steps)) is not None
+        ]
+        return pick_contenders(racers)
+
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
-        """For a run that is about to begin."""
-        if self._samples is None:
+        """For a run that is about to begin. A cell's further run is not ended: of many, one is behind by chance."""
+        if self._samples is None or run.run_id not in self._runs:
             return lambda: None
         clock = self._clocks[run.run_id] = QuietClock()
         folder = self._folder(run.run_id, self._host.job_name)
@@ -151,6 +163,11 @@ class Conductor:
         warm_up(self._attempt)
         for run in self._attempt.job.runs:
             self._carry(run)
+        if self._attempt.job.again and self.left_because is None:
+            said = self._attempt.peers.first_says("again", lambda: json.dumps(self._race.contenders()))
+            for first, run in self._attempt.job.again:
+                if first in json.loads(said):
+                    self._carry(run)
         self._attempt.peers.barrier("all")
         self._write(PARENT_ENDED, ended=self._ended, left=self._left, reason=self.left_because)
         self._attempt.peers.leave()

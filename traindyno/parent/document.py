@@ -51,7 +51,8 @@ class JobOrder(NamedTuple):
     """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost.
     ``device_seconds``: for so long a run waits for the memory of the devices. ``inherited``: variables of the job that
     are the runs' own too. ``race_samples``: a run that would need much longer for so many samples than an earlier one
-    is ended; None: every run goes on to its end. ``warm_up_steps``: of a throw-away run before the first one.
+    is ended; None: every run goes on to its end. ``again``: further runs of the contenders among them, by the ids of
+    their cells' first runs. ``warm_up_steps``: of a throw-away run before the first one.
     ``cut_off``: earlier jobs that the service ended at their time limit: they did not die of their run in progress.
     """
 
@@ -69,6 +70,7 @@ class JobOrder(NamedTuple):
     race_samples: Optional[float] = None
     warm_up_steps: int = 0
     cut_off: Tuple[str, ...] = ()
+    again: Tuple[Tuple[str, RunOrder], ...] = ()
 
 
 def find_document(environment: Mapping[str, str]) -> Path:
@@ -96,8 +98,12 @@ def with_own_devices(job: JobOrder, environment: Mapping[str, str]) -> JobOrder:
     count = environment.get("SM_NUM_GPUS", "")
     if job.instance_type != LOCAL_GPU or not count.isdigit() or int(count) < 1:
         return job
-    runs = (run._replace(processes_per_host=int(count)) if run.launcher == TORCHRUN else run for run in job.runs)
-    return job._replace(runs=tuple(runs))
+
+    def with_all(run: RunOrder) -> RunOrder:
+        return run._replace(processes_per_host=int(count)) if run.launcher == TORCHRUN else run
+
+    again = tuple((first, with_all(run)) for first, run in job.again)
+    return job._replace(runs=tuple(map(with_all, job.runs)), again=again)
 
 
 def _job(document: Dict[str, Any]) -> JobOrder:
@@ -105,7 +111,11 @@ def _job(document: Dict[str, Any]) -> JobOrder:
     if version != FORMAT_VERSION:
         raise DocumentRefused("version is {!r}, expected {}".format(version, FORMAT_VERSION))
     runs = tuple(_run(run, "runs[{}]".format(place)) for place, run in enumerate(_field(document, "", "runs", list)))
-    if len({run.run_id for run in runs}) != len(runs):
+    again = tuple(
+        (_field(_typed(run, "again", dict), "again", "first", str), _run(run, "again[{}]".format(place)))
+        for place, run in enumerate(_typed(document.get("again", []), "again", list))
+    )
+    if len({run.run_id for run in (*runs, *(run for _, run in again))}) != len(runs) + len(again):
         raise DocumentRefused("two runs have the same run_id")
     limit, race = document.get("max_run_seconds"), document.get("race")
     return JobOrder(
@@ -118,6 +128,7 @@ def _job(document: Dict[str, Any]) -> JobOrder:
         grace_seconds=float(_typed(document.get("grace_seconds", GRACE_SECONDS), "grace_seconds", NUMBER)),
         lease_seconds=float(_typed(document.get("lease_seconds", LEASE_SECONDS), "lease_seconds", NUMBER)),
         runs=runs,
+        again=again,
         inherited=_names_of(document, "inherited"),
         cut_off=_names_of(document, "cut_off"),
         device_seconds=float(_typed(document.get("device_seconds", DEVICE_SECONDS), "device_seconds", NUMBER)),

@@ -7,6 +7,7 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
+from traindyno.core.planning.jobs import runs_again
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
 from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.job_time import STOP_SECONDS
@@ -17,7 +18,7 @@ from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.launcher import Launcher, own_hyperparameters, select_launcher, workload_program
-from traindyno.sagemaker.request import known_type, run_environment
+from traindyno.sagemaker.request import known_type, run_environment, with_staged_model
 from traindyno.sagemaker.shared_request import shared_channels, staged_runs
 
 LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
@@ -53,6 +54,7 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequ
         "cut_off": list(cut_off),
         **_race(job, suite),
         "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
+        **_again(job, suite, settings, names),
     }
 
 
@@ -70,6 +72,22 @@ def _race(job: Job, suite: Suite) -> dict[str, Any]:
     drops = suite.goal.target is None and all(round_of(run) == "1" for run in job.runs)
     race = {"race": {"samples": suite.workload.examples}} if drops else {}
     return {"warm_up_steps": WARM_UP_STEPS + LEAST_STEPS, **race}
+
+
+def _again(
+    job: Job, suite: Suite, settings: JobSettings, names: Mapping[str, Mapping[str, str]]
+) -> dict[str, list[dict[str, Any]]]:
+    """A cell's further runs read what its first one does."""
+    firsts = {run.cell.cell_id: run.run_id for run in job.runs}
+    again = [
+        {
+            **_run_document(run, with_staged_model(suite, run), settings),
+            "first": firsts[run.cell.cell_id],
+            "channels": dict(names[firsts[run.cell.cell_id]]),
+        }
+        for run in runs_again(job, suite)
+    ]
+    return {"again": again} if again else {}
 
 
 def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, Any]:

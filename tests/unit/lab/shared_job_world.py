@@ -17,7 +17,9 @@ from traindyno.core.errors import NextAttempt, RunsLeft, ServiceFault, Throttled
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.journal_format import ENDED, OUTPACED
-from traindyno.core.s3_keys import checkpoints_prefix
+from traindyno.core.planning.jobs import runs_again
+from traindyno.core.s3_keys import checkpoints_prefix, suite_key
+from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
 from traindyno.lab.record_run import record_runs, refused_outcome
@@ -44,7 +46,8 @@ class World:
     ``loses_files``: that a file of a job reaches S3 late or never. ``damages``: that it is cut off there.
     ``times_out``: that the task gives up before the next thing happens. ``stops``: that the execution is stopped
     before it.
-    ``failing``: that a run exits with 1. ``changes`` of the suite's document. ``outpaced``: the runs that can't win.
+    ``failing``: that a run exits with 1. ``again``: that the parent carries a further run. ``changes`` of the suite's
+    document. ``outpaced``: the runs that can't win.
     """
 
     source: random.Random
@@ -57,6 +60,7 @@ class World:
     times_out: float = 0.0
     stops: float = 0.0
     failing: float = 0.2
+    again: float = 0.0
     changes: Mapping[str, Any] = field(default_factory=dict)
     outpaced: tuple[str, ...] = ()
     tokens: int = 0
@@ -65,10 +69,13 @@ class World:
     def __post_init__(self) -> None:
         limits = {"max_usd": 500, "max_hours": 8, "max_job_seconds": 1800, "max_attempts": self.max_attempts}
         training = {"instance": "ml.g5.xlarge", "precision": "bf16", "strategy": "ddp", "instance_count": self.hosts}
-        alone = {} if self.hosts == 1 else {"training": training}
+        alone: dict[str, Any] = {} if self.hosts == 1 else {"training": training}
+        alone |= {"search": "race"} if self.again else {}
         self.lab, runs = make_lab(limits=limits, measurement={"trials": 4}, **{**alone, **self.changes})
         carried = tuple(replace(run, job_id=JOB_ID) for run in runs[: self.run_count])
         self.job = Job(execution_id=EXECUTION, job_id=JOB_ID, runs=carried)
+        suite = self.lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite)
+        self.further = [run.run_id for run in runs_again(self.job, suite)] if self.again else []
         self.prefix = checkpoints_prefix(EXECUTION, JOB_ID)
         self.executions = MemoryExecutions()
         self.executions.start(EXECUTION, {})
@@ -116,7 +123,7 @@ class World:
         return None
 
     def start(self, token: str) -> None:
-        before, is_left = len(self.lab.jobs.jobs), len(self.ended) < self.run_count
+        before, is_left = len(self.lab.jobs.jobs), bool(self.left)
         try:
             submit_run(
                 self.job,
@@ -302,7 +309,11 @@ class Container:
         for run_id in left[:whole]:
             exit_code = 0 if self.world.source.random() >= self.world.failing else 1
             self._carry(written, run_id, exit_code, written.hosts, first=left[0])
-        if whole < len(left):
+        if whole == len(left):
+            for run_id in self.world.further:
+                if run_id not in self.world.ended and self.world.source.random() < self.world.again:
+                    self._carry(written, run_id, 0, written.hosts, first=left[0])
+        else:
             done = self.world.source.randrange(self.world.hosts)
             if done:
                 self._carry(written, left[whole], 0, written.hosts[:done], first=left[0])

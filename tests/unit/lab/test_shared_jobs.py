@@ -60,7 +60,7 @@ def completions(world: World) -> dict[str, set[bool]]:
 def check_results(world: World) -> None:
     """Each run has one result, which is what its own files say, whatever became of its jobs."""
     results, ended = result_of(world), completions(world)
-    assert sorted(results) == sorted(run.run_id for run in world.job.runs)
+    assert sorted(results) == sorted({*(run.run_id for run in world.job.runs), *(ended.keys() & {*world.further})})
     for run_id, result in results.items():
         assert world.lab.summary(run_id).outcome is result.outcome
         is_early = any(attempt.billable_seconds is None for attempt in result.attempts)  # its task gave up
@@ -116,11 +116,12 @@ def test_every_run_has_one_result_and_every_job_is_paid_once(seed: int) -> None:
         source,
         run_count=source.randint(2, 4),
         hosts=source.choice([1, 2, 3]),
-        rate=source.choice([0.0, 0.02, 0.1]),
+        rate=(rate := source.choice([0.0, 0.02, 0.1])),
         loses_files=source.choice([0.0, 0.0, 0.2]),
         damages=source.choice([0.0, 0.0, 0.1]),
         times_out=source.choice([0.0, 0.0, 0.1]),
         stops=source.choice([0.0, 0.0, 0.1]),
+        again=0.0 if rate == 0.1 else source.choice([0.0, 0.5]),  # with more files few calls would read them all
     )
     world.run_to_end()
     if not world.lab.attempt_rows:
@@ -386,6 +387,20 @@ def test_a_run_that_failed_on_one_of_several_hosts_shows_the_log_of_this_host(
     world.lab.jobs.end(name, "Completed")
     world.finish(name)
     assert [result.log_tail for result in record_all(world).values()] == [(f"{shown} says",)] * 2
+
+
+def test_further_runs_of_a_job_are_recorded_with_their_trial_and_share() -> None:
+    world = World(random.Random(0), run_count=2, failing=0.0, again=1.0)
+    world.start("token-1")
+    live(world, 2)
+    results = record_all(world)
+    first = [run.run_id for run in world.job.runs]
+    assert [*results] == sorted([*first, *world.further])
+    assert len(world.further) == 4
+    assert {result.run.trial: result.run.block for result in results.values()} == {1: "1.1", 2: "1+.1", 3: "1+.2"}
+    assert {result.run.job_id for result in results.values()} == {world.job.job_id}
+    assert all(result.attempts[0].share.own_seconds == 20 for result in results.values() if result.attempts[0].share)
+    assert len({result.attempts[0].job_name for result in results.values()}) == 1
 
 
 def test_a_run_that_could_not_win_is_recorded_with_its_bound_and_not_tried_again() -> None:

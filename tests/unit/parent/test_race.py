@@ -93,6 +93,25 @@ def test_a_run_whose_step_lasts_too_long_ends(tmp_path: Path) -> None:
     assert bound["least_ratio"] > 1.5 / FAST / 3
 
 
+def test_the_contenders_run_again_after_the_last_run(tmp_path: Path) -> None:
+    """A cell's further run goes on to its end, however slow. A later attempt neither repeats nor adds one."""
+    cells = {"best": FAST, "level": LEVEL, "behind": SLOW, "fails": FAST}
+    runs = [racing(name, seconds, exits=int(name == "fails"), waits=0.6) for name, seconds in cells.items()]
+    again = [
+        {**racing(f"{name}-{number}", SLOW if (name, number) == ("level", 2) else seconds, waits=0.6), "first": name}
+        for number in (1, 2)
+        for name, seconds in cells.items()
+    ]
+    job = race(tmp_path, *runs, limits={**RACE, "again": again})
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    began = [run_id for event, run_id, _ in job.events() if event == "run_began"]
+    assert began == [*cells, "best-1", "level-1", "best-2", "level-2"]
+    assert reasons(job) == {**dict.fromkeys(began, "exited"), "behind": "outpaced"}
+    assert job.carry("job-a2")[0] == 0
+    assert not reasons(job, "job-a2")
+
+
 def test_a_failed_run_outpaces_no_other(tmp_path: Path) -> None:
     job = race(tmp_path, racing("fails", FAST, exits=1), racing("behind", SLOW, waits=1.2))
     assert job.carry()[0] == 0

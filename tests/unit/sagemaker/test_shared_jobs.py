@@ -21,7 +21,7 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import GoalKind, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import needs_preparation
-from traindyno.core.suite.runs import trial_runs, with_seeds
+from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
 from traindyno.core.suite.suite import Run, Suite, Tokens
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_document import RunNotShared, job_document
@@ -142,6 +142,32 @@ def test_only_first_runs_of_a_race_to_do_the_work_end_early(search: Search, accu
         assert document.get("warm_up_steps") == (7 if is_race else None)
         samples = {"samples": suite.workload.examples}
         assert document.get("race") == (samples if is_race and accuracy is None and job is first else None)
+
+
+@pytest.mark.parametrize(("kind", "again"), [("fastest", [2]), ("cheapest", [1]), ("cheapest-to", [])])
+def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward(kind: str, again: list[int]) -> None:
+    """By time the most instances, by cost the fewest; a quality may need fewer steps at a slower rate."""
+    training = {"instance": "ml.g5.xlarge", "strategy": "ddp"}
+    matrix = {"instance_count": [1, 2], "compiler": ["none", "inductor"]}
+    suite = small_suite(training=training, matrix=matrix, baseline={"instance_count": 1}, measurement={"trials": 5})
+    goal = Goal(kind=GoalKind(kind), accuracy=0.8 if kind == "cheapest-to" else None)
+    suite = replace(suite, search=Search.RACE, goal=goal)
+    jobs = share_jobs(with_seeds(suite, trial_runs("execution-1", expand_cells(suite), [1])), suite)
+    assert len(jobs) == 2
+    for job in jobs:
+        told = job_document(job, suite, SETTINGS)
+        first, second = (run.cell.cell_id for run in job.runs)
+        may_run = [(each["run_id"], each["first"]) for each in told.get("again", [])]
+        expected = [(cell, trial) for cell, trial in ((second, 2), (first, 2), (first, 3), (second, 3))]
+        is_likely = job.instance_count in again
+        assert may_run == [(f"{cell}-t{trial}", f"{cell}-t1") for cell, trial in expected if is_likely]
+        for each in told.get("again", []):
+            trial = int(each["run_id"][-1])
+            same = next(run for run in told["runs"] if run["run_id"] == each["first"])
+            assert each["hyperparameters"]["trial_seed"] == same["hyperparameters"]["trial_seed"] + trial - 1
+            assert each["channels"] == same["channels"]
+    later = make_runs("execution-1", [(cell, 2) for cell in expand_cells(suite)], round_number=2)
+    assert all("again" not in job_document(job, suite, SETTINGS) for job in share_jobs(later, suite))
 
 
 def test_every_attempt_has_the_same_document_and_another_name() -> None:

@@ -11,12 +11,13 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.planning.channel_room import tokens_apart, why_too_many
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
+from traindyno.core.search.race import PASSES
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION, pytorch_version
-from traindyno.core.suite.cells import baseline_cell
+from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
-from traindyno.core.suite.runs import round_of
+from traindyno.core.suite.runs import round_of, run_id_of, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.suite.suite_file import suite_converter
 
@@ -27,6 +28,8 @@ RUN_BYTES = 800  # of a run's document, besides its cell
 # A job is filled to this share of its time limit, by what earlier runs took.
 FILLED_SHARE = 0.5
 KEY_DIGITS = 7
+# In place of a round's number, in the block of a run that the first round's job began itself.
+AGAIN = "1+"
 
 NO_OTHER = "no other cell needs the same instances and image"
 TOO_LONG = "by earlier runs it takes half of the time limit alone"
@@ -141,6 +144,24 @@ def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list
     while count < len(runs) and any(sum(sizes[part]) > MOST_BYTES for part in _slices(len(runs), count)):
         count += 1
     return [list(runs[part]) for part in _slices(len(runs), count)]
+
+
+def runs_again(job: Job, suite: Suite) -> tuple[Run, ...]:
+    """The runs that a race's first job may have after its own, backward and forward: its parent process begins those
+    of the cells that may be the best. The others are no runs. Only the group that is likely to have the winner runs
+    cells again: that of the most instances, or of the fewest where the cost decides.
+    """
+    counts = [cell.settings.instance_count for cell in expand_cells(suite)]
+    likely = max(counts) if suite.goal.is_time else min(counts)
+    is_first = len(job.runs) > 1 and all(run.block == "1.1" and not run.searches_batch for run in job.runs)
+    if not (suite.search.is_race and suite.goal.target is None and is_first and job.instance_count == likely):
+        return ()
+    again = [
+        replace(run, run_id=run_id_of(run.cell.cell_id, trial), trial=trial, block=f"{AGAIN}.{trial - 1}")
+        for trial in range(2, 2 + min(PASSES, suite.measurement.trials - 1))
+        for run in (reversed(job.runs) if trial % 2 == 0 else job.runs)
+    ]
+    return with_seeds(suite, again)
 
 
 def _slices(runs: int, count: int) -> list[slice]:

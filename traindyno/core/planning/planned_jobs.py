@@ -7,12 +7,12 @@ from itertools import chain
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.job_terms import run_terms
-from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG, group_key, share_jobs, why_alone
+from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG, group_key, runs_again, share_jobs, why_alone
 from traindyno.core.search.race import MOST_CONTENDERS, PASSES
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Suite
 
-#: In a race of published surfaces the median is one, of one group, in one further job; a second one is for the margin.
+#: In a race of published surfaces the median is one, of one group; a second one is for the margin.
 TYPICAL_CONTENDERS = 2
 
 Rounds = tuple[tuple[Job, ...], ...]
@@ -33,16 +33,25 @@ def most_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, historie
 
 
 def typical_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
-    """Rounds of a race that ends with its first further job; the leader is in the largest group."""
+    """Rounds of a race in which the leaders of its largest group run again once: in its first job if that may run cells
+    again, or else in a further one.
+    """
     if not suite.search.is_race:
         return most_rounds(suite, cells, execution_id, histories)
     first = _first(suite, cells, execution_id, histories)
     groups: dict[object, list[Cell]] = {}
     for run in chain.from_iterable(job.runs for job in first):
         groups.setdefault(group_key(run.cell, suite), []).append(run.cell)
-    again = max(groups.values(), key=len)[:TYPICAL_CONTENDERS]
-    further = _further(suite, again, execution_id, histories, passes=_passes(first))[:1]
-    return (first, *further, *_confirming(suite, again, execution_id, histories))
+    likely = max((job for job in first if runs_again(job, suite)), key=lambda job: len(job.runs), default=None)
+    of_group = max(groups.values(), key=len) if likely is None else [run.cell for run in likely.runs]
+    again = of_group[:TYPICAL_CONTENDERS]
+    if likely is None:
+        rounds = (first, *_further(suite, again, execution_id, histories, passes=_passes(first))[:1])
+    else:
+        further = (run for run in runs_again(likely, suite) if run.cell in again)
+        longer = replace(likely, runs=(*likely.runs, *further))
+        rounds = (tuple(longer if job is likely else job for job in first),)
+    return (*rounds, *_confirming(suite, again, execution_id, histories))
 
 
 def _confirming(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:

@@ -1,12 +1,12 @@
-"""The race: the cells of a group run once in one job, and the leaders again in a further one.
+"""The race: the cells of a group run once in one job, and the leaders again. Runs on Python 3.8 (frozen images), with
+the standard library only: the parent process of a shared job picks the cells that run again in it.
 
 Runs of one job are on one draw of hosts, so that their differences are those of the cells, within the noise of a run. A
 cell in another job may also differ by its hosts.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from math import hypot, log
+from typing import Dict, List, NamedTuple, Sequence
 
 #: A cell that was measured once is a contender if it is behind the best one by no more than this share. Of the time or
 #: the cost until a quality it is more: published ones of one system scatter by 4 to 13 % from seed to seed.
@@ -18,12 +18,11 @@ NONE_NEARER, NONE_NEARER_OF_QUALITY = 0.05, 0.1
 MOST_CONTENDERS = 6
 #: Hosts of two jobs may differ by so many standard deviations.
 HOST_DEVIATIONS = 2.0
-#: In a further job each contender runs forward and backward: a drift over the job cancels.
+#: Each contender runs again forward and backward: a drift over the job cancels.
 PASSES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Racer:
+class Racer(NamedTuple):
     """A cell that ran to its end once. ``value``: what the goal minimises.
 
     ``job`` carried the run. ``host_deviation``: the standard deviation of the speed of its hosts, as a share.
@@ -35,7 +34,7 @@ class Racer:
     host_deviation: float = 0.0
 
 
-def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> list[str]:
+def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> List[str]:
     """The ids of the cells that run again: the best one, and those that may be as good; of each job the best first.
 
     A job whose best cell can't win, even if its hosts were slow, has none. There are none at all without racers.
@@ -45,7 +44,7 @@ def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> list[
         between = 0.0 if racer.job == best.job else HOST_DEVIATIONS * hypot(racer.host_deviation, best.host_deviation)
         return log(racer.value / best.value) <= max(log(1 + within), between)
 
-    jobs: dict[str, list[Racer]] = {}
+    jobs: Dict[str, List[Racer]] = {}
     for racer in sorted(racers, key=lambda each: each.value):
         jobs.setdefault(racer.job, []).append(racer)
     leader = min(racers, key=lambda each: each.value, default=None)

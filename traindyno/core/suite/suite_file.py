@@ -45,7 +45,7 @@ SYNONYMS = {
 }
 CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
 JOBS = "jobs"
-# The first run of a leading cell, and four further jobs in which it runs forward and backward
+# The first run of a leading cell, and four times two more, forward and backward
 TRIALS_OF_A_RACE = 9
 # Two warm up. The leading cells run again, so that the answer has several times as many.
 STEPS_OF_A_RACE = 20

@@ -12,12 +12,14 @@ from tests.unit.planned_suites import past_cell, prices_of
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.planning.jobs import runs_again, share_jobs
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.planned_jobs import most_rounds, planned_jobs, typical_rounds
+from traindyno.core.search.race import WITHIN
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Jobs, Search
-from traindyno.core.suite.suite import Limits, Measurement, Suite
+from traindyno.core.suite.choices import GoalKind, Jobs, Search
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Limits, Measurement, Run, Suite
 from traindyno.core.verdict.next_round import plan_round
 
 G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
@@ -64,15 +66,21 @@ def test_of_a_large_group_six_cells_run_again() -> None:
     assert [len(job.runs) for job in (*first, *second, *third)] == [10, 12, 6]
 
 
-def test_a_typical_race_pays_for_one_further_job_of_the_largest_group() -> None:
+def test_a_typical_race_runs_two_cells_of_the_largest_group_again_in_its_first_job() -> None:
     suite = race_of([1, 2, 4], types=[G5, G6], exclude=({"instance": G6, "batch_size_per_device": 4},))
-    first, further = typical_rounds(suite, expand_cells(suite), "e", {})
-    assert sorted(len(job.runs) for job in first) == [2, 3]
-    assert [(job.settings.instance, len(job.runs)) for job in further] == [(G5, 4)]
+    (first,) = typical_rounds(suite, expand_cells(suite), "e", {})
+    assert sorted((job.settings.instance, len(job.runs)) for job in first) == [(G5, 3 + 4), (G6, 2)]
     planned = plan_of(suite, seconds=120)
-    # 1 + 3, 1 + 2 and 1 + 4 minutes at $1 per hour, one job after another
-    assert planned.expected.usd == Decimal("0.2")
-    assert planned.lanes[0].expected.hours == Decimal("0.15")
+    # 1 + 3 + 4 and 1 + 2 minutes at $1 per hour, one job after another
+    assert planned.expected.usd == Decimal(11) / 60
+    assert planned.lanes[0].expected.hours == Decimal(8) / 60
+
+
+def test_a_typical_race_to_a_quality_has_one_further_job() -> None:
+    suite = race_of([1, 2, 4])
+    suite = replace(suite, goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.8))
+    first, further = typical_rounds(suite, expand_cells(suite), "e", {})
+    assert [len(job.runs) for job in (*first, *further)] == [3, 4]
 
 
 @pytest.mark.parametrize("search", [Search.GRID, Search.RACE])
@@ -84,17 +92,28 @@ def test_a_single_trial_has_one_round(search: Search) -> None:
     assert (job.count, job.is_further) == (1, False)
 
 
-def play(suite: Suite, source: Random) -> list[tuple[Job, ...]]:
-    """The jobs of each round, of cells that differ by less than their noise or by more."""
-    cells, results, rounds = expand_cells(suite), list[RunResult](), list[tuple[Job, ...]]()
+def play(suite: Suite, source: Random) -> list[list[Job]]:
+    """The jobs of each round, of cells that differ by less than their noise or by more. A first job has the further
+    runs of its leaders too.
+    """
+    cells, results, rounds = expand_cells(suite), list[RunResult](), list[list[Job]]()
     level = {cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.3)) for cell in cells}
     spread = source.choice((0.002, 0.01, 0.03))
+
+    def result_of(run: Run) -> tuple[float, RunResult]:
+        step_seconds = level[run.cell.cell_id] * (1 + source.gauss(0, spread))
+        result = completed_result(run.cell, run.trial, step_seconds=step_seconds, suite=suite)
+        return step_seconds, replace(result, run=replace(run, execution_id="e"))
+
     while runs := plan_round(suite, cells, execution_id="e", round_number=len(rounds) + 1, results=results):
-        rounds.append(share_jobs(runs, suite))
-        for run in (run for job in rounds[-1] for run in job.runs):
-            step_seconds = level[run.cell.cell_id] * (1 + source.gauss(0, spread))
-            result = completed_result(run.cell, run.trial, step_seconds=step_seconds, suite=suite)
-            results.append(replace(result, run=replace(run, execution_id="e")))
+        rounds.append([*share_jobs(runs, suite)])
+        for number, job in enumerate(rounds[-1]):
+            first = [result_of(run) for run in job.runs]
+            best = min(seconds for seconds, _ in first)
+            leaders = {each.run.cell.cell_id for seconds, each in first if seconds < (1 + WITHIN) * best}
+            again = tuple(run for run in runs_again(job, suite) if run.cell.cell_id in leaders)
+            results += [result for _, result in (*first, *map(result_of, again))]
+            rounds[-1][number] = replace(job, runs=(*job.runs, *again))
     return rounds
 
 
@@ -110,7 +129,6 @@ def test_no_race_starts_more_jobs_or_runs_than_its_plan_counts() -> None:
         assert sum(len(job.runs) for each in started for job in each) <= planned.run_count
         allowed = most_rounds(suite, expand_cells(suite), "e", {})
         assert len(started) <= len(allowed)
-        for each, limit in zip(started, allowed, strict=False):
-            assert sorted(len(job.runs) for job in each) <= sorted(len(job.runs) for job in limit)[-len(each) :]
+        assert all(len(each) <= len(limit) for each, limit in zip(started, allowed, strict=False))
         most = max(most, count / sum(map(len, allowed)))
     assert most == 1.0
