@@ -147,6 +147,7 @@ GOOD: list[tuple[Task, dict[str, Any], dict[str, Any]]] = [
     (Task.CAUSAL_LM, {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "attn_pdrop": 0.0}, TENSOR),
     (Task.CAUSAL_LM, {"model_type": "llama", "num_key_value_heads": 8, "tie_word_embeddings": True}, TENSOR),
     (Task.MASKED_LM, {"model_type": "roberta", "max_position_embeddings": 130}, {}),
+    (Task.CAUSAL_LM, {"model_type": "llama", "torch_dtype": "bfloat16", "rope_theta": 500000.0}, {}),  # older names
     (Task.CAUSAL_LM, {"model_type": "xlnet"}, {}),  # its positions are -1: without a limit
     (Task.CAUSAL_LM, {"model_type": "dots3_note_text"}, {}),  # its layers have different numbers of heads
     (Task.MASKED_LM, {"model_type": "albert", "hidden_size": 64, "num_attention_heads": 4}, {}),

@@ -151,7 +151,10 @@ def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
     plain: PreTrainedConfig = CONFIG_MAPPING[kind]()
     parameters = {*inspect.signature(type(plain)).parameters, *inspect.signature(PreTrainedConfig).parameters}
     known = {*plain.to_dict(), *plain.attribute_map, *parameters} - {"kwargs"}
-    unknown = [name for name in values if name not in known]
+    unknown = {name: value for name, value in values.items() if name not in known}
+    with suppress(*NOT_BUILT):  # transformers reads names of older files, such as torch_dtype, and keeps none of them
+        kept = vars(CONFIG_MAPPING[kind](**unknown))
+        unknown = {name: value for name, value in unknown.items() if name in kept}
     for name in unknown:
         message = f"{kind}'s configuration has no key {name}; expected one such as {_nearest(name, known)}"
         yield Problem(path=f"{CONFIG}.{name}", message=message)

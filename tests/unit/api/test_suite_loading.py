@@ -40,7 +40,10 @@ def test_an_unknown_field_is_told_with_the_names_of_the_short_form(tmp_path: Pat
         (["model.safetensors"], "./model has no config.json (it has model.safetensors); expected a folder"),
         (["run-5/config.json", "run-9/config.json"], "did you mean ./model/run-5 or ./model/run-9?"),
         (["adapter_config.json", "config.json"], "./model has an adapter (adapter_config.json); expected a whole"),
-        (["a.Q4_K_M.gguf"], "./model has a GGUF file (a.Q4_K_M.gguf), made for inference; expected a folder"),
+        (
+            ["config.json", "a.Q4_K_M.gguf"],
+            "./model has a GGUF file (a.Q4_K_M.gguf), made for inference; expected a folder",
+        ),
     ],
 )
 def test_a_folder_without_a_model_is_told_by_what_it_has(names: list[str], told: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MODEL_FILE, ADAPTER_FILE = "config.json", "adapter_config.json"
+MODEL_FILE, ADAPTER_FILE, WEIGHTS = "config.json", "adapter_config.json", (".safetensors", ".bin")
 # The positions of these models begin after the padding token's, so a sequence needs as many more.
 POSITIONS_BEHIND_PADDING = {
     "camembert", "data2vec-text", "esm", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "prophetnet",
@@ -24,9 +24,10 @@ def model_problem(path: str, names: Sequence[str] | None) -> str | None:
         return (
             f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter into it, then save it"
         )
-    if MODEL_FILE in names:
+    gguf = [name for name in names if name.lower().endswith(".gguf")]
+    if MODEL_FILE in names and not (gguf and not any(name.endswith(WEIGHTS) for name in names)):
         return None
-    if gguf := [name for name in names if name.lower().endswith(".gguf")]:
+    if gguf:
         return f"{path} has a GGUF file ({gguf[0]}), made for inference{expected}"
     below = [f"{path}/{name.removesuffix(f'/{MODEL_FILE}')}" for name in names if name.endswith(f"/{MODEL_FILE}")]
     meant = f": did you mean {' or '.join(below[:3])}?" if below else ""
