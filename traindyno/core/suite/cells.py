@@ -16,6 +16,7 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_converter
 
 SEPARATOR = " · "
+LONGEST_LABEL = 160
 COMPILER_WORDS = {Compiler.NONE: "eager", Compiler.INDUCTOR: "compiled", Compiler.XLA: "XLA"}
 
 
@@ -59,32 +60,49 @@ PLACE = ("instance", "instance_count")
 
 
 def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells with distinct labels."""
+    """The cells with distinct labels: all that varies, or, if that is too long to read, what tells a cell apart."""
     varying = [each.name for each in fields(Settings) if len({getattr(cell.settings, each.name) for cell in cells}) > 1]
     given = sorted({name for cell in cells for name in cell.hyperparameters})
     varying_given = [name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1]
-    words = {name: _value_words([cell.hyperparameters.get(name) for cell in cells]) for name in varying_given}
-    labels = []
+    words = [_argument_words(name, [cell.hyperparameters.get(name) for cell in cells]) for name in varying_given]
+    parts_of = []
     for index, settings in enumerate(cell.settings for cell in cells):
         # A number of instances is shown with its instance type.
         place = f"{settings.instance_count} × {settings.instance}" if "instance_count" in varying else settings.instance
         parts = [*([place] if {*PLACE} & {*varying} else ()), *_settings(settings, varying)]
-        parts += [f"{name} {words[name][index]}" for name in varying_given]
-        labels.append(SEPARATOR.join(parts) or settings.instance)
+        parts += [word for each in words for word in each[index]]
+        parts_of.append(list(dict.fromkeys(parts)) or [settings.instance])
+    labels = list(map(SEPARATOR.join, parts_of))
+    if max(map(len, labels), default=0) > LONGEST_LABEL:
+        labels = [_what_tells_apart(index, parts_of) for index in range(len(cells))]
     return tuple(replace(cell, label=label) for cell, label in zip(cells, labels, strict=True))
 
 
-def _value_words(values: Sequence[JsonValue]) -> list[str]:
-    """Of mappings that are written as JSON, what differs between them."""
+def _what_tells_apart(index: int, parts_of: Sequence[Sequence[str]]) -> str:
+    """The first part, and as few further ones as leave no other cell with all of them."""
+    own = parts_of[index]
+    kept = {own[0]}
+    others = [parts for number, parts in enumerate(parts_of) if number != index and own[0] in parts]
+    while others:
+        best = max(own, key=lambda part: sum(part not in parts for parts in others))
+        left = [parts for parts in others if best in parts]
+        if len(left) == len(others):
+            break
+        kept, others = kept | {best}, left
+    return SEPARATOR.join(part for part in own if part in kept)
+
+
+def _argument_words(name: str, values: Sequence[JsonValue]) -> list[list[str]]:
+    """The name with each value; of mappings that are written as JSON, each entry that differs between them."""
     try:
         found = [json.loads(str(value)) for value in values]
     except ValueError:
         found = []
     if not found or not all(isinstance(each, dict) for each in found):
-        return [_text(value) for value in values]
+        return [[f"{name} {_text(value)}"] for value in values]
     names = dict.fromkeys(name for each in found for name in each)
     varying = [name for name in names if len({repr(each.get(name)) for each in found}) > 1]
-    return [", ".join(f"{name} {_text(each[name])}" for name in varying if name in each) or "empty" for each in found]
+    return [[f"{name} {_text(each.get(name))}" for name in varying] for each in found]
 
 
 def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:

@@ -1,14 +1,18 @@
 """The words of a label, setting by setting."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.unit.run_samples import make_cell
-from traindyno.core.suite.cells import label_cells
+from traindyno.api.suite_loading import load_suite
+from traindyno.core.suite.cells import expand_cells, label_cells
 from traindyno.core.suite.choices import LearningRateScaling, Strategy
 from traindyno.core.suite.settings import LearningRate
+
+SUITES = Path(__file__).parents[4] / "suites"
 
 
 def labels(*settings: dict[str, Any]) -> list[str]:
@@ -61,7 +65,20 @@ def test_of_arguments_that_are_json_the_label_has_what_differs() -> None:
     given = ['{"ddp": true, "tensor": 8, "fp16": true}', '{"ddp": true, "tensor": 4}', '{"ddp": true}']
     cells = [replace(make_cell(f"{n:08x}"), hyperparameters={"mp_parameters": each}) for n, each in enumerate(given)]
     told = [cell.label for cell in label_cells(cells)]
-    assert told == ["mp_parameters tensor 8, fp16 on", "mp_parameters tensor 4", "mp_parameters empty"]
+    assert told == ["tensor 8 · fp16 on", "tensor 4 · fp16 default", "tensor default · fp16 default"]
+
+
+def test_labels_that_are_too_long_have_what_tells_each_cell_apart() -> None:
+    packs = [
+        expand_cells(load_suite(SUITES / f"gptj-parallel/{name}.yaml").suite) for name in ("original", "rehearsal")
+    ]
+    found = [[cell.label for cell in cells] for cells in packs]
+    assert found[0][0] == "tensor · activation_checkpointing 1 · tensor_parallel_degree 8"
+    assert found[0][2] == "tensor · shard_optimizer_state off"
+    assert found[1] == ["tensor", "pipeline"]
+    for labels_of_pack in found:
+        assert len({*labels_of_pack}) == len(labels_of_pack)
+        assert max(map(len, labels_of_pack)) < 90
 
 
 def test_a_type_alone_is_named_without_its_count() -> None:
