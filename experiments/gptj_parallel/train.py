@@ -4,6 +4,7 @@ For torch 1.10 to 1.13, the library's 1.10 to 1.15 and transformers 4.17 to 4.26
 process per GPU; the library divides them into tensor, pipeline and data parallel groups.
 """
 
+import contextlib
 import itertools
 import os
 from argparse import Namespace
@@ -76,6 +77,7 @@ def data_loader(arguments: Namespace, tokenizer: Any, channel: str, batch_size: 
 def train(built: ParallelModel, loader: Any, tokenizer: Any, arguments: Namespace) -> None:
     built.model.train()
     share = samples_counted_here(arguments)
+    traced = step_log.phase("trace")  # the library traces and partitions the model in the first call
     for number, batch in enumerate(itertools.islice(epochs(loader), arguments.max_steps), start=1):
         rate = linear_rate(number - 1, arguments)
         for group in built.optimizer.param_groups:
@@ -83,7 +85,8 @@ def train(built: ParallelModel, loader: Any, tokenizer: Any, arguments: Namespac
         with step_log.step(samples=share, tokens=share * arguments.max_context_width, learning_rate=rate) as step:
             inputs = {name: values.to(built.device) for name, values in batch.items()}
             built.optimizer.zero_grad()
-            losses = train_step(built.model, inputs["input_ids"], inputs["labels"])
+            with traced if number == 1 else contextlib.nullcontext():
+                losses = train_step(built.model, inputs["input_ids"], inputs["labels"])
             built.optimizer.step()
             step.loss = losses.reduce_mean()
         if number % arguments.logging_freq == 0 and smp.rank() == 0:

@@ -177,8 +177,9 @@ def test_script_learns_from_its_pretrained_weights_and_evaluates() -> None:
 def test_script_saves_partial_checkpoints_on_the_way_and_the_full_model_at_the_end() -> None:
     end = ends()["gptj script"]
     names = [phase["name"] for phase in end.of_kind("phase")]
-    assert [name for name in names if name in ("load", "evaluate", "save")] == [
+    assert [name for name in names if name in ("load", "trace", "evaluate", "save")] == [
         "load",
+        "trace",
         "evaluate",
         "save",
         "evaluate",
