@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
         Task.CAUSAL_LM,
         {"model_type": "opt"},
         TENSOR,
-        "matrix.strategy: strategy tensor has no plan for model type opt; expected one of gpt2, gptj, albert, "
+        "matrix.strategy: strategy tensor has no plan for model type opt; expected one of gpt2, gptj, gpt_neo, albert, "
         "modernbert, bert, camembert, electra, roberta, xlm-roberta, a model type with a base_model_tp_plan or "
         "base_model_ep_plan in transformers, a tensor_plan in the suite, or strategy fsdp",
     ),

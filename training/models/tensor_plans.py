@@ -64,6 +64,17 @@ GPTJ = TensorPlan(
     },
     per_rank=("h.*.attn.num_attention_heads",),
 )
+GPT_NEO = TensorPlan(
+    styles={
+        "h.*.attn.attention.q_proj": COLUMNS,
+        "h.*.attn.attention.k_proj": COLUMNS,
+        "h.*.attn.attention.v_proj": COLUMNS,
+        "h.*.attn.attention.out_proj": ROWS,
+        "h.*.mlp.c_fc": COLUMNS,
+        "h.*.mlp.c_proj": ROWS,
+    },
+    per_rank=("h.*.attn.attention.num_heads",),
+)
 BERT = TensorPlan(
     styles={
         "encoder.layer.*.attention.self.query": COLUMNS,
@@ -103,6 +114,7 @@ LIKE_BERT = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
 PLANS: Mapping[str, TensorPlan] = {
     "gpt2": GPT2,
     "gptj": GPTJ,
+    "gpt_neo": GPT_NEO,
     "albert": ALBERT,
     "modernbert": MODERNBERT,
     **dict.fromkeys(LIKE_BERT, BERT),
