@@ -2,6 +2,8 @@
 
 import io
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,15 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 from pyarrow import parquet as pq
 
-from experiments.albert_scaling import masked_passages, text_lines
+from experiments.albert_scaling import masked_passages, text_lines, wikipedia_files
+from experiments.bert_trainium import review_files
 from experiments.bert_trainium.reviews import read_reviews
 from experiments.gpt2_compiler import text_blocks
 from experiments.gptj_parallel import sst2_files
 from experiments.gptj_parallel import text_blocks as gptj_blocks
+from tests.training.hub_server import hub_server
 from tests.training.jobs import REPO_ROOT
+from tests.training.s3_server import PROGRAM, s3_server, upload
 
 pytestmark = pytest.mark.nightly
 
@@ -173,3 +178,77 @@ def test_a_copy_of_sst2_without_a_split_or_a_column_is_refused(tmp_path: Path) -
     (tmp_path / "glue/train.tsv").write_text("text\tlabel\n1 2\t0")
     with pytest.raises(ValueError, match="expected the columns sentence, label, found text, label"):
         sst2_files.write_files(str(tmp_path / "glue"), tmp_path / "dataset")
+
+
+def test_the_frozen_script_reads_the_reviews_made_of_amazon_polarity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    texts = ['good, "very"', "two\nlines", "bad é"]
+    rows = [{"label": place % 2, "title": "t", "content": text} for place, text in enumerate(texts)]
+    (tmp_path / "polarity").mkdir()
+    for split in ("train", "test"):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "polarity" / f"{split}-00000-of-00001.parquet")
+    review_files.main([str(tmp_path / "data"), "--polarity", str(tmp_path / "polarity")])
+    for split in ("train", "test"):
+        assert read_reviews(tmp_path / "data" / f"{split}.csv", 0, 1) == [
+            (text, place % 2) for place, text in enumerate(texts)
+        ]
+    (tmp_path / "polarity/test-00000-of-00001.parquet").unlink()
+    with pytest.raises(ValueError, match=r"expected test\*\.parquet or test\*\.csv, found neither"):
+        review_files.write_files(str(tmp_path / "polarity"), tmp_path / "data")
+
+
+def test_wikipedia_is_written_as_lines_until_they_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    rows = [{"title": str(n), "text": f"{n} é\n\nend {n} "} for n in range(9)]
+    (tmp_path / "copy").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "copy" / "train.parquet")
+    wikipedia_files.main([str(tmp_path / "all"), "--wikipedia", str(tmp_path / "copy")])
+    lines = [line for n in range(9) for line in (f"{n} é", f"end {n}")]
+    assert list(text_lines.FolderLines(str(tmp_path / "all"))) == lines
+    # an article is 11 bytes: 5 reach 50, two files of 3 and 2
+    assert wikipedia_files.write_files(rows, tmp_path / "some", 50, file_bytes=30) == 55
+    assert [len(path.read_text().split("\n")) for path in sorted((tmp_path / "some").iterdir())] == [7, 5]
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
+def test_pretrained_weights_are_copied_from_s3_with_their_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(REPO_ROOT / "tests" / "training" / "stand_ins")
+    from experiments.gptj_parallel.weights import copy_from_s3
+
+    (tmp_path / "weights").mkdir()
+    for name in ("config.json", "weights.bin"):
+        (tmp_path / "weights" / name).write_text(name)
+    with s3_server(tmp_path) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        uri = upload(tmp_path / "weights", environment)
+        copy_from_s3(uri, tmp_path / "copy")
+        with pytest.raises(ValueError, match="expected a prefix that holds a model's files, found none"):
+            copy_from_s3(f"{uri}/none", tmp_path / "copy")
+    assert {path.name: path.read_text() for path in (tmp_path / "copy").iterdir()} == {
+        name: name for name in ("config.json", "weights.bin")
+    }
+
+
+@pytest.mark.parametrize("pack", ["gpt2_compiler", "gptj_parallel"])
+def test_a_dataset_is_loaded_from_the_hub_by_its_name(pack: str, tmp_path: Path) -> None:
+    data = tmp_path / "hub" / "me" / "data"
+    data.mkdir(parents=True)
+    pq.write_table(pa.table({"sentence": ["one", "two"]}), data / "train-00000-of-00001.parquet")
+    program = (
+        f"from experiments.{pack}.text_blocks import load_text; print(*load_text('me/data', None, None)['sentence'])"
+    )
+    with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=hub.environment,
+            cwd=REPO_ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.split() == ["one", "two"]
