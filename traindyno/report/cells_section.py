@@ -1,10 +1,10 @@
 """Every cell as a table, whose columns are ``CELL_FIGURES`` of the core, and as charts; the batches that were found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text
 from traindyno.core.jobs.outcome import HAD_BATCH
-from traindyno.core.jobs.run_end import NONE_FITS, BatchProbe
+from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, outcomes_text
@@ -14,9 +14,7 @@ from traindyno.core.verdict.open_text import merge_reasons
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.cell_charts import draw_cell_charts
-from traindyno.report.charts.figure import draw_figure
-from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
-from traindyno.report.markup import Column, Markup, PlotData, columns, draw_table, element, estimate_cell, join
+from traindyno.report.markup import Column, Markup, columns, draw_table, element, estimate_cell, join
 
 COLUMNS = columns("Cell", "# Batch per device", "Fits", "# Samples/s", "# Memory")
 BATCHES_CAPTION = (
@@ -24,7 +22,6 @@ BATCHES_CAPTION = (
     "Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
     "ran out of memory, or two jobs died in it. No margin: CUDA's allocator freed its cache and tried again."
 )
-ACROSS = "batch per device"
 
 
 def draw_batches(report: Report) -> Markup | None:
@@ -39,15 +36,6 @@ def draw_batches(report: Report) -> Markup | None:
     return element(
         "section",
         element("h2", "Batches"),
-        _figure(
-            searched, "samples_per_second", "Samples per second of the probes", lambda probe: probe.samples_per_second
-        ),
-        _figure(
-            searched,
-            "peak_bytes",
-            "Peak memory of the probes, in GiB",
-            lambda probe: probe.peak_bytes and probe.peak_bytes / 2**30,
-        ),
         draw_table(COLUMNS, rows, caption=BATCHES_CAPTION),
         *(element("p", note) for result in searched if (note := _note(result))),
         id="batches",
@@ -81,24 +69,6 @@ def _rows(result: RunResult) -> list[list[str | None]]:
         ]
         for probe in sorted(finding.probes, key=lambda each: each.batch)
     ]
-
-
-def _figure(
-    searched: Sequence[RunResult], name: str, title: str, value: Callable[[BatchProbe], float | None]
-) -> Markup | None:
-    """None without two values of a cell. A probe that did not fit says nothing of what it needs."""
-    lines = []
-    for result in searched:
-        probes = sorted(result.batch_finding.probes if result.batch_finding else (), key=lambda probe: probe.batch)
-        points = tuple(Point(x=probe.batch, y=y) for probe in probes if probe.fits and (y := value(probe)) is not None)
-        if len(points) > 1:
-            lines.append(Line(label=result.run.cell.label, curves=(points,)))
-    if not lines:
-        return None
-    rows = [(line.label, point.x, point.y) for line in lines for point in line.points]
-    data = PlotData(name=f"batches-{name}", header=("cell", ACROSS, name), rows=rows)
-    pictures = [draw_lines(part, across_name=ACROSS, title=title) for part in divide_lines(lines)]
-    return draw_figure(title, join(*pictures), data=data)
 
 
 CAPTION = (
