@@ -214,20 +214,10 @@ class EventRules(Construct):
         functions.reconcile_runs.function.configure_async_invoke(retry_attempts=0, max_event_age=sweep_interval)
 
     def _rule(self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule) -> None:
-        add_rule(self, construct_id, function, when, self._dead_letters)
-
-
-def add_rule(
-    scope: Construct,
-    construct_id: str,
-    function: LabFunction,
-    when: events.EventPattern | events.Schedule,
-    dead_letters: sqs.IQueue | None,
-) -> None:
-    events.Rule(
-        scope,
-        construct_id,
-        event_pattern=when if isinstance(when, events.EventPattern) else None,
-        schedule=when if isinstance(when, events.Schedule) else None,
-        targets=[targets.LambdaFunction(function.function, dead_letter_queue=dead_letters)],
-    )
+        events.Rule(
+            self,
+            construct_id,
+            event_pattern=when if isinstance(when, events.EventPattern) else None,
+            schedule=when if isinstance(when, events.Schedule) else None,
+            targets=[targets.LambdaFunction(function.function, dead_letter_queue=self._dead_letters)],
+        )

@@ -1,6 +1,6 @@
 """Alarms on failures without another sign."""
 
-from typing import Any
+from functools import partial
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -10,12 +10,10 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.functions import Functions
-from infra.lab_function import LabFunction
 from traindyno.core.lab_names import FAILED_SUITES_METRIC, METRIC_NAMESPACE, OVERDUE_RUNS_METRIC
 
 PERIOD = cdk.Duration.minutes(5)
 SWEEPS_MISSED = 3
-MISSES = "It detects lost events and costs above the cap."
 CALLED_AGAIN = "Step Functions repeats the call after throttling and service faults only."
 # SQS may report the first message of a queue without traffic 15 minutes late.
 QUEUE_PERIODS = 6
@@ -24,7 +22,8 @@ QUEUE_PERIODS = 6
 class Monitoring(Construct):
     """``has_metric_math``: False in the local cloud, whose CloudWatch has no alarms on expressions.
 
-    ``images``: see add_sweep_alarm.
+    CloudWatch counts the time before the sweep's first call as missed too. Its alarm is therefore created after
+    ``images``, whose builds take longer than the schedule's interval, so that a new lab does not begin with an alarm.
     """
 
     def __init__(
@@ -40,24 +39,52 @@ class Monitoring(Construct):
         has_metric_math: bool,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._lab = lab
         self._topic = topic
-        self._failed_suites()
-        self._failing_functions(functions)
-        add_sweep_alarm(self, "SweepMissing", functions.reconcile_runs, topic=topic, images=images, misses=MISSES)
-        if dead_letters:
-            self._unhandled_events(dead_letters)
-        if has_metric_math:
-            self._alarm_on_growing_overdue()
-
-    def _failed_suites(self) -> None:
-        """StopRuns counts failed suites: Step Functions' own metric also counts suites that were refused."""
+        own = partial(cloudwatch.Metric, namespace=METRIC_NAMESPACE, dimensions_map={"Lab": lab}, period=PERIOD)
+        # StopRuns counts failed suites: Step Functions' own metric also counts suites that were refused.
         self._alarm(
             "SuiteFailed",
-            self._lab_metric(FAILED_SUITES_METRIC, statistic="Sum"),
+            own(metric_name=FAILED_SUITES_METRIC, statistic="Sum"),
             periods=1,
             description="A suite's execution failed or timed out: its cause says why. StopRuns stops its jobs.",
         )
+        self._failing_functions(functions)
+        sweep = functions.reconcile_runs
+        missing = self._alarm(
+            "SweepMissing",
+            sweep.function.metric_invocations(period=PERIOD, statistic="Sum"),
+            periods=SWEEPS_MISSED,
+            threshold=1,
+            comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            missing=cloudwatch.TreatMissingData.BREACHING,
+            description=f"{sweep.name} has not run for 15 minutes. It detects lost events and costs above the cap.",
+        )
+        if images is not None:
+            missing.node.add_dependency(images)
+        if dead_letters:
+            # On arrivals: an alarm on the number of messages would last 14 days, the time that they are kept.
+            self._alarm(
+                "EventsUnhandled",
+                dead_letters.metric_number_of_messages_sent(period=PERIOD, statistic="Sum"),
+                periods=QUEUE_PERIODS,
+                enough=1,
+                description="An event was not delivered, or its function failed at every try: see the dead-letter"
+                " queue.",
+            )
+        if has_metric_math:
+            growth = cloudwatch.MathExpression(
+                expression="DIFF(overdue)",
+                using_metrics={"overdue": own(metric_name=OVERDUE_RUNS_METRIC, statistic="Maximum")},
+                period=PERIOD,
+                label="growth of overdue runs",
+            )
+            self._alarm(
+                "OverdueRunsGrow",
+                growth,
+                periods=3,
+                description="Runs whose jobs have ended without being finished keep increasing: events or FinishRun"
+                " fail.",
+            )
 
     def _failing_functions(self, functions: Functions) -> None:
         """If another function of the state machine fails, it ends the execution and raises the alarm SuiteFailed."""
@@ -78,100 +105,29 @@ class Monitoring(Construct):
                 description=f"{item.name} raised an error: see its log group. {effect}",
             )
 
-    def _unhandled_events(self, dead_letters: sqs.IQueue) -> None:
-        """The alarm is on arrivals: one on the number of messages would last 14 days, the time that they are kept."""
-        self._alarm(
-            "EventsUnhandled",
-            dead_letters.metric_number_of_messages_sent(period=PERIOD, statistic="Sum"),
-            periods=QUEUE_PERIODS,
-            enough=1,
-            description="An event was not delivered, or its function failed at every try: see the dead-letter queue.",
+    def _alarm(
+        self,
+        construct_id: str,
+        metric: cloudwatch.IMetric,
+        *,
+        periods: int,
+        description: str,
+        enough: int | None = None,
+        threshold: int = 0,
+        comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+    ) -> cloudwatch.Alarm:
+        """``enough``: the number of ``periods`` that must exceed the threshold; None: all of them."""
+        alarm = cloudwatch.Alarm(
+            self,
+            construct_id,
+            metric=metric,
+            threshold=threshold,
+            comparison_operator=comparison,
+            evaluation_periods=periods,
+            datapoints_to_alarm=enough,
+            treat_missing_data=missing,
+            alarm_description=description,
         )
-
-    def _alarm_on_growing_overdue(self) -> None:
-        growth = cloudwatch.MathExpression(
-            expression="DIFF(overdue)",
-            using_metrics={"overdue": self._lab_metric(OVERDUE_RUNS_METRIC)},
-            period=PERIOD,
-            label="growth of overdue runs",
-        )
-        self._alarm(
-            "OverdueRunsGrow",
-            growth,
-            periods=3,
-            description="Runs whose jobs have ended without being finished keep increasing: events or FinishRun fail.",
-        )
-
-    def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, **rule: Any) -> None:
-        add_alarm(self, construct_id, metric, topic=self._topic, **rule)
-
-    def _lab_metric(self, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
-        return lab_metric(self._lab, name, statistic=statistic)
-
-
-def add_alarm(
-    scope: Construct,
-    construct_id: str,
-    metric: cloudwatch.IMetric,
-    *,
-    topic: sns.ITopic,
-    periods: int,
-    description: str,
-    enough: int | None = None,
-    threshold: int = 0,
-    comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-    missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
-) -> cloudwatch.Alarm:
-    """``enough``: the number of ``periods`` that must exceed the threshold; None: all of them."""
-    alarm = cloudwatch.Alarm(
-        scope,
-        construct_id,
-        metric=metric,
-        threshold=threshold,
-        comparison_operator=comparison,
-        evaluation_periods=periods,
-        datapoints_to_alarm=enough,
-        treat_missing_data=missing,
-        alarm_description=description,
-    )
-    alarm.add_alarm_action(actions.SnsAction(topic))
-    return alarm
-
-
-def add_sweep_alarm(
-    scope: Construct,
-    construct_id: str,
-    sweep: LabFunction,
-    *,
-    topic: sns.ITopic,
-    images: Construct | None,
-    misses: str,
-) -> None:
-    """An alarm that is raised if the schedule does not call the function.
-
-    CloudWatch counts the time before the first call as missed too. The alarm is therefore created after ``images``,
-    whose builds take longer than the schedule's interval, so that a new lab does not begin with an alarm.
-    """
-    alarm = add_alarm(
-        scope,
-        construct_id,
-        sweep.function.metric_invocations(period=PERIOD, statistic="Sum"),
-        topic=topic,
-        periods=SWEEPS_MISSED,
-        threshold=1,
-        comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-        missing=cloudwatch.TreatMissingData.BREACHING,
-        description=f"{sweep.name} has not run for 15 minutes. {misses}",
-    )
-    if images is not None:
-        alarm.node.add_dependency(images)
-
-
-def lab_metric(lab: str, name: str, *, statistic: str = "Maximum") -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace=METRIC_NAMESPACE,
-        metric_name=name,
-        dimensions_map={"Lab": lab},
-        statistic=statistic,
-        period=PERIOD,
-    )
+        alarm.add_alarm_action(actions.SnsAction(self._topic))
+        return alarm

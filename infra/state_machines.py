@@ -111,10 +111,9 @@ def answered_step(
     function: LabFunction,
     *,
     payload: Payload | None = None,
-    result_path: str | None = None,
     fault_tries: int = 8,
 ) -> tasks.LambdaInvoke:
-    """The function's answer is the state's output, or goes to ``result_path``. Faults are retried."""
+    """The function's answer is the state's output. Faults are retried."""
     step = tasks.LambdaInvoke(
         scope,
         name,
@@ -123,7 +122,6 @@ def answered_step(
         payload=sfn.TaskInput.from_object(dict(payload)) if payload else None,
         payload_response_only=True,
         retry_on_service_exceptions=False,
-        result_path=result_path,
     )
     retry_faults(step, fault_tries)
     return step
