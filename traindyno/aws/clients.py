@@ -7,6 +7,8 @@ import boto3
 from botocore.config import Config
 
 if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
+
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb.service_resource import Table
     from mypy_boto3_events import EventBridgeClient
@@ -28,73 +30,26 @@ RUNTIME_CONFIG = CONFIG.merge(Config(read_timeout=65))
 PRICING_REGION = "us-east-1"
 
 
-@cache
-def cloudformation() -> "CloudFormationClient":
-    return boto3.client("cloudformation", config=CONFIG)
+def _client(service: str, **options: Any) -> Any:
+    return cache(lambda: boto3.client(service, **{"config": CONFIG, **options}))  # type: ignore[call-overload]
 
 
-@cache
-def codebuild() -> "CodeBuildClient":
-    client: CodeBuildClient = boto3.client("codebuild", config=CONFIG)
-    return client
-
-
-@cache
-def events() -> "EventBridgeClient":
-    return boto3.client("events", config=CONFIG)
-
-
-@cache
-def logs() -> "LogsClient":
-    client: LogsClient = boto3.client("logs", config=CONFIG)
-    return client
-
-
-@cache
-def pricing() -> "PricingClient":
-    return boto3.client("pricing", config=CONFIG, region_name=PRICING_REGION)
-
-
-@cache
-def s3() -> "S3Client":
-    return boto3.client("s3", config=CONFIG)
-
-
-@cache
-def sagemaker() -> "SageMakerClient":
-    return boto3.client("sagemaker", config=CONFIG)
-
-
-@cache
-def sagemaker_runtime() -> Any:
-    return boto3.client("sagemaker-runtime", config=RUNTIME_CONFIG)
-
-
-@cache
-def sagemaker_with_more_retries() -> "SageMakerClient":
-    """Use it to read many jobs in one call of a function: each request is tried ten times, over up to two minutes."""
-    return boto3.client("sagemaker", config=CONFIG.merge(MORE_RETRIES))
-
-
-@cache
-def service_quotas() -> "ServiceQuotasClient":
-    return boto3.client("service-quotas", config=CONFIG)
-
-
-@cache
-def sns() -> "SNSClient":
-    return boto3.client("sns", config=CONFIG)
-
-
-@cache
-def ssm() -> "ParametersClient":
-    client: ParametersClient = boto3.client("ssm", config=CONFIG)
-    return client
-
-
-@cache
-def stepfunctions() -> "SFNClient":
-    return boto3.client("stepfunctions", config=CONFIG)
+cloudformation: "_lru_cache_wrapper[CloudFormationClient]" = _client("cloudformation")
+codebuild: "_lru_cache_wrapper[CodeBuildClient]" = _client("codebuild")
+events: "_lru_cache_wrapper[EventBridgeClient]" = _client("events")
+logs: "_lru_cache_wrapper[LogsClient]" = _client("logs")
+pricing: "_lru_cache_wrapper[PricingClient]" = _client("pricing", region_name=PRICING_REGION)
+s3: "_lru_cache_wrapper[S3Client]" = _client("s3")
+sagemaker: "_lru_cache_wrapper[SageMakerClient]" = _client("sagemaker")
+sagemaker_runtime: "_lru_cache_wrapper[Any]" = _client("sagemaker-runtime", config=RUNTIME_CONFIG)
+# To read many jobs in one call of a function: each request is tried ten times, over up to two minutes.
+sagemaker_with_more_retries: "_lru_cache_wrapper[SageMakerClient]" = _client(
+    "sagemaker", config=CONFIG.merge(MORE_RETRIES)
+)
+service_quotas: "_lru_cache_wrapper[ServiceQuotasClient]" = _client("service-quotas")
+sns: "_lru_cache_wrapper[SNSClient]" = _client("sns")
+ssm: "_lru_cache_wrapper[ParametersClient]" = _client("ssm")
+stepfunctions: "_lru_cache_wrapper[SFNClient]" = _client("stepfunctions")
 
 
 @cache

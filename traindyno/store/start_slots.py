@@ -2,28 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from traindyno.aws.table import Item, Table
-from traindyno.store.items import attribute, attributes_of, read_row
+from traindyno.aws.table import Table
+from traindyno.store.items import attribute
 
 LEASE_KEY = {"pk": "sweep-lease#ReconcileRuns", "sk": "lab"}
 RELEASED_AT = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepLeaseRow:
-    """``expires_at`` is in epoch seconds."""
-
-    holder: str
-    expires_at: float
-
-    def to_item(self) -> dict[str, Any]:
-        return {**LEASE_KEY, **attributes_of(self)}
-
-    @classmethod
-    def from_item(cls, item: Item) -> Self:
-        return read_row(item, cls)
 
 
 class SweepLease:
@@ -49,10 +34,6 @@ class SweepLease:
         """Nothing changes if another one holds the lease."""
         self._change(holder, "SET expires_at = :released", {":released": attribute(RELEASED_AT)})
 
-    def read(self) -> SweepLeaseRow | None:
-        item = self._table.get(LEASE_KEY)
-        return SweepLeaseRow.from_item(item) if item else None
-
     def _change(self, holder: str, expression: str, values: Mapping[str, Any]) -> bool:
         changed = self._table.update(
             LEASE_KEY, expression, values={":holder": holder, **values}, condition="holder = :holder"
@@ -61,20 +42,6 @@ class SweepLease:
 
 
 KEY = {"pk": "start-slots#CreateTrainingJob", "sk": "lab"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartSlotRow:
-    """``next_at``: the next free slot, in epoch seconds."""
-
-    next_at: float
-
-    def to_item(self) -> dict[str, Any]:
-        return {**KEY, **attributes_of(self)}
-
-    @classmethod
-    def from_item(cls, item: Item) -> Self:
-        return read_row(item, cls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +73,7 @@ class StartSlots:
         while True:
             queued = self._advance("next_at + :between", "next_at > :now", now=now, seconds_between=seconds_between)
             if queued is not None:
-                return queued.next_at - seconds_between
+                return queued - seconds_between
             is_free = "attribute_not_exists(next_at) OR next_at <= :now"
             if self._advance(":now + :between", is_free, now=now, seconds_between=seconds_between) is not None:
                 return now
@@ -115,11 +82,12 @@ class StartSlots:
         """No job needs the reserved slots: the next slot is now."""
         self._table.update(KEY, "SET next_at = :now", values={":now": attribute(float(now))})
 
-    def _advance(self, value: str, condition: str, *, now: float, seconds_between: float) -> StartSlotRow | None:
+    def _advance(self, value: str, condition: str, *, now: float, seconds_between: float) -> float | None:
+        """The next free slot, in epoch seconds; None if the condition doesn't hold."""
         item = self._table.update(
             KEY,
             f"SET next_at = {value}",
             values={":now": attribute(float(now)), ":between": attribute(float(seconds_between))},
             condition=condition,
         )
-        return StartSlotRow.from_item(item) if item else None
+        return float(item["next_at"]) if item else None

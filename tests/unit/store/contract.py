@@ -33,7 +33,7 @@ from traindyno.store.owners import (
 )
 from traindyno.store.past_runs import WorkIndex, WorkRow
 from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow
-from traindyno.store.start_slots import KEY, StartSlots, SweepLease, SweepLeaseRow
+from traindyno.store.start_slots import KEY, StartSlots, SweepLease
 from traindyno.store.start_slots import KEY as LEASE_KEY
 
 END = Attempt(
@@ -307,7 +307,7 @@ class StoreContract:
         with ThreadPoolExecutor(8) as pool:
             taken = list(pool.map(lambda number: lease.take(f"sweep-{number}", now=NOW, seconds=60), range(8)))
         assert Counter(taken) == {True: 1, False: 7}
-        assert lease.read() == SweepLeaseRow(holder=f"sweep-{taken.index(True)}", expires_at=NOW + 60)
+        assert lease.renew(f"sweep-{taken.index(True)}", now=NOW, seconds=60)
 
     def test_a_lease_is_free_when_it_was_given_back_or_has_expired(self, table: Table) -> None:
         table.delete(LEASE_KEY)
@@ -328,7 +328,7 @@ class StoreContract:
         assert lease.take("second", now=NOW + 90, seconds=60)
         assert not lease.renew("first", now=NOW + 91, seconds=60)
         lease.release("first")
-        assert lease.read() == SweepLeaseRow(holder="second", expires_at=NOW + 150)
+        assert lease.renew("second", now=NOW + 149, seconds=60), "it still holds it"
 
 
 def attempt_row(execution: str, reserved_usd: str) -> AttemptRow:
