@@ -61,6 +61,7 @@ class NoPriceFound(TraindynoError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repriced:
     results: tuple[RunResult, ...]
+    before: Verdict
     verdict: Verdict
     is_flipped: bool
 
@@ -78,7 +79,7 @@ def reprice(
     before = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
     repriced = tuple(_at_price(result, prices.get(result.run.cell.settings.instance)) for result in results)
     after = judge(suite, cells, repriced, loss_spread=loss_spread, host_priors=host_priors)
-    return Repriced(results=repriced, verdict=after, is_flipped=after.recommended != before.recommended)
+    return Repriced(results=repriced, before=before, verdict=after, is_flipped=after.recommended != before.recommended)
 
 
 def _at_price(result: RunResult, price: Price | None) -> RunResult:
@@ -112,17 +113,19 @@ def reprice_execution(
     found = PriceSource(region=where).read(wanted) if given is None else given
     if not any(name in found for name in wanted):
         raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
-    loss_spread, host_priors = record.loss_spread, record.host_priors
-    before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_priors=host_priors)
-    after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_priors=host_priors)
+    after = reprice(
+        *(record.suite, record.cells, record.results, found),
+        loss_spread=record.loss_spread,
+        host_priors=record.host_priors,
+    )
     if output is OutputFormat.JSON:
-        verdicts = {"before": verdict_document(before), "after": verdict_document(after.verdict)}
+        verdicts = {"before": verdict_document(after.before), "after": verdict_document(after.verdict)}
         prices_used = to_document(found)
         print_json(
             {"execution_id": record.execution_id, "prices": prices_used, "is_flipped": after.is_flipped, **verdicts}
         )
     else:
-        print_repriced(STANDARD_OUTPUT, execution, before=before, after=after, prices=found)
+        print_repriced(STANDARD_OUTPUT, execution, after, prices=found)
 
 
 def _region_of(record: ExecutionRecord) -> str:
@@ -130,9 +133,8 @@ def _region_of(record: ExecutionRecord) -> str:
     return next(known, str(clients.service_quotas().meta.region_name))
 
 
-def print_repriced(
-    console: Terminal, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList
-) -> None:
+def print_repriced(console: Terminal, execution_id: str, after: Repriced, *, prices: PriceList) -> None:
+    before = after.before
     if after.verdict.is_simulated:
         console.print(SIMULATED)
     title = f"{execution_id}: {after.verdict.examples:,} examples, before → after"
