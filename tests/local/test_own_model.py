@@ -41,3 +41,7 @@ def test_a_suite_of_init_leads_to_a_verdict(name: str, options: tuple[str, ...],
     answer = lab.traindyno("run", f"{name}.yaml", "--local", "--name", name, "--format", "json")
     assert answer.status == 0, answer.errors
     assert answer.json()["verdict"]["recommended"] is not None
+    again = lab.traindyno("init", f"{name}-2.yaml", "--local", *options, "--format", "json")
+    assert again.status == 0, again.errors
+    runs = [each["evidence"].removesuffix(" of yours") for each in again.json()["cells"]]
+    assert all(each.partition(" ")[2] in ("run", "runs") for each in runs), runs

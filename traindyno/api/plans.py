@@ -164,7 +164,7 @@ def plan_in_account(
             " new account; with credentials (--profile) they are your account's",
         )
     elif prices is None or quotas is None:
-        histories = _find_histories(suite, lab=lab, allowed=allowed, say=say)
+        histories = find_histories(suite, lab=lab, allowed=allowed, say=say)
     planned = plan_suite(
         suite.staged,
         execution_id=suite.suite.name,
@@ -194,7 +194,7 @@ def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:
     yield from model_lines(suite.suite, suite.folder)
 
 
-def _find_histories(suite: Suite, *, lab: str, allowed: Collection[Path], say: Say) -> FoundHistories:
+def find_histories(suite: Suite, *, lab: str, allowed: Collection[Path] = (), say: Say) -> FoundHistories:
     """Reads the lab's table; writes nothing."""
     try:
         deployment = find_deployment(clients.cloudformation(), lab)

@@ -10,13 +10,14 @@ import typer
 from traindyno.api.local_paths import path_problem
 from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.cli.inputs.plan_options import PricesOption, QuotasOption
-from traindyno.cli.lab_choice import AccountChoice, FormatOption, with_options_of
+from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import finite, refuse_unwritable, write_new
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
 from traindyno.core.costs.quantity_text import UNKNOWN, counted, usd_text
 from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
+from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.suite.choices import GoalKind, Task
@@ -36,7 +37,8 @@ def _task(given: str) -> Task:
 
 
 @with_options_of(
-    AccountChoice,
+    LabChoice,
+    refuse("lab", beside=("prices", "quotas"), why="with both files no lab is read"),
     refuse("model", "task", beside="script", why="a script brings its own"),
     refuse(
         *("prices", "quotas", "instance", "max_instances", "max_usd", "max_hours"),
@@ -45,7 +47,7 @@ def _task(given: str) -> Task:
     ),
 )
 def init(
-    choice: AccountChoice,
+    choice: LabChoice,
     file: Annotated[Path, typer.Argument(help="The suite file to write; one that exists is kept.")] = Path(
         "suite.yaml"
     ),
@@ -110,8 +112,7 @@ def init(
     workload |= {name: value for name, value in given.items() if value is not None}
     limits = {} if choice.local else {"max_usd": _need("max-usd", max_usd, float), "max_hours": max_hours}
     sections = {"name": file.stem, **workload, "goal": goal.value, **({"limits": limits} if limits else {})}
-    if choice.local or prices is None or quotas is None:
-        choice.choose(needs_service=False)
+    lab = None if prices and quotas else _choose_lab(choice)
     asked = Asked(
         sections=sections,
         folder=file.parent,
@@ -119,7 +120,7 @@ def init(
         max_instances=max_instances,
         local=choice.local,
     )
-    proposal = propose(asked, prices=prices, quotas=quotas)
+    proposal = propose(asked, prices=prices, quotas=quotas, lab=lab)
     write_new(file, suite_text(proposal), "FILE")
     if output is OutputFormat.JSON:
         print_json(_document(proposal, file))
@@ -128,6 +129,16 @@ def init(
     tell(
         f"wrote {file}: {counted(len(proposal.cells), 'cell')}; next: traindyno plan {file}{' --local' * choice.local}"
     )
+
+
+def _choose_lab(choice: LabChoice) -> str | None:
+    """Whose earlier runs are read; None if the local cloud does not run."""
+    try:
+        choice.choose()
+    except TraindynoError:
+        choice.choose(needs_service=False)
+        return None
+    return choice.chosen.name
 
 
 def _need(name: str, value: Any, kind: type) -> Any:

@@ -11,12 +11,14 @@ from typing import Any
 from traindyno.api.local_paths import find_local
 from traindyno.api.model_check import find_configuration
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
+from traindyno.api.plans import find_histories
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.api.suite_text import write_yaml
 from traindyno.api.training_code import has_training_code, missing_libraries
-from traindyno.core.costs.quantity_text import bytes_text, interval_text, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import bytes_text, counted, interval_text, seconds_text, usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, instance_types
+from traindyno.core.planning.history import Histories
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import instance_quota
 from traindyno.core.suite.cells import expand_cells
@@ -82,8 +84,10 @@ class Proposal:
         return (None if reading is None else reading.limit), candidate.settings.instance_count
 
 
-def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Proposal:
-    """Raises SuiteInvalid for what is wrong with the model or its data, and AccountUnreachable."""
+def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str | None) -> Proposal:
+    """``lab``: whose earlier runs of the cells are counted. Raises SuiteInvalid for what is wrong with the model or its
+    data, and AccountUnreachable.
+    """
     types = asked.instances or tuple(filter(is_proposed, instance_types()))
     asked_for = _load(asked, {} if asked.local else {"matrix": {"instance": list(types)}})
     check_startable(asked_for)
@@ -119,9 +123,17 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None) -> Propos
         raise NothingFits(_why_nothing(shape, types, inputs))
     document = _document([each.settings for each in kept])
     loaded = _load(asked, document)
+    histories: Histories = {}
+    if lab is not None and inputs.why_assumed is None:
+        histories = find_histories(loaded, lab=lab, say=lambda _: None).by_cell
     plan = plan_suite(
-        loaded.staged, execution_id=loaded.suite.name, prices=inputs.prices, quotas=inputs.quotas, histories={}
+        loaded.staged, execution_id=loaded.suite.name, prices=inputs.prices, quotas=inputs.quotas, histories=histories
     )
+    for place, cell in enumerate(plan.cells):
+        if own := histories.get(cell.cell_id):
+            known = [] if kept[place].evidence == NO_BASIS else [kept[place].evidence]
+            evidence = ", ".join([*known, f"{counted(own.run_count, 'run')} of yours"])
+            kept[place] = replace(kept[place], evidence=evidence)
     return Proposal(
         suite=loaded,
         document={**asked.sections, **document},
