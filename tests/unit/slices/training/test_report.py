@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from tests.unit.cli.test_execution_receipt import attempt_of, note, target_of
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.planned_lab import FixedQuotas, empty_lab, measure, take_in
+from tests.unit.run_samples import completed_result, make_cell, remeasured
 from tests.unit.suites import unprepared_document
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
@@ -27,7 +28,7 @@ from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.slices.training.lab import plan_to_resume
 from traindyno.slices.training.plan import Projected, Training, training_document, training_key, training_suite
-from traindyno.slices.training.report import PART
+from traindyno.slices.training.report import PART, compared
 
 # A job of one run takes 400 s in a lab in memory, of which 300 s at $1.20 an hour are billed.
 PROJECTED = Projected(
@@ -95,6 +96,17 @@ def test_a_resumed_training_keeps_what_its_jobs_before_it_took() -> None:
     assert following.earlier == ("first", EXECUTION)
     assert following.earlier_seconds == 350.0
     assert following.earlier_usd == pytest.approx(0.02 + 100 * 1.2 / 3600)
+
+
+def test_mfu_is_compared_where_it_is_known_and_memory_by_its_peak() -> None:
+    cell = make_cell()
+    before = replace(PROJECTED, peak_memory_bytes=2**30, model_flops_utilization=0.4)
+    training = Training(training_id="t", execution_id="t", cell=cell, steps=61, projected=before)
+    result = remeasured(completed_result(cell, 1), peak_memory_bytes=2**31)
+    assert [each.quantity for each in compared(training, result)] == ["time", "cost", "memory"]
+    *_, memory, mfu = compared(training, remeasured(result, model_flops_utilization=0.3))
+    assert memory.texts() == ("memory", "1.00 GiB", "2.00 GiB", "2.00", "no interval")
+    assert mfu.texts() == ("MFU", "40.0 %", "30.0 %", "0.750", "no interval")
 
 
 def listed(lab: MemoryLab, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
