@@ -97,6 +97,8 @@ def test_every_accelerator_that_aws_trains_on_has_memory() -> None:
 
 def test_what_is_not_known_is_none_and_never_zero() -> None:
     assert instance_types()["ml.p3.16xlarge"].peak_dense_bf16_flops_per_device is None
+    assert instance_types()["ml.g7e.48xlarge"].peak_dense_bf16_flops_per_device is None
+    assert instance_types()["ml.p6-b300.48xlarge"].peak_dense_bf16_flops_per_device == 2.25e15  # 18 PFLOPS of 8
     assert instance_types()["ml.g7.24xlarge"].devices_per_instance is None
     numbers = [
         value
