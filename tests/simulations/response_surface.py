@@ -56,14 +56,16 @@ class Surface:
     cells: tuple[SurfaceCell, ...]
 
     def suite(self, search: Search, *, trials: int = TRIALS) -> Suite:
-        """Its matrix names the axes; ``suite_cells`` are the cells."""
-        names = list(dict.fromkeys(name for cell in self.cells for name in cell.settings))
+        """Its matrix has the values of the axes; ``suite_cells`` are the cells."""
+        values: dict[str, dict[Any, None]] = {}
+        for name, value in ((name, value) for cell in self.cells for name, value in cell.settings.items()):
+            values.setdefault(name, {})[value] = None
         return Suite(
             name=self.name,
             goal=Goal(kind=self.goal),
             workload=Workload(task=Task.CAUSAL_LM, examples=1_000_000),
             training=self.training,
-            matrix={name: (self.cells[0].settings[name],) for name in names},
+            matrix={name: tuple(found) for name, found in values.items()},
             measurement=Measurement(trials=trials),
             limits=Limits(max_usd=Decimal(10**6), max_hours=Decimal(1000), max_job_seconds=86_400),
             search=search,

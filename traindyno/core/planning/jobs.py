@@ -14,7 +14,7 @@ from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
 from traindyno.core.search.race import PASSES
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION, pytorch_version
-from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
 from traindyno.core.suite.runs import round_of, run_id_of, with_seeds
@@ -30,6 +30,7 @@ FILLED_SHARE = 0.5
 KEY_DIGITS = 7
 # In place of a round's number, in the block of a run that the first round's job began itself.
 AGAIN = "1+"
+COUNT = "instance_count"  # the setting
 
 NO_OTHER = "no other cell needs the same instances and image"
 TOO_LONG = "by earlier runs it takes half of the time limit alone"
@@ -151,7 +152,8 @@ def runs_again(job: Job, suite: Suite) -> tuple[Run, ...]:
     of the cells that may be the best. The others are no runs. Only the group that is likely to have the winner runs
     cells again: that of the most instances, or of the fewest where the cost decides.
     """
-    counts = [cell.settings.instance_count for cell in expand_cells(suite)]
+    given = suite.matrix.get(COUNT) or (suite.training.get(COUNT, job.instance_count),)
+    counts = {*given, *(entry[COUNT] for entry in suite.include if COUNT in entry)}
     likely = max(counts) if suite.goal.is_time else min(counts)
     is_first = len(job.runs) > 1 and all(run.block == "1.1" and not run.searches_batch for run in job.runs)
     if not (suite.search.is_race and suite.goal.target is None and is_first and job.instance_count == likely):
