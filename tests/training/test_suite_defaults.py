@@ -137,9 +137,18 @@ def test_a_script_needs_its_source_arguments_and_examples(tmp_path: Path) -> Non
 
 
 def test_minutes_are_the_budget_of_the_whole_suite(tmp_path: Path) -> None:
-    document = {"source": str(tmp_path), "limits": {"max_minutes": 10}}
-    limits = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document["limits"]
-    assert limits == {"max_hours": 0.1667, "max_usd": 1, "max_job_seconds": 150}
+    for minutes, seconds in ((10, 300), (60, 900)):  # so short a job has to measure all cells of its first wave
+        document = {"source": str(tmp_path), "limits": {"max_minutes": minutes}}
+        limits = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document["limits"]
+        assert limits == {"max_hours": round(minutes / 60, 4), "max_usd": 1, "max_job_seconds": seconds}
+
+
+def test_labels_that_count_from_1_have_a_class_for_0(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(csv_text([(f"a b c {n}", str(n % 5 + 1)) for n in range(20)]))
+    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv"}
+    found = Suite.of(folder=tmp_path, local=True, **suite)
+    assert found.suite.workload.label_count == 6
+    assert "the labels of data.csv are 1 to 5, and classes count from 0" in "\n".join(found.lines)
 
 
 def test_on_aws_type_and_amount_are_asked_for(tmp_path: Path) -> None:
@@ -172,6 +181,10 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
     ("changes", "told"),
     [
         ({"dataset": "./missing.csv"}, ["workload.dataset.path: './missing.csv' does not exist on this machine"]),
+        (
+            {"dataset": "./missing.csv", "model": "./nowhere"},
+            ["workload.dataset.path: './missing.csv' does not exist", "workload.model: './nowhere' does not exist"],
+        ),
         ({"dataset": None}, ["workload.dataset: got nothing, expected a file or folder, an s3:// URI or a Hub id"]),
         ({"dataset": "one.csv"}, ["workload.label_count: got one label only in one.csv ('x'), expected at least two"]),
         (

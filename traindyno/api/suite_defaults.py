@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from traindyno.api.local_paths import find_local, path_problem, source_problem
+from traindyno.api.local_paths import find_local, find_path_problems, path_problem, source_problem
 from traindyno.api.model_check import read_configuration
 from traindyno.api.sample_data import is_sample, why_no_sample, write_sample
 from traindyno.api.training_code import has_training_code, missing_libraries
@@ -38,7 +38,8 @@ FIELDS_AT_THE_TOP = {"workload": WORKLOAD_FIELDS, "measurement": {"confirm": Non
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
 #: Nothing is paid on this machine; the amount is that of its nominal price.
 LOCAL_USD, LOCAL_HOURS = 1, 1
-JOBS_IN_A_ROW = 4
+#: Of less, a quarter is spent on the start of processes before the cells of the first job have been measured.
+SHORT_HOURS = 0.25
 LEAST_JOB_SECONDS = 60
 #: English has 4 to 5 bytes for each token, Chinese about 3: a length that follows from 3 cuts few texts off.
 LEAST_BYTES_PER_TOKEN, BYTES_PER_TOKEN = 3, 4
@@ -118,6 +119,7 @@ class CompletedSuite:
             else:
                 self._fill_built_in(workload)
         self._fill_limits()
+        self._refuse_paths(workload)
 
     def _give(self, path: str, value: Any, reason: str) -> None:
         section, _, name = path.rpartition(".")
@@ -179,15 +181,23 @@ class CompletedSuite:
         if not _is_number(hours):
             self.open_paths.add("limits.max_job_seconds")
         else:
-            seconds = max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / JOBS_IN_A_ROW))
+            in_a_row, part = (4, "a quarter") if hours > SHORT_HOURS else (2, "half")
+            seconds = max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / in_a_row))
             if JOB_SECONDS.most is not None:
                 seconds = min(seconds, int(JOB_SECONDS.most))
-            reason, measurement = "a quarter of max_hours, so that leaders run again", self.document.get("measurement")
+            reason, measurement = f"{part} of max_hours, so that leaders run again", self.document.get("measurement")
             confirm = measurement.get("confirm") if isinstance(measurement, Mapping) else None
             minutes = confirm.get("minutes") if isinstance(confirm, Mapping) else None
             if _is_number(minutes) and (room := Confirm(minutes=max(0, minutes)).room_seconds(2)) > seconds:
                 seconds, reason = room, "room for the two runs of confirm"
             self._give("limits.max_job_seconds", seconds, reason)
+
+    def _refuse_paths(self, workload: object) -> None:
+        """Beside other problems; ``check_startable`` refuses them else."""
+        if self.problems and isinstance(workload, dict):
+            beside = [each for each in find_path_problems(workload, self._folder) if each.path not in self.open_paths]
+            self.problems += beside
+            self.open_paths |= {each.path for each in beside}
 
     def _fill_script(self, workload: Mapping[str, Any]) -> None:
         self._give("workload.task", "script", "there is a source")
@@ -263,7 +273,10 @@ class CompletedSuite:
                 "workload.label_count", f"got one label only in {dataset.path} ({label}), expected at least two"
             )
         elif with_labels:
-            self._give("workload.label_count", len(found.labels), f"the labels of {dataset.path}")
+            count, why = len(found.labels), f"the labels of {dataset.path}"
+            if {str(each.value) for each in found.labels} == {str(1 + number) for number in range(count)}:
+                count, why = count + 1, f"{why} are 1 to {count}, and classes count from 0"
+            self._give("workload.label_count", count, why)
             self.cautions += found.cautions
             if isinstance(count := workload["label_count"], int) and (problem := label_problem(found, count)):
                 self._refuse("workload.label_count", problem)
