@@ -33,6 +33,14 @@ class PlanInputs:
     quotas: QuotaReadings
     why_assumed: str | None = None
 
+    @property
+    def note(self) -> str | None:
+        """For a person."""
+        return self.why_assumed and (
+            f"note: {self.why_assumed}: prices are of a snapshot of {self.region}, not AWS's, and quotas those of a"
+            " new account; with credentials (--profile) they are your account's"
+        )
+
 
 def read_plan_inputs(
     suite: Suite, cells: Sequence[Cell], *, price_path: Path | None, quota_path: Path | None, now: float
@@ -56,6 +64,7 @@ def read_plan_inputs(
             defaults = {
                 each.name: QuotaReading(quota=each, applied=None, default=each.default, in_use=None) for each in needed
             }
+            problem = f"no AWS account ({problem})"
             if region not in (None, SNAPSHOT_REGION):
                 problem = f"{problem}, so that those of {region} can't be read"
             return PlanInputs(

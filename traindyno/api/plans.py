@@ -157,12 +157,9 @@ def plan_in_account(
         suite.staged, expand_cells(suite.suite), price_path=prices, quota_path=quotas, now=time.time()
     )
     histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
-    if inputs.why_assumed is not None:
-        histories = FoundHistories(why_none=inputs.why_assumed)
-        files += (
-            f"note: {inputs.why_assumed}: prices are of a snapshot of {inputs.region}, not AWS's, and quotas those of a"
-            " new account; with credentials (--profile) they are your account's",
-        )
+    if inputs.note is not None:
+        histories = FoundHistories(why_none="without an AWS account there are no earlier runs to read")
+        files += (inputs.note,)
     elif prices is None or quotas is None:
         histories = find_histories(suite, lab=lab, allowed=allowed, say=say)
     planned = plan_suite(

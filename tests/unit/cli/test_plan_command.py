@@ -143,6 +143,7 @@ def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_accou
     }
     assert planned["lanes"][0]["price"]["source"].startswith("a snapshot, not AWS's: ")
     assert "prices are of a snapshot of us-east-1, not AWS's, and quotas those of a new account" in answer.errors
+    assert planned["why_no_history"] == "without an AWS account there are no earlier runs to read"
     assert answer.status == 2  # a new account has none of these instances
     elsewhere = plan(tmp_path, "--region", "eu-central-1", "--format", "json").errors
     assert "so that those of eu-central-1 can't be read: prices are of a snapshot of us-east-1" in elsewhere

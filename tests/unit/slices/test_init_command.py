@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +67,31 @@ def test_without_an_account_prices_are_those_of_a_snapshot_and_quotas_the_defaul
     answer = init(tmp_path, "init", *WORK, "--instance", "ml.g5.xlarge")
     assert answer.status == 0, answer.errors
     assert "$" in answer.output
+    assert "prices are of a snapshot of us-east-1, not AWS's" in " ".join(answer.output.split())
+    assert "Estimates of 100,000 examples of 512 tokens" in " ".join(answer.output.split())
     assert "have 0, need 1" in " ".join(answer.output.split())
+
+
+def test_in_a_terminal_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:
+    rows = [f"{n},{'ab'[n % 2]} c d,{n % 3},{n % 2}" for n in range(9)]
+    (tmp_path / "data.csv").write_text("\n".join(["id,body,mood,stars", *rows]))
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    (tmp_path / "quotas.yaml").write_text(QUOTAS)
+    person, terminal = os.openpty()
+    os.write(person, b"bert\nsequence-classification\n./nowhere\nconfig.json\ndata.csv\nmuch\n50\n")
+    command = [sys.executable, "-m", "traindyno", "init", *FILES, "--text-column", "body", "--label-column", "mood"]
+    environment = {**os.environ, "PYTHONPATH": str(REPO_ROOT)}
+    done = subprocess.run(
+        command, stdin=terminal, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+    )
+    os.close(person)
+    os.close(terminal)
+    assert done.returncode == 0, done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    for each in ("a task of the built-in trainer", "'./nowhere' does not exist", "Input should be a valid number"):
+        assert each in said, said
+    assert written(tmp_path)["dataset"] == {"path": "data.csv", "text_column": "body", "label_column": "mood"}
 
 
 def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) -> None:
@@ -86,6 +112,7 @@ def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) ->
     [
         (MODEL, "--max-usd: it is missing"),
         (WORK[2:], "--task: it is missing"),
+        ((), "--task, --model, --data, --max-usd: it is missing"),
         ((*WORK, "--goal", "cheapest-to"), "expected cheapest or fastest"),
         ((*WORK, "--instance", "ml.trn1.2xlarge"), "expected an instance type with GPUs"),
         ((*WORK, "--script", "code"), "--script"),

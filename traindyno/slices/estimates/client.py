@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +19,7 @@ from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import UNKNOWN, counted, usd_text
 from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
+from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.suite.choices import GoalKind, Task
@@ -24,6 +27,7 @@ from traindyno.slices.estimates.first_suite import Asked, Proposal, estimate_tex
 
 GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
 MOST_HOURS = 4
+NUMBERS = {"examples": int, "max_usd": float}
 TASKS = [each.value for each in Task if each is not Task.SCRIPT]
 
 
@@ -58,6 +62,8 @@ def init(
         Task | None, typer.Option(help="What the model learns.", parser=_task, metavar=f"[{'|'.join(TASKS)}]")
     ] = None,
     script: Annotated[str | None, typer.Option(help="A folder with your own training program.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="The data's column with texts.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="The data's column with labels.")] = None,
     examples: Annotated[int | None, typer.Option(help="Samples of the whole training.", min=1)] = None,
     sequence_length: Annotated[int | None, typer.Option(help="Tokens of one sequence.", min=1)] = None,
     goal: Annotated[GoalKind, typer.Option(help="cheapest or fastest.")] = GoalKind.CHEAPEST,
@@ -91,29 +97,28 @@ def init(
             meant = [each for each in close_instance_types(name) if is_proposed(each) and each != name]
             message = refusal(f"got {shown(name)}", expected, meant)
             raise typer.BadParameter(message, param_hint="--instance")
-    for option, value in {"--model": model, "--data": data, "--script": script}.items():
-        problem = None if value is None else path_problem(value, file.parent)
-        if value == "" or problem is not None:
-            message = problem or 'got "", expected a path or an id'
-            raise typer.BadParameter(message, param_hint=option)
-    workload: dict[str, Any] = {}
-    if script is not None:
-        workload = {"source": script, "examples": _need("examples", examples, int)}
-        if data is not None:
-            workload["dataset"] = data
-    else:
-        workload["task"] = _need("task", task and task.value, str)
-        workload["model"] = _model(_need("model", model, str))
-        workload["dataset"] = _need("data", data, str)
+    given: dict[str, Any] = {"task": task, "model": model, "data": data, "script": script}
+    given |= {"examples": examples, "max_usd": max_usd}
+    for name in ("model", "data", "script"):
+        if given[name] is not None:
+            _existing(name, given[name], file.parent)
+    wanted = ("task", "model", "data") if script is None else ("examples",)
+    given |= _ask_for(
+        [name for name in (*wanted, *(() if choice.local else ("max_usd",))) if given[name] is None], file
+    )
+    workload: dict[str, Any] = {"source": script}
+    if script is None:
+        workload = {"task": given["task"].value, "model": _model(given["model"])}
         if isinstance(workload["model"], dict):
             workload["tokenizer"] = {"train_vocabulary_size": workload["model"]["config"].get("vocab_size", 32_000)}
-    given = {"examples": examples, "sequence_length": sequence_length}
-    workload |= {name: value for name, value in given.items() if value is not None}
-    limits = {} if choice.local else {"max_usd": _need("max-usd", max_usd, float), "max_hours": max_hours}
+    columns = {"text_column": text_column, "label_column": label_column}
+    columns = {name: value for name, value in columns.items() if value is not None}
+    fields = {"dataset": {"path": given["data"], **columns} if columns else given["data"]}
+    fields |= {"examples": given["examples"], "sequence_length": sequence_length}
+    workload |= {name: value for name, value in fields.items() if value is not None}
+    limits = {} if choice.local else {"max_usd": given["max_usd"], "max_hours": max_hours}
     sections = {"name": file.stem, **workload, "goal": goal.value, **({"limits": limits} if limits else {})}
-    lab = None if prices and quotas else choice.chosen.name
-    if lab:
-        choice.choose(needs_service=False)
+    lab = None if prices and quotas else _choose_lab(choice)
     asked = Asked(
         sections=sections,
         folder=file.parent,
@@ -132,12 +137,38 @@ def init(
     )
 
 
-def _need(name: str, value: Any, kind: type) -> Any:
-    if value is not None:
-        return value
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("it is missing, and there is no terminal to ask in", param_hint=f"--{name}")
-    return typer.prompt(name, type=kind)
+def _choose_lab(choice: LabChoice) -> str | None:
+    """Whose earlier runs are read; None if the local cloud does not run."""
+    try:
+        choice.choose()
+    except TraindynoError:
+        choice.choose(needs_service=False)
+        return None
+    return choice.chosen.name
+
+
+def _ask_for(missing: Sequence[str], file: Path) -> dict[str, Any]:
+    """In a terminal an answer that is refused is asked for again."""
+    options = {name: f"--{name.replace('_', '-')}" for name in missing}
+    if missing and not sys.stdin.isatty():
+        message = "it is missing, and there is no terminal to ask in"
+        raise typer.BadParameter(message, param_hint=", ".join(options.values()))
+    found = dict[str, Any]()
+    for name, option in options.items():
+        text = option.removeprefix("--")
+        if name in NUMBERS:
+            found[name] = typer.prompt(text, type=NUMBERS[name])
+        elif name == "task":
+            found[name] = typer.prompt(f"task ({', '.join(TASKS)})", value_proc=_task)
+        else:
+            found[name] = typer.prompt(text, value_proc=partial(_existing, name, beside=file.parent))
+    return found
+
+
+def _existing(name: str, value: str, beside: Path) -> str:
+    if problem := path_problem(value, beside) if value else 'got "", expected a path or an id':
+        raise typer.BadParameter(problem, param_hint=f"--{name}")
+    return value
 
 
 def _model(given: str) -> str | dict[str, Any]:
@@ -158,7 +189,13 @@ def _model(given: str) -> str | dict[str, Any]:
 
 def _print(proposal: Proposal) -> None:
     table = titled_table(
-        "Estimates, none of them measured", "cell~", "memory per device", "time", "cost", "evidence", "quota"
+        f"Estimates of {proposal.work}, none of them measured",
+        "cell~",
+        "memory per device",
+        "time",
+        "cost",
+        "evidence",
+        "quota",
     )
     for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True):
         texts = estimate_texts(each)
@@ -169,7 +206,9 @@ def _print(proposal: Proposal) -> None:
     if proposal.why_unknown:
         STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
     for line in (line for each in proposal.plan.refusals for line in refusal_lines(each)):
-        STANDARD_OUTPUT.print(f"before it can run: {line}")
+        STANDARD_OUTPUT.print(line if line.startswith(" ") else f"before it can run: {line}")
+    if note := proposal.inputs.note:
+        STANDARD_OUTPUT.print(note)
     cap, worst = proposal.suite.suite.limits.max_usd, proposal.plan.worst_case_usd
     STANDARD_OUTPUT.print(f"measuring costs at most {usd_text(cap if worst is None else min(cap, worst))}")
 
@@ -185,4 +224,10 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
         for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)
     ]
     refusals = [line for each in proposal.plan.refusals for line in refusal_lines(each)]
-    return {"suite": str(file), "why_no_basis": proposal.why_unknown, "cells": cells, "before_it_can_run": refusals}
+    return {
+        "suite": str(file),
+        "why_no_basis": proposal.why_unknown,
+        "cells": cells,
+        "before_it_can_run": refusals,
+        "note": proposal.inputs.note,
+    }

@@ -19,6 +19,7 @@ from traindyno.core.costs.quantity_text import bytes_text, counted, interval_tex
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, instance_types
 from traindyno.core.planning.history import Histories
+from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import instance_quota
 from traindyno.core.suite.cells import expand_cells
@@ -76,6 +77,12 @@ class Proposal:
     why_unknown: str | None
     inputs: PlanInputs
     plan: Plan
+
+    @property
+    def work(self) -> str:
+        workload = self.suite.suite.workload
+        length = workload.sequence_length
+        return f"{workload.examples:,} examples{f' of {length:,} tokens' if length else ''}"
 
     def quota(self, candidate: Candidate) -> tuple[int | None, int]:
         """What the account has, and what the cell needs; (None, …) where it is unknown or nothing limits it."""
@@ -230,8 +237,10 @@ def _why_nothing(shape: ModelShape | None, types: Sequence[str], inputs: PlanInp
     if not priced:
         return f"none of {len(types)} instance types has a known price: give --prices FILE, or --region"
     size = "" if shape is None else f" of a model with {shape.parameters / 1e9:.3g} billion parameters"
+    devices = {name: instance_types()[name].devices_per_instance or 1 for name in priced}
+    largest = sorted(priced, key=lambda name: -devices[name] * (usable_memory_bytes(name) or 0))
     return (
-        f"by the estimate, no step{size} fits into {', '.join(priced[:4])}{' …' if len(priced) > 4 else ''}:"
+        f"by the estimate, no step{size} fits into {', '.join(largest[:4])}{' …' if len(priced) > 4 else ''}:"
         " give --max-instances with a larger number, larger --instance types, or a shorter --sequence-length"
     )
 
