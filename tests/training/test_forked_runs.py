@@ -1,6 +1,7 @@
 """Runs of the built-in tasks that a shared job forks train as those of new interpreters do."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +24,67 @@ DOCUMENTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def forked(tmp_path_factory: pytest.TempPathFactory, texts: Path) -> SharedJob:
-    root = tmp_path_factory.mktemp("job")
+SWEEP = {
+    "fp32": run_document(),
+    "bf16": run_document(settings={"precision": "bf16"}),
+    "diverges": DOCUMENTS["diverges"],
+    "recomputes": run_document(settings={"activation_checkpointing": True}),
+    "ddp": run_document(settings={**DDP, "precision": "bf16"}),
+    "fsdp": run_document(settings={**DDP, "strategy": "fsdp"}),
+}
+
+
+def carry(root: Path, documents: Mapping[str, Any], texts: Path) -> SharedJob:
+    sizes = {name: 1 if document["settings"]["strategy"] == "single" else 2 for name, document in documents.items()}
     runs = [
         shared_job.run_document(
             name,
-            launcher="torchrun" if name == "two" else "process",
-            processes_per_host=2 if name == "two" else 1,
+            launcher="process" if sizes[name] == 1 else "torchrun",
+            processes_per_host=sizes[name],
             hyperparameters=document,
             channels={"train": "train"},
         )
-        for name, document in DOCUMENTS.items()
+        for name, document in documents.items()
     ]
     folder = root / "algo-1" / "input" / "data"
     folder.mkdir(parents=True)
     (folder / "train").symlink_to(texts)
     job = SharedJob(root=root, runs=runs, programs=PROGRAMS, environment=ENVIRONMENT)
-    exit_code, output = job.carry()
-    assert exit_code == 0, output
+    with job.start() as parent:
+        output, _ = parent.communicate()
+    assert parent.returncode == 0, output
     return job
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory: pytest.TempPathFactory, texts: Path) -> SharedJob:
+    return carry(tmp_path_factory.mktemp("job"), DOCUMENTS, texts)
+
+
+# In place of training/main.py: it counts what the real one allocates.
+TRACKED = f"""
+import os, sys
+from pathlib import Path
+
+
+def main() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "training"]:
+        del sys.modules[name]
+    sys.path.insert(0, {str(REPO_ROOT)!r})
+    from training.main import main as train
+    from training.memory.tracker import MemoryTracker
+
+    with MemoryTracker() as tracker:
+        leave = os._exit  # as the real program does, so that nothing after it runs
+
+        def note_and_leave(code: int) -> None:
+            folder = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"])
+            (folder / ("peak-" + os.environ.get("RANK", "0"))).write_text(str(tracker.peak_bytes))
+            leave(code)
+
+        os._exit = note_and_leave
+        train()
+"""
 
 
 DRAWS = """
@@ -77,6 +119,29 @@ def test_forked_runs_train_as_new_interpreters_do(forked: SharedJob, texts: Path
     (known,) = (line["facts"] for line in fresh.lines() if line["kind"] == "environment")
     (found,) = (line["facts"] for line in lines_of(forked, "again") if line["kind"] == "environment")
     assert found == {**known, "shared_job": {"place": 4, "forked": True}}
+
+
+@pytest.mark.nightly
+def test_runs_of_one_job_end_train_and_allocate_as_alone(tmp_path: Path, texts: Path) -> None:
+    """Whatever ran before. The peak is that of each process's tensors."""
+
+    def tracked(*names: str) -> SharedJob:
+        package = tmp_path / "-".join(names) / "code" / "training"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "main.py").write_text(TRACKED)
+        return carry(package.parents[1], {name: SWEEP[name] for name in names}, texts)
+
+    together = tracked(*SWEEP)
+    for name, document in SWEEP.items():
+        jobs = together, tracked(name)
+        assert [(job.end(name) or {})["exit_code"] for job in jobs] == [int(name == "diverges")] * 2
+        for rank in range(1 if document["settings"]["strategy"] == "single" else 2):
+            logs = [losses(lines_of(job, name, rank)) for job in jobs]
+            assert logs[0] == logs[1]
+            assert len(logs[0]) == 10 or name == "diverges"
+            peaks = [int((job.folder() / name / "step_log" / f"peak-{rank}").read_text()) for job in jobs]
+            assert peaks[0] == pytest.approx(peaks[1], rel=0.01)
 
 
 def test_forked_ranks_meet_as_torchruns_do(forked: SharedJob, texts: Path, tmp_path: Path) -> None:
