@@ -59,7 +59,7 @@ def gather(chaos: ChaosLab, *executions: str) -> Evidence:
     """Reads the evidence of a lab, with the results of these executions."""
     deployment = chaos.deployment()
     return Evidence(
-        ledger=chaos.ledger(),
+        ledger={name: row for name, row in chaos.ledger().items() if name.startswith(f"{deployment.lab}--")},
         table={(row["pk"], row["sk"]): row for row in _scan(chaos, deployment.table)},
         documents=dict(_read_results(chaos, deployment.bucket, executions)),
     )

@@ -37,6 +37,7 @@ TEXTS = {
     "instance": ("g5", "", "ml.g5.huge", "ml.trn1.2xlarge", LONG),
     "transform": ("nowhere/requests", "", "s3://"),
     "owner": ("a;b", "", "a" * 257),
+    **dict.fromkeys(("text_column", "label_column"), ("", "missing")),
     **dict.fromkeys(("model", "data", "script"), ("", "missing/file.csv", "sample:nothing")),
 }
 INTEGERS = ("x", "", "1.5", "1e400", "-1", "9" * 5000)
@@ -71,6 +72,10 @@ BESIDE = {
     **dict.fromkeys(
         (("init", "prices"), ("init", "quotas")),
         ("--task=causal-lm", "--model=a/b", "--data=a/b", "--examples=9", "--sequence-length=8", "--max-usd=5"),
+    ),
+    **dict.fromkeys(
+        (("init", "text_column"), ("init", "label_column")),
+        ("--task=sequence-classification", "--model=a/b", "--data=reviews.csv", "--max-usd=5"),
     ),
 }
 ACCEPTED = re.compile(
@@ -135,6 +140,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("here")
     for name, content in CONTENTS.items():
         (folder / name).write_bytes(content)
+    (folder / "reviews.csv").write_text("text,label\ngood,1\nbad,0\n")
     (folder / "good.yaml").write_text(yaml.safe_dump(script_document()))
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
@@ -172,6 +178,7 @@ def test_a_bad_value_is_named_with_what_is_accepted_and_nothing_is_done(
     assert left.value.code == 2, said
     found = " ".join(case.value.replace("\n", r"\n")[:40].split())
     assert (str(float("inf")) if found == "1e400" and "finite" in said else found) in said
-    assert case.name in said or found in said.partition(":")[0], "the option, or the file in it"
+    field = case.name.lstrip("-").replace("-", "_")
+    assert case.name in said or f".{field}: " in said or found in said.partition(":")[0], "the option, field or file"
     assert ACCEPTED.search(said), said
     assert sorted(folder.rglob("*")) == before

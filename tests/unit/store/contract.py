@@ -33,8 +33,7 @@ from traindyno.store.owners import (
 )
 from traindyno.store.past_runs import WorkIndex, WorkRow
 from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow
-from traindyno.store.start_slots import KEY, StartSlots, SweepLease
-from traindyno.store.start_slots import KEY as LEASE_KEY
+from traindyno.store.start_slots import KEY, LEASE_KEY, StartSlots, SweepLease
 
 END = Attempt(
     number=1,
