@@ -17,7 +17,8 @@ CPU_FACTS = Path("/proc/cpuinfo")
 def origin() -> str:
     """One line: date, machine, versions and the commit."""
     memory_gib = psutil.virtual_memory().total / 2**30
-    installed = {each.name: each.version for each in distributions()}
+    # Of a package in two folders of the path, the first is imported.
+    installed = {each.name: each.version for each in reversed([*distributions()])}
     # A machine that trains has no CDK.
     versions = ", ".join(f"{name} {installed[name]}" for name in PACKAGES if name in installed)
     return (
