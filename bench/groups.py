@@ -15,6 +15,7 @@ MODULES = {
     "replay": "bench.replay",
     "search": "bench.search",
     "estimates": "bench.estimates",
+    "trainings": "bench.trainings",
 }
 TITLES = {
     "demo": "The demo, from nothing to the report",
@@ -25,6 +26,7 @@ TITLES = {
     "replay": "Thousands of runs in the replay engine",
     "search": "Search for the best cell",
     "estimates": "Estimates before the first run",
+    "trainings": "Trainings against their projections",
 }
 
 
