@@ -94,12 +94,18 @@ def parse_training(document: Mapping[str, Any]) -> Training:
 def projected_of(row: CellRow, results: Iterable[RunResult], *, is_same_purchase: bool) -> Projected:
     """``is_same_purchase``: without it, the cost is another one."""
     found, steps = row.prediction, row.steps_per_second
+    usd_interval = found.usd if found and is_same_purchase else None
+    if usd_interval and row.usd_per_hour is not None:
+        # Whole seconds are billed, of the trials and of the training: each end may be off by one.
+        usd_of_second = float(row.usd_per_hour / SECONDS_PER_HOUR)
+        low, high = max(0.0, usd_interval.low - usd_of_second), usd_interval.high + usd_of_second
+        usd_interval = replace(usd_interval, low=low, high=high)
     peaks = [each.measured.peak_memory_bytes or 0 for each in results if each.measured]
     return Projected(
         seconds=row.seconds.mean if row.seconds else None,
         seconds_interval=found.seconds if found else None,
         usd=row.usd.mean if row.usd and is_same_purchase else None,
-        usd_interval=found.usd if found and is_same_purchase else None,
+        usd_interval=usd_interval,
         step_seconds=1 / steps.mean if steps else None,
         peak_memory_bytes=max(peaks, default=0) or None,
         model_flops_utilization=row.time.model_flops_utilization,

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.unit.suites import script_document, small_document
+from tests.unit.verdict_samples import make_row
 from traindyno.api.execution_state import log_entries
+from traindyno.core.costs.prediction import Prediction
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.cells import expand_cells
@@ -23,6 +25,7 @@ from traindyno.slices.training.plan import (
     Projected,
     Training,
     parse_training,
+    projected_of,
     training_document,
     training_limits,
     training_suite,
@@ -143,3 +146,15 @@ def test_stalls_are_told_as_a_cause() -> None:
     told = forecast(pace, PROJECTED, steps=2000, elapsed_seconds=9, spent_usd=None, usd_per_second=1.0, restarts=0)
     assert told.causes == ["a step takes 1.50 s, projected 1.00 s", "stalls take 33.3 % of the time"]
     assert read_pace(map(json.loads, log_of([0.0, 1.0]))) is None
+
+
+def test_the_interval_of_the_cost_has_room_for_the_whole_seconds_that_are_billed() -> None:
+    usd = Interval(low=0.0005, high=0.02, confidence=0.9)
+    found = Prediction(trials=3, confidence=0.9, seconds=None, usd=usd, interruptions_per_hour=0.0)
+    row = make_row(prediction=found, usd_per_instance_hour=Decimal("3.6"), instance_count=2)
+    interval = projected_of(row, (), is_same_purchase=True).usd_interval
+    # A second of two instances costs 2 x 3.6 / 3600 = 0.002 USD.
+    assert interval is not None
+    assert interval.low == 0.0
+    assert interval.high == pytest.approx(0.022)
+    assert projected_of(row, (), is_same_purchase=False).usd_interval is None
