@@ -19,7 +19,6 @@ from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import UNKNOWN, counted, usd_text
 from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
-from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.suite.choices import GoalKind, Task
@@ -118,7 +117,9 @@ def init(
     workload |= {name: value for name, value in fields.items() if value is not None}
     limits = {} if choice.local else {"max_usd": given["max_usd"], "max_hours": max_hours}
     sections = {"name": file.stem, **workload, "goal": goal.value, **({"limits": limits} if limits else {})}
-    lab = None if prices and quotas else _choose_lab(choice)
+    lab = None if prices and quotas else choice.chosen.name
+    if lab:
+        choice.choose(needs_service=False)
     asked = Asked(
         sections=sections,
         folder=file.parent,
@@ -135,16 +136,6 @@ def init(
     tell(
         f"wrote {file}: {counted(len(proposal.cells), 'cell')}; next: traindyno plan {file}{' --local' * choice.local}"
     )
-
-
-def _choose_lab(choice: LabChoice) -> str | None:
-    """Whose earlier runs are read; None if the local cloud does not run."""
-    try:
-        choice.choose()
-    except TraindynoError:
-        choice.choose(needs_service=False)
-        return None
-    return choice.chosen.name
 
 
 def _ask_for(missing: Sequence[str], file: Path) -> dict[str, Any]:
