@@ -6,10 +6,10 @@ from statistics import fmean
 
 import pytest
 
-from tests.unit.core.measurement.test_loss_parity import template, templates
+from tests.unit.core.measurement.test_loss_parity import templates
 from tests.unit.core.measurement.test_step_parts import PROBE_STEPS, measured_parts
 from tests.unit.core.verdict.test_seeds_of_trials import judged_by_seeds, quality_suite
-from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parities, pool_spread
+from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parities
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.verdict import Finding
@@ -27,22 +27,6 @@ def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(ce
         levels = [[2 * source.lognormvariate(0, 0.02) for _ in range(trials)] for _ in range(cells)]
         found = check_loss_parities([templates(cell) for cell in levels])
         wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
-    assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
-
-
-@pytest.mark.parametrize("trials_of_history", [4, 20])
-def test_equal_cells_of_one_trial_differ_in_at_most_one_suite_of_twenty(trials_of_history: int) -> None:
-    """Four cells of one trial each, in a lab whose history knows the spread of 2 % from few runs or many."""
-    source = random.Random(7)
-    repetitions = 400
-    wrong = told = 0
-    for _ in range(repetitions):
-        history = pool_spread([[2 * source.lognormvariate(0, 0.02) for _ in range(trials_of_history)]])
-        levels = [2 * source.lognormvariate(0, 0.02) for _ in range(4)]
-        found = check_loss_parities([[template(level)] for level in levels], history=history)
-        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
-        told += all(parity.finding is not ParityFinding.ONE_TRIAL for parity in found)
-    assert told == repetitions
     assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
 
 

@@ -45,7 +45,6 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         suite,
         plan.cells,
         results,
-        loss_spread=plan.loss_spread,
         host_priors=plan.host_priors,
         planned=load_planned_runs(bucket, execution_id),
     )
@@ -54,7 +53,6 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         suite=suite,
         cells=plan.cells,
         results=tuple(results),
-        loss_spread=plan.loss_spread,
         host_priors=plan.host_priors,
     )
     return Report(

@@ -39,7 +39,6 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
         round_number=number,
         results=results,
         host_priors=plan.host_priors,
-        loss_spread=plan.loss_spread,
     )
     if searches:
         runs = with_batches(runs, results)

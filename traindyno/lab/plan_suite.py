@@ -10,7 +10,7 @@ from traindyno.aws.prices import PriceSource
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, has_instance_storage
-from traindyno.core.planning.history import learn_from, learn_host_priors, learn_loss_spread, work_id_of
+from traindyno.core.planning.history import learn_from, learn_host_priors, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.s3_keys import (
@@ -101,7 +101,6 @@ def plan_execution(
                 suite, cells, execution_id=execution_id, settings=settings, listing=listing, cache=cache, now=now
             ),
         ),
-        loss_spread=learn_loss_spread(suite, past),
         host_priors=learn_host_priors(past),
     )
     if plan.refusals:

@@ -37,7 +37,6 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
         suite=suite,
         cells=planned.cells,
         results=tuple(results),
-        loss_spread=planned.loss_spread,
         host_priors=planned.host_priors,
     )
 

@@ -16,13 +16,10 @@ from tests.unit.run_samples import known
 from tests.unit.suites import unprepared_document
 from traindyno.core.jobs.job import owner_id, parse_owner
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, result_key, verdict_key
 from traindyno.core.statistics.hosts import HostClass
-from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.verdict.report_data import parse_report
-from traindyno.core.verdict.verdict import judge
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.plan_round import plan_next_round
@@ -80,24 +77,6 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     assert verdict.missing.run_ids == ()
     assert "no result" not in lab.bucket.read(report_html_key(EXECUTION)).decode()
-
-
-def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial() -> None:
-    """The first execution has three trials of each cell, the second one: alone it could not tell."""
-    lab = planned(6, measurement={"trials": 3})
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
-        measure(lab, item)
-    later = f"{EXECUTION}-later"
-    take_in(lab, unprepared_document(measurement={"trials": 1}), execution_id=later)
-    check_quotas(later, quotas=FixedQuotas(6), bucket=lab.bucket, now=NOW)
-    spread = known(read_stored_plan(lab.bucket.read_json(plan_key(later))).loss_spread)
-    assert (spread.degrees_of_freedom, spread.variance) == (4, 0)
-    results = [each for each in load_results(lab.bucket, EXECUTION) if each.run.trial == 1]
-    suite, cells = parse_suite(unprepared_document(measurement={"trials": 1})), [each.run.cell for each in results]
-    alone, informed = judge(suite, cells, results), judge(suite, cells, results, loss_spread=spread)
-    assert [each.finding for each in alone.likeness.parities] == [ParityFinding.ONE_TRIAL]
-    assert [each.finding for each in informed.likeness.parities] == [ParityFinding.AGREES]
 
 
 def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -> None:

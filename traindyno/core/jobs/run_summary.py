@@ -42,10 +42,6 @@ class RunSummary:
     projected_usd: Decimal | None = None
     is_simulated: bool
     is_contended: bool = False
-    #: The training loss of the second half.
-    late_loss: float | None = None
     #: The machines, all of them as one text.
     hosts: str | None = None
     data_wait_share: float | None = None
-    #: With which it shows that it trained.
-    seed: int | None = None

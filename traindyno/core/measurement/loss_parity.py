@@ -7,7 +7,7 @@ Trials of a cell that do not each show a seed of their own are one draw.
 
 Two cells agree if the ratio is shown to be within the tolerance (Schuirmann's two one-sided tests, 1987), and differ if
 it is shown to be outside, all comparisons of a group together (Bonferroni). The spread from run to run comes from the
-trials: if a cell has one draw, from those of the other cells, or from history. Without any of these none is found.
+trials: if a cell has one draw, from those of the other cells. Without any of these none is found.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,7 +68,7 @@ class LossParity:
 
 
 def check_loss_parities(
-    cells: Sequence[Sequence[RunResult]], *, tolerance: float = TOLERANCE, history: LossSpread | None = None
+    cells: Sequence[Sequence[RunResult]], *, tolerance: float = TOLERANCE
 ) -> tuple[LossParity, ...]:
     """Each item holds the measured trials of one cell, at least one; the first is the reference of all others."""
     curves = [[_curve(result) for result in trials] for trials in cells]
@@ -80,7 +80,7 @@ def check_loss_parities(
         means = [fmean(each) for each in side] if all(side) else []
         seeds = [result.seed for result in trials] if are_draws_of_seeds(trials) else [None]
         losses.append(dict(zip(seeds, means if len(seeds) > 1 else [fmean(means)], strict=True)) if means else {})
-    spread = pool_spread([list(side.values()) for side in losses]) or history
+    spread = pool_spread([list(side.values()) for side in losses])
     parities = []
     for trials, own in zip(cells[1:], losses[1:], strict=True):
         found = _compare(own, losses[0], spread)

@@ -8,7 +8,6 @@ from statistics import fmean
 
 from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.jobs.run_summary import RunSummary
-from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors, Trial, host_class, update_prior
 from traindyno.core.suite.choices import Task
@@ -88,17 +87,6 @@ def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
         if run.summary.outcome in TELLS_TIME and _added_seconds(run, suite) is not None:
             by_cell.setdefault(run.summary.cell_id, []).append(run)
     return {cell_id: _learn(cell_id, runs, suite) for cell_id, runs in by_cell.items()}
-
-
-def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | None:
-    """How losses differ between seeds: from trials of one cell in one execution, with the suite's number of steps."""
-    alike: dict[tuple[str, str], dict[int, float]] = {}
-    for each in past:
-        run = each.summary
-        is_whole = run.outcome is Outcome.COMPLETED and each.max_steps == suite.measurement.max_steps
-        if is_whole and run.late_loss and run.seed is not None and not run.is_simulated:
-            alike.setdefault((run.execution_id, run.cell_id), {})[run.seed] = run.late_loss
-    return pool_spread([list(by_seed.values()) for by_seed in alike.values()])
 
 
 def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:

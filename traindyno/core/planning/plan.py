@@ -12,7 +12,6 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lanes import (
@@ -41,7 +40,7 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``history``, ``loss_spread`` and ``host_priors``: what earlier runs showed when PlanSuite read them.
+    """``history`` and ``host_priors``: what earlier runs showed when PlanSuite read them.
 
     ``memory``: the estimated cells, in a plan of the client that asks for them.
     """
@@ -62,7 +61,6 @@ class Plan:
     expected: Expectation = NOTHING_KNOWN
     history: tuple[CellHistory, ...] = ()
     memory: tuple[CellMemory, ...] = ()
-    loss_spread: LossSpread | None = None
     host_priors: HostPriors | None = None
 
 
@@ -152,7 +150,7 @@ def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
         histories={history.cell_id: history for history in priced.history},
         tokens=priced.preparation.tokens if priced.preparation else (),
     )
-    return replace(plan, loss_spread=priced.loss_spread, host_priors=priced.host_priors)
+    return replace(plan, host_priors=priced.host_priors)
 
 
 def prices_of(plan: Plan) -> dict[str, Price]:

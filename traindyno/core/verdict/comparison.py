@@ -8,7 +8,7 @@ from typing import Any
 from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.errors import TraindynoError
-from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
+from traindyno.core.measurement.loss_parity import LossParity, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import SIGNIFICANCE, adjust_by_holm
 from traindyno.core.statistics.estimates import Comparison
@@ -28,7 +28,6 @@ class ExecutionRecord:
     suite: Suite
     cells: tuple[Cell, ...]
     results: tuple[RunResult, ...]
-    loss_spread: LossSpread | None = None
     host_priors: HostPriors | None = None
 
 

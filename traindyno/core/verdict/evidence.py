@@ -7,7 +7,7 @@ from math import inf, log1p, sqrt
 from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
-from traindyno.core.measurement.loss_parity import LossParity, LossSpread, ParityFinding, check_loss_parities
+from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import WITHIN, WITHIN_OF_QUALITY, Racer, pick_contenders
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
@@ -225,7 +225,6 @@ def gather_evidence(
     results: Sequence[RunResult],
     *,
     host_priors: HostPriors | None = None,
-    loss_spread: LossSpread | None = None,
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Evidence:
     """``hazards`` of None: as the results and the suite's expectations of spot say."""
@@ -246,7 +245,7 @@ def gather_evidence(
     priors = {**STATED_PRIORS, **(host_priors or {})}
     noise = measure_noise(trials, quantity_of(metric, suite.goal.target), priors)
     rows = tuple(build_row(each, noise, suite.goal.target) for each in trials)
-    parities = check_parities(suite.workload, trials, baseline, loss_spread)
+    parities = check_parities(suite.workload, trials, baseline)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities)
     if unlike is not None:
         refused |= {
@@ -291,9 +290,7 @@ def gather_evidence(
     )
 
 
-def check_parities(
-    workload: Workload, trials: Sequence[CellTrials], baseline: Cell | None, history: LossSpread | None = None
-) -> tuple[LossParity, ...]:
+def check_parities(workload: Workload, trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[LossParity, ...]:
     """Compares each cell with the first one that should learn alike; the baseline comes first."""
     order = sorted(
         (each for each in trials if each.measured),
@@ -303,7 +300,5 @@ def check_parities(
     for each in order:
         groups.setdefault(learning_key(each.cell, workload, each.samples_per_step), []).append(each)
     return tuple(
-        parity
-        for group in groups.values()
-        for parity in check_loss_parities([each.measured for each in group], history=history)
+        parity for group in groups.values() for parity in check_loss_parities([each.measured for each in group])
     )

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import PASSES
 from traindyno.core.statistics.hosts import HostPriors
@@ -101,12 +100,10 @@ def plan_round(
     round_number: int,
     results: Sequence[RunResult] = (),
     host_priors: HostPriors | None = None,
-    loss_spread: LossSpread | None = None,
 ) -> tuple[Run, ...]:
     """Rounds count from 1; no runs means that the search has ended. ``results``: of all earlier rounds.
 
-    ``host_priors`` and ``loss_spread`` are the verdict's own, so that a search ends when the verdict is decided, and
-    does not measure refused cells again.
+    ``host_priors`` are the verdict's own, so that a search ends when the verdict is decided.
 
     There are no runs after ``last_round``, however many results were lost.
     """
@@ -119,7 +116,7 @@ def plan_round(
     chosen: Sequence[Trial] = missing_trials(suite, cells, results) if searches_batch(cells) else []
     evidence = None
     if suite.search.is_race or suite.measurement.confirm:
-        evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
+        evidence = gather_evidence(suite, cells, results, host_priors=host_priors)
     if suite.search.is_race and evidence is not None:
         chosen = next_race_trials(suite, evidence, results)
     is_confirmed = any(result.run.confirming_steps for result in results)

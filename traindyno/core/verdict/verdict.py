@@ -10,7 +10,7 @@ from typing import Any
 from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.measurement.loss_parity import LossParity, LossSpread
+from traindyno.core.measurement.loss_parity import LossParity
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.hosts import HostPriors
@@ -147,16 +147,15 @@ def judge(
     results: Sequence[RunResult],
     *,
     host_priors: HostPriors | None = None,
-    loss_spread: LossSpread | None = None,
     hazards: Mapping[HazardKey, Hazard] | None = None,
     planned: Sequence[str] = (),
 ) -> Verdict:
     """Pure: the same results always give the same verdict.
 
-    ``host_priors`` and ``loss_spread`` are from the lab's history, where it has one. ``hazards`` of None: those that
+    ``host_priors`` are from the lab's history, where it has any. ``hazards`` of None: those that
     the results show. ``planned``: the ids of the runs of all rounds. A later round may repeat a run without a result.
     """
-    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread, hazards=hazards)
+    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, hazards=hazards)
     recorded, run_ids = {result.run.run_id for result in results}, tuple(dict.fromkeys(planned))
     missing = tuple(run_id for run_id in run_ids if run_id not in recorded)
     return judge_evidence(suite, evidence, MissingRuns(planned=len(run_ids), run_ids=missing))

@@ -19,7 +19,6 @@ from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.suite import Cell, Suite
@@ -72,13 +71,12 @@ def reprice(
     results: Sequence[RunResult],
     prices: PriceList,
     *,
-    loss_spread: LossSpread | None = None,
     host_priors: HostPriors | None = None,
 ) -> Repriced:
     """Types without an entry in ``prices`` keep the price that was paid."""
-    before = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
+    before = judge(suite, cells, results, host_priors=host_priors)
     repriced = tuple(_at_price(result, prices.get(result.run.cell.settings.instance)) for result in results)
-    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_priors=host_priors)
+    after = judge(suite, cells, repriced, host_priors=host_priors)
     return Repriced(results=repriced, before=before, verdict=after, is_flipped=after.recommended != before.recommended)
 
 
@@ -115,7 +113,6 @@ def reprice_execution(
         raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
     after = reprice(
         *(record.suite, record.cells, record.results, found),
-        loss_spread=record.loss_spread,
         host_priors=record.host_priors,
     )
     if output is OutputFormat.JSON:

@@ -9,7 +9,6 @@ from functools import partial
 from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
 from traindyno.core.jobs.attempt import trained_seconds
-from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import Purchase
@@ -68,9 +67,7 @@ def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
 
 
 def options_of(record: ExecutionRecord) -> tuple[PricedOption, ...]:
-    return price_options(
-        record.suite, record.cells, record.results, loss_spread=record.loss_spread, host_priors=record.host_priors
-    )
+    return price_options(record.suite, record.cells, record.results, host_priors=record.host_priors)
 
 
 def price_options(
@@ -78,14 +75,13 @@ def price_options(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    loss_spread: LossSpread | None = None,
     host_priors: HostPriors | None = None,
 ) -> tuple[PricedOption, ...]:
     """Empty if the only way is the one that was paid: there is nothing to compare.
 
-    ``loss_spread`` and ``host_priors`` are the verdict's own, from the lab's history.
+    ``host_priors`` are the verdict's own, from the lab's history.
     """
-    judged = partial(judge, suite, cells, loss_spread=loss_spread, host_priors=host_priors)
+    judged = partial(judge, suite, cells, host_priors=host_priors)
     hazards, discounts = _hazards(suite, results), {name: terms.discount for name, terms in suite.pricing.spot.items()}
     discounts |= observe_discounts(results)
     prices = {result.run.cell.settings.instance: result.price for result in results}

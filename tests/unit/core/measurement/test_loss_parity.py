@@ -8,7 +8,6 @@ import pytest
 from tests.unit.run_samples import completed_result, make_cell, remeasured
 from traindyno.core.measurement.loss_parity import (
     LossParity,
-    LossSpread,
     ParityFinding,
     check_loss_parities,
     late_loss,
@@ -71,18 +70,9 @@ def test_one_trial_of_each_cell_can_not_be_told() -> None:
     assert parity.ratio == pytest.approx(1.3, abs=0.02)
 
 
-def test_history_and_the_other_cells_tell_the_spread_where_a_cell_has_one_trial() -> None:
+def test_the_other_cells_tell_the_spread_where_a_cell_has_one_trial() -> None:
     single = [one(False, noisy(1.3, seed=2))]
-    known = LossSpread(variance=0.01**2, degrees_of_freedom=20)
-    (parity,) = check_loss_parities([[one(True, noisy(1.0, seed=1))], single], history=known)
-    assert parity.finding is ParityFinding.DIFFERS
     (parity,) = check_loss_parities([[one(True, noisy(1.0, seed=seed), seed) for seed in (3, 4, 5)], single])
-    assert parity.finding is ParityFinding.DIFFERS
-
-
-def test_a_cell_of_one_trial_that_learns_much_less_differs_by_the_spread_of_history() -> None:
-    history = LossSpread(variance=0.02**2, degrees_of_freedom=12)
-    (parity,) = check_loss_parities([[template(2.0)], [template(2.5)]], history=history)
     assert parity.finding is ParityFinding.DIFFERS
 
 
@@ -110,12 +100,6 @@ def test_trials_of_one_seed_show_nothing_for_other_seeds(seeds: tuple[int | None
     parity = check_loss_parity(first, second)
     assert (parity.finding, parity.interval) == (ParityFinding.ONE_SEED, None)
     assert parity.ratio == pytest.approx(1.1)
-    # with the spread between seeds from history, three trials are one draw
-    known = LossSpread(variance=0.05**2, degrees_of_freedom=20)
-    (judged,) = check_loss_parities([first, second], history=known)
-    assert judged.finding is ParityFinding.UNDECIDED
-    assert judged.interval is not None
-    assert log(judged.interval.high / 1.1) == pytest.approx(2.085963 * 0.05 * sqrt(2), rel=1e-5)
 
 
 def test_only_the_later_half_is_compared() -> None:
@@ -127,22 +111,6 @@ def test_only_the_later_half_is_compared() -> None:
 def test_without_losses_parity_is_unknown() -> None:
     parity = check_loss_parity([one(True, lambda _: None)], [one(False, noisy(1.0, seed=1))])
     assert (parity.finding, parity.ratio) == (ParityFinding.UNKNOWN, None)
-
-
-def test_late_losses_of_single_trials_are_compared_by_the_spread_that_is_known() -> None:
-    spread = LossSpread(variance=0.0004, degrees_of_freedom=6)
-    (parity,) = check_loss_parities([[template(2.0)], [template(2.2)]], history=spread)
-    # the error is sqrt(0.0004 (1 / 1 + 1 / 1)), t(0.975, 6) = 2.446912
-    assert parity.ratio == pytest.approx(1.1)
-    assert parity.interval is not None
-    assert parity.interval.high == pytest.approx(1.1 * exp(2.446912 * sqrt(0.0008)))
-    # two trials of the one and one of the other: 1 / 2 + 1 / 1, about their geometric mean
-    (parity,) = check_loss_parities([[template(2.0)], templates([2.1, 2.3])], history=spread)
-    degrees_of_pair = pool_spread([[2.1, 2.3]])
-    assert degrees_of_pair is None
-    assert parity.ratio == pytest.approx(sqrt(2.1 * 2.3) / 2.0)
-    assert parity.interval is not None
-    assert log(parity.interval.high / (parity.ratio or 0)) == pytest.approx(2.446912 * sqrt(0.0004 * 1.5))
 
 
 def test_the_spread_of_several_cells_is_pooled_by_degrees_of_freedom() -> None:
@@ -171,18 +139,16 @@ def test_the_late_loss_is_that_of_the_second_half_of_the_samples() -> None:
 
 
 def test_several_cells_share_the_significance_of_a_difference() -> None:
-    # an error of sqrt(0.0008) with 6 degrees: p one-sided of a ratio 1.1 being at most 1.02 is 0.0186
-    spread = LossSpread(variance=0.0004, degrees_of_freedom=6)
-    (alone,) = check_loss_parities([[template(2.0)], [template(2.2)]], history=spread)
-    assert alone.finding is ParityFinding.DIFFERS
-    shared = check_loss_parities([[template(2.0)], [template(2.2)], [template(2.0)]], history=spread)
+    # logarithms log(1.1) ± 0.03632: t = (log(1.1) - log(1.02)) / (0.03632 sqrt(4 / 3) / 2) = 3.6, p one-sided 0.0184
+    reference, other = templates([2.0] * 4), templates([2.2 * exp(part) for part in (0.03632, -0.03632) * 2])
+    assert check_loss_parity(reference, other).finding is ParityFinding.DIFFERS
+    shared = check_loss_parities([reference, other, reference])
     assert shared[0].finding is ParityFinding.UNDECIDED
-    below = check_loss_parities([[template(2.2)], [template(2.0)]], history=spread)
-    assert below[0].finding is ParityFinding.DIFFERS
+    assert check_loss_parity(other, reference).finding is ParityFinding.DIFFERS
 
 
 def test_losses_agree_within_the_tolerance_that_is_given() -> None:
-    spread = LossSpread(variance=0.00001, degrees_of_freedom=30)
+    reference = templates([2.0] * 3)
     for level, tolerance, finding in (
         (2.03, 0.05, ParityFinding.AGREES),
         (1.97, 0.05, ParityFinding.AGREES),
@@ -190,5 +156,6 @@ def test_losses_agree_within_the_tolerance_that_is_given() -> None:
         (1.97, 0.005, ParityFinding.DIFFERS),
         (2.03, 0.015, ParityFinding.UNDECIDED),
     ):
-        (parity,) = check_loss_parities([[template(2.0)], [template(level)]], history=spread, tolerance=tolerance)
+        other = templates([level, level * 1.0005, level / 1.0005])
+        (parity,) = check_loss_parities([reference, other], tolerance=tolerance)
         assert (level, parity.finding, parity.tolerance) == (level, finding, tolerance)

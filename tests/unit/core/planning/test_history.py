@@ -17,7 +17,6 @@ from traindyno.core.planning.history import (
     PastRun,
     learn_from,
     learn_host_priors,
-    learn_loss_spread,
     work_id_of,
 )
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -70,25 +69,6 @@ def test_probes_are_expected_after_one_trial_of_each_cell(trials: int, given: di
         assert (learned.billable_seconds, learned.seconds) == pytest.approx((300.0 + more, 420.0 + more))
     suite = parse_suite(small_document(measurement={**measurement, "probes": True}))
     assert not learn_from(suite, [past(mean_step_seconds=None)])
-
-
-def test_the_spread_of_losses_is_that_of_the_trials_of_one_cell_in_one_execution() -> None:
-    """Executions may differ in data or code: losses of 2 and 3 in two of them are no run-to-run spread."""
-    losses = [("a", 2.0), ("a", 2.02), ("a", 1.98), ("b", 3.0), ("b", 3.03)]
-    found = learn_loss_spread(
-        small_suite(),
-        [past(execution_id=execution, late_loss=loss, seed=seed) for seed, (execution, loss) in enumerate(losses)],
-    )
-    # variances of the logarithms: (0.00995^2 + 0.01005^2) / 2 with 2 degrees, 0.00995^2 / 2 with 1
-    assert found is not None
-    assert found.degrees_of_freedom == 3
-    assert found.variance == pytest.approx((0.00995**2 + 0.01005**2 + 0.00995**2 / 2) / 3, rel=1e-2)
-    played = [past(execution_id="a", late_loss=2.0, seed=seed, is_simulated=True) for seed in (1, 2, 3)]
-    assert learn_loss_spread(small_suite(), played) is None
-    fixed = [past(execution_id="a", late_loss=loss) for loss in (2.0, 2.02, 1.98)]
-    assert learn_loss_spread(small_suite(), fixed) is None
-    others = [past(late_loss=2.0), past(late_loss=None), past(late_loss=3.0, max_steps=999)]
-    assert learn_loss_spread(small_suite(), others) is None
 
 
 def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() -> None:

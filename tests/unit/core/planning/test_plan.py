@@ -9,7 +9,6 @@ import pytest
 from tests.unit.planned_suites import price
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd
-from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, account_quota, instance_quota, needed_quotas
 from traindyno.core.statistics.hosts import HostClass, HostSpread
@@ -83,11 +82,10 @@ def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() 
     listed = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.408")}
     priced = replace(
         plan_suite(suite, execution_id="e", prices=listed, quotas={}, histories={}),
-        loss_spread=LossSpread(variance=0.01, degrees_of_freedom=4),
         host_priors={HostClass.ONE_HOST: HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=5, source="test")},
     )
     again = plan_again(suite, priced, readings(suite, usage=3, across_all=100))
-    kept = ("execution_id", "cells", "one_attempt_usd", "loss_spread", "host_priors")
+    kept = ("execution_id", "cells", "one_attempt_usd", "host_priors")
     assert [getattr(again, name) for name in kept] == [getattr(priced, name) for name in kept]
     # an unknown quota starts one run at a time
     assert [each.lanes[0].concurrency for each in (priced, again)] == [1, 3]
