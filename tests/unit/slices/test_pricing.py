@@ -21,7 +21,7 @@ from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.goal import Goal, PlanTerms, Pricing, SpotTerms
+from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.report_data import Report, parse_report, report_document
@@ -112,23 +112,19 @@ def options_of(suite: Suite, results: list[RunResult]) -> dict[str, PricedOption
     return {each.name: each for each in price_options(suite, expand_cells(suite), results)}
 
 
-def test_spot_and_training_plan_prices_say_where_they_flip_the_verdict() -> None:
-    """Trainium's $41.43 beat $68.61 on demand. P4d at 60 % off costs $27.44; reserved at $20/h, $36.41."""
-    suite = suite_of(
-        spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)},
-        training_plan={P4D: PlanTerms(usd_per_hour=Decimal(20))},
-    )
+def test_spot_prices_say_where_they_flip_the_verdict() -> None:
+    """Trainium's $41.43 beat $68.61 on demand. P4d at 60 % off costs $27.44."""
+    suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)})
     p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
     found = options_of(suite, measured(suite))
-    assert list(found) == ["on demand, us-west-2", "spot, us-west-2", "training plan, us-west-2"]
-    demand, spot, plan = found.values()
+    assert list(found) == ["on demand, us-west-2", "spot, us-west-2"]
+    demand, spot = found.values()
     assert (demand.recommended, demand.is_flipped) == (trn1, False)
     # 6553 s x $37.69 / 3600 and 6033 s x $24.725 / 3600
     assert demand.usd[p4d] == pytest.approx(68.606, rel=1e-3)
     assert demand.usd[trn1] == pytest.approx(41.435, rel=1e-3)
     assert (spot.recommended, spot.is_flipped) == (p4d, True)
     assert spot.usd == {p4d: pytest.approx(68.606 * 0.4, rel=1e-3)}
-    assert plan.usd == {p4d: pytest.approx(6553 * 20 / 3600, rel=1e-3)}
     assert "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)" in spot.basis
 
 
@@ -184,10 +180,11 @@ def spot_of(suite: Suite, results: list[RunResult]) -> PricedOption:
 
 def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     """36,109 s of training: 110 s once, and 287,992 samples at 8 a second; a checkpoint an hour."""
-    terms = SpotTerms(discount=0.5, interruptions_per_hour=0.1, checkpoint_hours=1)
+    terms = SpotTerms(discount=0.5, interruptions_per_hour=0.1)
     suite = make_suite(matrix={"instance": (P4D, TRN1)}, examples=288_000, pricing=Pricing(spot={P4D: terms}))
     p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
-    results = [completed_result(cell, trial, suite=suite) for cell in expand_cells(suite) for trial in (1, 2)]
+    plain = [completed_result(cell, trial, suite=suite) for cell in expand_cells(suite) for trial in (1, 2)]
+    results = [replace(result, checkpoint_every_steps=3600) for result in plain]
     spot, demand = spot_of(suite, results), options_of(suite, results)["on demand, us-west-2"]
     # 20 s to download and 10 s of a first step come again: exp(0.1 x 30 / 3600) x (exp(0.1) - 1) / 0.1
     factor = 1.000834 * 1.051709
@@ -195,8 +192,8 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     assert spot.seconds[p4d] == pytest.approx(60 + 36_109 * factor + 1.0558 * 60, rel=1e-5)
     # $36 an hour, half of it on spot
     assert spot.usd[p4d] == pytest.approx(36_109 * factor * 18 / 3600, rel=1e-5)
-    # on demand 1.6e-4 an hour, after two fault-free runs of 170 s, without any checkpoint
-    exposure = 1.6e-4 / (1 + 2 * 170 / 3600) * 36_109 / 3600
+    # on demand 1.6e-4 an hour, after two fault-free runs of 170 s
+    exposure = 1.6e-4 / (1 + 2 * 170 / 3600)
     assert demand.usd[p4d] == pytest.approx(36_109 * 36 / 3600 * expm1(exposure) / exposure, rel=1e-5)
     assert trn1 not in spot.usd
     assert "0.1 interruptions per instance-hour (no run shows it; prior: given in the suite)" in spot.basis
@@ -235,8 +232,7 @@ def test_the_time_to_a_target_is_longer_with_interruptions() -> None:
 
 
 def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> None:
-    """What the suite expects of spot counts where a run writes no checkpoints."""
-    terms = SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=1.5)
+    terms = SpotTerms(discount=0.6, interruptions_per_hour=0.5)
     plain = suite_of(spot={P4D: terms})
     suite = replace(plain, measurement=replace(plain.measurement, checkpoint_every_steps=1000))
     first = measured(suite)[0]
@@ -250,7 +246,9 @@ def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> 
     # the first step, of 10 s, comes again: exp(0.5 x 10 / 3600)
     once, lost = 68.606 * 0.4 * 1.00139, expm1(0.5 * hours) / (0.5 * hours)
     assert with_them == pytest.approx(once * lost, rel=1e-3)
-    assert without == pytest.approx(once * expm1(0.75) / 0.75, rel=1e-3)
+    # without checkpoints all of the 6553 s, the start among them
+    whole = 0.5 * 6553 / 3600
+    assert without == pytest.approx(68.606 * 0.4 * expm1(whole) / whole, rel=1e-3)
 
 
 def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> None:

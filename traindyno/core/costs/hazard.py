@@ -93,8 +93,6 @@ class Hazard:
     source: str
     #: Over the hours and the prior's.
     shape: float
-    #: Of runs that show no checkpoints, as the suite states them.
-    checkpoint_hours: float | None = None
     #: Mean seconds without instances, and starting again, of the interruptions that were seen; None without any.
     wait_seconds: float | None = None
     #: What an interruption cost in runs of the suite that resumed; None if none did. The same for all capacity.
@@ -189,7 +187,6 @@ def posterior(
         hours=hours,
         count=count,
         source=prior.source,
-        checkpoint_hours=terms.checkpoint_hours if terms else None,
     )
 
 

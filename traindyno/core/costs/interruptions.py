@@ -54,7 +54,7 @@ class Work:
         """
         hours, rate = self.training_seconds / SECONDS_PER_HOUR, per_instance_hour * self.instance_count
         waiting = self.restart.waiting if hazard.wait_seconds is None else hazard.wait_seconds
-        segment = self.segment_seconds or (hazard.checkpoint_hours or 0.0) * SECONDS_PER_HOUR
+        segment = self.segment_seconds
         if not segment and hazard.resumed is not None:
             count, waiting = rate * hours, hazard.resumed.waiting
             factor = 1 + count * hazard.resumed.training / self.training_seconds

@@ -70,22 +70,6 @@ class SpotTerms:
         bound=NOT_NEGATIVE,
         default="0.05 for each instance, an assumption",
     )
-    checkpoint_hours: float | None = described(
-        None,
-        "hours between two checkpoints of a run that writes any; its own step time and "
-        "measurement.checkpoint_every_steps count before this",
-        bound=POSITIVE,
-        default="none: an interrupted job is priced as if it started again from its first step",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanTerms:
-    """The price of reserved capacity."""
-
-    usd_per_hour: Decimal = field(
-        metadata=describe("for one instance: the plan's fee ÷ (instances × hours)", bound=USD)
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +78,6 @@ class Pricing:
 
     spot: Mapping[str, SpotTerms] = described(
         {},
-        "instance type → {discount, interruptions_per_hour, checkpoint_hours}; an observed discount counts before "
+        "instance type → {discount, interruptions_per_hour}; an observed discount counts before "
         "this, and the rate weighs as much as one observed hour",
-    )
-    training_plan: Mapping[str, PlanTerms] = described(
-        {}, "instance type → {usd_per_hour} of a SageMaker training plan"
     )

@@ -17,7 +17,7 @@ from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
 from traindyno.core.suite.checks.workload_check import SCRIPT_FIELDS
 from traindyno.core.suite.choices import GoalKind, Task
-from traindyno.core.suite.goal import Goal, PlanTerms, Pricing, SpotTerms
+from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
     LearningRate,
@@ -219,7 +219,7 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
     "settings": ((Settings, ""),),
     "measurement": ((Measurement, ""), (Confirm, "confirm.")),
     "job": ((JobOptions, "job."),),
-    "pricing": ((Pricing, "pricing."), (SpotTerms, "pricing.spot.TYPE."), (PlanTerms, "pricing.training_plan.TYPE.")),
+    "pricing": ((Pricing, "pricing."), (SpotTerms, "pricing.spot.TYPE.")),
     "limits": ((Limits, "limits."), (Suite, "")),
 }
 

@@ -216,9 +216,7 @@ class _Spine:
         {}, "instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use"
     )
     job: JobOptions = described(JobOptions(), "what SageMaker adds to each job", default="none")
-    pricing: Pricing = described(
-        Pricing(), "{spot, training_plan}: further prices for the same measurements", default="none"
-    )
+    pricing: Pricing = described(Pricing(), "{spot}: its price for the same measurements", default="none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One measurement at several prices: on demand, at spot, and with a training plan; their section of the report."""
+"""One measurement at two prices, on demand and at spot; their section of the report."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,6 @@ class Terms(StrEnum):
 
     ON_DEMAND = "on demand"
     SPOT = "spot"
-    TRAINING_PLAN = "training plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +91,6 @@ def price_options(
             Terms.SPOT,
             _spot_basis(discounts, hazards),
             {name: usd * (1 - Decimal(str(discounts[name]))) for name, usd in listed.items() if name in discounts},
-        ),
-        (
-            Terms.TRAINING_PLAN,
-            "given in the suite",
-            {name: terms.usd_per_hour for name, terms in suite.pricing.training_plan.items()},
         ),
     )
     known = [way for way in ways if way[2]]

@@ -48,13 +48,12 @@ def test_an_attempt_that_never_ran_is_no_event() -> None:
 def test_restarts_within_a_spot_job_are_events_and_the_suite_may_give_the_prior() -> None:
     first = completed_result(CELL, 1)
     spot = replace(remeasured(first, interruptions=3), price=replace(first.price, purchase="spot"))
-    given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=2.0)}
+    given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.5)}
     found = observe_hazards([spot, first], given)
     assert found[DEMAND].count == 0
     of_spot = found[DEMAND[0], "spot"]
     # three were seen, and 0.5 an hour of a job on two instances weighs as much as one hour
     assert of_spot.per_instance_hour == pytest.approx(3.25 / (of_spot.hours + 1))
-    assert of_spot.checkpoint_hours == 2.0
 
 
 def test_more_events_make_the_rate_more_certain() -> None:

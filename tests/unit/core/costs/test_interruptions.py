@@ -43,8 +43,6 @@ def test_interruptions_lengthen_a_training_by_what_is_done_again() -> None:
     assert factor_of(4, checkpoint_hours=9) == pytest.approx((exp(2) - 1) / 2)
     assert factor_of(1e6, checkpoint_hours=0.1) == pytest.approx((exp(0.05) - 1) / 0.05)
     assert factor_of(4, rate=0) == 1
-    stated = replace(hazard_of(RATE), checkpoint_hours=1.0)
-    assert work_of(4).at(stated, RATE).training == pytest.approx((exp(0.5) - 1) / 0.5)
 
 
 def test_each_interruption_waits_for_capacity_and_starts_again() -> None:

@@ -96,15 +96,15 @@ def seconds(result: RunResult) -> float:
     return projection.seconds
 
 
-def expecting(rate: float, *, checkpoint_hours: float | None = None) -> Hazard:
-    terms = SpotTerms(discount=0.5, interruptions_per_hour=rate, checkpoint_hours=checkpoint_hours)
+def expecting(rate: float) -> Hazard:
+    terms = SpotTerms(discount=0.5, interruptions_per_hour=rate)
     return posterior((TYPE, "spot"), count=0, hours=0.0, given={TYPE: terms})
 
 
 def test_interruptions_widen_the_interval_upwards() -> None:
     """0.2 an hour: in 63 % of runs of 10,110 s there are none."""
-    trials = [trial(1, 1.0), trial(2, 1.0)]
-    plain, spot = predict_run(trials), predict_run(trials, hazard=expecting(0.2, checkpoint_hours=0.5))
+    trials = [replace(trial(number, 1.0), checkpoint_every_steps=1800) for number in (1, 2)]
+    plain, spot = predict_run(trials), predict_run(trials, hazard=expecting(0.2))
     assert plain is not None
     assert spot is not None
     assert plain.seconds is not None

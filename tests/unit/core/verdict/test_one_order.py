@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 from itertools import pairwise
 from math import exp
 from random import Random
@@ -18,7 +17,7 @@ from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
-from traindyno.core.suite.goal import Goal, PlanTerms, Pricing
+from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Run, Suite
 from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.cell_row import CellRow
@@ -204,7 +203,7 @@ def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> Non
         assert batch == pytest.approx(cells[0].settings.batch_size * 8, rel=0.001)
         billed = row.billable_seconds.mean / 3600 * float(PRICE.usd_per_instance_hour or 0)
         assert billed == pytest.approx(row.usd.mean, rel=0.001)
-    reserved = replace(suite, pricing=Pricing(training_plan={TWO_TYPES[0]: PlanTerms(usd_per_hour=Decimal(40))}))
+    reserved = replace(suite, pricing=Pricing(spot={TWO_TYPES[0]: SpotTerms(discount=0.5)}))
     paid, _ = price_options(reserved, cells, results)
     assert paid.basis == "prices of the runs"
     assert paid.usd == {row.cell_id: row.usd.mean for row in (first, second) if row.usd}

@@ -99,8 +99,6 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from _check_preparation(suite)
     for name in suite.pricing.spot:
         yield from check_instance_type(f"pricing.spot.{name}", name)
-    for name in suite.pricing.training_plan:
-        yield from check_instance_type(f"pricing.training_plan.{name}", name)
     for check in CHECKS:
         yield from check(suite)
     yield from check_matrix(suite)
