@@ -159,14 +159,6 @@ def _billable_seconds(job: Mapping[str, Any]) -> int | None:
     return billable
 
 
-def read_billed(job: Mapping[str, Any]) -> tuple[str | None, int, int | None]:
-    """The instance type, the number of instances, and the billed seconds of each; None for what is not known yet."""
-    resources = job["ResourceConfig"]
-    name = resources.get("SelectedInstanceType") or resources.get("InstanceType")
-    count = resources.get("SelectedInstanceCount") or resources.get("InstanceCount", 1)
-    return name, count, _billable_seconds(job) if has_ended(job) else None
-
-
 def read_phases(transitions: Iterable[Mapping[str, Any]]) -> tuple[JobPhase, ...]:
     """Reads a job's SecondaryStatusTransitions. A start that reports a shortage of instances counts as waiting."""
     phases = []

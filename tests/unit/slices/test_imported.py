@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,16 +26,13 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.api.suite_text import read_suite_text
 from traindyno.cli.main import commands
 from traindyno.cli.option_values import write_new
-from traindyno.core.costs.prices import Price
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.slices.imported.client import (
     MOST_BYTES,
-    cost_lines,
     import_described,
     neighbours,
     notes,
-    price_job,
     suggest_axes,
     suite_text,
 )
@@ -624,26 +620,3 @@ def test_what_can_not_be_written_is_refused_and_what_can_is(tmp_path: Path) -> N
         write_new(tmp_path / ("x" * 300), "text", "--output")
     write_new(tmp_path / "new.yaml", "é", "--output")
     assert (tmp_path / "new.yaml").read_bytes() == "é".encode()
-
-
-def price(name: str, usd: str) -> Price:
-    return Price(instance_type=name, region="r", usd_per_hour=Decimal(usd), as_of="2026-11-23", source="file")
-
-
-def test_the_cost_on_another_type_is_an_estimate_at_the_same_speed() -> None:
-    prices = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.40"), "ml.g6.xlarge": price("ml.g6.xlarge", "1.12")}
-    seconds, rows = price_job(job_of(), ["ml.g5.xlarge", "ml.g6.xlarge", "ml.p5.48xlarge"], prices)
-    # 1,800 billed seconds of one instance: half of each price.
-    assert [row.usd for row in rows] == [Decimal("0.70"), Decimal("0.56"), None]
-    own, other, unknown = cost_lines(seconds, rows)
-    assert own == "cost on 1 × ml.g5.xlarge: $0.70 ($1.40/h; billed 30 min, on demand)"
-    assert other == (
-        "cost on 1 × ml.g6.xlarge: $0.56 ($1.12/h; an estimate: as if the job were as fast there as it was)"
-    )
-    assert unknown.startswith("cost on 1 × ml.p5.48xlarge: unknown (no price found")
-
-
-@pytest.mark.parametrize("status", ["InProgress", "Stopping"])
-def test_the_cost_of_a_running_job_is_unknown(status: Any) -> None:
-    seconds, rows = price_job(job_of(TrainingJobStatus=status), ["ml.g5.xlarge"], {})
-    assert list(cost_lines(seconds, rows)) == ["cost: the job's billed seconds are not known yet"]

@@ -1,10 +1,10 @@
-"""`traindyno import`: the suite of a training job that ran, axes to try, and its cost on other instances."""
+"""`traindyno import`: the suite of a training job that ran, and axes to try."""
 
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,20 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from botocore.exceptions import ClientError
 
-from traindyno.api.plan_inputs import account_region, read_price_file
+from traindyno.api.plan_inputs import account_region
 from traindyno.api.suite_text import write_yaml
 from traindyno.aws import clients
-from traindyno.aws.prices import PriceSource
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import AccountChoice, with_options_of
 from traindyno.cli.option_values import finite, job_name, refuse_unwritable, write_new
 from traindyno.cli.output import print_text, tell
-from traindyno.core.costs.prices import Price, PriceList, cost_usd
-from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
-from traindyno.sagemaker.job_description import read_billed
 from traindyno.sagemaker.launcher import CODE_CHANNEL
 from traindyno.slices.imported.job import DRIVERS_CHANNEL, Drivers, JobNotImportable, channel_uri
 from traindyno.slices.imported.job import job_name as name_in_request
@@ -47,19 +42,6 @@ DRIVERS_FILES = ("sourcecode.json", "distributed.json")
 
 class JobUnknown(TraindynoError):
     """The account has no such training job in the region."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostEstimate:
-    """``usd`` is what the job cost on its own type (``is_own``); on another, what it would cost if it were as fast
-    there. None: no price is known.
-    """
-
-    instance: str
-    instance_count: int
-    is_own: bool
-    price: Price | None
-    usd: Decimal | None
 
 
 def read_job(name: str) -> dict[str, Any]:
@@ -106,20 +88,6 @@ def _read_json(uri: str, s3: "S3Client") -> dict[str, Any]:
     return document
 
 
-def price_job(
-    job: Mapping[str, Any], instances: Iterable[str], prices: PriceList
-) -> tuple[int | None, tuple[CostEstimate, ...]]:
-    """The billed seconds of each instance, None while they are not known; and the cost by type, the job's own first."""
-    own, count, seconds = read_billed(job)
-    types = list(dict.fromkeys((own, *instances))) if own else list(instances)
-    rows = []
-    for name in types:
-        price = prices.get(name)
-        usd = None if price is None or seconds is None else cost_usd(seconds, count, price.usd_per_hour)
-        rows.append(CostEstimate(instance=name, instance_count=count, is_own=name == own, price=price, usd=usd))
-    return seconds, tuple(rows)
-
-
 JobArgument = Annotated[str, typer.Argument(help="The training job's name in SageMaker.", callback=job_name)]
 OUTPUT = "--output"
 OutputOption = Annotated[Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")]
@@ -130,7 +98,6 @@ UsdOption = Annotated[
 HoursOption = Annotated[
     float | None, typer.Option("--max-hours", help="The longest that the suite may take.", min=0.01, callback=finite)
 ]
-SAME_SPEED = "an estimate: as if the job were as fast there as it was"
 
 
 @with_options_of(AccountChoice)
@@ -141,15 +108,13 @@ def import_job(
     examples: ExamplesOption = None,
     max_usd: UsdOption = None,
     max_hours: HoursOption = None,
-    prices: PricesOption = None,
 ) -> None:
-    """Make a suite of a training job that ran, suggest axes, and show what the job would cost on other instances.
+    """Make a suite of a training job that ran, and suggest axes.
 
     The suite goes to standard output, or to the file of --output; the rest to standard error. Nothing is started.
     """
     if output is not None:
         refuse_unwritable(output, OUTPUT)
-    given = None if prices is None else read_price_file(prices)
     choice.choose()
     described = read_job(job)
     decisions = Decisions(examples=examples, max_usd=_decimal(max_usd), max_hours=_decimal(max_hours))
@@ -160,9 +125,7 @@ def import_job(
         print_text(text)
     else:
         write_new(output, text, OUTPUT)
-    types = [str(name) for name in axes.get("instance", [found.document["training"]["instance"]])]
-    seconds, rows = price_job(described, types, given or PriceSource(region=account_region()).read(types))
-    for line in (*notes(found), *cost_lines(seconds, rows)):
+    for line in notes(found):
         tell(line)
 
 
@@ -188,16 +151,6 @@ def notes(found: ImportedSuite) -> Iterator[str]:
         by_reason.setdefault(difference.reason, []).append(difference.path)
     for reason, paths in by_reason.items():
         yield f"differs from the job: {', '.join(paths)} ({reason})"
-
-
-def cost_lines(seconds: int | None, rows: Sequence[CostEstimate]) -> Iterator[str]:
-    if seconds is None:
-        yield "cost: the job's billed seconds are not known yet"
-        return
-    for row in rows:
-        price = "no price found" if row.price is None else f"{exact_usd_text(row.price.usd_per_hour)}/h"
-        what = f"billed {seconds_text(seconds)}, on demand" if row.is_own else SAME_SPEED
-        yield f"cost on {row.instance_count} × {row.instance}: {usd_text(row.usd)} ({price}; {what})"
 
 
 def _decimal(value: float | None) -> Decimal | None:
