@@ -182,7 +182,6 @@ class LabStack(cdk.Stack):
             topic=notifications.topic,
             dead_letters=setup.dead_letters,
             images=images,
-            has_metric_math=not is_local,
         )
         serving = ServedModelRole(self, "Serving", setup, jobs=jobs)
         guard = Guard(self, "Guard", setup, named=settings.named)

@@ -10,7 +10,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.functions import Functions
-from traindyno.core.lab_names import FAILED_SUITES_METRIC, METRIC_NAMESPACE, OVERDUE_RUNS_METRIC
+from traindyno.core.lab_names import FAILED_SUITES_METRIC, METRIC_NAMESPACE
 
 PERIOD = cdk.Duration.minutes(5)
 SWEEPS_MISSED = 3
@@ -20,9 +20,7 @@ QUEUE_PERIODS = 6
 
 
 class Monitoring(Construct):
-    """``has_metric_math``: False in the local cloud, whose CloudWatch has no alarms on expressions.
-
-    CloudWatch counts the time before the sweep's first call as missed too. Its alarm is therefore created after
+    """CloudWatch counts the time before the sweep's first call as missed too. Its alarm is therefore created after
     ``images``, whose builds take longer than the schedule's interval, so that a new lab does not begin with an alarm.
     """
 
@@ -36,7 +34,6 @@ class Monitoring(Construct):
         topic: sns.ITopic,
         dead_letters: sqs.IQueue | None,
         images: Construct | None,
-        has_metric_math: bool,
     ) -> None:
         super().__init__(scope, construct_id)
         self._topic = topic
@@ -70,20 +67,6 @@ class Monitoring(Construct):
                 enough=1,
                 description="An event was not delivered, or its function failed at every try: see the dead-letter"
                 " queue.",
-            )
-        if has_metric_math:
-            growth = cloudwatch.MathExpression(
-                expression="DIFF(overdue)",
-                using_metrics={"overdue": own(metric_name=OVERDUE_RUNS_METRIC, statistic="Maximum")},
-                period=PERIOD,
-                label="growth of overdue runs",
-            )
-            self._alarm(
-                "OverdueRunsGrow",
-                growth,
-                periods=3,
-                description="Runs whose jobs have ended without being finished keep increasing: events or FinishRun"
-                " fail.",
             )
 
     def _failing_functions(self, functions: Functions) -> None:

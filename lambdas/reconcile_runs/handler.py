@@ -4,15 +4,12 @@ A call while another one runs does nothing. A call by hand may give ``quiet_seco
 later than that are left to their events.
 """
 
-import sys
 import time
 import uuid
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
-from traindyno.core.lab_names import OVERDUE_RUNS_METRIC
 from traindyno.lab.end_endpoints import open_serving, sweep_endpoints
 from traindyno.lab.environment import SweepEnvironment, read_environment
 from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep, sweep_turn
@@ -47,7 +44,5 @@ def handle(event: dict[str, Any], context: FunctionContext) -> None:
         )
         failures = [*errors, *swept.failures]
         line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped, failed=len(failures))
-        counts = {OVERDUE_RUNS_METRIC: swept.overdue}
-        sys.stdout.write(metrics_line(counts, lab=environment.lab, now=time.time()) + "\n")
         if failures:
             raise failures[0]  # so that the alarm for failed functions is on

@@ -61,11 +61,6 @@ def test_every_alarm_goes_to_the_labs_topic(template: Template) -> None:
     template.all_resources_properties(ALARM, {"AlarmActions": [{"Ref": only(template, "AWS::SNS::Topic")}]})
 
 
-def test_growing_arrears_raise_an_alarm(template: Template) -> None:
-    growth = Match.array_with([Match.object_like({"Expression": "DIFF(overdue)"})])
-    template.has_resource_properties(ALARM, {"ComparisonOperator": "GreaterThanThreshold", "Metrics": growth})
-
-
 def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not(template: Template) -> None:
     """StopRuns counts the first kind only; Step Functions' own metric of failed executions counts both."""
     counted = {"Namespace": "Traindyno", "MetricName": "FailedSuites", "Statistic": "Sum"}
@@ -157,9 +152,7 @@ def test_the_page_lists_each_alarm_once() -> None:
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert sorted(listed) == sorted(alarms())
     costs = (REPO_ROOT / "docs/plan-and-costs.md").read_text()
-    on_expressions = [alarm for alarm in alarms().values() if "Metrics" in alarm]
-    count = f"{len(listed) - len(on_expressions)} on one metric, {len(on_expressions)} on an expression"
-    assert f"| CloudWatch alarms | {count} |" in costs
+    assert f"| CloudWatch alarms | {len(listed)} |" in costs
 
 
 def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm(template: Template) -> None:

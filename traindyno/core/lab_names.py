@@ -10,7 +10,6 @@ EVENT_SOURCE = "traindyno"
 SETTINGS_RESOURCE = "Custom::TraindynoSettings"
 OPEN_ATTEMPTS_INDEX = "open-attempts"
 METRIC_NAMESPACE = "Traindyno"
-OVERDUE_RUNS_METRIC = "OverdueRuns"
 FAILED_SUITES_METRIC = "FailedSuites"
 # A killed sweep holds up the next ones for at most this long, less than the time between two of them.
 LEASE_SECONDS = 240.0

@@ -157,7 +157,7 @@ def test_a_document_that_is_not_there_is_none_and_one_with_nan_is_refused() -> N
 
 
 def test_counts_are_a_log_line_that_cloudwatch_reads() -> None:
-    line = json.loads(metrics_line({"OverdueRuns": 3}, lab="traindyno", now=1.5))
+    line = json.loads(metrics_line({"FailedSuites": 3}, lab="traindyno", now=1.5))
     (definition,) = line["_aws"]["CloudWatchMetrics"]
     assert definition["Namespace"] == "Traindyno"
-    assert (line["_aws"]["Timestamp"], line["Lab"], line["OverdueRuns"]) == (1500, "traindyno", 3)
+    assert (line["_aws"]["Timestamp"], line["Lab"], line["FailedSuites"]) == (1500, "traindyno", 3)

@@ -1,6 +1,7 @@
 """The handlers: what they read from the environment and the event, and what they hand on."""
 
 import json
+import logging
 import time
 from typing import Any
 
@@ -101,10 +102,10 @@ def test_plan_suite_answers_with_a_refusal_instead_of_raising_it(
 
 
 @pytest.mark.parametrize(("event", "overdue"), [({}, 0), ({"quiet_seconds": 5}, 1)], ids=["scheduled", "by hand"])
-def test_the_sweep_logs_its_counts_for_cloudwatch(
+def test_the_sweep_logs_its_counts(
     lab: MemoryLab,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
     event: dict[str, Any],
     overdue: int,
 ) -> None:
@@ -117,6 +118,7 @@ def test_the_sweep_logs_its_counts_for_cloudwatch(
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})
     monkeypatch.setattr(reconcile_runs, "Executions", lambda *_: executions)
-    reconcile_runs.handle(event, Unhurried())
-    line = json.loads(capsys.readouterr().out)
-    assert line["OverdueRuns"] == overdue
+    with caplog.at_level(logging.INFO):
+        reconcile_runs.handle(event, Unhurried())
+    (line,) = [each for each in caplog.records if each.message == "ReconcileRuns"]
+    assert vars(line)["overdue"] == overdue
