@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.estimates import FOLDER, errors, fit, published
+from bench.estimates import FOLDER, deviation_of, errors, fit, init_deviation, published
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.suite.choices import OptimizerName, Precision, Strategy
 from traindyno.core.suite.settings import Settings
@@ -65,13 +65,14 @@ def test_the_weights_are_those_that_the_benchmark_fits() -> None:
 
 
 def test_intervals_hold_for_steps_of_a_family_that_was_left_out() -> None:
-    """Of four authors' tables, each with another trainer."""
+    """Of four authors' tables, each with another trainer. Weights and deviation are of the other three."""
     rows = list(published(FOLDER))
-    deviation = fitted()["step_time"]["deviation_of_known_device"]
     for family in {row.family for row in rows}:
-        weights = fit([row for row in rows if row.family != family])
-        found = errors([row for row in rows if row.family == family], weights)
-        assert np.mean(np.abs(found) < NORMAL_90 * deviation) > 0.8, family
+        others = [row for row in rows if row.family != family]
+        found = errors([row for row in rows if row.family == family], fit(others))
+        # 39 of the 41 rows of several nodes are 95.1 %
+        assert 0.85 <= np.mean(np.abs(found) < NORMAL_90 * deviation_of(others)) <= 0.955, family
+    assert 0 <= init_deviation() - deviation_of(rows) < 0.01
 
 
 def test_candidates_fit_by_the_upper_end_and_are_in_the_order_of_the_goal() -> None:
