@@ -15,6 +15,7 @@ from traindyno.report.runs_section import draw_runs
 from traindyno.report.time_section import draw_time
 from traindyno.report.verdict_section import draw_confounds
 from traindyno.slices.claims import lab as claims
+from traindyno.slices.estimates import report as estimates
 from traindyno.slices.pricing import lab as pricing
 from traindyno.slices.scaling import lab as scaling
 from traindyno.slices.serving import lab as serving
@@ -26,8 +27,9 @@ REPORT_PARTS: Mapping[str, Callable[[ExecutionRecord], Sequence[Any]]] = {
     claims.PART: claims.claims_of,
     pricing.PART: pricing.options_of,
 }
-# Kept projections of an execution with what came of them; the name is that of the part of the report.
+# Kept projections of an execution, or of its cells, with what came of them; the name is that of the part of the report.
 PROJECTED: Mapping[str, Callable[[ResultsBucket, str], Iterator[ProjectedActual]]] = {
+    estimates.PART: estimates.read_compared,
     training.PART: training.read_compared,
 }
 RUN_HINTS: Sequence[Callable[[Report], Markup | None]] = [
@@ -46,6 +48,7 @@ VERDICT_LINES: Sequence[Callable[[Report], Iterator[str]]] = [
 # The name in the list of sections, and what draws it; None where it has nothing to show.
 SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
     "training": ("Projected and actual", training.draw_training),
+    "estimates": ("Estimated and measured", estimates.draw_estimates),
     "cells": ("Cells", lambda report: draw_cells(report.verdict)),
     "pricing": ("Prices", pricing.draw_pricing),
     "scaling": ("Scaling", scaling.draw_scaling),

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from traindyno.core.errors import Problem
 from traindyno.slices.claims.suite import CLAIMS_SHAPE, ClaimsSection, check_claims
+from traindyno.slices.estimates.suite import EstimatesSection
 
 
 @dataclass(frozen=True, kw_only=True)
 class SliceSections(
     ClaimsSection,
+    EstimatesSection,
 ):
     pass
 

@@ -53,6 +53,11 @@ def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> 
     assert any("request-service-quota-increase" in line for line in answer.json()["before_it_can_run"])
     planned = init(tmp_path, "plan", "suite.yaml", *FILES, "--format", "json")
     assert [each["label"] for each in planned.json()["cells"]] == [each["label"] for each in cells]
+    kept = written(tmp_path)["estimates"]
+    assert (kept["examples"], kept["sequence_length"]) == (100_000, 512)
+    for estimated, cell in zip(cells, planned.json()["cells"], strict=True):
+        for name in ("memory_bytes", "seconds", "usd"):
+            assert kept["cells"][cell["cell_id"]][name] == pytest.approx(estimated[name], rel=1e-3)
 
 
 def test_a_type_alone_leads_to_a_suite_without_refusal_and_without_the_other_types(tmp_path: Path) -> None:
@@ -101,6 +106,7 @@ def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) ->
     assert answer.status == 0, answer.errors
     assert "no basis: a script's model is known only while it runs" in answer.output
     suite = written(tmp_path)
+    assert "estimates" not in suite
     assert [suite["baseline"]["instance"], *(each["instance"] for each in suite["include"])] == [
         "ml.g5.xlarge",
         "ml.g6e.xlarge",

@@ -1,6 +1,7 @@
 """`traindyno list --projected`: the projections that a lab kept of its executions, with what came of them."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from traindyno.api.lab_target import LabTarget
@@ -17,16 +18,18 @@ from traindyno.store.results_bucket import ResultsBucket
 
 
 def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
-    """A row for each that succeeded, of the newest ``limit`` executions; below it the ratios by kind of projection."""
+    """A row for each that succeeded, of the newest ``limit``, and for each cell; below it the ratios by kind."""
     rows: list[dict[str, Any]] = []
     by_kind: dict[str, list[ProjectedActual]] = {}
     for name in (each.execution_id for each in target.executions.list_latest(limit) if each.status == "SUCCEEDED"):
         row = target.services.executions.find(name)
         is_simulated = bool(row and row.judgement and row.judgement.is_simulated)
         for of, read in {**PROJECTED, "suite": _planned}.items():
-            if compared := tuple(read(target.results, name)):
+            compared = tuple(read(target.results, name))
+            if compared:
                 by_kind.setdefault(of, []).extend(compared)
                 rows.append({"execution_id": name, "of": of, "is_simulated": is_simulated, "compared": compared})
+            if any(one.cell is None for one in compared):
                 break
     ratios = {of: summarise_ratios(found) for of, found in by_kind.items()}
     if output is OutputFormat.JSON:
@@ -35,13 +38,15 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
         print_json({"executions": rows, "ratios": ratios})
         return
     if not rows:
-        tell("none has a projection: a suite has one if earlier runs measured its cells, a training if a verdict did")
+        tell("none has a projection: a suite has one by earlier runs or by init, a training by a verdict")
         return
     quantities = [name for name in TEXTS if any(name in sums for sums in ratios.values())]
     table = titled_table("actual ÷ projected", "execution~", "of", *(f"{name}~" for name in quantities))
     for each in rows:
-        cells = {one.quantity: _ratio_text(one) for one in each["compared"] if one.ratio is not None}
-        table.add_row(each["execution_id"], each["of"], *(cells.get(name, "") for name in quantities))
+        for cell, of_cell in groupby(each["compared"], lambda one: one.cell):
+            texts = {one.quantity: _ratio_text(one) for one in of_cell if one.ratio is not None}
+            of = f"{each['of']}: {cell}" if cell else each["of"]
+            table.add_row(each["execution_id"], of, *(texts.get(name, "") for name in quantities))
     for of, sums in ratios.items():
         table.add_section()
         known = [sums.get(name, {}) for name in quantities]

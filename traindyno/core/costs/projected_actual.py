@@ -24,12 +24,13 @@ TEXTS = {"time": seconds_text, "cost": usd_text, "memory": bytes_text, "MFU": sh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectedActual:
-    """``quantity`` is a key of TEXTS. ``interval`` is that of one future run. None is unknown."""
+    """``quantity`` is a key of TEXTS. ``interval`` is that of one future run. ``cell``: its label. None is unknown."""
 
     quantity: str
     projected: float | None
     interval: Interval | None = None
     actual: float | None = None
+    cell: str | None = None
 
     @property
     def ratio(self) -> float | None:

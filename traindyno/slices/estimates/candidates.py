@@ -11,7 +11,8 @@ from traindyno.core.suite.choices import Precision, Strategy
 from traindyno.core.suite.processes import accumulation_steps, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.slices.estimates.memory import SHARDS_ALL, SHARDS_STATE, estimate_peak
-from traindyno.slices.estimates.step_time import Division, Estimated, ModelShape, device_of, estimate_step, fitted
+from traindyno.slices.estimates.step_time import Division, ModelShape, device_of, estimate_step, fitted
+from traindyno.slices.estimates.suite import Estimated
 
 LARGEST_BATCH = 64
 USUAL_BATCH = 8  # the default of transformers' Trainer

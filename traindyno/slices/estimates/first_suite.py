@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from traindyno.slices.estimates.candidates import (
     usual_candidate,
 )
 from traindyno.slices.estimates.step_time import ModelShape
+from traindyno.slices.estimates.suite import CellEstimate
 
 MOST_CELLS = 6
 #: The settings in which proposed cells differ, in the order of a suite file.
@@ -44,6 +45,7 @@ VARIED = (
 )  # fmt: skip
 LOCAL_BATCHES = (8, 32)
 SCRIPT_NOTE = "# To compare arguments of the program, add a list of values: matrix: {hyperparameters.NAME: [1, 2]}."
+KEPT_NOTE = "# Reports and `list --projected` compare these with what was measured; delete them for another model."
 ESTIMATES_NOTE = (
     "# Estimates order the cells, and the suite measures them: 90 % intervals, of training without a job's start."
 )
@@ -295,7 +297,22 @@ def suite_text(proposal: Proposal) -> str:
             lines += [f"  # {_comment(each)}", *(f"  {line}" for line in _yaml([entry]))]
     elif document.get("source"):
         lines.append(SCRIPT_NOTE)
+    kept = [(cell.cell_id, _kept(each)) for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)]
+    if any(estimate for _, estimate in kept):
+        workload = proposal.suite.suite.workload
+        of = {"examples": workload.examples, "sequence_length": workload.sequence_length}
+        lines += [KEPT_NOTE, "estimates:", *(f"  {line}" for line in _yaml({**of, "cells": dict(kept)}))]
     return "\n".join(lines) + "\n"
+
+
+def _kept(candidate: Candidate) -> dict[str, Any]:
+    """The document of a CellEstimate; empty where nothing is known."""
+    found = {each.name: getattr(candidate, each.name) for each in fields(CellEstimate)}
+    return {
+        name: {end: float(f"{value:.4g}") for end, value in asdict(estimate).items()}
+        for name, estimate in found.items()
+        if estimate is not None
+    }
 
 
 def _yaml(value: Any) -> list[str]:

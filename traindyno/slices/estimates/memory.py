@@ -6,7 +6,8 @@ trainer's own steps on fake tensors, storage by storage (``plan --memory``), whi
 
 from traindyno.core.suite.choices import OptimizerName, Precision, Strategy
 from traindyno.core.suite.settings import Settings
-from traindyno.slices.estimates.step_time import Estimated, ModelShape, fitted
+from traindyno.slices.estimates.step_time import ModelShape, fitted
+from traindyno.slices.estimates.suite import Estimated
 
 STATE_BYTES = {OptimizerName.ADAMW: 8, OptimizerName.SGD: 4}
 WEIGHT_BYTES = 4

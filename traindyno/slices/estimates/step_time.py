@@ -13,6 +13,7 @@ from math import exp
 from typing import Any
 
 from traindyno.core.instances.instance_types import instance_types
+from traindyno.slices.estimates.suite import Estimated
 
 #: z of a 90 % interval
 NORMAL_90 = 1.645
@@ -74,18 +75,6 @@ class Division:
     def link_of_replicas(self, device: Device) -> float:
         """Bytes per second between replicas, whose slowest link is that between instances."""
         return device.link if self.tensor * self.pipeline * self.replicas <= self.neighbours else self.network
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimated:
-    """``low`` and ``high``: a 90 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def scaled(self, factor: float) -> "Estimated":
-        return Estimated(mean=self.mean * factor, low=self.low * factor, high=self.high * factor)
 
 
 #: The parts of a step, in seconds before their weights.

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from traindyno.core.costs.projected_actual import HEADINGS, ProjectedActual, job_seconds, job_usd
+from traindyno.core.costs.projected_actual import ProjectedActual, job_seconds, job_usd
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Markup, columns, draw_table, element
+from traindyno.report.markup import Markup
+from traindyno.report.projected_section import draw_projected
 from traindyno.slices.training.plan import Projected, Training, parse_training, total, training_key
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
@@ -45,10 +46,5 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
 
 
 def draw_training(report: Report) -> Markup | None:
-    rows = [each.texts() for each in report.part(PART, ProjectedActual)]
-    if not rows:
-        return None
     caption = "The verdict's projection of the whole workload, and this training with the executions that it continues."
-    headings = columns(HEADINGS[0].capitalize(), *(f"# {name.capitalize()}" for name in HEADINGS[1:]))
-    table = draw_table(headings, rows, caption=caption)
-    return element("section", element("h2", "Projected and actual"), table, id=PART)
+    return draw_projected(report, PART, "Projected and actual", caption)

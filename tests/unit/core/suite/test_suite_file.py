@@ -180,7 +180,7 @@ FORM = {
         [
             'serch: unknown field "serch": did you mean "search"? Expected one of name, goal, workload, matrix, '
             "training, baseline, include, exclude, preparation, measurement, limits, tolerance, search, purchase, "
-            "training_plans, job, pricing, claims, "
+            "training_plans, job, pricing, estimates, claims, "
             "notes"
         ],
     ),

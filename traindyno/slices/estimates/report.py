@@ -1,0 +1,74 @@
+"""What `init` estimated of a suite's cells, beside what their runs measured: for the report and `traindyno list`."""
+
+from collections.abc import Iterator, Sequence
+
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.projected_actual import ProjectedActual
+from traindyno.core.jobs.outcome import SUCCESSES, Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.memory import usable_memory_bytes
+from traindyno.core.s3_keys import suite_key
+from traindyno.core.statistics.estimates import Interval, mean_of
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.verdict.report_data import Report
+from traindyno.report.markup import Markup
+from traindyno.report.projected_section import draw_projected
+from traindyno.store.results import load_results
+from traindyno.store.results_bucket import ResultsBucket
+
+PART = "estimates"
+
+
+def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
+    """Nothing for a suite without estimates, or whose workload is no longer the one that they are of."""
+    suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
+    kept = suite.estimates if suite else None
+    if suite is None or kept is None:
+        return
+    if (kept.examples, kept.sequence_length) != (suite.workload.examples, suite.workload.sequence_length):
+        return
+    results = load_results(bucket, execution_id)
+    for cell in (each for each in expand_cells(suite) if each.cell_id in kept.cells):
+        found = kept.cells[cell.cell_id]
+        own = [each for each in results if each.run.cell.cell_id == cell.cell_id]
+        for name, estimate, actual in (
+            ("memory", found.memory_bytes, measured_bytes(own)),
+            ("time", found.seconds, measured_seconds(own)),
+            ("cost", found.usd, measured_usd(suite, own)),
+        ):
+            if estimate is not None and actual is not None:
+                interval, mean = Interval(low=estimate.low, high=estimate.high, confidence=0.9), estimate.mean
+                yield ProjectedActual(quantity=name, projected=mean, interval=interval, actual=actual, cell=cell.label)
+
+
+def measured_bytes(results: Sequence[RunResult]) -> float | None:
+    """The largest peak; the device's whole memory where a run was out of it, which needs no less."""
+    peaks = [each.measured.peak_memory_bytes for each in results if each.measured]
+    out = [each.run.cell.settings.instance for each in results if each.outcome is Outcome.OUT_OF_MEMORY]
+    full = map(usable_memory_bytes, out)
+    return max((each for each in (*peaks, *full) if each), default=None)
+
+
+def measured_seconds(results: Sequence[RunResult]) -> float | None:
+    """Of all examples by the rate of the runs, as the estimate is: without starts and what a run does once."""
+    rates = [(each.examples, each.samples_per_second) for each in results if each.outcome in SUCCESSES]
+    return mean_of(examples / rate for examples, rate in rates if rate)
+
+
+def measured_usd(suite: Suite, results: Sequence[RunResult]) -> float | None:
+    """At the price on demand that the estimate is of."""
+    seconds, price = measured_seconds(results), results[0].price.usd_per_instance_hour if results else None
+    if seconds is None or price is None or suite.purchase is not Purchase.ON_DEMAND:
+        return None
+    return seconds * float(price) * results[0].run.cell.settings.instance_count / SECONDS_PER_HOUR
+
+
+def draw_estimates(report: Report) -> Markup | None:
+    caption = (
+        "What init estimated before the first run, and what the runs measured: the peak of one device, and the time"
+        " and cost of all examples at the measured rate, without the start of a job."
+    )
+    return draw_projected(report, PART, "Estimated and measured", caption, word="estimated")
