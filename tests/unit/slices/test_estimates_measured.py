@@ -73,7 +73,7 @@ def test_estimates_of_another_workload_are_not_compared(
     assert json.loads(listed(measured(**changes), monkeypatch, "--format", "json"))["executions"] == []
 
 
-def test_time_is_that_of_all_examples_at_the_measured_rate_and_memory_the_largest_peak() -> None:
+def test_time_is_that_of_all_examples_and_memory_the_largest_peak() -> None:
     cell = make_cell()
     results = [remeasured(completed_result(cell, trial), samples_per_second=rate) for trial, rate in ((1, 10), (2, 20))]
     examples = results[0].examples
