@@ -192,7 +192,9 @@ def show_training(target: LabTarget, training: Training, ended: Execution, folde
         so_far = ", ".join(each.texts()[2] for each in found[:2])
         why = f": {result.message}" if result.message else ""
         tell(f"{name}: {result.outcome.replace('_', ' ')} after {so_far}{why}")
-        tell(f"its checkpoints are kept; go on with: traindyno train --resume {training.training_id}{target.option}")
+        more = " --max-usd USD" if result.outcome is Outcome.COST_STOPPED else ""
+        again = f"traindyno train --resume {training.training_id}{more}{target.option}"
+        tell(f"its checkpoints are kept; go on with: {again}")
         raise typer.Exit(FAILED)
     executions = [paid for each in training.execution_ids for paid in load_paid(each, target.services)]
     row = target.services.executions.find(name)

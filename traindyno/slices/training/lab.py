@@ -17,6 +17,7 @@ from traindyno.aws.executions import check_execution_name
 from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projected_actual import job_seconds, job_usd
+from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.outcome import Outcome
@@ -149,8 +150,7 @@ def plan_to_resume(target: LabTarget, name: str, *, max_usd: Decimal | None) -> 
     training = find_training(target, name)
     if training is None:
         raise TrainingRefused(f"{name} is no training; expected the name that `traindyno train` printed")
-    while (later := find_training(target, training.resumed().execution_id)) is not None:
-        training = later
+    training, next_name = _latest(target, training)
     before = training.execution_id
     if target.describe(before).is_running:
         raise TrainingRefused(f"{before} is still running; follow it with: traindyno watch {before}{target.option}")
@@ -161,11 +161,13 @@ def plan_to_resume(target: LabTarget, name: str, *, max_usd: Decimal | None) -> 
         raise TrainingRefused(
             f"{before} has trained the whole workload; serve its model with: traindyno deploy {before}"
         )
-    suite = target.results.read_as(suite_key(before), read_stored_suite)
-    left = max(Decimal(0), suite.limits.max_usd - target.services.spending.read(before).spent_usd)
+    suite, left = _planned_last(target, training)
+    if max_usd is None and left <= 0:
+        amount = usd_text(suite.limits.max_usd)
+        raise TrainingRefused(f"{before}: nothing is left of its {amount}; give it more with --max-usd")
     suite = replace(suite, limits=replace(suite.limits, max_usd=left if max_usd is None else max_usd))
-    paid = load_paid(before, target.services)[1]
-    following, run_id = training.resumed(job_seconds(paid), job_usd(paid)), run_id_of(training.cell.cell_id, 1)
+    paid, run_id = load_paid(before, target.services)[1], run_id_of(training.cell.cell_id, 1)
+    following = training.resumed(next_name, job_seconds(paid), job_usd(paid))
     check_execution_name(following.execution_id)
     old, new = (checkpoints_prefix(each.execution_id, run_id) for each in (training, following))
     keys = list(target.results.list_keys(old))
@@ -174,11 +176,34 @@ def plan_to_resume(target: LabTarget, name: str, *, max_usd: Decimal | None) -> 
     return suite, following
 
 
+def _latest(target: LabTarget, training: Training) -> tuple[Training, str]:
+    """As its latest execution, and the name of the next one: no other execution has it."""
+    number = 1
+    while True:
+        number += 1
+        name = f"{training.training_id}-{number}"
+        later = find_training(target, name)
+        if later is not None and later.training_id == training.training_id:
+            training = later
+        elif later is None and target.services.executions.find(name) is None:
+            return training, name
+
+
+def _planned_last(target: LabTarget, training: Training) -> tuple[Suite, Decimal]:
+    """The suite of the latest execution that was not refused, and what is left of its amount."""
+    for each in reversed(training.execution_ids):
+        suite = target.results.find_as(suite_key(each), read_stored_suite)
+        if suite is not None:
+            # A job whose cost is unknown keeps its worst case
+            return suite, suite.limits.max_usd - target.services.spending.read(each).exposed_usd
+    raise TrainingRefused(f"{training.training_id} was refused before its first job; train under another name")
+
+
 def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
     """Raises ExecutionNameRefused."""
     check_execution_name(training.execution_id)
+    target.executions.start(training.execution_id, suite_document(suite))  # refuses a name that has a training
     target.results.write_json(training_key(training.execution_id), training_document(training))
-    target.executions.start(training.execution_id, suite_document(suite))
 
 
 def find_result(target: LabTarget, training: Training) -> RunResult | None:

@@ -64,11 +64,11 @@ class Training:
     def execution_ids(self) -> tuple[str, ...]:
         return (*self.earlier, self.execution_id)
 
-    def resumed(self, seconds: float | None = None, usd: float | None = None) -> "Training":
-        """``seconds`` and ``usd`` are those of the jobs of ``execution_id``."""
+    def resumed(self, name: str, seconds: float | None, usd: float | None) -> "Training":
+        """``seconds`` and ``usd`` are those of the jobs before."""
         return replace(
             self,
-            execution_id=f"{self.training_id}-{len(self.execution_ids) + 1}",
+            execution_id=name,
             earlier=self.execution_ids,
             earlier_seconds=total(self.earlier_seconds, seconds),
             earlier_usd=total(self.earlier_usd, usd),
@@ -182,9 +182,12 @@ def training_limits(
     """Jobs as long as the projection, or as the quota allows, and an amount that pays for one more than it needs.
 
     With ``max_usd``, a job is short enough that another one can be paid after it. ``usd_per_hour``: of one instance.
+    Without a projection, the suite's limits count.
     """
+    if projected.seconds is None:
+        return limits if max_usd is None else replace(limits, max_usd=max_usd)
     count = settings.instance_count
-    longest = projected.seconds_interval.high if projected.seconds_interval else 2 * (projected.seconds or 0.0)
+    longest = projected.seconds_interval.high if projected.seconds_interval else 2 * projected.seconds
     seconds = min(LONGEST_JOB_SECONDS, ceil(longest * ROOM) + MORE_SECONDS)
     terms = JobTerms(instance_type=settings.instance, instance_count=count, max_job_seconds=seconds)
     if max_usd is not None and usd_per_hour:

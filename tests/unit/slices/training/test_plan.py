@@ -1,6 +1,7 @@
 """The suite of a training is one that the lab accepts, of the same cell, and its jobs are within its amount."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -102,6 +103,15 @@ def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
     if limits.max_job_seconds > 60:
         assert 2 * terms.worst_case_usd(usd_per_hour) <= limits.max_usd + Decimal("0.01")
     assert limits.max_hours * 3600 >= limits.max_job_seconds
+
+
+@pytest.mark.parametrize(("amount", "expected"), [(None, Decimal(100)), (Decimal(7), Decimal(7))])
+def test_without_a_projection_the_suites_own_limits_count(amount: Decimal | None, expected: Decimal) -> None:
+    """A cell that failed or was outpaced may be trained in spite of it."""
+    suite = parse_suite(small_document(limits={"max_usd": 100, "max_hours": 9, "max_job_seconds": 7200}))
+    settings = expand_cells(suite)[0].settings
+    limits = training_limits(suite.limits, settings, Decimal("1.2"), Projected(), amount)
+    assert limits == replace(suite.limits, max_usd=expected)
 
 
 def log_of(begins: list[float]) -> list[str]:

@@ -1,0 +1,141 @@
+"""A training goes on from where it stood, under names of its own, and with no more than is left of its amount."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.test_execution_receipt import attempt_of, target_of
+from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
+from traindyno.api.lab_target import LabTarget
+from traindyno.aws.executions import ExecutionNameRefused
+from traindyno.core.s3_keys import checkpoints_prefix, suite_key
+from traindyno.core.suite.runs import run_id_of
+from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.slices.training.lab import TrainingRefused, find_training, plan_to_resume, start_training
+from traindyno.slices.training.plan import Training
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.spending import Settlement
+
+
+class NamedOnce(MemoryExecutions):
+    """As Step Functions answers for a name of which an execution has ended."""
+
+    def start(self, execution_id: str, suite: Mapping[str, Any]) -> None:
+        if execution_id in self._executions:
+            raise ExecutionNameRefused(execution_id)
+        super().start(execution_id, suite)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A training of $1 that was stopped after its first checkpoint."""
+
+    lab: MemoryLab
+    target: LabTarget
+    run: Run
+    suite: Suite
+    training: Training
+
+    def pay(self, billable_seconds: float | None) -> None:
+        """As a job leaves it that has ended. Without its time, its worst case stays reserved."""
+        end = attempt_of(self.run, billable_seconds=billable_seconds, ended_at=1.0)
+        row = AttemptRow(
+            job_name=end.job_name,
+            owner=self.run,
+            number=1,
+            is_last=False,
+            token="t",
+            submitted_at=0.0,
+            instance_count=1,
+            max_job_seconds=1800,
+            usd_per_hour=PRICE.usd_per_hour,
+            reserved_usd=Decimal("0.6"),
+        )
+        noting = self.lab.runs.noting(EXECUTION, self.run.run_id, row.job_name)
+        self.lab.spending.reserve(row, cap_usd=Decimal(1), also=[noting])
+        settlement = None
+        if billable_seconds is not None:
+            spent = Decimal(str(billable_seconds)) / 3600 * PRICE.usd_per_hour
+            settlement = Settlement(released_usd=row.reserved_usd, spent_usd=spent)
+        self.lab.spending.end(row, end, settlement)
+        self.lab.attempts.close(row.job_name)
+
+    def checkpoint_key(self, execution: str) -> str:
+        return f"{checkpoints_prefix(execution, run_id_of(self.training.cell.cell_id, 1))}state/step-3/state"
+
+    def plan_again(self) -> Training:
+        _, following = plan_to_resume(self.target, EXECUTION, max_usd=None)
+        return following
+
+
+@pytest.fixture
+def stopped() -> Stopped:
+    lab, (run, *_) = make_lab(limits={"max_usd": 1, "max_hours": 1, "max_job_seconds": 1800})
+    target = replace(target_of(lab), executions=NamedOnce())
+    suite = target.results.read_as(suite_key(EXECUTION), read_stored_suite)
+    made = Stopped(
+        lab, target, run, suite, Training(training_id=EXECUTION, execution_id=EXECUTION, cell=run.cell, steps=9)
+    )
+    start_training(target, suite, made.training)
+    target.executions.stop(EXECUTION, reason="test")
+    lab.bucket.write(made.checkpoint_key(EXECUTION), b"three", "")
+    return made
+
+
+def test_the_next_execution_has_the_checkpoints_and_what_is_left_of_the_amount(stopped: Stopped) -> None:
+    stopped.pay(300)
+    suite, following = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
+    # 300 s at $1.20 per hour are $0.10
+    assert suite == replace(stopped.suite, limits=replace(stopped.suite.limits, max_usd=Decimal("0.9")))
+    assert following.execution_id == f"{EXECUTION}-2"
+    assert following.earlier_usd == pytest.approx(0.1)
+    assert stopped.lab.objects.contents[stopped.checkpoint_key(f"{EXECUTION}-2")] == b"three"
+
+
+def test_a_job_whose_cost_is_unknown_keeps_its_worst_case_out_of_the_amount(stopped: Stopped) -> None:
+    stopped.pay(None)
+    suite, _ = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
+    assert suite.limits.max_usd == Decimal("0.4")
+
+
+def test_a_training_of_which_nothing_is_left_asks_for_an_amount(stopped: Stopped) -> None:
+    stopped.lab.expose(Decimal(1))
+    with pytest.raises(TrainingRefused, match=r"nothing is left of its \$1\.00; give it more with --max-usd"):
+        stopped.plan_again()
+    assert plan_to_resume(stopped.target, EXECUTION, max_usd=Decimal(2))[0].limits.max_usd == 2
+
+
+def test_an_execution_that_was_refused_is_not_the_end_of_its_training(stopped: Stopped) -> None:
+    """PlanSuite keeps no suite of an execution that it refuses, as one whose amount pays for no job."""
+    stopped.pay(300)
+    suite, second = plan_to_resume(stopped.target, EXECUTION, max_usd=Decimal("0.01"))
+    start_training(stopped.target, suite, second)
+    stopped.target.executions.stop(second.execution_id, reason="refused")
+    suite, third = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
+    assert suite.limits.max_usd == Decimal("0.9")
+    assert third.earlier == (EXECUTION, f"{EXECUTION}-2")
+    assert stopped.lab.objects.contents[stopped.checkpoint_key(f"{EXECUTION}-3")] == b"three"
+
+
+def test_another_training_with_the_name_of_a_continuation_is_left_alone(stopped: Stopped) -> None:
+    other = replace(stopped.training, training_id=f"{EXECUTION}-2", execution_id=f"{EXECUTION}-2")
+    start_training(stopped.target, stopped.suite, other)
+    following = stopped.plan_again()
+    assert (following.execution_id, following.earlier) == (f"{EXECUTION}-3", (EXECUTION,))
+    assert stopped.checkpoint_key(other.execution_id) not in stopped.lab.objects.contents
+
+
+def test_an_execution_with_the_name_of_a_continuation_gets_no_checkpoints(stopped: Stopped) -> None:
+    stopped.lab.executions.create(replace(stopped.lab.plan(), execution_id=f"{EXECUTION}-2"))
+    assert stopped.plan_again().execution_id == f"{EXECUTION}-3"
+    assert stopped.checkpoint_key(f"{EXECUTION}-2") not in stopped.lab.objects.contents
+
+
+def test_a_name_that_is_taken_keeps_its_training(stopped: Stopped) -> None:
+    with pytest.raises(ExecutionNameRefused):
+        start_training(stopped.target, stopped.suite, replace(stopped.training, steps=99))
+    assert find_training(stopped.target, EXECUTION) == stopped.training
