@@ -24,7 +24,7 @@ THROTTLING_TRIES = 60
 # The suite's own max_attempts and max_hours end these earlier; SubmitRun and FinishRun see to it.
 CAPACITY_TRIES = 100
 FAULT_TRIES = 20
-# SubmitRun starts no more attempts of a job, even if runs end in each; a chain is as long as the cap allows.
+# SubmitRun starts no more attempts of a job, even if runs end in each.
 RUNS_LEFT_TRIES = 100
 SLOT_TRIES = 1000
 
@@ -45,9 +45,9 @@ class Retryable(Protocol):
 def retry_next_attempts(state: Retryable) -> None:
     _retry(state, [CapacityUnavailable.__name__], interval_seconds=60, max_delay_seconds=1800, tries=CAPACITY_TRIES)
     _retry(state, [ServiceFault.__name__], interval_seconds=10, max_delay_seconds=600, tries=FAULT_TRIES)
-    _retry(
-        state, [RunsLeft.__name__, JobTimeUsed.__name__], interval_seconds=1, max_delay_seconds=2, tries=RUNS_LEFT_TRIES
-    )
+    _retry(state, [RunsLeft.__name__], interval_seconds=1, max_delay_seconds=2, tries=RUNS_LEFT_TRIES)
+    # A chain is as long as the cap allows
+    _retry(state, [JobTimeUsed.__name__], interval_seconds=1, max_delay_seconds=2, tries=SLOT_TRIES)
     _retry(state, [SlotUnavailable.__name__], interval_seconds=20, max_delay_seconds=300, tries=SLOT_TRIES)
     _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=120, tries=SLOT_TRIES)
     _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)

@@ -120,6 +120,7 @@ def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(ru
     rules = retries(run_states["SubmitRun"])
     patient = min(rules[error.__name__]["MaxAttempts"] for error in (SlotUnavailable, Throttled))
     assert patient > rules[CapacityUnavailable.__name__]["MaxAttempts"]
+    assert rules[JobTimeUsed.__name__]["MaxAttempts"] >= patient, "a chain is as long as the cap allows"
     assert rules[ServiceFault.__name__]["MaxAttempts"] < rules[CapacityUnavailable.__name__]["MaxAttempts"]
 
 

@@ -23,6 +23,7 @@ TRAINING = Format(name="training", version=1)
 MINUTES_BETWEEN_CHECKPOINTS, LEAST_CHECKPOINTS = 10, 10
 # SageMaker's default quota of the longest job; a training goes on in the next one.
 LONGEST_JOB_SECONDS, LEAST_JOB_SECONDS = 5 * 24 * 3600, 60
+MOST_HOURS = 100_000  # that a suite may have
 # A job may take this much longer than the projection, and so much more for what a short training hardly notices.
 ROOM, MORE_SECONDS = 1.25, 600
 CENT = Decimal("0.01")
@@ -200,5 +201,7 @@ def training_limits(
             cap = limits.max_usd
         else:
             cap = (jobs * terms.worst_case_usd(usd_per_hour)).quantize(CENT, ROUND_CEILING)
-    hours = Decimal(ceil(jobs * (terms.longest_seconds + limits.max_pending_seconds) / SECONDS_PER_HOUR))
-    return replace(limits, max_usd=cap, max_hours=hours, max_job_seconds=terms.max_job_seconds, max_run_seconds=None)
+    hours = min(MOST_HOURS, ceil(jobs * (terms.longest_seconds + limits.max_pending_seconds) / SECONDS_PER_HOUR))
+    return replace(
+        limits, max_usd=cap, max_hours=Decimal(hours), max_job_seconds=terms.max_job_seconds, max_run_seconds=None
+    )

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.properties import examples
@@ -80,6 +80,7 @@ def test_a_checkpoint_is_written_every_ten_minutes_and_ten_times_at_least() -> N
 @given(
     seconds=st.floats(1, 1e7), usd_per_hour=st.decimals("0.01", 100, places=2), cap=st.none() | st.integers(1, 10**5)
 )
+@example(seconds=1e7, usd_per_hour=Decimal(90), cap=1)
 @examples(60)
 def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
     seconds: float, usd_per_hour: Decimal, cap: int | None
@@ -103,6 +104,7 @@ def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
     if limits.max_job_seconds > 60:
         assert 2 * terms.worst_case_usd(usd_per_hour) <= limits.max_usd + Decimal("0.01")
     assert limits.max_hours * 3600 >= limits.max_job_seconds
+    assert parse_suite({**small_document(), "limits": suite_document(replace(suite, limits=limits))["limits"]})
 
 
 @pytest.mark.parametrize(("amount", "expected"), [(None, Decimal(100)), (Decimal(7), Decimal(7))])
