@@ -8,6 +8,7 @@ from traindyno.core.costs.projected_actual import HEADINGS, ProjectedActual
 from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
 from traindyno.core.costs.receipt import Receipt
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
@@ -49,9 +50,10 @@ def _front_matter(trained: Trained) -> Iterator[str]:
     if workload.task in PIPELINES:
         yield "library_name: transformers"
         yield f"pipeline_tag: {PIPELINES[workload.task]}"
-    if workload.model is not None and workload.model.path is not None:
+    # The Hub refuses a card that names anything but Hub ids here
+    if workload.model is not None and workload.model.path is not None and not is_s3_uri(workload.model.path):
         yield f"base_model: {json.dumps(workload.model.path)}"
-    if workload.dataset is not None and workload.dataset.path is not None:
+    if workload.dataset is not None and workload.dataset.path is not None and not is_s3_uri(workload.dataset.path):
         yield f"datasets: {json.dumps([workload.dataset.path])}"
     yield "tags: [traindyno]"
     yield "---"

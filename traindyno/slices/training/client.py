@@ -157,7 +157,9 @@ def train(
 def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
     found, limits = training.projected, suite.limits
     if found is not None:
-        yield "projected: " + ", ".join(each.texts()[1] for each in compared_time_and_cost(found, None, None))
+        yield "projected: " + ", ".join(
+            " ".join(each.texts()[:2]) for each in compared_time_and_cost(found, None, None)
+        )
     if found is not None and found.usd is not None and found.usd > limits.max_usd:
         yield f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, the training stops"
     yield (
