@@ -1,6 +1,7 @@
 """The packs are rehearsed on this machine: granted quotas, traces, prices, simulated jobs, a verdict, claims."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,3 +76,53 @@ def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(
     assert outcomes <= ({"completed"} if kind == "original" else {"completed", "outpaced"})
     jobs = {attempt["job_name"] for result in report["results"] for attempt in result["attempts"]}
     assert kind == "modern" or len(jobs) == len(report["results"])  # an original's billed seconds are those of a job
+
+
+SECONDS, STEPS = {"best": 0.1, "near": 0.102, "far": 0.2}, 20
+RACE = f"""
+import sys, time
+from traindyno.callbacks import step_log
+seconds = {SECONDS}[sys.argv[sys.argv.index("--does") + 1]]
+for number in range({STEPS}):
+    with step_log.step(samples=10) as step:
+        time.sleep(seconds)
+        step.loss = 1 / (number + 1)
+"""
+
+
+def raced(lab: LocalLab, name: str, instance: str) -> tuple[Counter[tuple[str, str, str]], int]:
+    """Its runs, each with its cell, its block and its outcome, and the number of its jobs."""
+    suite = {
+        "goal": "fastest",
+        "search": "race",
+        "workload": {
+            "task": "script",
+            "source": lab.write_script("race_script", RACE),
+            "entry_point": "train.py",
+            "examples": 100_000,
+        },
+        "training": {"instance": instance, "strategy": "single"},
+        "matrix": {"hyperparameters.does": [*SECONDS]},
+        "baseline": {"hyperparameters.does": "best"},
+        "measurement": {"trials": 3},
+        "limits": {"max_usd": 10, "max_hours": 1, "max_job_seconds": 900},
+    }
+    ran = lab.traindyno("run", str(lab.write_suite(name, suite)), "--local", "--format", "json")
+    assert ran.status == 0, ran.errors
+    results = ran.json()["results"]
+    cells = [result["run"]["cell"]["hyperparameters"]["does"] for result in results]
+    runs = zip(cells, (each["run"]["block"] for each in results), (each["outcome"] for each in results), strict=True)
+    return Counter(runs), len({attempt["job_name"] for each in results for attempt in each["attempts"]})
+
+
+def test_a_rehearsed_race_has_the_runs_and_the_job_of_a_real_one(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    for does, seconds in SECONDS.items():
+        trace = {"match": {"does": does}, "step_seconds": seconds, "steps": STEPS, "warmup_factor": 1}
+        (traces / f"{does}.json").write_text(json.dumps(trace))
+    for lab in lab_of(tmp_path, "--grant-quotas", "1", "--traces", str(traces)):
+        real, simulated = raced(lab, "real", "local.cpu"), raced(lab, "simulated", "ml.g6.xlarge")
+        assert simulated == real
+        twice_more = {(does, block, "completed"): 1 for does in ("best", "near") for block in ("1.1", "1+.1", "1+.2")}
+        assert real == ({**twice_more, ("far", "1.1", "outpaced"): 1}, 1)

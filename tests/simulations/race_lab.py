@@ -18,7 +18,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.planning.jobs import runs_again, share_jobs
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, early_end, pace_of
-from traindyno.core.search.race import NONE_NEARER, Racer, pick_contenders
+from traindyno.core.search.race import NONE_NEARER, contenders_in_job
 from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Run, Suite
@@ -165,12 +165,9 @@ class _Carried:
             result, pace = self._run(run, cell, cold, paces if round_of(run) == "1" else {})
             paces |= {run.run_id: pace} if pace else {}
             yield self._in_job(result, place + 1)
-        racers = [
-            Racer(cell_id=run.cell.cell_id, job="", value=paces[run.run_id].seconds_per_sample)
-            for run in self.job.runs
-            if run.run_id in paces
-        ]
-        contenders = pick_contenders(racers)
+        contenders = contenders_in_job(
+            {run.cell.cell_id: paces[run.run_id].seconds_per_sample for run in self.job.runs if run.run_id in paces}
+        )
         for run in runs_again(self.job, self.suite):
             if run.cell.cell_id in contenders:
                 self.bill[RUN_STARTS] += self.conditions.run_start

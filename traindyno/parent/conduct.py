@@ -23,7 +23,7 @@ from traindyno.core.jobs.journal_format import (
     STOPPED,
 )
 from traindyno.core.search.outpaced import MOST_STEPS, WARM_UP_STEPS, Pace, ended_by, fastest_of, most_seconds, pace_of
-from traindyno.core.search.race import Racer, pick_contenders
+from traindyno.core.search.race import contenders_in_job
 from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.batch_search import Finding, Searched, find_batch
 from traindyno.parent.disk import remove
@@ -92,12 +92,8 @@ class Race:
 
     def contenders(self) -> List[str]:
         """The ids of the runs whose cells run again, each of which was completed."""
-        racers = [
-            Racer(cell_id=each.run.run_id, job="", value=pace.seconds_per_sample)
-            for each in self._completed
-            if (pace := _pace(each, self._completed[0].steps)) is not None
-        ]
-        return pick_contenders(racers)
+        paces = {each.run.run_id: _pace(each, self._completed[0].steps) for each in self._completed}
+        return contenders_in_job({run_id: pace.seconds_per_sample for run_id, pace in paces.items() if pace})
 
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
         """For a run that is about to begin. A cell's further run is not ended: of many, one is behind by chance."""

@@ -9,7 +9,7 @@ from localcloud.sagemaker_service.host.container_tree import HostTree, share
 from localcloud.sagemaker_service.host.toolkit import ToolkitProgram
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
-from localcloud.sagemaker_service.jobs.job_work import is_shared, jobs_of_runs, read_work
+from localcloud.sagemaker_service.jobs.job_work import is_shared, job_of_run, read_work
 from localcloud.sagemaker_service.storage.s3_transfer import (
     DataUnavailable,
     S3Transfer,
@@ -115,4 +115,4 @@ def count_steps(job: TrainingJob, tree: HostTree) -> int:
     if not is_shared(job):
         return read_work(job).steps
     document = json.loads(tree.host_path(job.request["Environment"][DOCUMENT_VARIABLE]).read_text(encoding="utf-8"))
-    return sum(read_work(alone).steps for alone in jobs_of_runs(job, document).values())
+    return sum(read_work(job_of_run(job, run)).steps for run in document["runs"])

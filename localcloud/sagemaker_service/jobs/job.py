@@ -105,6 +105,8 @@ class TrainingJob:
     simulated_runs: tuple[str, ...] = ()
     #: Those of them during which too many jobs have died: they are not started again.
     doomed_runs: tuple[str, ...] = ()
+    #: Those that completed before it → the name of their job.
+    completed_runs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def secondary_status(self) -> SecondaryStatus:

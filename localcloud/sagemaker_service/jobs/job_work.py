@@ -18,12 +18,8 @@ def is_shared(job: TrainingJob) -> bool:
     return DOCUMENT_VARIABLE in job.request.get("Environment", {})
 
 
-def jobs_of_runs(job: TrainingJob, document: Mapping[str, Any]) -> dict[str, TrainingJob]:
-    """Run id → the job of that run alone, in the order in which they run."""
-    return {run["run_id"]: _alone(job, run) for run in document["runs"]}
-
-
-def _alone(job: TrainingJob, run: Mapping[str, Any]) -> TrainingJob:
+def job_of_run(job: TrainingJob, run: Mapping[str, Any]) -> TrainingJob:
+    """The job of a run alone; ``run``: of the document of a shared job."""
     own = {name: json.dumps(value) for name, value in run["hyperparameters"].items()}
     return replace(job, name=f"{job.name}/{run['run_id']}", request={**job.request, "HyperParameters": own})
 

@@ -35,6 +35,7 @@ from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Worker, i
 LOG = logging.getLogger(__name__)
 WORKERS = 8
 SIMULATED = "Simulated: "
+PLAN = ("planned", "simulated_runs", "doomed_runs", "completed_runs")
 
 
 class ReplayEngine:
@@ -107,7 +108,7 @@ class ReplayEngine:
         )
         if not job.planned:
             planned = simulation.plan(job, self._faults)
-            plan = {name: getattr(planned, name) for name in ("planned", "simulated_runs", "doomed_runs")}
+            plan = {name: getattr(planned, name) for name in PLAN}
             job = self._store.change(job.name, lambda stored: replace(stored, **plan))
         if job.stop_requested and job.planned[-1].secondary_status is not SecondaryStatus.STOPPED:
             job = self._stop(job, simulation)

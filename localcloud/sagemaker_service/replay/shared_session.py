@@ -3,6 +3,7 @@
 Everything follows from the job's document, the faults and the times of its statuses, so that it can be computed again.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,17 +13,34 @@ from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob, 
 from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWork
 from localcloud.sagemaker_service.replay.simulated_log import Stretch, step_seconds, write_stretch
 from traindyno.core.jobs.journal import read_host_journal
-from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, MOST_DEATHS, OUTPACED, TIME_LIMIT
+from traindyno.core.jobs.journal_format import ENDED, EXITED, JOBS_DIED, JOURNAL, MOST_DEATHS, OUTPACED, TIME_LIMIT
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.search.outpaced import MOST_STEPS, Pace, early_end, pace_of
+from traindyno.core.search.race import contenders_in_job
 
 
-def doomed_runs(journals: Mapping[str, bytes], job: TrainingJob) -> tuple[str, ...]:
-    """``journals``: of all attempts, by their keys. Simulated hosts write the same: the first one's tell."""
+def as_begun(job: TrainingJob, work: SharedWork, records: Mapping[str, bytes]) -> TrainingJob:
+    """``records``: journals and ends of all attempts, by their keys."""
+    ends = [json.loads(contents) for key, contents in sorted(records.items()) if key.split("/")[1] == ENDED]
+    hosts = Counter((end["run_id"], end["job_name"]) for end in ends)
+    whole = [end for end in ends if hosts[end["run_id"], end["job_name"]] >= job.instance_count]
+    ended = {end["run_id"] for end in whole}
+    return replace(
+        job,
+        simulated_runs=tuple(run.run_id for run in work.runs if run.run_id not in ended),
+        doomed_runs=_doomed_runs(records, job),
+        completed_runs={
+            end["run_id"]: end["job_name"] for end in whole if (end["reason"], end["exit_code"]) == (EXITED, 0)
+        },
+    )
+
+
+def _doomed_runs(records: Mapping[str, bytes], job: TrainingJob) -> tuple[str, ...]:
+    """Simulated hosts write the same: the first one's journals tell."""
     deaths: Counter[str] = Counter()
-    for key, contents in sorted(journals.items()):
-        _, job_name, host = key.split("/")
-        if host == f"{job.hosts[0]}.jsonl" and job_name != job.name:
+    for key, contents in sorted(records.items()):
+        folder, job_name, host, *_ = key.split("/")
+        if folder == JOURNAL and host == f"{job.hosts[0]}.jsonl" and job_name != job.name:
             # A job's death cut off the run that its last session began.
             journal = read_host_journal(job_name, key, contents, [])
             last = journal.began[-1:] if journal.end_seconds is None else ()
@@ -122,54 +140,82 @@ def next_session(
     """The session after those ``before``; ``until_ms``: when the job's instances end it, None for never."""
     ended = {run.run_id for run in work.runs} - {*job.simulated_runs}
     ended |= {run_id for session in before for run_id in session.ended}
-    pending = [run for run in work.runs if run.run_id not in ended]
-    first_step = before[-1].steps_to_resume_from if before else 0
+    not_ended = [run for run in work.runs if run.run_id not in ended]
+    pending = [run for run in not_ended if run.first is None]
     skipped = tuple(run.run_id for run in work.runs if run.run_id in ended)
     warm_up_ms = work.warm_up_milliseconds(pending[0]) if pending else 0
-    warm_ms, deadline_ms = start_ms + warm_up_ms, start_ms + work.deadline_ms
-    done = [span for session in before for span in session.spans]
-    turns = _Turns(work=work, doomed=frozenset(job.doomed_runs), until_ms=until_ms, deadline_ms=deadline_ms)
-    spans = list(turns.spans(pending, done, first_step=first_step, start_ms=warm_ms))
-    closed_ms = spans[-1].end_ms if spans else warm_ms
-    open_runs = tuple(run.run_id for run in pending[len(spans) - bool(spans and spans[-1].reason is None) :])
+    # The name of a run's job draws its steps.
+    completed = [
+        replace(run, job=replace(run.job, name=f"{job.completed_runs[run.run_id]}/{run.run_id}"))
+        for run in work.runs
+        if run.run_id in job.completed_runs
+    ]
+    completed += [span.run for session in before for span in session.spans if span.has_completed]
+    turns = _Turns(
+        work=work,
+        doomed=frozenset(job.doomed_runs),
+        until_ms=until_ms,
+        deadline_ms=start_ms + work.deadline_ms,
+        completed=completed,
+        now_ms=start_ms + warm_up_ms,
+        first_step=before[-1].steps_to_resume_from if before else 0,
+    )
+    spans = [*turns.spans(pending)]
+    if all(span.reason for span in spans) and len(spans) == len(pending):
+        contenders = contenders_in_job({run_id: pace.seconds_per_sample for run_id, pace in turns.paces().items()})
+        again = [run for run in not_ended if run.first in contenders]
+        spans += turns.spans(again)
+        pending += again
+    closed_ms = turns.now_ms
+    open_runs = tuple(run.run_id for run in pending[sum(span.reason is not None for span in spans) :])
     session = SharedSession(start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms)
     is_cut_off = bool(open_runs) and until_ms is not None and closed_ms >= until_ms
     return session if is_cut_off else replace(session, left=open_runs, closed_ms=closed_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Turns:
+    """``completed``: the runs by which others are judged. ``first_step``: of the run that begins first."""
+
     work: SharedWork
     doomed: frozenset[str]
     until_ms: int | None
     deadline_ms: int
+    completed: list[SharedRun]
+    now_ms: int
+    first_step: int
+    longest_ms: int = 0
+    begun: int = 0
 
-    def spans(
-        self, pending: Sequence[SharedRun], done: Sequence[Span], *, first_step: int, start_ms: int
-    ) -> Iterator[Span]:
+    def spans(self, pending: Sequence[SharedRun]) -> Iterator[Span]:
         """Ends with the run that is cut off or left. No run begins that would need longer than there is time."""
-        completed = [span.run for span in done if span.has_completed]
-        now_ms, longest_ms, begun = start_ms, 0, 0
         for run in pending:
-            is_late = begun > 0 and now_ms + longest_ms >= self.deadline_ms
+            now_ms = self.now_ms
+            is_late = self.begun > 0 and now_ms + self.longest_ms >= self.deadline_ms
             if run.run_id in self.doomed and not self._is_over(now_ms):
                 yield Span(run=run, place=None, first_step=0, begin_ms=now_ms, end_ms=now_ms, reason=JOBS_DIED)
                 continue
             if is_late or self._is_over(now_ms):
                 return
-            first = 0 if begun else first_step
-            begun += 1
+            first = 0 if self.begun else self.first_step
+            self.begun += 1
             span = self._span(
-                Span(run=run, place=begun, first_step=first, begin_ms=now_ms, end_ms=now_ms, reason=None), completed
+                Span(run=run, place=self.begun, first_step=first, begin_ms=now_ms, end_ms=now_ms, reason=None)
             )
+            self.now_ms = span.end_ms
             yield span
             if span.reason is None:
                 return
-            completed += [run] if span.has_completed else []
-            longest_ms, now_ms = max(longest_ms, span.end_ms - now_ms), span.end_ms
+            self.completed += [run] if span.has_completed else []
+            self.longest_ms = max(self.longest_ms, span.end_ms - now_ms)
 
-    def _span(self, begun: Span, completed: Sequence[SharedRun]) -> Span:
-        span = _ended(self.work, begun, completed)
+    def paces(self) -> dict[str, Pace]:
+        """Of the cells' first runs, where they race."""
+        firsts = [run for run in self.completed if run.first is None and self.work.race_samples is not None]
+        return {run.run_id: pace for run in firsts if (pace := whole_pace(run)) is not None}
+
+    def _span(self, begun: Span) -> Span:
+        span = _ended(self.work, begun, self.paces())
         if span.end_ms > self.deadline_ms:  # without a reason, the run is left
             end_ms, reason = max(self.deadline_ms, span.begin_ms), TIME_LIMIT if span.place == 1 else None
             span = replace(span, end_ms=end_ms, reason=reason, bound=None)
@@ -181,12 +227,11 @@ class _Turns:
         return self.until_ms is not None and now_ms >= self.until_ms
 
 
-def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span:
+def _ended(work: SharedWork, span: Span, paces: Mapping[str, Pace]) -> Span:
     """As if the job had no deadline."""
     run, first_step = span.run, span.first_step
     behind = None
-    if work.race_samples is not None:
-        paces = {each.run_id: pace for each in completed if (pace := whole_pace(each)) is not None}
+    if work.race_samples is not None and run.first is None:
         behind = early_end(_steps_of(run, first_step), _samples_of(run), paces, work.race_samples)
     last_step = first_step + behind.steps if behind else None
     overdue_ms = round(1000 * behind.overdue_seconds) if behind else 0

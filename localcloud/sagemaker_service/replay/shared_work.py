@@ -8,7 +8,7 @@ from typing import Any
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector, JobFault
 from localcloud.sagemaker_service.jobs.job import TrainingJob
-from localcloud.sagemaker_service.jobs.job_work import JobWork, jobs_of_runs
+from localcloud.sagemaker_service.jobs.job_work import JobWork, job_of_run
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.replay.timeline import OUT_OF_MEMORY_TEXT, impossible_text
 from localcloud.sagemaker_service.replay.trace import Trace, implied_rate
@@ -32,7 +32,9 @@ class RunFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRun:
-    """``job`` is what a job of the run alone would be; its name draws the times of the run's steps."""
+    """``job`` is what a job of the run alone would be; its name draws the times of the run's steps. ``first``: of a
+    further run of a cell, its first run, which has to be among the best.
+    """
 
     run_id: str
     job: TrainingJob
@@ -40,6 +42,7 @@ class SharedRun:
     trace: Trace
     fate: RunFate
     longest_ms: int | None
+    first: str | None = None
 
     def milliseconds(self, first_step: int, *, last_step: int | None = None) -> int:
         """From its begin to its end, or to that of ``last_step``, if no limit ends it before."""
@@ -77,12 +80,12 @@ def read_shared_work(
 ) -> SharedWork:
     limit = document.get("max_run_seconds")
     longest_ms = None if limit is None else round(limit * 1000)
-    alone = jobs_of_runs(job, document)
     runs = list[SharedRun]()
-    for run_id, own in alone.items():
+    for run in (*document["runs"], *document.get("again", ())):
+        own = job_of_run(job, run)
         work, trace = work_of(own)
-        fate = _fate(own, work, trace, faults)
-        runs.append(SharedRun(run_id=run_id, job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms))
+        fate, about = _fate(own, work, trace, faults), {"run_id": run["run_id"], "first": run.get("first")}
+        runs.append(SharedRun(job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms, **about))
     seconds = document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
     return SharedWork(
         job_id=document["job_id"],

@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import random
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -189,16 +188,10 @@ class SimulatedFiles:
                 return document
         raise DocumentMissing(f"{job.name} has no channel {DOCUMENT_CHANNEL}, which names its runs")
 
-    def ended_runs(self, job: TrainingJob) -> frozenset[str]:
-        """The runs of a shared job of which each host wrote in one attempt how they ended."""
-        keys = (key.split("/") for key in self._list(job))
-        written = Counter((key[0], key[2]) for key in keys if len(key) == 4 and key[1] == ENDED)
-        return frozenset(run_id for (run_id, _), hosts in written.items() if hosts >= job.instance_count)
-
-    def read_journals(self, job: TrainingJob) -> dict[str, bytes]:
-        """Key below the checkpoint prefix of the shared job → contents, of all its attempts."""
+    def read_records(self, job: TrainingJob) -> dict[str, bytes]:
+        """Key below the checkpoint prefix of the shared job → contents: journals and ends of all its attempts."""
         bucket, prefix = split_uri(_checkpoints_uri(job))
-        keys = [key for key in self._list(job) if key.startswith(f"{JOURNAL}/")]
+        keys = [key for key in self._list(job) if key.startswith(f"{JOURNAL}/") or f"/{ENDED}/" in key]
         return {key: self._client.get_object(Bucket=bucket, Key=f"{prefix}/{key}")["Body"].read() for key in keys}
 
     def _list(self, job: TrainingJob) -> Iterator[str]:

@@ -12,7 +12,7 @@ from localcloud.sagemaker_service.jobs.job_work import JobWork, is_shared
 from localcloud.sagemaker_service.replay.shared_session import (
     SharedSession,
     Span,
-    doomed_runs,
+    as_begun,
     next_session,
     sessions_of,
 )
@@ -38,7 +38,7 @@ from traindyno.core.jobs.journal_format import (
 )
 
 
-def shared_files(job: TrainingJob, job_id: str, sessions: Sequence[SharedSession]) -> Iterator[tuple[str, bytes]]:
+def shared_files(job: TrainingJob, work: SharedWork, sessions: Sequence[SharedSession]) -> Iterator[tuple[str, bytes]]:
     """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of the journals."""
     for span in sessions[-1].spans:
         folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
@@ -51,7 +51,7 @@ def shared_files(job: TrainingJob, job_id: str, sessions: Sequence[SharedSession
             for host, files in logs.items():
                 yield f"{span.run.run_id}/{ENDED}/{job.name}/{host}.json", _json(_end(job, span, host, files))
     for host in job.hosts:
-        lines = (line for session in sessions for line in _journal(job, job_id, session, host))
+        lines = (line for session in sessions for line in _journal(job, work, session, host))
         yield f"{JOURNAL}/{job.name}/{host}.jsonl", b"".join(_json(line) for line in lines)
 
 
@@ -90,13 +90,12 @@ def _reason(span: Span) -> dict[str, Any]:
     }
 
 
-def _journal(job: TrainingJob, job_id: str, session: SharedSession, host: str) -> Iterator[dict[str, Any]]:
+def _journal(job: TrainingJob, work: SharedWork, session: SharedSession, host: str) -> Iterator[dict[str, Any]]:
     def line(event: str, at_ms: int, **fields: Any) -> dict[str, Any]:
         return {"event": event, "time": at_ms / 1000, "elapsed_milliseconds": at_ms - session.start_ms, **fields}
 
-    runs = [*session.skipped, *(span.run.run_id for span in session.spans)]
-    runs += [run_id for run_id in session.left if run_id not in runs]
-    about = {"version": FORMAT_VERSION, "job_id": job_id, "host": host, "hosts": job.hosts, "runs": runs}
+    runs = [run.run_id for run in work.runs if run.first is None]
+    about = {"version": FORMAT_VERSION, "job_id": work.job_id, "host": host, "hosts": job.hosts, "runs": runs}
     yield line(PARENT_STARTED, session.start_ms, **about)
     for run_id in session.skipped:
         yield line(RUN_SKIPPED, session.start_ms, run_id=run_id)
@@ -159,12 +158,7 @@ class SimulatedRuns:
 
     def plan(self, job: TrainingJob, faults: FaultInjector) -> TrainingJob:
         """Without the runs that have ended in earlier jobs. A fault comes at any time of the training."""
-        ended = self.files.ended_runs(job)
-        begun = replace(
-            job,
-            simulated_runs=tuple(run.run_id for run in self.work.runs if run.run_id not in ended),
-            doomed_runs=doomed_runs(self.files.read_journals(job), job),
-        )
+        begun = as_begun(job, self.work, self.files.read_records(job))
         first = next_session(begun, self.work, (), start_ms=0)
         whole_ms = first.closed_ms or 0
         fault_ms = round(whole_ms * faults.dice("fate", job.name).random())
@@ -177,7 +171,7 @@ class SimulatedRuns:
 
     def log(self, job: TrainingJob, training: Transition, *, until_ms: int) -> int:
         sessions = sessions_of(job, self.work, training, until_ms=until_ms)
-        self.files.write_shared(job, shared_files(job, self.work.job_id, sessions))
+        self.files.write_shared(job, shared_files(job, self.work, sessions))
         return 0
 
     def steps_in_checkpoint(self, steps: int) -> int:

@@ -1,8 +1,12 @@
 """A simulated shared job: its runs take the time of jobs of their own, and whatever ends it, nothing ended is lost."""
 
-from collections.abc import Callable, Sequence
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -11,11 +15,13 @@ from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
-from localcloud.sagemaker_service.replay.shared_session import SharedSession, doomed_runs, next_session, sessions_of
+from localcloud.sagemaker_service.replay.shared_session import SharedSession, as_begun, next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import training_seconds
 from localcloud.sagemaker_service.replay.simulation import shared_files
 from localcloud.sagemaker_service.replay.trace import Trace
+from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, wait_until
+from tests.unit.parent.test_race import FAST, LEVEL, LONG_SECONDS, RACE, SLOW, race, racing
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import unprepared_document, unprepared_suite
 from traindyno.core.jobs.job import Job
@@ -73,16 +79,16 @@ def simulated(
     return replace(own, simulated_runs=tuple(run.run_id for run in job.runs)), work
 
 
-def written(job: TrainingJob, sessions: Sequence[SharedSession]) -> Files:
+def written(job: TrainingJob, work: SharedWork, sessions: Sequence[SharedSession]) -> Files:
     """What is in S3 once each session's files were written at its end."""
     files: Files = {}
     for count in range(1, len(sessions) + 1):
-        files |= dict(shared_files(job, "j1a2b3c4d-1", sessions[:count]))
+        files |= dict(shared_files(job, work, sessions[:count]))
     return files
 
 
 def journal_of(job: TrainingJob, files: Files) -> JobJournal:
-    journal = read_job_journal(files, job_name=job.name, host_count=HOSTS)
+    journal = read_job_journal(files, job_name=job.name, host_count=job.instance_count)
     assert journal.problems == ()
     return journal
 
@@ -104,7 +110,7 @@ def test_each_run_takes_the_time_of_a_job_of_its_own_without_its_start(faults: F
     suite = make_suite()
     job, work = simulated(faults, suite)
     session = next_session(job, work, (), start_ms=BEGAN_MS)
-    files = written(job, [session])
+    files = written(job, work, [session])
     journal = journal_of(job, files)
     assert journal.began == tuple(run.run_id for run in shared_job(suite).runs)
     at_ms = BEGAN_MS
@@ -132,8 +138,8 @@ def test_whenever_instances_are_lost_every_run_ends_exactly_once(faults: FaultIn
         before, after = (session.ended for session in sessions)
         assert not before & after, cut_ms
         assert before | after == set(job.simulated_runs), cut_ms
-        files = written(job, sessions)
-        assert ended_runs(written(job, sessions[:1]), host_count=HOSTS) == before
+        files = written(job, work, sessions)
+        assert ended_runs(written(job, work, sessions[:1]), host_count=HOSTS) == before
         assert ended_runs(files, host_count=HOSTS) == before | after
         journal = journal_of(job, files)
         assert set(journal.ends) == before | after
@@ -155,7 +161,7 @@ def test_the_next_attempt_carries_what_has_not_ended(faults: FaultInjector) -> N
     rest = replace(job, simulated_runs=job.simulated_runs[1:])
     session = next_session(rest, work, (), start_ms=BEGAN_MS)
     assert [span.run.run_id for span in session.spans] == list(job.simulated_runs[1:])
-    files = written(job, [session])
+    files = written(job, work, [session])
     assert journal_of(job, files).ends.keys() == {*job.simulated_runs[1:]}
     assert [run_id for run_id in job.simulated_runs if skipped(files, run_id)] == [job.simulated_runs[0]]
     nothing = next_session(replace(job, simulated_runs=()), work, (), start_ms=BEGAN_MS)
@@ -167,14 +173,13 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(faults: FaultInje
     first, second, *later = job.simulated_runs
     files: Files = {}
     for attempt, left in enumerate((job.simulated_runs, job.simulated_runs[1:], job.simulated_runs[1:]), start=1):
-        journals = {key: text for key, text in files.items() if key.startswith(f"{JOURNAL}/")}
-        job = replace(job, name=f"job-a{attempt}", simulated_runs=left)
-        job = replace(job, doomed_runs=doomed_runs(journals, job))
+        job = as_begun(replace(job, name=f"job-a{attempt}"), work, files)
+        assert job.simulated_runs == left
         whole = next_session(job, work, (), start_ms=BEGAN_MS)
         assert job.doomed_runs == ((second,) if attempt == 3 else ())
         (struck,) = (span for span in whole.spans if span.run.run_id == second)
         dies = {} if attempt == 3 else {"until_ms": struck.end_ms - 1000}
-        files |= written(job, [next_session(job, work, (), start_ms=BEGAN_MS, **dies)])
+        files |= written(job, work, [next_session(job, work, (), start_ms=BEGAN_MS, **dies)])
     assert not any(key.startswith(f"{second}/step_log/job-a3/") for key in files)
     journal = journal_of(job, files)
     assert journal.began == tuple(later)
@@ -191,7 +196,7 @@ def test_a_fault_of_a_process_ends_its_run_only(faults: FaultInjector, fault: st
     victim = simulated(faults)[0].simulated_runs[1]
     faults.replace({"named": [{"name_contains": victim, "fault": fault}]})
     job, work = simulated(faults)
-    journal = journal_of(job, written(job, [next_session(job, work, (), start_ms=BEGAN_MS)]))
+    journal = journal_of(job, written(job, work, [next_session(job, work, (), start_ms=BEGAN_MS)]))
     outcomes = {run_id: outcome_of(end)[0] for run_id, end in journal.ends.items()}
     expected = Outcome.OUT_OF_MEMORY if fault == "out_of_memory" else Outcome.KILLED
     assert outcomes == {run_id: expected if run_id == victim else Outcome.COMPLETED for run_id in job.simulated_runs}
@@ -201,7 +206,7 @@ def test_a_run_that_its_own_limit_ends_is_recorded_as_such(faults: FaultInjector
     job, work = simulated(faults, make_suite(max_run_seconds=10))
     session = next_session(job, work, (), start_ms=0)
     assert [(span.reason, span.end_ms - span.begin_ms) for span in session.spans] == [(TIME_LIMIT, 10_000)] * 4
-    assert set(map(outcome_of, journal_of(job, written(job, [session])).ends.values())) == {
+    assert set(map(outcome_of, journal_of(job, written(job, work, [session])).ends.values())) == {
         (Outcome.TIMED_OUT, "still running after 10 seconds")
     }
 
@@ -217,7 +222,7 @@ def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(faults: 
         job, work = simulated(faults, make_suite(max_job_seconds=limit))
         session = next_session(job, work, (), start_ms=0)
         assert [span.reason for span in session.spans if span.reason] == reasons
-        journal = journal_of(job, written(job, [session]))
+        journal = journal_of(job, written(job, work, [session]))
         assert journal.left == dict.fromkeys(job.simulated_runs[len(reasons) :], DEADLINE)
         assert (session.closed_ms or 0) <= max(limit * 900 - 45_000, 0)
 
@@ -231,7 +236,7 @@ def test_a_run_that_cannot_win_ends_as_the_parent_would_end_it(faults: FaultInje
     job, work = simulated(faults, suite, compiled_is_slow)
     is_slow = {run.run_id: run.cell.settings.compiler is Compiler.INDUCTOR for run in shared_job(suite).runs}
     session = next_session(job, work, (), start_ms=BEGAN_MS)
-    files = written(job, [session])
+    files = written(job, work, [session])
     journal = journal_of(job, files)
     fast = [run_id for run_id in job.simulated_runs if not is_slow[run_id]]
     behind = [span for span in session.spans if is_slow[span.run.run_id] and span.begin_ms > BEGAN_MS + 30_000]
@@ -263,4 +268,93 @@ def test_a_race_that_is_cut_off_anywhere_ends_each_run_once(faults: FaultInjecto
         sessions = sessions_of(restarted, work, second, until_ms=5 * BEGAN_MS + 2 * whole_ms)
         assert not sessions[0].ended & sessions[1].ended, cut_ms
         assert sessions[0].ended | sessions[1].ended == set(job.simulated_runs), cut_ms
-        assert set(journal_of(job, written(job, sessions)).ends) == set(job.simulated_runs), cut_ms
+        assert set(journal_of(job, written(job, work, sessions)).ends) == set(job.simulated_runs), cut_ms
+
+
+SPEEDS = {"best": FAST, "level": LEVEL, "behind": SLOW}
+AGAIN = [f"{cell}-{number}" for number in (1, 2) for cell in ("best", "level")]
+Events = list[tuple[str, str | None, str | None]]
+
+
+def racing_job(root: Path, first: Mapping[str, Any] = MappingProxyType({})) -> SharedJob:
+    """Each cell may run twice more, "level" slowly at last. ``first``: what it does otherwise in its first job."""
+
+    def run(run_id: str, cell: str) -> dict[str, Any]:
+        seconds = SLOW if run_id == AGAIN[-1] else SPEEDS[cell]
+        given = racing(run_id, seconds, waits=0.6, first=dict(first) if run_id == "level" else {})
+        return {**given, "hyperparameters": {"seconds": seconds}}
+
+    again = [{**run(f"{cell}-{number}", cell), "first": cell} for number in (1, 2) for cell in SPEEDS]
+    return race(root, *(run(cell, cell) for cell in SPEEDS), limits={**RACE, "again": again})
+
+
+def replayed(
+    document: dict[str, Any],
+    faults: FaultInjector,
+    name: str = "job-a1",
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> tuple[TrainingJob, SharedWork]:
+    """The document's job in the replay engine, at the speeds of its runs. ``files``: what earlier jobs have left."""
+    request = build_shared_job_request(shared_job(unprepared_suite()), unprepared_suite(), attempt=1, settings=SETTINGS)
+    own = replace(service_job(request), name=name)
+    trace = replace(TRACE, steps=20, warmup_factor=1)
+    work = read_shared_work(
+        own, document, lambda alone: (of := read_work(alone), replace(trace, step_seconds=of.values["seconds"])), faults
+    )
+    return as_begun(own, work, files), work
+
+
+def events(job: TrainingJob, files: Files) -> Events:
+    lines = [json.loads(line) for line in files[f"{JOURNAL}/{job.name}/{job.hosts[0]}.jsonl"].splitlines()]
+    return [(line["event"], line.get("run_id"), line.get("reason")) for line in lines]
+
+
+def test_the_same_runs_begin_and_end_as_in_a_job_of_the_real_parent(faults: FaultInjector, tmp_path: Path) -> None:
+    """Its contenders run again. Nothing is left for a further attempt."""
+    real = racing_job(tmp_path)
+    files: Files = {}
+    for name in ("job-a1", "job-a2"):
+        assert real.carry(name)[0] == 0
+        job, work = replayed(real.document(), faults, name, files)
+        files |= written(job, work, [next_session(job, work, (), start_ms=BEGAN_MS)])
+        assert events(job, files) == real.events(name)
+    assert [run_id for event, run_id, _ in real.events() if event == "run_began"] == [*SPEEDS, *AGAIN]
+
+
+def test_what_an_earlier_job_measured_counts_as_for_the_real_parent(faults: FaultInjector, tmp_path: Path) -> None:
+    real = racing_job(tmp_path, first={"waits": LONG_SECONDS})
+    with real.start() as guard:
+        wait_until(lambda: list((real.folder() / "level" / "step_log").glob("*/rank-*")))
+        (parent,) = children_of(guard.pid)
+        os.kill(parent, signal.SIGKILL)
+        guard.wait(60)
+        wait_until(lambda: not is_alive(parent))
+    assert real.carry("job-a2")[0] == 0
+    died, work = replayed(real.document(), faults)
+    _, level, *_ = next_session(died, work, (), start_ms=BEGAN_MS).spans
+    files = written(died, work, [next_session(died, work, (), start_ms=BEGAN_MS, until_ms=level.end_ms - 1000)])
+    job, work = replayed(real.document(), faults, "job-a2", files)
+    files |= written(job, work, [next_session(job, work, (), start_ms=BEGAN_MS)])
+    assert [events(died, files), events(job, files)] == [real.events(), real.events("job-a2")]
+    assert {run_id for event, run_id, _ in real.events("job-a2") if event == "run_ended"} == {"level", "behind", *AGAIN}
+
+
+def test_contenders_that_are_cut_off_anywhere_end_once(faults: FaultInjector, tmp_path: Path) -> None:
+    job, work = replayed(racing_job(tmp_path).document(), faults)
+    whole_ms = (next_session(job, work, (), start_ms=0).closed_ms or 0) + 1
+    for cut_ms in range(0, whole_ms, 511):
+        first, second = training(BEGAN_MS, BEGAN_MS + cut_ms), training(5 * BEGAN_MS, None)
+        restarted = replace(job, transitions=(first, second))
+        sessions = sessions_of(restarted, work, second, until_ms=5 * BEGAN_MS + 2 * whole_ms)
+        assert not sessions[0].ended & sessions[1].ended, cut_ms
+        assert sessions[0].ended | sessions[1].ended == {*SPEEDS, *AGAIN}, cut_ms
+        assert set(journal_of(restarted, written(job, work, sessions)).ends) == {*SPEEDS, *AGAIN}, cut_ms
+
+
+def test_a_job_without_time_for_them_leaves_its_contenders(faults: FaultInjector, tmp_path: Path) -> None:
+    job, work = replayed(racing_job(tmp_path).document(), faults)
+    whole = next_session(job, work, (), start_ms=0)
+    work = replace(work, deadline_ms=whole.spans[len(SPEEDS)].end_ms + 1000)
+    session = next_session(job, work, (), start_ms=0)
+    assert session.ended == {*SPEEDS, AGAIN[0]}
+    assert session.left == tuple(AGAIN[1:])

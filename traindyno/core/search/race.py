@@ -1,12 +1,12 @@
 """The race: the cells of a group run once in one job, and the leaders again. Runs on Python 3.8 (frozen images), with
-the standard library only: the parent process of a shared job picks the cells that run again in it.
+the standard library only: the parent process of a shared job, or its simulation, picks the cells that run again in it.
 
 Runs of one job are on one draw of hosts, so that their differences are those of the cells, within the noise of a run. A
 cell in another job may also differ by its hosts.
 """
 
 from math import hypot, log
-from typing import Dict, List, NamedTuple, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Sequence
 
 #: A cell that was measured once is a contender if it is behind the best one by no more than this share. Of the time or
 #: the cost until a quality it is more: published ones of one system scatter by 4 to 13 % from seed to seed.
@@ -54,3 +54,8 @@ def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> List[
         for racer in of_job[:MOST_CONTENDERS]
         if leader and may_win(racer, of_job[0]) and may_win(racer, leader)
     ]
+
+
+def contenders_in_job(seconds_per_sample: Mapping[str, float]) -> List[str]:
+    """The ids of the runs whose cells run again in the job itself; ``seconds_per_sample``: of those that completed."""
+    return pick_contenders([Racer(run_id, job="", value=value) for run_id, value in seconds_per_sample.items()])
