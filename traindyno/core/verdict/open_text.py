@@ -54,8 +54,9 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
     """What a person can do."""
     is_open = verdict.finding is Finding.UNDECIDED and verdict.to_decide.longer_trials
     if is_open and any(row.steadiness.undecided_reasons for row in _open_rows(verdict)):
+        longer = "more steps of the script" if verdict.to_decide.is_script else "measurement.max_steps"
         yield (
-            "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
+            f"Longer trials ({longer}) decide sooner than more of them: they show whether stalls recur,"
             " and where a drift leads."
         )
 

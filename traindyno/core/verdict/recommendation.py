@@ -35,6 +35,8 @@ class ToDecide:
     longer_trials: bool = False
     #: Trials on the same hosts don't decide, however many.
     other_hosts: bool = False
+    #: The script decides how long a trial is: measurement.max_steps has no effect.
+    is_script: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Looks, Relation, correct_for_selection
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_quality import CellQuality
@@ -188,7 +189,7 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_
         recommended=found.best.cell.cell_id if found else None,
         expected=expected,
         rivals=found.rivals if found else (),
-        to_decide=found.to_decide if found else ToDecide(),
+        to_decide=replace(found.to_decide if found else ToDecide(), is_script=suite.workload.task is Task.SCRIPT),
         against_baseline=_against_baseline(found, evidence, significance),
         refused=evidence.refused,
         rows=rows,

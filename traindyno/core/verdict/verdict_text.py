@@ -190,13 +190,15 @@ def _note(verdict: Verdict, row: CellRow) -> str:
     error = ""
     if reach and is_end_known(reach.low, reach.high):
         share = max(0.01, (reach.high - reach.low) / 2 / work.mean)
-        error = f": take it as ± {share_text(share, digits=0)}"
+        within = f"± {share_text(share, digits=0)}" if share < 1 else interval_text(reach.low, reach.high, seconds_text)
+        error = f": take it as {within}"
     # ten times as long, in a round number
     steps = float(f"{min(10 * ran, work.mean) * rate.mean:.0e}")
-    return (
-        f"{failed} The trials ran for {seconds_text(ran)} each, the work takes {seconds_text(work.mean)}{error};"
-        f" for more: measurement.max_steps: {steps:.0f}."
-    )
+    longer = f"let the script do {steps:.0f} steps"
+    if not verdict.to_decide.is_script:
+        longer = f"measurement.max_steps: {steps:.0f}"
+    times = f"The trials ran for {seconds_text(ran)} each, the work takes {seconds_text(work.mean)}"
+    return f"{failed} {times}{error}; for more: {longer}."
 
 
 def _work(verdict: Verdict) -> str:

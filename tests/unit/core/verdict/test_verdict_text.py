@@ -293,6 +293,24 @@ def test_the_size_is_from_one_run_or_from_the_mean(changes: dict[str, Any], said
     assert described(rows=(make_row(**given), make_row(SECOND))).headline.endswith(said)
 
 
+def test_a_script_decides_itself_how_many_steps_it_takes() -> None:
+    """measurement.max_steps has no effect there."""
+    best = make_row(unsteady_trials=1, measured_seconds=30.0, steps_per_second=make_estimate(4.0))
+    text = described(rows=(best, make_row(SECOND)), to_decide=ToDecide(is_script=True))
+    assert text.headline.endswith(": take it as ± 10 %; for more: let the script do 1000 steps.")
+    row = make_row(undecided_reasons=("whether stalls recur is open",))
+    to_decide, rivals = ToDecide(longer_trials=True, is_script=True), (make_rival(relation=Relation.OPEN),)
+    rows = (row, make_row(SECOND))
+    (change, *_) = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=to_decide).changes
+    assert change.startswith("Longer trials (more steps of the script) decide sooner than more of them")
+
+
+def test_a_figure_that_may_be_off_by_more_than_itself_is_a_range() -> None:
+    given = {"unsteady_trials": 1, "measured_seconds": 30.0, "steps_per_second": make_estimate(4.0)}
+    headline = described(rows=(make_row(**given, prediction=predicted(200.0, 4200.0)), make_row(SECOND))).headline
+    assert headline.endswith(": take it as 3 min 20 s to 70 min; for more: measurement.max_steps: 1000.")
+
+
 def no_cell(finding: Finding, *outcomes: dict[str, int]) -> str:
     rows = tuple(make_row(f"c{index}", outcomes=each) for index, each in enumerate(outcomes))
     return described(recommended=None, expected=None, rivals=(), rows=rows, finding=finding).headline
