@@ -97,6 +97,20 @@ def test_two_candidates_are_asked_for_by_name(
     assert f"columns: {told}" in str(caught.value)
 
 
+def test_data_of_texts_alone_is_told_to_have_no_labels(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("\n".join(["review", *(f"a b c {n}" for n in range(9))]))
+    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv", "matrix": MATRIX}
+    with pytest.raises(SuiteInvalid, match="and review is the data's only column: a classifier needs one with labels"):
+        Suite.of(folder=tmp_path, local=True, **suite)
+
+
+def test_a_column_is_named_as_the_data_has_it(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(csv_text(ROWS, "Text f\u00fcr Kunden,Stimmung (1\u20133)"), encoding="utf-8")
+    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv", "matrix": MATRIX}
+    lines = Suite.of(folder=tmp_path, local=True, **suite).lines
+    assert any('label_column: "Stimmung (1\u20133)" (the only' in line for line in lines)
+
+
 def test_a_column_that_the_data_lacks_is_named_before_anything_runs(tmp_path: Path) -> None:
     write_data(tmp_path, "csv")
     with pytest.raises(SuiteFileInvalid, match='got "body", expected a column of the data: review, sentiment'):

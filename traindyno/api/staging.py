@@ -20,7 +20,7 @@ from traindyno.api.local_paths import (
     path_problem,
     source_problem,
 )
-from traindyno.core.costs.quantity_text import counted
+from traindyno.core.costs.quantity_text import bytes_text, counted
 from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
 
 if TYPE_CHECKING:
@@ -87,9 +87,7 @@ class StagingArea:
         missing = {name: path for name, path in files.items() if self.sends and f"{prefix}{name}" not in present}
         if missing:
             size = sum(path.stat().st_size for path in missing.values())
-            self.tell(
-                f"staging {counted(len(missing), 'file')} ({size / 2**20:.1f} MiB) to s3://{self.bucket}/{prefix}"
-            )
+            self.tell(f"staging {counted(len(missing), 'file')} ({bytes_text(size)}) to s3://{self.bucket}/{prefix}")
         for name, path in missing.items():
             self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
         return s3_uri(self.bucket, prefix)
@@ -103,7 +101,7 @@ class StagingArea:
         archive = bundle.pack(bundle.script_files(folder, allowed=self.allowed))
         key = code_key(hashlib.sha256(archive).hexdigest())
         if self.sends and key not in self._keys(key):
-            self.tell(f"uploading the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
+            self.tell(f"uploading the source folder {folder} with Traindyno's callbacks ({bytes_text(len(archive))})")
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
         return s3_uri(self.bucket, key)
 

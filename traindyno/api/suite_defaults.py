@@ -59,7 +59,12 @@ class Default:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {json.dumps(self.value)} ({self.reason})"
+        return f"{self.path}: {json.dumps(self.value, ensure_ascii=False)} ({self.reason})"
+
+
+def suite_name_of(stem: str) -> str:
+    """The name of a suite whose file's name says it, without its suffix; empty where no letter or digit is in it."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:NAME_CHARACTERS].strip("-")
 
 
 def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
@@ -103,7 +108,7 @@ class CompletedSuite:
         for name in ("workload", "training", "limits"):
             if isinstance(self.document.get(name), Mapping):
                 self.document[name] = dict(self.document[name])
-        if name := re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:NAME_CHARACTERS].strip("-"):
+        if name := suite_name_of(stem):
             self._give("name", name, "the file's name")
         self._fill_instance()
         if all(value.startswith("local.") for value in self._instances()):
@@ -314,6 +319,8 @@ class CompletedSuite:
             else:
                 which = ", ".join(candidates or columns.names) or "none"
                 message = f"got nothing, expected one of the data's columns: {which}"
+                if field == "label_column" and len(columns.names) == 1:
+                    message = f"got nothing, and {which} is the data's only column: a classifier needs one with labels"
                 self._refuse(path, message, leaves_open=OF_DATA)
                 is_known = False
         return is_known

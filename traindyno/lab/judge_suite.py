@@ -31,6 +31,7 @@ def judge_suite(
         headline=describe_verdict(verdict).headline,
         recommended=verdict.recommended,
         is_simulated=verdict.is_simulated,
+        run_count=sum(sum(row.outcomes.values()) for row in verdict.rows),
     )
     executions.judge(execution_id, judgement)
     return verdict

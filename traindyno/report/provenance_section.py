@@ -16,15 +16,13 @@ from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns
 from traindyno.report.charts.phase_chart import phase_order, phase_text
 from traindyno.report.markup import Markup, columns, csv_text, download, draw_table, element
 
-# Below this total, cents are too coarse to be divided among jobs and phases.
-SMALLEST_SPLIT_USD = Decimal(1)
 LINE_COLUMNS = columns(*("Job", "Instance", "Ended as", "# Billable s", "# Instances", "# Price per hour", "# Cost"))
 PHASE_COLUMNS = columns("Phase", "# Time, all jobs", "# Cost")
 
 
 def draw_receipt(report: Report) -> Markup:
     receipt = write_receipt([*report.preparations, *report.results])
-    is_split = receipt.known_usd >= SMALLEST_SPLIT_USD
+    is_split = not receipt.is_small
     exact = [line.exact_usd for line in receipt.lines if line.exact_usd is not None]
     exact_usd = sum(exact, Decimal(0)) if len(exact) == len(receipt.lines) else None
     total = usd_text(receipt.total_usd if is_split else exact_usd)
@@ -60,7 +58,7 @@ def draw_receipt(report: Report) -> Markup:
 
 def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
     price, cost = line.usd_per_instance_hour, UNKNOWN if line.usd is None else usd_text(line.usd)
-    if line.exact_usd is not None and receipt.known_usd < SMALLEST_SPLIT_USD:
+    if line.exact_usd is not None and receipt.is_small:
         cost = exact_usd_text(line.exact_usd)  # most lines would be zero cents
     name = f"{line.job_name} ({line.label})" if line.label == LABEL else line.job_name
     return [

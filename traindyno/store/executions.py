@@ -19,6 +19,8 @@ class Judgement:
     headline: str
     recommended: str | None
     is_simulated: bool
+    #: Those that have ended; None in rows that were judged before this was counted.
+    run_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class ExecutionRow:
     started_at: float
     #: The end of the suite's ``max_hours``.
     latest_end: float
+    #: Planned runs: the most that a race may start.
     run_count: int
     #: Jobs that carry the planned runs.
     job_count: int

@@ -41,6 +41,7 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     row = known(lab.executions.find(EXECUTION))
     assert row.judgement is not None
     assert row.judgement.finding == verdict.finding
+    assert row.judgement.run_count == row.run_count == 4
     event = verdict_event(EXECUTION, verdict, "results")
     assert event["report"] == f"s3://results/{report_html_key(EXECUTION)}"
     assert lab.money.spent_usd == 2 * Decimal("0.116667")  # 350 s for the job of each trial

@@ -60,6 +60,13 @@ def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> 
             assert kept["cells"][cell["cell_id"]][name] == pytest.approx(estimated[name], rel=1e-3)
 
 
+def test_the_name_of_the_file_is_made_one_of_a_suite(tmp_path: Path) -> None:
+    """As `plan` makes it of a file without a name."""
+    answer = init(tmp_path, "init", "my_first suite.yaml", *WORK, *FILES, "--instance", "ml.g5.xlarge")
+    assert answer.status == 0, answer.errors
+    assert yaml.safe_load((tmp_path / "my_first suite.yaml").read_text())["name"] == "my-first-suite"
+
+
 def test_a_type_alone_leads_to_a_suite_without_refusal_and_without_the_other_types(tmp_path: Path) -> None:
     answer = init(tmp_path, "init", *WORK, *FILES, "--instance", "ml.g5.xlarge", "--goal", "fastest")
     assert answer.status == 0, answer.errors

@@ -146,6 +146,7 @@ def list_executions(
                 "started_at": _time_text(found.started_at),
                 "ended_at": None if found.ended_at is None else _time_text(found.ended_at),
                 "run_count": row.run_count if row else None,
+                "ended_run_count": row.judgement.run_count if row and row.judgement else None,
                 "headline": row.judgement.headline if row and row.judgement else None,
                 "error": found.error,
             }
@@ -156,7 +157,8 @@ def list_executions(
     table = Table("execution", "status", "started", "runs", "outcome", pad_edge=False)
     for each in listed:
         started = each["started_at"].replace("T", " ")[:19]
-        runs = UNKNOWN if each["run_count"] is None else str(each["run_count"])
+        ended, most = each["ended_run_count"], each["run_count"]
+        runs = UNKNOWN if most is None else str(most) if ended in (None, most) else f"{ended} of {most}"
         outcome = each["headline"] or each["error"] or ""
         table.add_row(each["execution_id"], each["status"].lower(), started, runs, outcome)
     STANDARD_OUTPUT.print(table)

@@ -11,7 +11,6 @@ from traindyno.core.costs.quantity_text import UNKNOWN, counted, exact_usd_text,
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, exact_phase_usd
 
 WIDEST = 64
-SMALLEST_SPLIT_USD = Decimal(1)
 
 
 def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
@@ -41,8 +40,8 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
     unknown = [name for name in dict.fromkeys(of_unknown) if name not in found.running_jobs]
     jobs = counted(receipt.job_count, "training job")
     exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
-    computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd and not is_small(receipt) else ""
-    total = f"total {usd_text(exact if is_small(receipt) else receipt.known_usd)}{computed} for {jobs}"
+    computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd and not receipt.is_small else ""
+    total = f"total {usd_text(exact if receipt.is_small else receipt.known_usd)}{computed} for {jobs}"
     if found.is_final and not unknown:
         yield total
         return
@@ -56,13 +55,8 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
     yield f"{total} so far, not final: {', '.join(why)}"
 
 
-def is_small(receipt: Receipt) -> bool:
-    """Whether the total is so small that amounts in whole cents would be zero."""
-    return receipt.known_usd < SMALLEST_SPLIT_USD
-
-
 def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
-    paid = [f" ({usd_text(phase.usd)})" if phase.usd and not is_small(receipt) else "" for phase in line.phases]
+    paid = [f" ({usd_text(phase.usd)})" if phase.usd and not receipt.is_small else "" for phase in line.phases]
     phases = ", ".join(
         f"{phase.name.replace('_', ' ')} {seconds_text(phase.seconds)}{usd}"
         for phase, usd in zip(line.phases, paid, strict=True)
@@ -76,13 +70,13 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
         f"{line.instance_count} × {line.instance}",
         UNKNOWN if price is None else exact_usd_text(price),
         UNKNOWN if line.exact_usd is None else exact_usd_text(line.exact_usd),
-        usd_text(line.exact_usd if is_small(receipt) else line.usd),
+        usd_text(receipt.shown_usd(line)),
     )
 
 
 def _phases(found: ExecutionReceipt) -> Table:
     table = titled_table("by phase", "phase", ">time", ">cost")
-    exact = exact_phase_usd(found.receipt.lines) if is_small(found.receipt) else {}
+    exact = exact_phase_usd(found.receipt.lines) if found.receipt.is_small else {}
     for phase in found.receipt.phases:
         table.add_row(
             phase.name.replace("_", " "),

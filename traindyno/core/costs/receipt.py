@@ -25,6 +25,10 @@ class PhaseCost:
     usd: Decimal | None
 
 
+# Below this total, cents are too coarse to be divided among jobs and phases.
+SMALLEST_SPLIT_USD = Decimal(1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptLine:
     """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding.
@@ -62,6 +66,14 @@ class Receipt:
     known_usd: Decimal
     total_usd: Decimal | None
     phases: tuple[PhaseCost, ...]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the total is so small that amounts in whole cents would be zero."""
+        return self.known_usd < SMALLEST_SPLIT_USD
+
+    def shown_usd(self, line: ReceiptLine) -> Decimal | None:
+        return line.exact_usd if self.is_small else line.usd
 
     @property
     def job_count(self) -> int:

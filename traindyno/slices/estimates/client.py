@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from traindyno.api.local_paths import path_problem
+from traindyno.api.suite_defaults import suite_name_of
 from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.cli.inputs.plan_options import PricesOption, QuotasOption
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
@@ -116,7 +117,8 @@ def init(
     fields |= {"examples": given["examples"], "sequence_length": sequence_length}
     workload |= {name: value for name, value in fields.items() if value is not None}
     limits = {} if choice.local else {"max_usd": given["max_usd"], "max_hours": max_hours}
-    sections = {"name": file.stem, **workload, "goal": goal.value, **({"limits": limits} if limits else {})}
+    name = suite_name_of(file.stem) or file.stem
+    sections = {"name": name, **workload, "goal": goal.value, **({"limits": limits} if limits else {})}
     lab = None if prices and quotas else choice.chosen.name
     if lab:
         choice.choose(needs_service=False)

@@ -84,7 +84,8 @@ def _sections(trained: Trained) -> Iterator[str]:
     for line in trained.receipt.lines:
         billed = None if line.billable_seconds is None else float(line.billable_seconds)
         place = f"{line.instance_count} × {line.instance}"
-        yield f"| {line.job_name} | {line.outcome} | {place} | {seconds_text(billed)} | {usd_text(line.usd)} |"
+        cost = usd_text(trained.receipt.shown_usd(line))
+        yield f"| {line.job_name} | {line.outcome} | {place} | {seconds_text(billed)} | {cost} |"
     yield from ("", "## Code and versions", "")
     yield from (f"- code: `{uri}`" for uri in trained.code)
     yield from (f"- image: `{image}`" for image in dict.fromkeys(each.image_uri for each in result.attempts) if image)

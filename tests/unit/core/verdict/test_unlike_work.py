@@ -65,6 +65,7 @@ def judged(points: Points, samples: Sequence[float], most: Sequence[int] | None 
 def test_samples_that_do_not_follow_the_batch_size_are_unlike_work(name: str, samples: tuple[float, float]) -> None:
     verdict = judged([{name: 10}, {name: "40"}], samples, most=[35, 35])
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
+    assert verdict.to_decide.is_script
     assert describe_verdict(verdict).headline.startswith(f"No recommendation: {name} varies from 10 to 40, samples per")
 
 

@@ -72,7 +72,7 @@ def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> 
     # no more than 2 % apart, with differences by round of -7.6, 3.8 and -2.1 %, a variance of 0.00326: one-sided
     # t(0.95, 2) = 2.920, t(0.8, 2) = 1.061; the difference seen, 2 %, adds to the tolerance of 2 %:
     # 0.00326 x (2.920 + 1.061)^2 / 0.0394^2 = 34
-    assert verdict.to_decide.trials == 34
+    assert (verdict.to_decide.trials, verdict.to_decide.is_script) == (34, False)
     text = describe_verdict(verdict)
     assert text.headline == "ddp and fsdp can't be told apart yet: 34 trials of each would decide."
     assert "34 trials of each (3 were run)" in text.changes[0]

@@ -1,17 +1,24 @@
-"""The model card's front matter has what the Hub accepts: a dataset or model elsewhere is no Hub id."""
+"""The model card has what the Hub accepts in its front matter, and the figures of its receipt and comparison."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.unit.lab_in_memory import EXECUTION
 from tests.unit.run_samples import completed_result
+from tests.unit.slices.training.test_report import PROJECTED, trained
 from tests.unit.suites import small_document
 from traindyno.core.costs.receipt import write_receipt
+from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.slices.training.card import Trained, model_card
-from traindyno.slices.training.plan import Training
+from traindyno.slices.training.plan import Training, parse_training, training_key
+from traindyno.slices.training.report import compared
+from traindyno.store.results import load_results
 
 
 @pytest.mark.parametrize(
@@ -40,3 +47,24 @@ def test_only_hub_ids_are_named_to_the_hub(model: str, dataset: str, expected: d
     )
     front = yaml.safe_load(card.split("---\n")[1])
     assert {name: front[name] for name in ("base_model", "datasets") if name in front} == expected
+
+
+def test_amounts_below_a_dollar_are_not_rounded_to_whole_cents() -> None:
+    """4 s at $1.20 an hour."""
+    lab = trained(projected=PROJECTED)
+    training = lab.bucket.read_as(training_key(EXECUTION), parse_training)
+    (result,) = load_results(lab.bucket, EXECUTION)
+    cheap = replace(result, attempts=tuple(replace(each, billable_seconds=4.0) for each in result.attempts))
+    card = model_card(
+        Trained(
+            training=training,
+            suite=lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite),
+            result=cheap,
+            receipt=write_receipt([cheap]),
+            compared=compared(training, cheap),
+            files={},
+            code=(),
+        )
+    )
+    assert "| 4.00 s | $0.00133 |" in card
+    assert "| cost | $0.10 ($0.05 to $0.15) | $0.00133 |" in card

@@ -1,0 +1,31 @@
+"""`traindyno list`: the runs that an execution made, beside those that its race could have started."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.unit.lab_in_memory import EXECUTION, MemoryExecutions
+from traindyno.cli.lab_choice import LabChoice
+from traindyno.cli.main import commands
+from traindyno.store.executions import Judgement
+
+
+@pytest.mark.parametrize(
+    ("ended", "shown"), [(None, "18"), (4, "4 of 18"), (18, "18")], ids=["no verdict yet", "a race", "all"]
+)
+def test_the_runs_of_an_execution_are_those_that_it_made(
+    ended: int | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judgement = Judgement(finding="found", headline="-", recommended=None, is_simulated=False, run_count=ended)
+    row = SimpleNamespace(run_count=18, judgement=judgement if ended else None)
+    executions = MemoryExecutions()
+    executions.start(EXECUTION, {})
+    services = SimpleNamespace(executions=SimpleNamespace(find=lambda _: row))
+    monkeypatch.setattr(LabChoice, "find_target", lambda _: SimpleNamespace(executions=executions, services=services))
+    answer = CliRunner().invoke(commands, ["list"])
+    assert answer.exit_code == 0, answer.output
+    assert f"\u2502 {shown} " in answer.output
+    (listed,) = json.loads(CliRunner().invoke(commands, ["list", "--format", "json"]).output)
+    assert (listed["run_count"], listed["ended_run_count"]) == (18, ended)
