@@ -306,7 +306,7 @@ def test_a_script_decides_itself_how_many_steps_it_takes() -> None:
 
 
 def test_a_figure_that_may_be_off_by_more_than_itself_is_a_range() -> None:
-    given = {"unsteady_trials": 1, "measured_seconds": 30.0, "steps_per_second": make_estimate(4.0)}
+    given: dict[str, Any] = {"unsteady_trials": 1, "measured_seconds": 30.0, "steps_per_second": make_estimate(4.0)}
     headline = described(rows=(make_row(**given, prediction=predicted(200.0, 4200.0)), make_row(SECOND))).headline
     assert headline.endswith(": take it as 3 min 20 s to 70 min; for more: measurement.max_steps: 1000.")
 
