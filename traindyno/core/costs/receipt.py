@@ -25,10 +25,6 @@ class PhaseCost:
     usd: Decimal | None
 
 
-# Below this total, cents are too coarse to be divided among jobs and phases.
-SMALLEST_SPLIT_USD = Decimal(1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptLine:
     """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding.
@@ -69,8 +65,8 @@ class Receipt:
 
     @property
     def is_small(self) -> bool:
-        """Whether the total is so small that amounts in whole cents would be zero."""
-        return self.known_usd < SMALLEST_SPLIT_USD
+        """Whether the total is below $1: cents are too coarse to be divided among its jobs and phases."""
+        return self.known_usd < 1
 
     def shown_usd(self, line: ReceiptLine) -> Decimal | None:
         return line.exact_usd if self.is_small else line.usd
