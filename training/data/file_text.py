@@ -31,7 +31,7 @@ OTHER_FORMATS = {
 }
 CHUNK_BYTES = 2**20
 PIECE_CHARACTERS = 2**18
-LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"\s(?=\S)")
+LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"(?=\s\S)")
 SHOWN_BYTES = 20
 
 
@@ -109,7 +109,7 @@ def _accepted(file: DataFile, found: str) -> str:
 
 
 def text_pieces(file: DataFile) -> Iterator[str]:
-    """Yields the file's text in pieces that begin with a line, or with a word where lines are long."""
+    """Yields the file's text in pieces that begin with a line, or before a blank where lines are long."""
     held = ""
     for text in read_texts(file):
         held += text
