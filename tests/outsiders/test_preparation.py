@@ -109,16 +109,6 @@ def test_labels_stay_with_their_texts_where_empty_texts_are_left_out(
     assert (found.lengths.tolist(), found.labels.tolist()) == ([1, 2, 1], [1, 0, 1])
 
 
-def test_texts_with_nul_in_a_table_are_read_and_counted(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
-    (tmp_path / "train.jsonl").write_text(
-        "".join(f'{{"text": "{text}"}}\n' for text in ("a b", "a\\u0000 b", "\\u0000"))
-    )
-    with redirect_stdout(StringIO()) as printed:
-        prepare(workload(Task.CAUSAL_LM), tokenizer, tmp_path, tmp_path / "out", packing=True)
-    told = "; rows that are read with the character NUL in their text: 2 (such as train.jsonl, row 2)"
-    assert told in printed.getvalue()
-
-
 def test_packing_keeps_every_token_of_whole_blocks(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
     csv(tmp_path / "data", "train.csv", "a b c,0", "b,0", "c c c c,0", "a,0")
     prepare(workload(Task.CAUSAL_LM), tokenizer, tmp_path / "data", tmp_path / "out", packing=True)

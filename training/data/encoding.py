@@ -47,7 +47,7 @@ class CountedRows:
 class Encoder:
     """Turns a dataset's rows into sequences.
 
-    ``left_out`` counts the rows that were too short to train on, ``with_nul`` those that hold the character NUL.
+    ``left_out`` counts the rows that were too short to train on.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, task: Task, sequence_length: int, packing: bool) -> None:
@@ -60,7 +60,6 @@ class Encoder:
         # The tokens of text that fit beside the frame
         self._room = sequence_length - 2 if self._is_framed else sequence_length
         self.left_out = CountedRows()
-        self.with_nul = CountedRows()
 
     def encode(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
         if self._task is Task.SEQUENCE_CLASSIFICATION:
@@ -108,12 +107,10 @@ class Encoder:
                     yield np.asarray(tokens, dtype=np.int64), batch, place
 
     def _kept(self, rows: Rows, is_empty: Sequence[bool]) -> list[int]:
-        """The places of the texts that are not empty; what is unusual is counted."""
-        for place, text in enumerate(rows.texts):
-            if is_empty[place]:
+        """The places of the texts that are not empty; the others are counted."""
+        for place, left_out in enumerate(is_empty):
+            if left_out:
                 self.left_out.note(rows, place)
-            elif "\0" in text:
-                self.with_nul.note(rows, place)
         return [place for place, left_out in enumerate(is_empty) if not left_out]
 
     def _framed(self, tokens: Tokens) -> Tokens:

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.workload import Workload
-from training.data.encoding import CountedRows, Encoder
+from training.data.encoding import Encoder
 from training.data.labels import LabelValues, label_cautions, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
@@ -180,11 +180,9 @@ def _write_split(
     if unknown not in (None, tokenizer.eos_token_id) and of_unknown > MANY_UNKNOWN * of_all:
         share = f"{of_unknown / of_all:.0%} of the tokens of split {split}".replace("%", " %")
         print(f"caution: {share} are unknown to the tokenizer ({tokenizer.unk_token})", flush=True)  # noqa: T201
-    short = _counted(encoder.left_out, "rows left out because they are too short to train on")
-    unusual = _counted(encoder.with_nul, "rows that are read with the character NUL in their text")
-    print(f"split {split}: {len(writer):,} sequences from {source[:400]}{short}{unusual}", flush=True)  # noqa: T201
+    short = ""
+    if encoder.left_out.count:
+        counted = f"{encoder.left_out.count:,} (such as {encoder.left_out.example})"
+        short = f"; rows left out because they are too short to train on: {counted}"
+    print(f"split {split}: {len(writer):,} sequences from {source[:400]}{short}", flush=True)  # noqa: T201
     return codes
-
-
-def _counted(rows: CountedRows, what: str) -> str:
-    return f"; {what}: {rows.count:,} (such as {rows.example})" if rows.count else ""
