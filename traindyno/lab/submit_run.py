@@ -175,7 +175,7 @@ class _Submission(AttemptStart):
             max_job_seconds=terms.max_job_seconds,
         )
         if admission.decision is Decision.REFUSE:
-            raise JobRefused(Outcome.TIMED_OUT, f"{name} was not started: {admission.reason}")
+            raise JobRefused(Outcome.COST_STOPPED, f"{name} was not started: {admission.reason}")
 
     def _request(
         self, suite: Suite, execution: ExecutionRow, number: int, attempts: Sequence[AttemptRow]

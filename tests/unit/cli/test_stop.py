@@ -151,6 +151,7 @@ def test_a_stopped_execution_has_the_verdict_and_the_report_of_what_it_measured(
     text = " ".join(answer.output.split())
     assert "2 of 3 runs measured 2 of 2 cells; the 3 runs cost " in text
     assert f"1 of {len(items)} runs has no result" in text
+    assert "Either they had not started when the execution ended, or" in text
     page = (tmp_path / f"{EXECUTION}.html").read_text()
     assert "2 of 3 runs measured 2 of 2 cells; the 3 runs cost " in page
     assert "aborted: StoppedByUser" in page

@@ -126,7 +126,7 @@ def test_nothing_is_started_that_could_outlast_the_suites_hours() -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run, now=NOW + 4 * 3600 - 1799)  # 1,799 of 4 hours left, a job may take 1,800 s
     assert lab.jobs.requests == []
-    assert '"outcome": "timed_out"' in lab.answers.given[0][2]
+    assert '"outcome": "cost_stopped"' in lab.answers.given[0][2]
 
 
 def test_a_run_waits_while_jobs_in_flight_may_use_up_the_cap() -> None:

@@ -7,7 +7,15 @@ from rich.table import Table
 
 from traindyno.cli.output import titled_table
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.quantity_text import UNKNOWN, count_text, counted, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import (
+    UNKNOWN,
+    count_text,
+    counted,
+    seconds_text,
+    share_text,
+    time_limit_text,
+    usd_text,
+)
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.plan import Plan, prices_of
@@ -110,7 +118,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     waiting = f"{worst}, after {limits.max_pending_seconds} s of waiting for capacity"
     yield "", f"{_hours_text(planned.worst_case_hours)} {waiting}"
     if planned.worst_case_hours > limits.max_hours:
-        yield "", f"limits.max_hours {limits.max_hours} stops the suite before that"
+        yield "", f"{time_limit_text(limits.max_hours)} stops the suite before that"
     prices = [lane.price for lane in planned.lanes if lane.price]
     for line in dict.fromkeys(f"{p.source}, {p.region}, {p.as_of}, {p.currency}" for p in prices):
         yield "prices", line

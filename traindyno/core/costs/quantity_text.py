@@ -78,6 +78,13 @@ def seconds_text(seconds: float | None) -> str:
     return f"{number_text(seconds / HOUR)} h" if seconds < 2 * DAY else f"{number_text(seconds / DAY)} days"
 
 
+def time_limit_text(max_hours: Decimal) -> str:
+    """The suite's limit on its time. ``max_minutes`` that is no hundredth of an hour was stored as hours."""
+    if round(max_hours, 2) != max_hours:
+        return f"limits.max_minutes {float(max_hours) * 60:.3g}"
+    return f"limits.max_hours {max_hours}"
+
+
 def usd_text(usd: Decimal | float | None) -> str:
     """$12.40; three significant digits where the sum is below ten cents."""
     if usd is None:

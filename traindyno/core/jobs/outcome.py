@@ -9,7 +9,7 @@ class Outcome(StrEnum):
     KILLED = "killed"  # a signal ended it, and nothing shows that memory ran out
     LOSS_DIVERGED = "loss_diverged"
     TIMED_OUT = "timed_out"
-    COST_STOPPED = "cost_stopped"
+    COST_STOPPED = "cost_stopped"  # max_usd or max_hours of the suite ended it, or had no room for it
     CAPACITY_UNAVAILABLE = "capacity_unavailable"
     QUOTA_EXCEEDED = "quota_exceeded"
     IMAGE_ERROR = "image_error"

@@ -5,7 +5,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
-from traindyno.core.costs.quantity_text import exact_usd_text
+from traindyno.core.costs.quantity_text import exact_usd_text, time_limit_text
 
 
 class Decision(StrEnum):
@@ -40,9 +40,8 @@ def admit_time(*, began: float, now: float, max_hours: Decimal, max_job_seconds:
     left_seconds = max_hours * SECONDS_PER_HOUR - Decimal(str(now - began))
     if max_job_seconds <= left_seconds:
         return Admission(decision=Decision.START, reason="")
-    reason = (
-        f"it may run {max_job_seconds} s, and {max(0, int(left_seconds))} s are left of limits.max_hours {max_hours}"
-    )
+    left = f"{max(0, int(left_seconds))} s are left of {time_limit_text(max_hours)}"
+    reason = f"it may run {max_job_seconds} s, and {left}"
     return Admission(decision=Decision.REFUSE, reason=reason)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
-from traindyno.core.costs.quantity_text import exact_usd_text
+from traindyno.core.costs.quantity_text import exact_usd_text, time_limit_text
 from traindyno.core.planning.job_terms import preparation_terms
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
@@ -125,7 +125,7 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
         )
     if Decimal(plan.max_seconds) / SECONDS_PER_HOUR > suite.limits.max_hours:
         yield Refusal(
-            reason=f"{what} may take {plan.max_seconds} s, over limits.max_hours {suite.limits.max_hours}: raise it,"
+            reason=f"{what} may take {plan.max_seconds} s, over {time_limit_text(suite.limits.max_hours)}: raise it,"
             " or lower preparation.max_seconds"
         )
     if not is_host_shared(plan.instance_type):

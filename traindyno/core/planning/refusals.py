@@ -6,7 +6,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
-from traindyno.core.costs.quantity_text import exact_usd_text
+from traindyno.core.costs.quantity_text import exact_usd_text, time_limit_text
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, instance_types
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.jobs import why_alone
@@ -78,7 +78,7 @@ def refuse_hours(suite: Suite) -> Iterator[Refusal]:
     one_job_hours = Decimal(suite.limits.max_job_seconds) / SECONDS_PER_HOUR
     if one_job_hours > suite.limits.max_hours:
         yield Refusal(
-            reason=f"one job may take {suite.limits.max_job_seconds} s, over limits.max_hours {suite.limits.max_hours}:"
+            reason=f"one job may take {suite.limits.max_job_seconds} s, over {time_limit_text(suite.limits.max_hours)}:"
             " raise it, or lower limits.max_job_seconds"
         )
 

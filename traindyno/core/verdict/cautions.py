@@ -52,7 +52,8 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
         (
             verdict.missing.run_ids,
             f"{count_missing(verdict)}: {_first(verdict.missing.run_ids)}. The verdict does not count them, but the"
-            " receipt has the costs of their jobs. The log of the function RecordRun says why.",
+            " receipt has the costs of their jobs. Either they had not started when the execution ended, or they could"
+            " not be recorded: then the log of the function RecordRun says why.",
         ),
         (
             verdict.metric is Metric.INSTANCE_HOURS,

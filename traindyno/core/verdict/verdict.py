@@ -176,6 +176,8 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_
     if found:
         correction = correct_for_selection(found.comparisons, significance)
         expected = build_row(found.best, noise, suite.goal.target, correction)
+        if suite.limits.chain_jobs:  # a training: its run did the whole work
+            expected = replace(expected, steadiness=replace(expected.steadiness, unsteady_trials=0))
         by_id = {row.cell_id: row for row in rows}
         beaten = [by_id[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN]
     return Verdict(

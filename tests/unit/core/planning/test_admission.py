@@ -38,6 +38,8 @@ def test_a_job_that_could_outlast_the_suite_is_not_started() -> None:
     late = admit_time(began=1000, now=1000 + 12601, max_hours=Decimal(4), max_job_seconds=1800)
     assert late.decision is Decision.REFUSE
     assert late.reason == "it may run 1800 s, and 1799 s are left of limits.max_hours 4"
+    of_minutes = admit_time(began=0, now=200, max_hours=Decimal("0.0833"), max_job_seconds=120)
+    assert of_minutes.reason == "it may run 120 s, and 99 s are left of limits.max_minutes 5"
 
 
 def test_a_running_job_needs_what_it_will_have_cost_when_it_can_be_stopped() -> None:

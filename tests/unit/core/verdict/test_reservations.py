@@ -149,3 +149,5 @@ def test_the_size_of_unsteady_trials_is_in_the_headline() -> None:
         r" measurement\.max_steps: 600\.$",
         headline,
     )
+    training = replace(SUITE, limits=replace(SUITE.limits, chain_jobs=True))
+    assert "trials ran" not in describe_verdict(judge(training, (DDP, FSDP), [unsteady, *results[1:]])).headline
