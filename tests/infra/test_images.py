@@ -15,6 +15,7 @@ from infra import images
 from tests.infra.image_packages import NEEDED_BY_BASES, read_pins, requirements_file
 from tests.infra.synthesis import REPO_ROOT, Assembly, as_list, flat, lab, properties, statements, synthesise
 from traindyno.aws import image_addresses
+from traindyno.aws.image_builds import ENVIRONMENT
 
 IMAGES = [*image_addresses.IMAGES.values()]
 BUILD, PROJECT = "Custom::TraindynoImage", "AWS::CodeBuild::Project"
@@ -52,6 +53,8 @@ def test_a_failed_image_for_accelerators_leaves_the_lab_whole(template: Template
         assert "Fn::ImportValue" not in json.dumps(stack.to_json())
         assert not stack.find_outputs("*", {"Export": Match.any_value()})
     synthesise(target="aws").template("LabImages").resource_count_is(BUILD, 1)
+    tried = {name[0].upper() + name[1:]: value for name, value in ENVIRONMENT.items()}
+    template.has_resource_properties(PROJECT, {"Environment": tried})  # by doctor --try-build
 
 
 def test_plan_suite_may_read_the_address_of_each_image_that_was_built(

@@ -1,6 +1,6 @@
 """Requests by a role that was created a moment ago: IAM takes seconds until its permissions hold everywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from botocore.exceptions import ClientError
@@ -12,13 +12,15 @@ SECONDS_FOR_IAM, SECONDS_BETWEEN_TRIES = 60, 5
 Answer = TypeVar("Answer")
 
 
-def as_new_role(ask: Callable[[], Answer], *, sleep: Callable[[float], None]) -> Answer:
+def as_new_role(
+    ask: Callable[[], Answer], *, sleep: Callable[[float], None], denied: Collection[str] = ACCESS_DENIED
+) -> Answer:
     """For a minute, ``ask`` is repeated while it is denied; every other error is raised at once."""
     for _ in range(SECONDS_FOR_IAM // SECONDS_BETWEEN_TRIES):
         try:
             return ask()
         except ClientError as error:
-            if error_code(error) not in ACCESS_DENIED:
+            if error_code(error) not in denied:
                 raise
             sleep(SECONDS_BETWEEN_TRIES)
     return ask()

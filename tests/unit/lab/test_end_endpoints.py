@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -30,7 +31,8 @@ class Chaos:
         for number in range(6):
             name = f"{NAME}-{number}"
             sagemaker.first_status = self.source.choice(["Creating", "InService", "Failed"])
-            deployment = replace(DEPLOYMENT, name=name, hours=self.source.uniform(0.02, 2))
+            max_usd = self.source.choice([None, Decimal("0.10"), Decimal("0.30")])
+            deployment = replace(DEPLOYMENT, name=name, hours=self.source.uniform(0.02, 2), max_usd=max_usd)
             self.lab.deploy(deployment)
             self.due[name] = deployment.ends_at
         self.kept = {self.lab.deploy(name=f"{NAME}-kept", hours=9)}
@@ -102,17 +104,30 @@ def test_no_endpoint_outlives_its_time_by_more_than_two_sweeps(seed: int) -> Non
     assert copies == {served_model_key(f"{NAME}-kept"), deployment_key(f"{NAME}-kept")}
 
 
+def test_an_endpoint_costs_at_most_its_amount_and_its_longest_life() -> None:
+    source = random.Random(1)
+    for _ in range(200):
+        price = Decimal(source.randrange(1, 10**6)) / 10**4
+        asked = price * source.randrange(1200, 10**5) / 3600 + Decimal("0.000001")
+        deployment = replace(DEPLOYMENT, usd_per_hour=price, hours=1e6, max_usd=asked)
+        paid = deployment.most_usd
+        assert paid is not None
+        assert asked - price / 1800 < paid <= asked
+        both = replace(deployment, hours=source.uniform(0.01, 300))
+        assert both.ends_at == min(both.created_at + both.hours * 3600, deployment.ends_at)
+
+
 def test_the_sweep_reports_what_is_overdue_and_ends_what_failed_to_start() -> None:
     lab = MemoryServing()
     lab.sagemaker.add("traindyno--mine", traindyno_ends_at="2026-01-01T00:00:00Z")  # without the lab's tag
-    lab.deploy(hours=0.5)
+    lab.deploy(max_usd=Decimal("0.10"))
     assert sweep_endpoints(lab.serving, now=NOW + 60) == (0, [])
     lab.sagemaker.endpoints[NAME]["EndpointStatus"] = "Creating"
     for status, removed in (("Creating", 0), ("InService", 1)):
         lab.sagemaker.endpoints[NAME]["EndpointStatus"] = status
         found, (error,) = sweep_endpoints(lab.serving, now=NOW + 3000)
         assert (found, type(error)) == (removed, EndpointOverdue)
-        assert f"{NAME} was due 1200 s ago and is {status}" in str(error)
+        assert f"{NAME} was due 1836 s ago and is {status}" in str(error)
     lab.deploy()
     del lab.sagemaker.endpoints[NAME]
     assert sweep_endpoints(lab.serving, now=NOW + 600) == (0, [])  # `deploy` may still create it

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -119,6 +120,8 @@ def test_what_can_not_be_served_creates_nothing() -> None:
     for refused, says in (
         ({"name": "other--x"}, r'name: got "other--x", expected a name .* begins with traindyno--'),
         ({"hours": 9000}, "hours: got 9000.0, expected up to 8784 hours"),
+        ({"max_usd": Decimal("0.067")}, r"expected at least \$0.068, which pays for the 1200 s"),
+        ({"max_usd": Decimal(1), "usd_per_hour": None}, r"no amount, as the price of ml\.c5\.xlarge is unknown"),
     ):
         with pytest.raises(DocumentInvalid, match=says):
             parse_deployment(deployment_document(replace(DEPLOYMENT, **refused)), lab="traindyno")
@@ -274,9 +277,9 @@ def test_options_that_can_not_be_are_refused(call: Call, instance: str, says: st
 
 
 def test_the_cost_is_told_before_and_after() -> None:
-    lines = list(lines_before(replace(DEPLOYMENT, hours=9)))
+    lines = list(lines_before(replace(DEPLOYMENT, max_usd=Decimal("0.30"), hours=9)))
     assert lines[1] == "on ml.c5.xlarge: $0.20 per hour"
-    assert lines[2].endswith("it costs $1.87 at most")
+    assert lines[2].endswith("it costs $0.30 at most (--max-usd $0.30)")
     after = list(lines_after(DEPLOYMENT, 8, Latency.of([0.018] * 100)))
     assert "p50 18.0 ms, p99 18.0 ms" in after[2]
     # 0.018 s × 1,000,000 = 5 h of $0.204

@@ -11,15 +11,22 @@ from traindyno.api.suite_text import InputFileInvalid
 from traindyno.cli.inputs.doctor_checks import DEFAULT_QUALIFIER, Check, check_account, check_machine
 from traindyno.cli.lab_choice import LabOption, ProfileOption, RegionOption
 from traindyno.cli.option_rules import need, with_rules
-from traindyno.cli.output import STANDARD_OUTPUT
+from traindyno.cli.output import STANDARD_OUTPUT, tell
 from traindyno.core.lab_names import DEFAULT_LAB
 
 QUALIFIER_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
 
 
-@with_rules(need("lab", "region", "profile", option="aws", why="without it only this machine is checked"))
+@with_rules(need("lab", "region", "profile", "try_build", option="aws", why="without it only this machine is checked"))
 def doctor(
     aws: Annotated[bool, typer.Option("--aws", help="Check the AWS account too; nothing in it is changed.")] = False,
+    try_build: Annotated[
+        bool,
+        typer.Option(
+            "--try-build",
+            help="Also run a CodeBuild build that does nothing; its project and its role are deleted afterwards.",
+        ),
+    ] = False,
     lab: LabOption = DEFAULT_LAB,
     region: RegionOption = None,
     profile: ProfileOption = None,
@@ -36,6 +43,7 @@ def doctor(
             region=session.region_name,
             lab=lab,
             qualifier=bootstrap_qualifier(Path.cwd()),
+            tell_of_build=tell if try_build else None,
         )
     for check in checks:
         STANDARD_OUTPUT.print(line_of(check), soft_wrap=True)

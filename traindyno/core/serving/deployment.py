@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from math import floor
 from typing import Any
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
+from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.documents.problems import shown
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import DocumentInvalid, Problem, TraindynoError
@@ -22,6 +24,7 @@ MOST_HOURS = 24 * 366
 SERVED_TASKS = (Task.CAUSAL_LM, Task.MASKED_LM, Task.SEQUENCE_CLASSIFICATION)
 # The next sweep comes within 5 minutes. 5 more are reserved until SageMaker has deleted what the sweep ends.
 NOTICE_SECONDS = 600
+LEAST_PAID_SECONDS = 1200
 # The longest time from the record to the endpoint: the model is copied meanwhile.
 CREATED_WITHIN_SECONDS = 900
 
@@ -34,7 +37,8 @@ class ModelNotServable(TraindynoError):
 class ModelDeployment:
     """``name`` is that of the endpoint, its configuration and its model; ``job_name`` that of the training job.
 
-    ``created_at``: epoch seconds. A price of None is unknown. The lab deletes the endpoint after ``hours``.
+    ``created_at``: epoch seconds. A price of None is unknown. The lab deletes the endpoint after ``hours``, and before
+    it costs more than ``max_usd``; None is no such limit.
     """
 
     name: str
@@ -46,11 +50,21 @@ class ModelDeployment:
     created_at: float
     hours: float
     usd_per_hour: Decimal | None = None
+    max_usd: Decimal | None = None
+
+    @property
+    def paid_seconds(self) -> int | None:
+        """The whole seconds that ``max_usd`` pays for; None without it, or if the price is unknown."""
+        return (
+            floor(self.max_usd * SECONDS_PER_HOUR / self.usd_per_hour) if self.max_usd and self.usd_per_hour else None
+        )
 
     @property
     def ends_at(self) -> float:
         """From then on a sweep deletes the endpoint."""
-        return self.created_at + self.hours * SECONDS_PER_HOUR
+        seconds = self.hours * SECONDS_PER_HOUR
+        paid = self.paid_seconds
+        return self.created_at + (seconds if paid is None else min(seconds, max(0, paid - NOTICE_SECONDS)))
 
     def usd_until(self, at: float) -> Decimal | None:
         """An upper bound of the cost, from the creation; None if the price is unknown."""
@@ -76,10 +90,16 @@ def deployment_document(deployment: ModelDeployment) -> dict[str, Any]:
 def parse_deployment(document: Mapping[str, Any], *, lab: str) -> ModelDeployment:
     """Raises DocumentInvalid with every problem."""
     found = from_document(document, ModelDeployment)
+    price, hours = found.usd_per_hour, found.hours
+    amount = f"no amount, as the price of {found.instance_type} is unknown"
+    if price:
+        least = exact_usd_text(cost_usd(LEAST_PAID_SECONDS, 1, price))
+        amount = f"at least {least}, which pays for the {LEAST_PAID_SECONDS} s from the start to the end"
     rules = (
         ("name", NAME.fullmatch(found.name) and found.name.startswith(jobs_prefix(lab)),
          f"a name of up to 63 letters, digits and hyphens that begins with {jobs_prefix(lab)}"),
-        ("hours", 0 < found.hours <= MOST_HOURS, f"up to {MOST_HOURS} hours"),
+        ("hours", 0 < hours <= MOST_HOURS, f"up to {MOST_HOURS} hours"),
+        ("max_usd", found.max_usd is None or (found.paid_seconds or 0) >= LEAST_PAID_SECONDS, amount),
     )  # fmt: skip
     problems = [
         Problem(path=field, message=f"got {shown(getattr(found, field))}, expected {expected}")

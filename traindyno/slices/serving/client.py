@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import cycle, islice
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice,
 from traindyno.cli.option_values import finite, matching
 from traindyno.cli.option_values import job_name as job_name_option
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
-from traindyno.core.costs.quantity_text import seconds_text, usd_text
+from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.outcome import Outcome
@@ -89,6 +90,14 @@ class DeploymentChoice(LabChoice):
         float,
         typer.Option(min=0.01, callback=finite, help="The endpoint is deleted after this many hours."),
     ] = 24.0
+    max_usd: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            callback=finite,
+            help="The lab deletes it before it costs more than this many USD, also while this machine is off.",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         """Raises BadParameter."""
@@ -161,6 +170,7 @@ def _plan(choice: DeploymentChoice, execution: str, cell: str | None, target: La
         created_at=now,
         usd_per_hour=price.usd_per_hour if price else None,
         hours=choice.hours,
+        max_usd=None if choice.max_usd is None else Decimal(str(choice.max_usd)),
     )
     return parse_deployment(deployment_document(deployment), lab=lab)
 
@@ -326,9 +336,10 @@ SEQUENTIAL = "with one request at a time"
 
 def lines_before(deployment: ModelDeployment) -> Iterator[str]:
     yield f"deploying run {deployment.run_id} of {deployment.execution_id} as endpoint {deployment.name}"
+    limit = f" (--max-usd {exact_usd_text(deployment.max_usd)})" if deployment.max_usd is not None else ""
     yield f"on {deployment.instance_type}: {usd_text(deployment.usd_per_hour)} per hour"
     within = f"within {seconds_text(NOTICE_SECONDS)} after {time_text(deployment.ends_at)}"
-    yield f"the lab deletes it {within}; it costs {usd_text(deployment.most_usd)} at most"
+    yield f"the lab deletes it {within}; it costs {usd_text(deployment.most_usd)} at most{limit}"
 
 
 def lines_after(deployment: ModelDeployment, samples: int, found: Latency) -> Iterator[str]:
