@@ -112,6 +112,8 @@ class Verdict:
     missing: MissingRuns
     #: Cell id → recommended ÷ it, of cells that a race left out after one run.
     dropped: Mapping[str, float]
+    #: One run of one cell to the end of the work, as ``traindyno train`` starts it: nothing is projected from trials.
+    is_training: bool = False
 
     @property
     def runner_up(self) -> Rival | None:
@@ -203,6 +205,7 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_
         is_simulated=any(result.is_simulated for each in evidence.trials for result in each.results),
         missing=missing,
         dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
+        is_training=suite.limits.chain_jobs and not suite.matrix and suite.measurement.trials == 1,
     )
 
 
