@@ -198,6 +198,8 @@ def _print(proposal: Proposal) -> None:
     STANDARD_OUTPUT.print(table)
     if proposal.why_unknown:
         STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
+    if proposal.too_dear:
+        STANDARD_OUTPUT.print(f"left out, as one job may cost more than --max-usd: {', '.join(proposal.too_dear)}")
     for line in (line for each in proposal.plan.refusals for line in refusal_lines(each)):
         STANDARD_OUTPUT.print(line if line.startswith(" ") else f"before it can run: {line}")
     if note := proposal.inputs.note:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ from traindyno.core.costs.quantity_text import bytes_text, counted, interval_tex
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, instance_types
 from traindyno.core.planning.history import Histories
+from traindyno.core.planning.job_terms import JobTerms
 from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import instance_quota
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, Purchase, Task
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Suite as CoreSuite
 from traindyno.core.suite.workload import Workload
 from traindyno.slices.estimates.candidates import (
     NO_BASIS,
@@ -71,7 +74,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """``cells``: the usual one first. ``why_unknown``: why nothing could be estimated, or None."""
+    """``cells``: the usual one first. ``why_unknown``: why nothing could be estimated, or None.
+
+    ``too_dear``: types left out, because one job on them may cost more than limits.max_usd.
+    """
 
     suite: Suite
     document: Mapping[str, Any]
@@ -79,6 +85,7 @@ class Proposal:
     why_unknown: str | None
     inputs: PlanInputs
     plan: Plan
+    too_dear: tuple[str, ...] = ()
 
     @property
     def work(self) -> str:
@@ -106,7 +113,7 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
     )
     shape, why_unknown = (None, "this machine's speed is measured, not estimated") if asked.local else _shape(asked_for)
     counts = [2**power for power in range(asked.max_instances.bit_length())]
-    examples = suite.workload.examples
+    examples, too_dear = suite.workload.examples, list[str]()
     if asked.local:
         first = expand_cells(suite)[0].settings
         kept = [
@@ -118,6 +125,9 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
             (name for name in types if name in inputs.prices), key=lambda name: inputs.prices[name].usd_per_hour
         )
         kept = _one_of_each_device(priced, examples, inputs)
+        if paid := [each for each in kept if _worst_usd(each.settings, suite, inputs) <= suite.limits.max_usd]:
+            too_dear = [each.settings.instance for each in kept if each not in paid]
+            kept = paid
     else:
         priced = [name for name in types if name in inputs.prices]
         found = find_candidates(shape, examples, priced, counts, inputs.prices)
@@ -150,7 +160,18 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
         why_unknown=why_unknown,
         inputs=inputs,
         plan=plan,
+        too_dear=tuple(too_dear),
     )
+
+
+def _worst_usd(settings: Settings, suite: CoreSuite, inputs: PlanInputs) -> Decimal:
+    """Of one job."""
+    terms = JobTerms(
+        instance_type=settings.instance,
+        instance_count=settings.instance_count,
+        max_job_seconds=suite.limits.max_job_seconds,
+    )
+    return terms.worst_case_usd(inputs.prices[settings.instance].usd_per_hour)
 
 
 def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
