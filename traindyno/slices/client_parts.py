@@ -9,6 +9,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.slices.claims import client as claims
 from traindyno.slices.estimates import client as estimates
+from traindyno.slices.estimates.first_suite import NothingFits
 from traindyno.slices.imported import client as imported
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.pricing import client as pricing
@@ -43,4 +44,5 @@ run_commands.DEPLOYERS[:] = [
 REFUSALS: Sequence[type[TraindynoError]] = [
     ModelNotServable,
     JobNotImportable,
+    NothingFits,
 ]

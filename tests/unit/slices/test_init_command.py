@@ -162,7 +162,7 @@ def test_a_model_that_fits_nowhere_is_refused_and_a_file_is_kept(
     (tmp_path / "large.json").write_text(json.dumps({**CONFIG, "n_layer": 96, "n_embd": 12288, "n_head": 96}))
     large = ("--model", "large.json", *(each for each in WORK if each not in ("--model", "config.json")))
     answer = init(tmp_path, "init", *large, *FILES)
-    assert answer.status == 1
+    assert answer.status == 2
     assert "175 billion parameters fits into" in answer.errors
     assert "--max-instances" in answer.errors
     (tmp_path / "suite.yaml").write_text("mine")
