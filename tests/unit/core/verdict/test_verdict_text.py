@@ -18,7 +18,7 @@ from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import Steadiness
 from traindyno.core.verdict.goal_metric import BreakEven, Crossover, Metric
 from traindyno.core.verdict.recommendation import ToDecide
-from traindyno.core.verdict.verdict import AgainstBaseline, Finding, MissingRuns
+from traindyno.core.verdict.verdict import AgainstBaseline, Finding
 from traindyno.core.verdict.verdict_text import VerdictText, describe_goal, describe_verdict, metric_text, saving_text
 
 INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)
@@ -284,11 +284,6 @@ def test_a_training_is_not_said_to_be_projected_from_trials() -> None:
     )
     assert all(said in trials for said in ("The trials ran for", "Trials of 30.0 s"))
     assert "rials" not in training
-
-
-def test_missing_runs_may_be_those_of_a_stopped_execution() -> None:
-    cautions = described(missing=MissingRuns(planned=2, run_ids=("first",))).cautions
-    assert any("If the execution was stopped, runs that waited never started" in each for each in cautions)
 
 
 @pytest.mark.parametrize(
