@@ -69,7 +69,10 @@ def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(
     assert ran.status == 0, ran.errors
     report = ran.json()
     assert report["verdict"]["is_simulated"] is True
-    assert report["verdict"]["recommended"] in {cell["cell_id"] for cell in report["cells"]}
+    # The posts' scripts vary the batch with the hardware, so their cells do unlike work.
+    is_unlike = kind == "original" and pack != "gptj-parallel"
+    assert (report["verdict"]["finding"] == "unlike_work") is is_unlike
+    assert (report["verdict"]["recommended"] is None) is is_unlike
     measured = {result["run"]["cell"]["cell_id"] for result in report["results"]}
     assert measured == {cell["cell_id"] for cell in report["cells"]}
     outcomes = {result["outcome"] for result in report["results"]}
