@@ -112,8 +112,6 @@ class Verdict:
     missing: MissingRuns
     #: Cell id → recommended ÷ it, of cells that a race left out after one run.
     dropped: Mapping[str, float]
-    #: One run of one cell to the end of the work, as ``traindyno train`` starts it: nothing is projected from trials.
-    is_training: bool = False
 
     @property
     def runner_up(self) -> Rival | None:
@@ -178,8 +176,8 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_
     if found:
         correction = correct_for_selection(found.comparisons, significance)
         expected = build_row(found.best, noise, suite.goal.target, correction)
-        if suite.limits.chain_jobs:  # a training: its run did the whole work
-            expected = replace(expected, steadiness=replace(expected.steadiness, unsteady_trials=0))
+        if suite.limits.chain_jobs:  # its run did the whole work: nothing is projected from a part of it
+            expected = replace(expected, steadiness=replace(expected.steadiness, measured_seconds=None))
         by_id = {row.cell_id: row for row in rows}
         beaten = [by_id[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN]
     return Verdict(
@@ -205,7 +203,6 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_
         is_simulated=any(result.is_simulated for each in evidence.trials for result in each.results),
         missing=missing,
         dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
-        is_training=suite.limits.chain_jobs and not suite.matrix and suite.measurement.trials == 1,
     )
 
 

@@ -184,7 +184,7 @@ def _note(verdict: Verdict, row: CellRow) -> str:
     is_short, row = row.steadiness.unsteady_trials and not verdict.goal.target, verdict.expected or row
     is_short = is_short and row.steadiness.long_run_seconds is None
     ran, work, rate = row.steadiness.measured_seconds, row.seconds, row.steps_per_second
-    if verdict.is_training or not is_short or ran is None or work is None or rate is None or ran >= work.mean:
+    if not is_short or ran is None or work is None or rate is None or ran >= work.mean:
         return failed
     reach = row.prediction.seconds if row.prediction and row.prediction.seconds else work.interval
     error = ""
@@ -257,7 +257,7 @@ def _certainty(verdict: Verdict) -> str:
 def _unseen(verdict: Verdict) -> str:
     """What trials can't show of a work that is many times longer, or what a long run has shown of it."""
     best = verdict.expected
-    if verdict.is_training or best is None or best.seconds is None or verdict.goal.target is not None:
+    if best is None or best.seconds is None or verdict.goal.target is not None:
         return ""
     work, ran, long = best.seconds.mean, best.steadiness.measured_seconds, best.steadiness.long_run_seconds
     if long is not None:

@@ -49,16 +49,6 @@ def judged(suite: Suite, *step_seconds: Sequence[float]) -> Verdict:
     return judge(suite, cells, results)
 
 
-@pytest.mark.parametrize(("matrix", "is_training"), [({}, True), ({"strategy": STRATEGIES}, False)])
-def test_one_run_of_chained_jobs_is_a_training(matrix: dict[str, Any], is_training: bool) -> None:
-    suite = make_suite(matrix=matrix, training={"instance": "ml.p4d.24xlarge"})
-    assert not judge(suite, expand_cells(suite), ()).is_training
-    chained = replace(
-        suite, limits=replace(suite.limits, chain_jobs=True), measurement=replace(suite.measurement, trials=1)
-    )
-    assert judge(chained, expand_cells(chained), ()).is_training == is_training
-
-
 def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     suite = suite_of()
     verdict = judged(suite, [1.00, 1.01, 0.99], [1.20, 1.21, 1.19], [1.50, 1.51, 1.49])

@@ -276,16 +276,6 @@ def test_failures_and_the_size_of_short_trials_are_in_the_headline(finding: Find
     assert steady.headline.endswith(" Note: 2 of its 5 trials failed, 1 diverged.")
 
 
-def test_a_training_is_not_said_to_be_projected_from_trials() -> None:
-    row = make_row(unsteady_trials=1, measured_seconds=30.0, steps_per_second=make_estimate(4.0))
-    trials, training = (
-        " ".join(described(rows=(row,), rivals=(), finding=Finding.ONLY_ONE, is_training=each).lead)
-        for each in (False, True)
-    )
-    assert all(said in trials for said in ("The trials ran for", "Trials of 30.0 s"))
-    assert "rials" not in training
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
