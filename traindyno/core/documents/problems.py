@@ -97,8 +97,9 @@ def join_path(path: str, part: str | int) -> str:
 
 #: Fields of a suite that earlier versions accepted
 REMOVED = {
-    *("estimate_memory", "infra_check", "instance_preferences", "max_contended_repeats", "max_upload_seconds"),
-    *("measure_anyway", "prefetch_factor", "regions", "remote_debug", "scaling", "warm_pool_seconds"),
+    *("checkpoint_hours", "estimate_memory", "infra_check", "instance_preferences", "max_contended_repeats"),
+    *("max_upload_seconds", "measure_anyway", "prefetch_factor", "regions", "remote_debug", "scaling"),
+    *("training_plan", "warm_pool_seconds"),
 }
 
 

@@ -71,7 +71,13 @@ def test_message_about_a_field_begins_with_what_was_given(path: str) -> None:
 GONE = (
     *("instance_preferences", "measure_anyway", "scaling", "warm_pool_seconds", "pricing.regions"),
     *("preparation.estimate_memory", "limits.max_upload_seconds", "limits.max_contended_repeats"),
-    *("training.prefetch_factor", "matrix.prefetch_factor", "job.infra_check", "job.remote_debug"),
+    *(
+        "training.prefetch_factor",
+        "matrix.prefetch_factor",
+        "job.infra_check",
+        "job.remote_debug",
+        "pricing.training_plan",
+    ),
 )
 
 
