@@ -121,13 +121,14 @@ def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("cap", "is_left_out"), [("3", True), ("0.5", False)])
+@pytest.mark.parametrize("work", [("--script", "code"), MODEL])
 def test_types_of_which_one_job_is_over_the_cap_are_left_out_unless_all_are(
-    cap: str, is_left_out: bool, tmp_path: Path
+    work: tuple[str, ...], cap: str, is_left_out: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").write_text("print('trains')\n")
-    script = ("init", "--script", "code", "--examples", "1000", "--max-hours", "4", "--max-usd", cap)
-    answer = init(tmp_path, *script, *FILES)
+    options = (*work, "--examples", "1000", "--max-hours", "4", "--max-usd", cap, "--instance", "ml.g5.xlarge")
+    answer = init(tmp_path, "init", *options, "--instance", "ml.g6e.xlarge", *FILES)
     assert answer.status == 0, answer.errors
     said = "left out, as one job may cost more than --max-usd: ml.g6e.xlarge"
     assert (said in answer.output, "over limits.max_usd" not in answer.output) == (is_left_out, is_left_out)

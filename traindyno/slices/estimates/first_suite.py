@@ -20,7 +20,7 @@ from traindyno.core.costs.quantity_text import bytes_text, counted, interval_tex
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, instance_types
 from traindyno.core.planning.history import Histories
-from traindyno.core.planning.job_terms import JobTerms
+from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import instance_quota
@@ -113,7 +113,7 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
     )
     shape, why_unknown = (None, "this machine's speed is measured, not estimated") if asked.local else _shape(asked_for)
     counts = [2**power for power in range(asked.max_instances.bit_length())]
-    examples, too_dear = suite.workload.examples, list[str]()
+    examples, found = suite.workload.examples, list[Candidate]()
     if asked.local:
         first = expand_cells(suite)[0].settings
         kept = [
@@ -124,14 +124,12 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
         priced = sorted(
             (name for name in types if name in inputs.prices), key=lambda name: inputs.prices[name].usd_per_hour
         )
-        kept = _one_of_each_device(priced, examples, inputs)
-        if paid := [each for each in kept if _worst_usd(each.settings, suite, inputs) <= suite.limits.max_usd]:
-            too_dear = [each.settings.instance for each in kept if each not in paid]
-            kept = paid
+        found = _one_of_each_device(priced, examples, inputs)
+        kept = _within_cap(found, suite, inputs)
     else:
         priced = [name for name in types if name in inputs.prices]
         found = find_candidates(shape, examples, priced, counts, inputs.prices)
-        best = choose(found, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
+        best = choose(_within_cap(found, suite, inputs), is_time=suite.goal.is_time, most=MOST_CELLS - 2)
         # No estimate tells a compiled cell from the eager one.
         compiled = [replace(each.settings, compiler=Compiler.INDUCTOR) for each in best[:1]]
         kept = [
@@ -160,18 +158,22 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
         why_unknown=why_unknown,
         inputs=inputs,
         plan=plan,
-        too_dear=tuple(too_dear),
+        too_dear=_too_dear(found, suite, inputs),
     )
 
 
-def _worst_usd(settings: Settings, suite: CoreSuite, inputs: PlanInputs) -> Decimal:
-    """Of one job."""
-    terms = JobTerms(
-        instance_type=settings.instance,
-        instance_count=settings.instance_count,
-        max_job_seconds=suite.limits.max_job_seconds,
-    )
-    return terms.worst_case_usd(inputs.prices[settings.instance].usd_per_hour)
+def _within_cap(found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs) -> list[Candidate]:
+    """Those of which one job may not cost more than limits.max_usd, which plan refuses; all where none is left."""
+
+    def worst_usd(settings: Settings) -> Decimal:
+        return run_terms(settings, suite).worst_case_usd(inputs.prices[settings.instance].usd_per_hour)
+
+    return [each for each in found if worst_usd(each.settings) <= suite.limits.max_usd] or [*found]
+
+
+def _too_dear(found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs) -> tuple[str, ...]:
+    kept = {each.settings.instance for each in _within_cap(found, suite, inputs)}
+    return tuple(dict.fromkeys(each.settings.instance for each in found if each.settings.instance not in kept))
 
 
 def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
