@@ -26,7 +26,7 @@ from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.slices.estimates.first_suite import Asked, Proposal, estimate_texts, is_proposed, propose, suite_text
 
 GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
-MOST_HOURS, MOST_NAMES = 4, 6
+MOST_HOURS = 4
 NUMBERS = {"examples": int, "max_usd": float}
 TASKS = [each.value for each in Task if each is not Task.SCRIPT]
 
@@ -199,8 +199,7 @@ def _print(proposal: Proposal) -> None:
     if proposal.why_unknown:
         STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
     if dear := proposal.too_dear:
-        more = f" and {len(dear) - MOST_NAMES} more" if dear[MOST_NAMES:] else ""
-        named = f"{', '.join(dear[:MOST_NAMES])}{more}"
+        named = ", ".join(dear[:6]) + (" …" if dear[6:] else "")
         STANDARD_OUTPUT.print(f"left out, as one job may cost more than --max-usd: {named}")
     for line in (line for each in proposal.plan.refusals for line in refusal_lines(each)):
         STANDARD_OUTPUT.print(line if line.startswith(" ") else f"before it can run: {line}")

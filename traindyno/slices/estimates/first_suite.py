@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +73,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """``cells``: the usual one first. ``why_unknown``: why nothing could be estimated, or None.
-
-    ``too_dear``: types left out, because one job on them may cost more than limits.max_usd.
+    """``cells``: the usual one first. ``why_unknown``: why nothing could be estimated, or None. ``too_dear``: types
+    left out, because one job on them may cost more than limits.max_usd.
     """
 
     suite: Suite
@@ -164,11 +162,9 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
 
 def _within_cap(found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs) -> list[Candidate]:
     """Those of which one job may not cost more than limits.max_usd, which plan refuses; all where none is left."""
-
-    def worst_usd(settings: Settings) -> Decimal:
-        return run_terms(settings, suite).worst_case_usd(inputs.prices[settings.instance].usd_per_hour)
-
-    return [each for each in found if worst_usd(each.settings) <= suite.limits.max_usd] or [*found]
+    prices = [inputs.prices[each.settings.instance].usd_per_hour for each in found]
+    worst = [run_terms(each.settings, suite).worst_case_usd(usd) for each, usd in zip(found, prices, strict=True)]
+    return [each for each, usd in zip(found, worst, strict=True) if usd <= suite.limits.max_usd] or [*found]
 
 
 def _too_dear(found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs) -> tuple[str, ...]:
