@@ -172,7 +172,7 @@ class TrainingJobsApi:
         now_ms = self.clocks[job.engine].now_ms()
         stopping = moved(job, SecondaryStatus.STOPPING, now_ms=now_ms)
         stopping = replace(stopping, status=Status.STOPPING, stop_requested=True)
-        return stopping if job.claimed else ended(stopping, Status.STOPPED, SecondaryStatus.STOPPED, now_ms=now_ms)
+        return stopping if job.claimed else ended(stopping, SecondaryStatus.STOPPED, now_ms=now_ms)
 
     def _job(self, request: Mapping[str, Any]) -> TrainingJob:
         job = self.store.get(request["TrainingJobName"])

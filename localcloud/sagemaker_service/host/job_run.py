@@ -43,7 +43,6 @@ from localcloud.sagemaker_service.jobs.job import (
     FAILURE_REASON_LIMIT,
     UPLOAD_ENDED,
     SecondaryStatus,
-    Status,
     TrainingJob,
     billed_so_far_ms,
     moved,
@@ -61,19 +60,18 @@ LOG = logging.getLogger(__name__)
 class FinalStatus:
     """``ended_ms`` is the end of what is billed; None: now."""
 
-    status: Status
     secondary_status: SecondaryStatus
     failure_reason: str | None = None
     ended_ms: int | None = None
 
 
-COMPLETED = FinalStatus(status=Status.COMPLETED, secondary_status=SecondaryStatus.COMPLETED)
-STOPPED = FinalStatus(status=Status.STOPPED, secondary_status=SecondaryStatus.STOPPED)
-RAN_TOO_LONG = FinalStatus(status=Status.STOPPED, secondary_status=SecondaryStatus.MAX_RUNTIME_EXCEEDED)
+COMPLETED = FinalStatus(secondary_status=SecondaryStatus.COMPLETED)
+STOPPED = FinalStatus(secondary_status=SecondaryStatus.STOPPED)
+RAN_TOO_LONG = FinalStatus(secondary_status=SecondaryStatus.MAX_RUNTIME_EXCEEDED)
 
 
 def failed(reason: str) -> FinalStatus:
-    return FinalStatus(status=Status.FAILED, secondary_status=SecondaryStatus.FAILED, failure_reason=reason)
+    return FinalStatus(secondary_status=SecondaryStatus.FAILED, failure_reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

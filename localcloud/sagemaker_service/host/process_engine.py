@@ -152,4 +152,4 @@ def _latest_ms(job: TrainingJob, now_ms: int) -> int:
 
 def _ended(job: TrainingJob, final: FinalStatus, now_ms: int) -> TrainingJob:
     at_ms = now_ms if final.ended_ms is None else final.ended_ms
-    return ended(job, final.status, final.secondary_status, now_ms=at_ms, failure_reason=final.failure_reason)
+    return ended(job, final.secondary_status, now_ms=at_ms, failure_reason=final.failure_reason)

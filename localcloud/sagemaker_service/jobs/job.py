@@ -37,7 +37,15 @@ class Engine(StrEnum):
     REPLAY = "replay"
 
 
-TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED})
+# The secondary statuses with which a job ends, and its status then
+ENDS = {
+    SecondaryStatus.COMPLETED: Status.COMPLETED,
+    SecondaryStatus.FAILED: Status.FAILED,
+    SecondaryStatus.STOPPED: Status.STOPPED,
+    SecondaryStatus.MAX_RUNTIME_EXCEEDED: Status.STOPPED,
+    SecondaryStatus.MAX_WAIT_TIME_EXCEEDED: Status.STOPPED,
+}
+TERMINAL = frozenset(ENDS.values())
 BILLED = frozenset(
     {SecondaryStatus.DOWNLOADING, SecondaryStatus.TRAINING, SecondaryStatus.UPLOADING, SecondaryStatus.STOPPING}
 )
@@ -71,12 +79,11 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """A change of a simulated job's status, planned for ``due_ms``. Only the job's last change has a ``status``."""
+    """A change of a simulated job's status, planned for ``due_ms``."""
 
     due_ms: int
     secondary_status: SecondaryStatus
     message: str | None = None
-    status: Status | None = None
     failure_reason: str | None = None
 
 
@@ -214,14 +221,13 @@ def moved(
 
 def ended(
     job: TrainingJob,
-    status: Status,
     secondary_status: SecondaryStatus,
     *,
     now_ms: int,
     failure_reason: str | None = None,
     message: str | None = None,
 ) -> TrainingJob:
-    """The job in a terminal status. Nothing is billed if the job never started."""
+    """The job with one of ENDS. Nothing is billed if the job never started."""
     if job.status in TERMINAL:
         return job
     at_end = moved(job, secondary_status, now_ms=now_ms, message=message)
@@ -229,7 +235,7 @@ def ended(
     last = replace(at_end.transitions[-1], end_ms=now_ms)
     return replace(
         at_end,
-        status=status,
+        status=ENDS[secondary_status],
         transitions=(*at_end.transitions[:-1], last),
         training_end_ms=None if job.training_start_ms is None else now_ms,
         billable_seconds=None if job.training_start_ms is None else billed_seconds(at_end),

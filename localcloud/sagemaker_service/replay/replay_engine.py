@@ -13,12 +13,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from localcloud.sagemaker_service.clock import NOW_MS, Schedule, VirtualClock
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
+    ENDS,
     MESSAGES,
     TERMINAL,
     Engine,
     PlannedStep,
     SecondaryStatus,
-    Status,
     TrainingJob,
     Transition,
     ended,
@@ -96,7 +96,7 @@ class ReplayEngine:
 
     def _failed(self, reason: str, job: TrainingJob) -> TrainingJob:
         message, now_ms = SIMULATED + MESSAGES[SecondaryStatus.FAILED], self._clock.now_ms()
-        return ended(job, Status.FAILED, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message)
+        return ended(job, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message)
 
     def _bring_up_to_date(self, name: str) -> int | None:
         """Applies the changes whose time has come, and returns the time of the job's next change."""
@@ -120,7 +120,7 @@ class ReplayEngine:
         simulated_steps = self._log_training(job, job.transitions[-1], simulation, until_ms=step.due_ms)
         if step.secondary_status is SecondaryStatus.INTERRUPTED:
             simulated_steps = simulation.steps_in_checkpoint(simulated_steps)
-        if step.status is Status.COMPLETED:
+        if step.secondary_status is SecondaryStatus.COMPLETED:
             self._files.write_tokens(job)
 
         def change(stored: TrainingJob) -> TrainingJob:
@@ -153,15 +153,9 @@ class ReplayEngine:
 
 def _taken(job: TrainingJob, step: PlannedStep) -> TrainingJob:
     message = SIMULATED + (step.message or MESSAGES[step.secondary_status])
-    if step.status is not None:
-        return ended(
-            job,
-            step.status,
-            step.secondary_status,
-            now_ms=step.due_ms,
-            failure_reason=step.failure_reason,
-            message=message,
-        )
+    if step.secondary_status in ENDS:
+        reason = step.failure_reason
+        return ended(job, step.secondary_status, now_ms=step.due_ms, failure_reason=reason, message=message)
     after = moved(job, step.secondary_status, now_ms=step.due_ms, message=message)
     if step.secondary_status is SecondaryStatus.DOWNLOADING:
         start_ms = job.training_start_ms if job.training_start_ms is not None else step.due_ms

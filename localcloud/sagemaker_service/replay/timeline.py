@@ -9,7 +9,6 @@ from localcloud.sagemaker_service.jobs.job import (
     UPLOAD_ENDED,
     PlannedStep,
     SecondaryStatus,
-    Status,
     TrainingJob,
 )
 from localcloud.sagemaker_service.jobs.job_work import JobWork
@@ -29,19 +28,15 @@ S = SecondaryStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedStatus:
-    """A status, and how long the job has it."""
+    """A status, and how long the job has it. The last one, with which the job ends, has no time."""
 
     secondary_status: SecondaryStatus
-    seconds: float
+    seconds: float = 0.0
     message: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
-    statuses: tuple[TimedStatus, ...]
-    status: Status = Status.COMPLETED
-    secondary_status: SecondaryStatus = SecondaryStatus.COMPLETED
     failure_reason: str | None = None
+
+
+Timeline = tuple[TimedStatus, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +85,13 @@ def plan_stop(
     """The last statuses of a job that was asked to stop in the status ``before``, while it held instances."""
     if before is S.UPLOADING:
         # Its script has ended: the upload goes on.
-        return (replace(job.planned[-1], secondary_status=S.STOPPED, status=Status.STOPPED, failure_reason=None),)
+        return (replace(job.planned[-1], secondary_status=S.STOPPED, failure_reason=None),)
     stopping, uploading = _ending(job, trace, is_limited=is_limited)
     upload_ms = now_ms + round(stopping.seconds * 1000)
     end_ms = upload_ms + round(uploading.seconds * 1000)
     return (
         PlannedStep(due_ms=upload_ms, secondary_status=S.UPLOADING),
-        PlannedStep(due_ms=end_ms, secondary_status=S.STOPPED, status=Status.STOPPED),
+        PlannedStep(due_ms=end_ms, secondary_status=S.STOPPED),
     )
 
 
@@ -114,8 +109,11 @@ def _plan_job(
 ) -> Timeline:
     starting = TimedStatus(secondary_status=S.STARTING, seconds=trace.start_seconds)
     begun = (starting, TimedStatus(secondary_status=S.DOWNLOADING, seconds=trace.download_seconds))
-    uploading = TimedStatus(secondary_status=S.UPLOADING, seconds=trace.upload_seconds)
-    planned = Timeline(statuses=(*begun, _training(times.whole), uploading))
+    ending = (
+        TimedStatus(secondary_status=S.UPLOADING, seconds=trace.upload_seconds),
+        TimedStatus(secondary_status=S.COMPLETED),
+    )
+    planned: Timeline = (*begun, _training(times.whole), *ending)
     if refusal is not None:
         return _failure(begun, _script_failed(refusal))
     match faults.job_fault(job.name):
@@ -123,7 +121,7 @@ def _plan_job(
             planned = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
         case JobFault.CAPACITY_WAIT:
             waiting = TimedStatus(secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds)
-            planned = Timeline(statuses=(waiting, *planned.statuses))
+            planned = (waiting, *planned)
         case JobFault.INTERNAL_ERROR:
             planned = _failure((*begun, _training(times.until_fault)), INTERNAL_ERROR)
         case JobFault.OUT_OF_MEMORY if times.until_failure is not None:
@@ -132,9 +130,7 @@ def _plan_job(
             planned = _failure((*begun, _training(times.until_fault)), KILLED)
         case JobFault.SPOT_INTERRUPTION if job.is_spot:
             gap = TimedStatus(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
-            planned = Timeline(
-                statuses=(*begun, _training(times.until_fault), gap, *begun, _training(times.resumed), uploading)
-            )
+            planned = (*begun, _training(times.until_fault), gap, *begun, _training(times.resumed), *ending)
         case _:
             pass
     return planned
@@ -155,8 +151,8 @@ def _script_failed(text: str) -> str:
     return f"AlgorithmError: {text}, exit code: 1"
 
 
-def _failure(statuses: tuple[TimedStatus, ...], reason: str) -> Timeline:
-    return Timeline(statuses=statuses, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
+def _failure(statuses: Timeline, reason: str) -> Timeline:
+    return (*statuses, TimedStatus(secondary_status=S.FAILED, failure_reason=reason))
 
 
 def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timeline:
@@ -167,7 +163,7 @@ def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timelin
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
     longest_pending = limits.get("MaxPendingTimeInSeconds")
     elapsed, billed, kept = 0.0, 0.0, list[TimedStatus]()
-    for timed in planned.statuses:
+    for timed in planned:
         if timed.secondary_status is S.UPLOADING and timed.seconds > UPLOAD_SECONDS:
             ended_upload = replace(timed, seconds=float(UPLOAD_SECONDS))
             return _failure((*kept, ended_upload), UPLOAD_ENDED)
@@ -181,7 +177,7 @@ def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timelin
         if room < timed.seconds:
             kept.append(replace(timed, seconds=max(room, 0.0)))
             after = _ending(job, trace) if is_billed else ()
-            return Timeline(statuses=(*kept, *after), status=Status.STOPPED, secondary_status=ending)
+            return (*kept, *after, TimedStatus(secondary_status=ending))
         kept.append(timed)
         elapsed += timed.seconds
         billed += timed.seconds if is_billed else 0.0
@@ -190,12 +186,11 @@ def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timelin
 
 def _steps(created_ms: int, planned: Timeline) -> Iterator[PlannedStep]:
     due_ms = float(created_ms)
-    for timed in planned.statuses:
-        yield PlannedStep(due_ms=round(due_ms), secondary_status=timed.secondary_status, message=timed.message)
+    for timed in planned:
+        yield PlannedStep(
+            due_ms=round(due_ms),
+            secondary_status=timed.secondary_status,
+            message=timed.message,
+            failure_reason=timed.failure_reason,
+        )
         due_ms += timed.seconds * 1000
-    yield PlannedStep(
-        due_ms=round(due_ms),
-        secondary_status=planned.secondary_status,
-        status=planned.status,
-        failure_reason=planned.failure_reason,
-    )

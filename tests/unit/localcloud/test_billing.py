@@ -9,7 +9,6 @@ from localcloud.sagemaker_service.jobs.job import (
     NOMINAL_SPOT_SAVING,
     Engine,
     SecondaryStatus,
-    Status,
     TrainingJob,
     ended,
     moved,
@@ -33,7 +32,7 @@ def job_of(engine: Engine, *, is_spot: bool) -> TrainingJob:
     job = moved(job, S.DOWNLOADING, now_ms=100_000)
     job = moved(job, S.TRAINING, now_ms=200_000)
     job = replace(job, training_start_ms=100_000)
-    return ended(job, Status.COMPLETED, S.COMPLETED, now_ms=1_100_000)
+    return ended(job, S.COMPLETED, now_ms=1_100_000)
 
 
 def test_a_simulated_spot_job_is_billed_for_less_than_it_trained() -> None:

@@ -11,7 +11,7 @@ import pytest
 from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.host.job_ends import SpotInterruption
 from localcloud.sagemaker_service.host.job_run import JobContext, JobRun
-from localcloud.sagemaker_service.jobs.job import Engine, Status
+from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.archives import tar_gz
@@ -80,7 +80,7 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    status: Status
+    status: SecondaryStatus
     moves: list[str]
     uploads: dict[str, bytes]
 
@@ -108,20 +108,22 @@ def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Calla
     final = JobRun(job, context, interruptions=lambda _: [loss]).run()
     moves = [each.status.value for each in store.change("job", lambda job: job).transitions]
     return Ended(
-        status=final.status, moves=moves, uploads={Path(uri).name: body for uri, body in bucket.objects.items()}
+        status=final.secondary_status,
+        moves=moves,
+        uploads={Path(uri).name: body for uri, body in bucket.objects.items()},
     )
 
 
 def test_a_job_that_loses_its_instances_without_notice_at_its_end_starts_again(store: JobStore, tmp_path: Path) -> None:
     ended = run_job(store, tmp_path, has_notice=False)
-    assert (ended.status, ended.moves.count("Interrupted")) == (Status.COMPLETED, 1)
+    assert (ended.status, ended.moves.count("Interrupted")) == (SecondaryStatus.COMPLETED, 1)
     assert ended.uploads["last_steps"] == b"of launch 2"
     assert "model.tar.gz" in ended.uploads
 
 
 def test_a_job_that_ends_after_the_notice_has_its_files_and_is_over(store: JobStore, tmp_path: Path) -> None:
     ended = run_job(store, tmp_path, has_notice=True)
-    assert (ended.status, ended.moves.count("Interrupted")) == (Status.COMPLETED, 0)
+    assert (ended.status, ended.moves.count("Interrupted")) == (SecondaryStatus.COMPLETED, 0)
     assert ended.uploads["last_steps"] == b"of launch 1"
     assert "model.tar.gz" in ended.uploads
 
@@ -129,4 +131,4 @@ def test_a_job_that_ends_after_the_notice_has_its_files_and_is_over(store: JobSt
 def test_a_job_that_is_stopped_when_its_instances_are_lost_leaves_no_outputs(store: JobStore, tmp_path: Path) -> None:
     stop = partial(ask_to_stop, store, "job", SystemClock().now_ms)
     ended = run_job(store, tmp_path, has_notice=False, meanwhile=stop)
-    assert (ended.status, ended.uploads) == (Status.STOPPED, {})
+    assert (ended.status, ended.uploads) == (SecondaryStatus.STOPPED, {})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
-from localcloud.sagemaker_service.jobs.job import PlannedStep, Status, TrainingJob
+from localcloud.sagemaker_service.jobs.job import PlannedStep, SecondaryStatus, TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
@@ -62,7 +62,7 @@ def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(seed: int, fa
     rate = implied_rate(trace, job, read_work(job))
     assert rate.share_of_peak == pytest.approx(share)
     end = end_of(trace, job, faults)
-    assert end.status is (Status.FAILED if share > 1 else Status.COMPLETED)
+    assert end.secondary_status is (SecondaryStatus.FAILED if share > 1 else SecondaryStatus.COMPLETED)
     if share > 1:
         assert f"{FAILURE_PREFIX}: {Outcome.USER_CODE_ERROR}: no device computes this: {rate.text}" in str(
             end.failure_reason
@@ -87,7 +87,7 @@ def test_devices_without_a_process_add_no_peak(faults: FaultInjector) -> None:
     rate = implied_rate(trace, job, read_work(job))
     assert rate.share_of_peak == pytest.approx(1.25)
     assert "of the peak of 2 devices x 312.0 TFLOPS (2 x ml.p4d.24xlarge)" in rate.text
-    assert end_of(trace, job, faults).status is Status.FAILED
+    assert end_of(trace, job, faults).secondary_status is SecondaryStatus.FAILED
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -98,7 +98,7 @@ def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed:
     # 16 samples x 40 TFLOP / 0.01 s, of 8 x 312 TFLOPS
     trace = Trace(name="t", recorded_step_seconds=(*slow, *[0.01] * steady), flops_per_sample=4e13, flops_source="f")
     assert implied_rate(trace, job, read_work(job)).share_of_peak == pytest.approx(64e3 / 2496)
-    assert end_of(trace, job, faults).status is Status.FAILED
+    assert end_of(trace, job, faults).secondary_status is SecondaryStatus.FAILED
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_is_not_known_is_said_and_refuses_nothing(
     trace = replace(trace, steps=3)
     rate = implied_rate(trace, job, read_work(job))
     assert (rate.share_of_peak, rate.text.startswith(f"unknown: {reason}")) == (None, True)
-    assert end_of(trace, job, faults).status is Status.COMPLETED
+    assert end_of(trace, job, faults).secondary_status is SecondaryStatus.COMPLETED
 
 
 def test_simulated_step_log_has_its_share_of_the_peak() -> None:
@@ -131,7 +131,7 @@ def test_simulated_step_log_has_its_share_of_the_peak() -> None:
 
 def test_the_nominal_trace_is_possible_everywhere(faults: FaultInjector) -> None:
     job = job_of(make_cell(**P4D))
-    assert end_of(nominal_trace(job, read_work(job)), job, faults).status is Status.COMPLETED
+    assert end_of(nominal_trace(job, read_work(job)), job, faults).secondary_status is SecondaryStatus.COMPLETED
 
 
 @pytest.mark.parametrize("given", [{"flops_per_sample": 1e12}, {"flops_per_sample": 0, "flops_source": "a paper"}])
