@@ -1,10 +1,9 @@
-"""Forks the worker processes of functions; a program for MiniStack's environment.
+"""Forks the worker processes of the functions of one archive; a program for MiniStack's environment.
 
-It has imported boto3 and read the service models. From it a process is forked for each archive, which imports what the
-archive's handlers import, and from that one the workers. These imports take most of the time of a start.
-``worker_processes.py`` starts this program and sends it requests. A request is one message: JSON with the worker's
-program, folder and environment, and the worker's three standard files as descriptors. The answer is the process ID,
-with a descriptor of the process.
+It has imported boto3 and what the archive's handlers import, and has read the service models: these imports take most
+of the time of a start. ``worker_processes.py`` starts this program and sends it requests. A request is one message:
+JSON with the worker's program, folder and environment, and the worker's three standard files as descriptors. The answer
+is the process ID, with a descriptor of the process.
 
 If TRAINDYNO_CALLS_FILE names a file, each call to AWS that a worker makes is written to it, for the tests of the
 functions' permissions.
@@ -29,7 +28,6 @@ import botocore.handlers  # noqa: F401  every worker imports it
 
 LARGEST_REQUEST = 100_000
 LARGEST_ANSWER = 20
-TRIES = 2
 STANDARD_FILES = 3
 CALLS_FILE_VARIABLE = "TRAINDYNO_CALLS_FILE"
 # Variables with these endings name the resources of a function.
@@ -45,46 +43,8 @@ def main() -> None:
     read_models()
     if CALLS_FILE_VARIABLE in os.environ:
         record_calls(os.environ[CALLS_FILE_VARIABLE])
+    import_code(Path(sys.argv[2]))
     gc.freeze()  # The collector leaves these objects alone, so that the workers share their memory.
-    forks: dict[str, socket.socket] = {}
-    while True:
-        message, files, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, STANDARD_FILES, socket.MSG_CMSG_CLOEXEC)
-        if not message:
-            return
-        reap()
-        code = os.path.realpath(json.loads(message)["folder"])
-        found, descriptors = b"", list[int]()
-        for _ in range(TRIES):
-            if code not in forks:
-                own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                if not os.fork():
-                    for each in (connection, own, *forks.values()):
-                        each.close()
-                    for file in files:
-                        os.close(file)
-                    fork_workers(theirs, code)
-                    return
-                theirs.close()
-                forks[code] = own
-            with contextlib.suppress(OSError):
-                socket.send_fds(forks[code], [message], files)
-                found, descriptors, _, _ = socket.recv_fds(forks[code], LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
-            if found:
-                break
-            forks.pop(code).close()  # the process of the archive was killed: another one is forked
-        for file in files:
-            os.close(file)
-        if not found:
-            return
-        socket.send_fds(connection, [found], descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def fork_workers(connection: socket.socket, code: str) -> None:
-    """Forks the workers of one archive, from a process that has imported what its handlers import."""
-    import_code(Path(code))
-    gc.freeze()
     while True:
         message, files, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, STANDARD_FILES, socket.MSG_CMSG_CLOEXEC)
         if not message:

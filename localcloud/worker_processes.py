@@ -137,22 +137,49 @@ class WorkerProcess:
         os.close(self._descriptor)
 
 
+class ForkServer:
+    """The process that forks the workers of one archive, whose code is in the folder ``code``."""
+
+    def __init__(self, code: Path) -> None:
+        self._connection, servers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._connection.settimeout(LONGEST_START_SECONDS)
+        with servers:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(SERVER), str(servers.fileno()), str(code)],
+                pass_fds=[servers.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    def ask(self, request: str, files: Sequence[int]) -> tuple[int, int]:
+        """A worker's process ID, and a descriptor of the process. Raises OSError."""
+        socket.send_fds(self._connection, [request.encode()], files)
+        answer, descriptors, _, _ = socket.recv_fds(self._connection, LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
+        if not answer:
+            raise BrokenPipeError("the fork server of workers has ended")
+        return int(answer), descriptors[0]
+
+    def kill(self) -> None:
+        self._connection.close()  # A late answer would be read as the answer to the next request.
+        self._process.kill()
+        self._process.wait()
+
+
 class ForkedWorkers:
     """``start`` replaces ``subprocess.Popen``. A program that can't be forked is started by ``subprocess.Popen``."""
 
     def __init__(self) -> None:
         self._asking = threading.Lock()
         self._code = Path(tempfile.mkdtemp(prefix=CODE_FOLDER_PREFIX))
-        self._connection, self._server = _start_server()
-
-    @property
-    def server_process_id(self) -> int:
-        return self._server.pid
+        self.servers: dict[Path, ForkServer] = {}
 
     def close(self) -> None:
-        """Ends the fork server. A worker ends when its input is closed."""
-        self._connection.close()
-        self._server.wait()
+        """Ends the fork servers. A worker ends when its input is closed."""
+        for server in self.servers.values():
+            server.kill()
 
     @staticmethod
     def is_possible() -> bool:
@@ -163,18 +190,17 @@ class ForkedWorkers:
         """``arguments`` are an interpreter and its program; ``options`` are the options of ``Popen`` for text pipes."""
         if arguments[0] == sys.executable:
             try:
-                share_code(Path(cwd), self._code)
-                return self._fork(arguments[1], cwd, env)
+                return self._fork(arguments[1], cwd, env, share_code(Path(cwd), self._code))
             except OSError as error:
                 LOG.warning("a worker is started without the fork server: %s", error)
         return subprocess.Popen(arguments, cwd=cwd, env=dict(env), **options)
 
-    def _fork(self, program: str, folder: str, environment: Mapping[str, str]) -> WorkerProcess:
+    def _fork(self, program: str, folder: str, environment: Mapping[str, str], code: Path) -> WorkerProcess:
         request = json.dumps({"program": program, "folder": folder, "environment": dict(environment)})
         pipes = [os.pipe() for _ in range(3)]
         (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
         try:
-            process_id, descriptor = self._ask(request, [stdin, stdout, stderr])
+            process_id, descriptor = self._ask(code, request, [stdin, stdout, stderr])
         except OSError:
             for pipe in (to_stdin, from_stdout, from_stderr):
                 os.close(pipe)
@@ -184,43 +210,25 @@ class ForkedWorkers:
                 os.close(pipe)
         return WorkerProcess(process_id, descriptor, [to_stdin, from_stdout, from_stderr])
 
-    def _ask(self, request: str, files: Sequence[int]) -> tuple[int, int]:
+    def _ask(self, code: Path, request: str, files: Sequence[int]) -> tuple[int, int]:
         with self._asking:
+            server = self.servers.get(code)
             try:
-                return self._ask_once(request, files)
+                if server:
+                    return server.ask(request, files)
             except OSError as error:
                 LOG.warning("the fork server of workers has failed (%s): another one is started", error)
-                self._connection.close()  # A late answer would be read as the answer to the next request.
-                self._server.kill()
-                self._server.wait()
-                self._connection, self._server = _start_server()
-                return self._ask_once(request, files)
-
-    def _ask_once(self, request: str, files: Sequence[int]) -> tuple[int, int]:
-        socket.send_fds(self._connection, [request.encode()], files)
-        answer, descriptors, _, _ = socket.recv_fds(self._connection, LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
-        if not answer:
-            raise BrokenPipeError("the fork server of workers has ended")
-        return int(answer), descriptors[0]
-
-
-def _start_server() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
-    own, servers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    own.settimeout(LONGEST_START_SECONDS)
-    with servers:
-        server = subprocess.Popen(
-            [sys.executable, "-P", str(SERVER), str(servers.fileno())],
-            pass_fds=[servers.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-    return own, server
+                server.kill()
+            self.servers[code] = ForkServer(code)
+            return self.servers[code].ask(request, files)
 
 
 _sharing = threading.Lock()
 
 
-def share_code(folder: Path, shared: Path) -> None:
-    """Replaces a worker's unpacked code by a link to the code that another worker unpacked from the same archive.
+def share_code(folder: Path, shared: Path) -> Path:
+    """Replaces a worker's unpacked code by a link to the code that another worker unpacked from the same archive, which
+    it returns.
 
     Python has compiled that code already.
     """
@@ -232,3 +240,4 @@ def share_code(folder: Path, shared: Path) -> None:
         else:
             folder.rename(place)
         folder.symlink_to(place, target_is_directory=True)
+    return place

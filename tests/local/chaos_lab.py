@@ -245,11 +245,9 @@ def killed_functions(chaos: ChaosLab, seed: int) -> Iterator[Counter[str]]:
     def kill() -> None:
         while not has_ended.wait(dice.uniform(*SECONDS_BETWEEN_KILLS)):
             servers = [each for each in _children(daemon.process_id) if b"worker_fork_server" in _command_line(each)]
-            of_archives = [each for server in servers for each in _children(server)]
-            workers = [worker for each in of_archives for worker in _children(each)]
-            forking = {"servers": servers, "archives": of_archives}
-            kind = dice.choice(sorted(forking)) if killed.total() % 5 == 4 else "workers"
-            if victims := {**forking, "workers": workers}[kind]:
+            kind = "servers" if killed.total() % 5 == 4 else "workers"
+            victims = servers if kind == "servers" else [each for server in servers for each in _children(server)]
+            if victims:
                 with suppress(ProcessLookupError):
                     os.kill(dice.choice(victims), signal.SIGKILL)
                     killed[kind] += 1

@@ -110,7 +110,7 @@ def test_the_faults_have_struck(aftermath: Aftermath) -> None:
     assert statuses.total() > len(jobs)
     assert statuses["Failed"] > 0
     assert aftermath.killed["workers"] >= 5, aftermath.killed
-    assert aftermath.killed["servers"] + aftermath.killed["archives"] >= 1, aftermath.killed
+    assert aftermath.killed["servers"] >= 1, aftermath.killed
 
 
 def test_most_runs_complete(aftermath: Aftermath) -> None:

@@ -89,7 +89,8 @@ def test_a_forked_worker_is_as_one_that_was_started(workers: ForkedWorkers, tmp_
     assert Path(found["folder"]).resolve() == (tmp_path / "a" / "code").resolve()
     assert worker.stderr.readline() == "noted\n"
     assert worker.pid != os.getpid()
-    assert psutil.Process(found["parent"]).ppid() == workers.server_process_id
+    assert [server.process_id for server in workers.servers.values()] == [found["parent"]]
+    assert psutil.Process(found["parent"]).ppid() == os.getpid()
 
 
 def test_workers_end_with_their_input_by_a_signal_and_with_the_server(workers: ForkedWorkers, tmp_path: Path) -> None:
@@ -146,23 +147,20 @@ def test_what_handlers_import_is_imported_once_and_its_state_is_each_workers_own
     assert note.read_text() == "imported "
 
 
-@pytest.mark.parametrize("killed", ["server", "process of the archive"])
-def test_what_forks_workers_is_replaced_after_a_kill(workers: ForkedWorkers, tmp_path: Path, killed: str) -> None:
-    first = ask(start(workers, unpack(tmp_path / "a")), "word")
+def test_what_forks_workers_is_replaced_after_a_kill(workers: ForkedWorkers, tmp_path: Path) -> None:
+    found = ask(start(workers, unpack(tmp_path / "a")), "word")
     for name in "bc":
-        before = workers.server_process_id
-        os.kill(before if killed == "server" else first["parent"], signal.SIGKILL)
-        first = ask(start(workers, unpack(tmp_path / name)), "word")
-        assert (first["said"], first["has_boto3"]) == ("WORD", True)
-        assert psutil.Process(first["parent"]).ppid() == workers.server_process_id
-        assert (workers.server_process_id != before) is (killed == "server")
+        killed = found["parent"]
+        os.kill(killed, signal.SIGKILL)
+        found = ask(start(workers, unpack(tmp_path / name)), "word")
+        assert (found["said"], found["has_boto3"]) == ("WORD", True)
+        assert found["parent"] != killed
 
 
 def test_where_no_server_starts_a_worker_is_started_as_before(
     workers: ForkedWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_processes, "SERVER", tmp_path / "missing.py")
-    os.kill(workers.server_process_id, signal.SIGKILL)
     worker = start(workers, unpack(tmp_path / "a"))
     assert isinstance(worker, subprocess.Popen)
     found = ask(worker, "word")
