@@ -212,13 +212,12 @@ class ForkedWorkers:
 
     def _ask(self, code: Path, request: str, files: Sequence[int]) -> tuple[int, int]:
         with self._asking:
-            server = self.servers.get(code)
-            try:
-                if server:
-                    return server.ask(request, files)
-            except OSError as error:
-                LOG.warning("the fork server of workers has failed (%s): another one is started", error)
-                server.kill()
+            if code in self.servers:
+                try:
+                    return self.servers[code].ask(request, files)
+                except OSError as error:
+                    LOG.warning("the fork server of workers has failed (%s): another one is started", error)
+                    self.servers[code].kill()
             self.servers[code] = ForkServer(code)
             return self.servers[code].ask(request, files)
 

@@ -11,8 +11,6 @@ class SystemClock:
     """Wall time; while a job runs, the monotonic clock, which neither a new wall time nor a sleep changes."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running = 0
         self._zero_ns: int | None = None  # whole milliseconds of two clocks would differ from their sum by one
 
     def now_ms(self) -> int:
@@ -21,18 +19,12 @@ class SystemClock:
 
     @contextmanager
     def running(self, *, not_before_ms: int = 0) -> Iterator[None]:
-        """While a job runs. If no other runs, its times begin now, but not before ``not_before_ms``."""
-        with self._lock:
-            if not self._running:
-                self._zero_ns = max(time.time_ns(), not_before_ms * 1_000_000) - time.monotonic_ns()
-            self._running += 1
+        """While a job runs, one at a time. Its times begin now, but not before ``not_before_ms``."""
+        self._zero_ns = max(time.time_ns(), not_before_ms * 1_000_000) - time.monotonic_ns()
         try:
             yield
         finally:
-            with self._lock:
-                self._running -= 1
-                if not self._running:
-                    self._zero_ns = None
+            self._zero_ns = None
 
 
 class VirtualClock:

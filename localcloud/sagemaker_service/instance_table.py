@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -17,23 +16,8 @@ LOCAL_GPU = "local.gpu"
 LOCAL_TYPES = frozenset({LOCAL_CPU, LOCAL_GPU})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalInstanceType:
-    """``processes_per_host`` is how many processes torchrun starts on each host. All hosts share this machine."""
-
-    name: str
-    processes_per_host: int
-    gpu_count: int
-
-
 def is_local(instance_type: str) -> bool:
     return instance_type.startswith(LOCAL_PREFIX)
-
-
-def local_instance_type(name: str, *, gpu_count: int) -> LocalInstanceType:
-    if name == LOCAL_GPU:
-        return LocalInstanceType(name=name, processes_per_host=max(gpu_count, 1), gpu_count=gpu_count)
-    return LocalInstanceType(name=name, processes_per_host=1, gpu_count=0)
 
 
 def count_gpus() -> int:

@@ -14,6 +14,7 @@ from localcloud.sagemaker_service.api.training_jobs_api import TrainingJobsApi
 from localcloud.sagemaker_service.api_error import validation_error
 from localcloud.sagemaker_service.clock import Clock, SystemClock, VirtualClock
 from localcloud.sagemaker_service.event_delivery import AwsClients, EventDelivery
+from localcloud.sagemaker_service.host.job_run import JobContext
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
 from localcloud.sagemaker_service.hosting.hosting_service import HostingService
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
@@ -101,7 +102,7 @@ class Service:
         return self._virtual_clock if self._settings.engine is EngineChoice.REPLAY else self._machine_clock
 
     def _make_process_engine(self, clients: AwsClients) -> ProcessEngine:
-        return ProcessEngine(
+        context = JobContext(
             store=self._store,
             transfer=S3Transfer(clients.s3),
             log_client=clients.logs,
@@ -110,6 +111,7 @@ class Service:
             gpu_count=self._gpu_count,
             faults=self._faults,
         )
+        return ProcessEngine(context)
 
     def _make_replay_engine(self, clients: AwsClients) -> ReplayEngine:
         folder = self._settings.traces_folder

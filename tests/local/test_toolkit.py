@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,13 @@ from localcloud.sagemaker_service.storage.s3_transfer import relative_name
 from tests.local.jobs import job_request
 from traindyno.core.suite.arguments import command_arguments
 
-RESOURCES = HostResources(processes=1, gpu_count=0, core_count=2, master_port=4321)
+RESOURCES = HostResources(gpu_count=0, core_count=2, master_port=4321)
 
 
-def job_with(hyperparameters: dict[str, str], instance_count: int = 1) -> TrainingJob:
+def job_with(hyperparameters: dict[str, str], instance_count: int = 1, **changes: Any) -> TrainingJob:
     resources = {"InstanceType": "local.cpu", "InstanceCount": instance_count, "VolumeSizeInGB": 30}
-    request = job_request("job", HyperParameters=hyperparameters, ResourceConfig=resources)
-    return new_job(request, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message="")
+    request = job_request("job", HyperParameters=hyperparameters, ResourceConfig=resources, **changes)
+    return new_job(request, arn="arn", engine=Engine.PROCESS, now_ms=0)
 
 
 def test_arguments_come_in_the_order_of_their_names_and_in_pythons_spelling() -> None:
@@ -71,9 +72,7 @@ def test_a_launcher_that_this_machine_lacks_is_refused_by_name() -> None:
 def test_the_environment_describes_cluster_channels_and_hyperparameters(tmp_path: Path) -> None:
     channel = {"ChannelName": "train", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://b/d"}}}
     hyperparameters = {"run_id": '"r-1"', "settings": '{"b": 1}', "sagemaker_torch_distributed_enabled": "true"}
-    job = job_with(hyperparameters, instance_count=2)
-    request = {**job.request, "InputDataConfig": [channel]}
-    job = new_job(request, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message="")
+    job = job_with(hyperparameters, instance_count=2, InputDataConfig=[channel])
     tree = make_host_tree(tmp_path, "algo-2")
     found = toolkit_environment(job, read_program(job), tree, RESOURCES)
     assert json.loads(found["SM_HPS"]) == {"run_id": "r-1", "settings": {"b": 1}}

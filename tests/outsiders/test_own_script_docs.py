@@ -50,12 +50,10 @@ def what_a_script_sees(hyperparameters: dict[str, Any], folder: Path) -> tuple[l
         job_request("job", HyperParameters={**job_request("job")["HyperParameters"], **sent}),
         arn="arn",
         engine=Engine.PROCESS,
-        tags={},
         now_ms=0,
-        message="",
     )
     program = read_program(job)
-    resources = HostResources(processes=1, gpu_count=0, core_count=1, master_port=1)
+    resources = HostResources(gpu_count=0, core_count=1, master_port=1)
     environment = toolkit_environment(job, program, make_host_tree(folder, "algo-1"), resources)
     command = [sys.executable, "-c", PRINTS, *command_arguments(program.user)]
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout

@@ -150,7 +150,7 @@ class TrainingJobsApi:
         if engine is Engine.REPLAY:
             tags[SIMULATED_TAG] = "true"
         now_ms = self.clocks[engine].now_ms()
-        job = new_job(kept, arn=arn, engine=engine, tags=tags, now_ms=now_ms, message="Starting the training job")
+        job = new_job(kept, arn=arn, engine=engine, tags=tags, now_ms=now_ms)
         with self.quotas.admission(job):
             if not self.store.add(job):
                 raise ApiError(

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -93,17 +93,8 @@ class HostProcesses:
 
 
 def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subprocess.Popen[bytes]":
-    document = {
-        "command": with_own_opt_ml(order.root, order.command),
-        "environment": dict(order.environment),
-        "folder": str(order.folder),
-        "log": str(order.log),
-        "cores": list(order.cores),
-        "grace_seconds": grace_seconds,
-        "stops": order.stops.value,
-        "memory_bytes": order.memory_bytes,
-    }
-    order_path.write_text(json.dumps(document), encoding="utf-8")
+    document = asdict(replace(order, command=with_own_opt_ml(order.root, order.command)))
+    order_path.write_text(json.dumps({**document, "grace_seconds": grace_seconds}, default=str), encoding="utf-8")
     command = [sys.executable, "-I", supervisor.__file__, str(order_path)]
     # With the job's name, the step log knows the supervisor as a launcher and counts the time from its start.
     environment = {**os.environ, JOB_NAME: order.environment.get(JOB_NAME, "")}

@@ -22,7 +22,6 @@ from localcloud.sagemaker_service.host.toolkit import (
     launch_command,
     read_program,
 )
-from localcloud.sagemaker_service.instance_table import LocalInstanceType
 from localcloud.sagemaker_service.jobs.faults import Stops
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import is_shared
@@ -35,11 +34,9 @@ PART_OF_MACHINE = 0.8
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
-def host_memory_bytes(
-    instance_type: LocalInstanceType, host_count: int, *, stated_gib: float | None = None
-) -> int | None:
+def host_memory_bytes(gpu_count: int, host_count: int, *, stated_gib: float | None = None) -> int | None:
     """Hosts share the machine evenly. None for devices with a memory of their own, which the run may fill."""
-    if instance_type.gpu_count:
+    if gpu_count:
         return None
     whole = machine_memory_bytes() * PART_OF_MACHINE if stated_gib is None else stated_gib * GIB
     return int(whole / host_count)
@@ -85,7 +82,7 @@ def host_orders(
     *,
     image: LocalImage,
     settings: ServiceSettings,
-    instance_type: LocalInstanceType,
+    gpu_count: int,
     packages: Path | None,
     logs: Mapping[str, Path],
     stops: Stops | None,
@@ -95,12 +92,7 @@ def host_orders(
     master_port = free_port()
     orders = []
     for rank, (tree, cores) in enumerate(zip(trees, share_cores(settings.cores, len(trees)), strict=True)):
-        resources = HostResources(
-            processes=instance_type.processes_per_host,
-            gpu_count=instance_type.gpu_count,
-            core_count=len(cores),
-            master_port=master_port,
-        )
+        resources = HostResources(gpu_count=gpu_count, core_count=len(cores), master_port=master_port)
         hyperparameters = container_hyperparameters(job, tree)
         program = read_program(replace(job, request={**job.request, "HyperParameters": hyperparameters}))
         order = HostOrder(
@@ -114,7 +106,7 @@ def host_orders(
             log=logs[tree.host],
             cores=cores,
             stops=stops,
-            memory_bytes=host_memory_bytes(instance_type, len(trees), stated_gib=settings.local_memory_gib),
+            memory_bytes=host_memory_bytes(gpu_count, len(trees), stated_gib=settings.local_memory_gib),
         )
         orders.append(order)
     return orders

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.host.container_tree import (
     OUTSIDE_CONTAINER_ROOT,
     HostTree,
@@ -25,6 +25,7 @@ from localcloud.sagemaker_service.host.job_ends import (
     UploadTime,
     algorithm_error,
     is_done_before,
+    plan_interruptions,
 )
 from localcloud.sagemaker_service.host.job_files import (
     count_steps,
@@ -37,8 +38,8 @@ from localcloud.sagemaker_service.host.job_files import (
 from localcloud.sagemaker_service.host.process_environment import LocalImage, find_local_image, pip_environment
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, container_hyperparameters, read_program
-from localcloud.sagemaker_service.instance_table import local_instance_type
-from localcloud.sagemaker_service.jobs.faults import Stops
+from localcloud.sagemaker_service.instance_table import LOCAL_GPU
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
     FAILURE_REASON_LIMIT,
     UPLOAD_ENDED,
@@ -82,24 +83,16 @@ class JobContext:
     transfer: S3Transfer
     log_client: LogClient
     settings: ServiceSettings
-    clock: Clock
+    clock: SystemClock
     gpu_count: int
-    is_service_ending: Callable[[], bool]
+    faults: FaultInjector
 
 
 class JobRun:
-    def __init__(
-        self,
-        job: TrainingJob,
-        context: JobContext,
-        *,
-        interruptions: Callable[[int], Sequence[SpotInterruption]] = lambda _: (),
-        stops: Stops | None = None,
-    ) -> None:
-        """``interruptions``: those of a job of so many steps."""
-        self._stops = stops
+    def __init__(self, job: TrainingJob, context: JobContext, *, is_service_ending: Callable[[], bool]) -> None:
+        self._stops = context.faults.current.stops
         self._job = job
-        self._plan_interruptions = interruptions
+        self._is_service_ending = is_service_ending
         self._interruptions: list[SpotInterruption] | None = None
         self._earlier_logs: set[Path] = set()
         self._interruption: SpotInterruption | None = None  # of the training that runs or ended last
@@ -161,7 +154,8 @@ class JobRun:
         if not is_done_before(self._must_stop, download) or self._must_stop():
             return self._end_without_outputs()
         if self._interruptions is None:
-            self._interruptions = [*self._plan_interruptions(count_steps(self._job, trees[0]))]
+            steps = count_steps(self._job, trees[0])
+            self._interruptions = [*plan_interruptions(self._job, self._context.faults, steps)]
         self._earlier_logs = set(find_step_logs(self._job, trees[0]))
         self._move(SecondaryStatus.TRAINING)
         training_end = self._train(trees, sync, image)
@@ -184,13 +178,12 @@ class JobRun:
         return self._final_status(trees, training_end)
 
     def _end_without_outputs(self) -> FinalStatus:
-        if self._context.is_service_ending():
+        if self._is_service_ending():
             raise ServiceEnding
         return STOPPED if self._is_asked_to_stop() else RAN_TOO_LONG
 
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
         settings = self._context.settings
-        instance_type = local_instance_type(self._job.instance_type, gpu_count=self._context.gpu_count)
         if sync is not None:
             sync.start()
         try:
@@ -208,7 +201,7 @@ class JobRun:
                 image=image,
                 packages=packages,
                 settings=settings,
-                instance_type=instance_type,
+                gpu_count=self._context.gpu_count if self._job.instance_type == LOCAL_GPU else 0,
                 logs=self._logs,
                 stops=self._stops,
             )
@@ -218,7 +211,7 @@ class JobRun:
                 order_folder=self._folder,
                 settings=settings,
                 should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
-                is_service_ending=self._context.is_service_ending,
+                is_service_ending=self._is_service_ending,
             )
         finally:
             self._upload_time.begin()
@@ -270,7 +263,7 @@ class JobRun:
         self._job = self._context.store.change(self._job.name, move)
 
     def _must_stop(self) -> bool:
-        return self._context.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
+        return self._is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
 
     def _is_asked_to_stop(self) -> bool:
         stored = self._context.store.get(self._job.name)

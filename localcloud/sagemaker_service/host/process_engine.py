@@ -3,50 +3,22 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
-from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.host.host_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
-from localcloud.sagemaker_service.host.job_ends import plan_interruptions
 from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobContext, JobRun, failed
-from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
+from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, JobFault
 from localcloud.sagemaker_service.jobs.job import BILLED, Engine, Status, TrainingJob, billed_ms, ended, moved
-from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import INTERNAL_ERROR, Worker, internal_error, write_until_done
-from localcloud.sagemaker_service.settings import ServiceSettings
-from localcloud.sagemaker_service.storage.log_shipping import LogClient
-from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 LOG = logging.getLogger(__name__)
 WAITING = "Waiting for the machine: it runs one job at a time"
 
 
 class ProcessEngine:
-    def __init__(
-        self,
-        *,
-        store: JobStore,
-        transfer: S3Transfer,
-        log_client: LogClient,
-        settings: ServiceSettings,
-        clock: SystemClock,
-        gpu_count: int,
-        faults: FaultInjector,
-    ) -> None:
-        self._store = store
-        self._faults = faults
-        self._clock = clock
+    def __init__(self, context: JobContext) -> None:
+        self._context, self._store, self._clock = context, context.store, context.clock
         self._worker = Worker("process engine", self._take_next)
-        self._context = JobContext(
-            store=store,
-            transfer=transfer,
-            log_client=log_client,
-            settings=settings,
-            clock=clock,
-            gpu_count=gpu_count,
-            is_service_ending=self._worker.ending.is_set,
-        )
 
     def start(self) -> None:
         for job in self._store.unfinished(Engine.PROCESS):
@@ -94,18 +66,13 @@ class ProcessEngine:
         self._settle(job.name, final)
 
     def _work_on(self, job: TrainingJob) -> FinalStatus:
-        match self._faults.job_fault(job.name):
+        match self._context.faults.job_fault(job.name):
             case JobFault.CAPACITY_ERROR:
                 return failed(CAPACITY_ERROR)
             case JobFault.INTERNAL_ERROR:
                 return failed(INTERNAL_ERROR)
             case _:
-                return JobRun(
-                    job,
-                    self._context,
-                    interruptions=partial(plan_interruptions, job, self._faults),
-                    stops=self._faults.current.stops,
-                ).run()
+                return JobRun(job, self._context, is_service_ending=self._worker.ending.is_set).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
         # The end is now: while the disk is full, writing it may take hours, which are not billed.

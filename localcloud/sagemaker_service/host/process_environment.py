@@ -124,7 +124,7 @@ def process_environment(
 
     The job's own variables take precedence.
     """
-    threads = max(resources.core_count // max(resources.processes, 1), 1)
+    threads = max(resources.core_count // resources.processes, 1)
     environment = {name: value for name, value in shell.items() if name in INHERITED}
     environment |= local_credentials(settings)
     environment |= {

@@ -53,10 +53,14 @@ class ToolkitProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostResources:
-    processes: int
     gpu_count: int
     core_count: int
     master_port: int
+
+    @property
+    def processes(self) -> int:
+        """How many torchrun starts on the host."""
+        return max(self.gpu_count, 1)
 
 
 def read_program(job: TrainingJob) -> ToolkitProgram:

@@ -185,8 +185,9 @@ def billed_seconds(job: TrainingJob) -> int:
 
 
 def new_job(
-    request: Mapping[str, Any], *, arn: str, engine: Engine, tags: Mapping[str, str], now_ms: int, message: str
+    request: Mapping[str, Any], *, arn: str, engine: Engine, now_ms: int, tags: Mapping[str, str] | None = None
 ) -> TrainingJob:
+    message = "Starting the training job"
     first = Transition(status=SecondaryStatus.STARTING, start_ms=now_ms, end_ms=None, message=message)
     return TrainingJob(
         name=request["TrainingJobName"],
@@ -197,7 +198,7 @@ def new_job(
         modified_ms=now_ms,
         status=Status.IN_PROGRESS,
         transitions=(first,),
-        tags=tags,
+        tags=tags or {},
     )
 
 

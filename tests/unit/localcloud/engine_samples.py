@@ -1,12 +1,16 @@
 """Engines of the local service with a store of their own, and jobs for them."""
 
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from localcloud.sagemaker_service.clock import SystemClock
+from localcloud.sagemaker_service.host.job_run import JobContext
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
-from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob, new_job
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.settings import ServiceSettings
 
@@ -33,18 +37,43 @@ def add_job(
 ) -> TrainingJob:
     request = {**REQUEST, **changes, "TrainingJobName": name}
     created_ms = SystemClock().now_ms() if now_ms is None else now_ms
-    job = new_job(request, arn=name, engine=engine, tags={}, now_ms=created_ms, message="")
+    job = new_job(request, arn=name, engine=engine, now_ms=created_ms)
     store.add(job)
     return job
 
 
-def process_engine(store: JobStore, folder: Path, *, clock: SystemClock, transfer: Any = None) -> ProcessEngine:
-    return ProcessEngine(
+def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def ended_job(store: JobStore, name: str) -> TrainingJob:
+    until(lambda: stored(store, name).status in TERMINAL)
+    return stored(store, name)
+
+
+class NoLogs:
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda **_: None
+
+
+def job_context(
+    store: JobStore, folder: Path, *, transfer: Any = None, clock: SystemClock | None = None, **settings: Any
+) -> JobContext:
+    given = {"port": 0, "state_folder": folder, "aws_endpoint": "", "python": sys.executable, "cores": (0,), **settings}
+    return JobContext(
         store=store,
         transfer=transfer,
-        log_client=None,  # type: ignore[arg-type]
-        settings=ServiceSettings(port=0, state_folder=folder, aws_endpoint="", python="", cores=(0,)),
-        clock=clock,
+        log_client=NoLogs(),
+        settings=ServiceSettings(**given),
+        clock=clock or SystemClock(),
         gpu_count=0,
         faults=FaultInjector(store),
     )
+
+
+def process_engine(store: JobStore, folder: Path, **given: Any) -> ProcessEngine:
+    """``given``: those of ``job_context``."""
+    return ProcessEngine(job_context(store, folder, **given))

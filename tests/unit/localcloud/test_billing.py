@@ -28,7 +28,7 @@ def job_of(engine: Engine, *, is_spot: bool) -> TrainingJob:
         "ResourceConfig": {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1},
         "EnableManagedSpotTraining": is_spot,
     }
-    job = new_job(request, arn="arn", engine=engine, tags={}, now_ms=0, message="")
+    job = new_job(request, arn="arn", engine=engine, now_ms=0)
     job = moved(job, S.DOWNLOADING, now_ms=100_000)
     job = moved(job, S.TRAINING, now_ms=200_000)
     job = replace(job, training_start_ms=100_000)

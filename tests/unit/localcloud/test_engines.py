@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import pytest
 from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
 from localcloud.sagemaker_service.host.process_engine import WAITING
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, TrainingJob
+from localcloud.sagemaker_service.jobs.job import Engine
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import described
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Worker
-from tests.unit.localcloud.engine_samples import add_job, open_store, process_engine, stored
+from tests.unit.localcloud.engine_samples import add_job, ended_job, process_engine, stored, until
 from traindyno.sagemaker.job_description import read_job_end
 
 
@@ -40,35 +40,16 @@ class Files:
         raise self.error
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[JobStore]:
-    opened = open_store(tmp_path)
-    yield opened
-    opened.close()
-
-
-def end_of(store: JobStore, name: str, seconds: float = 10) -> TrainingJob:
-    until(lambda: stored(store, name).status in TERMINAL, seconds)
-    return stored(store, name)
-
-
-def until(is_true: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_unexpected_error_fails_its_job_with_the_text_and_the_next_job_is_taken(
     store: JobStore, tmp_path: Path
 ) -> None:
     transfer = Transfer(TypeError("extractall() got an argument 'filter'"))
-    engine = process_engine(store, tmp_path, clock=SystemClock(), transfer=transfer)
+    engine = process_engine(store, tmp_path, transfer=transfer)
     for name in ("first", "second"):
         add_job(store, name)
     engine.start()
     for name in ("first", "second"):
-        job = end_of(store, name)
+        job = ended_job(store, name)
         assert job.status == "Failed"
         assert str(job.failure_reason).startswith("InternalServerError")
         assert "TypeError: extractall() got an argument 'filter'" in str(job.failure_reason)
@@ -78,7 +59,7 @@ def test_unexpected_error_fails_its_job_with_the_text_and_the_next_job_is_taken(
 def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(store: JobStore, tmp_path: Path) -> None:
     """The phases are a cell's time, and the queue is no property of a cell."""
     transfer = Transfer(TypeError("the test's"))
-    engine = process_engine(store, tmp_path, clock=SystemClock(), transfer=transfer)
+    engine = process_engine(store, tmp_path, transfer=transfer)
     engine.start()
     add_job(store, "first")
     has_begun, may_end = threading.Event(), threading.Event()
@@ -94,7 +75,7 @@ def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(store: JobStore, 
     engine.wake("second")
     assert stored(store, "second").transitions[-1].message == WAITING
     may_end.set()
-    first, second = end_of(store, "first"), end_of(store, "second")
+    first, second = ended_job(store, "first"), ended_job(store, "second")
     began_ms, ended_ms = second.transitions[0].start_ms, second.transitions[-1].start_ms
     assert began_ms >= first.transitions[-1].start_ms
     seconds = sum(phase.seconds for phase in read_job_end(described(second)).phases)
@@ -106,7 +87,7 @@ def test_running_job_waits_for_its_end_while_the_store_is_read_only(
     store: JobStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     transfer = Transfer(OSError(28, "No space left on device"))
-    engine = process_engine(store, tmp_path, clock=SystemClock(), transfer=transfer)
+    engine = process_engine(store, tmp_path, transfer=transfer)
     connection = store._connection
     transfer.before_raise = lambda: connection.execute("pragma query_only = 1")
     add_job(store, "running")
@@ -117,7 +98,7 @@ def test_running_job_waits_for_its_end_while_the_store_is_read_only(
     connection.execute("pragma query_only = 0")
     add_job(store, "next")
     for name in ("running", "next"):
-        assert "No space left on device" in str(end_of(store, name).failure_reason)
+        assert "No space left on device" in str(ended_job(store, name).failure_reason)
     engine.close()
 
 
@@ -132,7 +113,7 @@ def test_a_simulated_job_that_cannot_be_played_fails_with_the_text(store: JobSto
     )
     add_job(store, "simulated", Engine.REPLAY)
     engine.start()
-    job = end_of(store, "simulated")
+    job = ended_job(store, "simulated")
     engine.close()
     assert (job.status, job.engine) == ("Failed", "replay")
     assert "ValueError: a step log of no steps" in str(job.failure_reason)

@@ -11,7 +11,7 @@ import pytest
 
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
 from localcloud.sagemaker_service.host.host_training import host_memory_bytes, machine_memory_bytes
-from localcloud.sagemaker_service.instance_table import local_instance_type, usable_cores
+from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.jobs.faults import Stops
 
 CHILD = """
@@ -78,10 +78,9 @@ def test_no_process_of_a_host_allocates_more_than_its_memory(tmp_path: Path, mem
 
 
 def test_hosts_share_the_stated_memory_or_most_of_the_machines_evenly(tmp_path: Path) -> None:
-    cpu, gpu = local_instance_type("local.cpu", gpu_count=0), local_instance_type("local.gpu", gpu_count=1)
-    assert host_memory_bytes(cpu, 2, stated_gib=3) == 3 * 2**29
-    assert host_memory_bytes(cpu, 1) == int(0.8 * machine_memory_bytes())
-    assert host_memory_bytes(gpu, 1, stated_gib=3) is None
+    assert host_memory_bytes(0, 2, stated_gib=3) == 3 * 2**29
+    assert host_memory_bytes(0, 1) == int(0.8 * machine_memory_bytes())
+    assert host_memory_bytes(1, 1, stated_gib=3) is None
     limit = tmp_path / "memory.max"
     limit.write_text("1073741824\n")
     assert machine_memory_bytes(limit) == 2**30

@@ -1,11 +1,9 @@
 """Whatever a job does, no engine bills more than what the lab reserves for it: limit, stop, upload and a margin."""
 
-import json
 import random
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -13,57 +11,22 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
+from localcloud.sagemaker_service.clock import VirtualClock
 from localcloud.sagemaker_service.host import host_training, job_run
-from localcloud.sagemaker_service.host.process_engine import ProcessEngine
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, SecondaryStatus, Status, TrainingJob, moved, new_job
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, SecondaryStatus, Status, TrainingJob, moved
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.trace import Trace
-from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.archives import tar_gz
+from tests.unit.localcloud.engine_samples import add_job, ended_job, process_engine
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.planning.job_terms import JobTerms
 from traindyno.core.suite.job_time import STOP_SECONDS, UPLOAD_SECONDS
 
-SOURCE = "s3://lab/code.tar.gz"
 
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[JobStore]:
-    opened = JobStore(tmp_path / "state.sqlite", lambda _: [])
-    yield opened
-    opened.close()
-
-
-def add_job(store: JobStore, name: str, engine: Engine, terms: JobTerms, *, now_ms: int, **changes: Any) -> TrainingJob:
-    request = {
-        "TrainingJobName": name,
-        "AlgorithmSpecification": {"TrainingImage": "pytorch"},
-        "OutputDataConfig": {"S3OutputPath": "s3://lab/out/"},
-        "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1},
-        "StoppingCondition": {"MaxRuntimeInSeconds": terms.max_job_seconds},
-        "HyperParameters": {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": json.dumps(SOURCE)},
-        **changes,
-    }
-    job = new_job(request, arn=name, engine=engine, tags={}, now_ms=now_ms, message="")
-    store.add(job)
-    return job
-
-
-def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def ended_job(store: JobStore, name: str) -> TrainingJob:
-    until(lambda: (store.get(name) or pytest.fail()).status in TERMINAL)
-    job = store.get(name)
-    assert job is not None
-    return job
+def limited(terms: JobTerms) -> dict[str, int]:
+    return {"MaxRuntimeInSeconds": terms.max_job_seconds}
 
 
 def ask_to_stop(store: JobStore, name: str, now_ms: Callable[[], int]) -> None:
@@ -114,7 +77,7 @@ class Played:
         spot = {"MaxWaitTimeInSeconds": 2 * self.terms.max_job_seconds} if self.is_spot else {}
         return {
             "EnableManagedSpotTraining": self.is_spot,
-            "StoppingCondition": {"MaxRuntimeInSeconds": self.terms.max_job_seconds, **spot},
+            "StoppingCondition": {**limited(self.terms), **spot},
             "HyperParameters": {"job": self.trace.name},
         }
 
@@ -147,7 +110,7 @@ def test_a_simulated_job_is_billed_no_more_than_its_reservation(store: JobStore,
     clock = VirtualClock(start_ms=1_790_000_000_000, speed_up=10_000)
     played = {name: random_job(rng, name) for name in (f"job-{number}" for number in range(80))}
     for name, each in played.items():
-        add_job(store, name, Engine.REPLAY, each.terms, now_ms=clock.now_ms(), **each.request)
+        add_job(store, name, Engine.REPLAY, now_ms=clock.now_ms(), **each.request)
     traces = tuple(each.trace for each in played.values())
     engine = replay(store, clock, traces, {"seed": seed, "spot_interruption_fraction": 0.5})
     engine.start()
@@ -174,7 +137,7 @@ def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: 
     terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=600)
     trace = Trace(name="long", download_seconds=10, load_seconds=10, step_seconds=1, steps=10, upload_seconds=7200)
     for name in ("ended", "unheeded"):
-        add_job(store, name, Engine.REPLAY, terms, now_ms=clock.now_ms())
+        add_job(store, name, Engine.REPLAY, now_ms=clock.now_ms(), StoppingCondition=limited(terms))
         engine = replay(store, clock, (trace,), {"unheeded_limits": name == "unheeded"})
         engine.start()
         ended_job(store, name)
@@ -213,11 +176,6 @@ class Objects:
             self.ends.wait(600)
 
 
-class NoLogs:
-    def __getattr__(self, _name: str) -> Callable[..., None]:
-        return lambda **_: None
-
-
 # 120 s to stop become less in these tests.
 GRACE_SECONDS, SHORT = 0.3, JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=1)
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -234,30 +192,9 @@ SCRIPTS = {
 }
 
 
-def process_engine(store: JobStore, objects: Objects, folder: Path) -> ProcessEngine:
-    settings = ServiceSettings(
-        port=0,
-        state_folder=folder,
-        aws_endpoint="",
-        python=sys.executable,
-        cores=(0,),
-        stop_grace_seconds=GRACE_SECONDS,
-    )
-    return ProcessEngine(
-        store=store,
-        transfer=objects,  # type: ignore[arg-type]
-        log_client=NoLogs(),
-        settings=settings,
-        clock=SystemClock(),
-        gpu_count=0,
-        faults=FaultInjector(store),
-    )
-
-
 def run_job(store: JobStore, objects: Objects, folder: Path, terms: JobTerms = SHORT) -> TrainingJob:
-    engine = process_engine(store, objects, folder)
-    checkpoints = {"S3Uri": "s3://lab/checkpoints"}
-    add_job(store, "job", Engine.PROCESS, terms, now_ms=SystemClock().now_ms(), CheckpointConfig=checkpoints)
+    engine = process_engine(store, folder, transfer=objects, stop_grace_seconds=GRACE_SECONDS)
+    add_job(store, "job", StoppingCondition=limited(terms), CheckpointConfig={"S3Uri": "s3://lab/checkpoints"})
     engine.start()
     try:
         return ended_job(store, "job")

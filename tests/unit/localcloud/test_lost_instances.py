@@ -1,7 +1,6 @@
 """A job may do its last step while its instances are taken away: what it had not uploaded is lost without a notice."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -9,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from localcloud.sagemaker_service.clock import SystemClock
+from localcloud.sagemaker_service.host import job_run
 from localcloud.sagemaker_service.host.job_ends import SpotInterruption
-from localcloud.sagemaker_service.host.job_run import JobContext, JobRun
-from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus
+from localcloud.sagemaker_service.jobs.job import SecondaryStatus
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.archives import tar_gz
-from tests.unit.localcloud.test_longest_bill import SHORT, NoLogs, add_job, ask_to_stop, until
+from tests.unit.localcloud.engine_samples import add_job, job_context, stored, until
+from tests.unit.localcloud.test_longest_bill import ask_to_stop
 
-TERMS = replace(SHORT, max_job_seconds=60)
+LIMIT = {"MaxRuntimeInSeconds": 60}
 SCRIPT = """
 import os, pathlib, time
 asked, ended = pathlib.Path({asked!r}), pathlib.Path({ended!r})
@@ -71,13 +70,6 @@ class AtTheEnd(SpotInterruption):
         return True
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[JobStore]:
-    opened = JobStore(tmp_path / "state.sqlite", lambda _: [])
-    yield opened
-    opened.close()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     status: SecondaryStatus
@@ -86,27 +78,16 @@ class Ended:
 
 
 def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Callable[[], None] = lambda: None) -> Ended:
-    clock = SystemClock()
     asked, ended = folder / "asked", folder / "ended"
     bucket = Bucket(SCRIPT.format(asked=str(asked), ended=str(ended)))
-    settings = ServiceSettings(
-        port=0, state_folder=folder, aws_endpoint="", python=sys.executable, cores=(0,), checkpoint_sync_seconds=600
-    )
-    context = JobContext(
-        store=store,
-        transfer=bucket,  # type: ignore[arg-type]
-        log_client=NoLogs(),
-        settings=settings,
-        clock=clock,
-        gpu_count=0,
-        is_service_ending=lambda: False,
-    )
-    checkpoints = {"S3Uri": "s3://lab/checkpoints"}
-    add_job(store, "job", Engine.PROCESS, TERMS, now_ms=clock.now_ms(), CheckpointConfig=checkpoints)
+    context = job_context(store, folder, transfer=bucket, checkpoint_sync_seconds=600)
+    add_job(store, "job", StoppingCondition=LIMIT, CheckpointConfig={"S3Uri": "s3://lab/checkpoints"})
     job = store.change("job", lambda job: replace(job, claimed=True))
     loss = AtTheEnd(after_steps=1, has_notice=has_notice, asked=asked, ended=ended, meanwhile=meanwhile)
-    final = JobRun(job, context, interruptions=lambda _: [loss]).run()
-    moves = [each.status.value for each in store.change("job", lambda job: job).transitions]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job_run, "plan_interruptions", lambda *_: [loss])
+        final = job_run.JobRun(job, context, is_service_ending=lambda: False).run()
+    moves = [each.status.value for each in stored(store, "job").transitions]
     return Ended(
         status=final.secondary_status,
         moves=moves,

@@ -13,7 +13,6 @@ import pytest
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
-from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.shared_session import SharedSession, as_begun, next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
@@ -45,11 +44,6 @@ BEGAN_MS = 1_000_000
 Files = dict[str, bytes]
 
 
-@pytest.fixture
-def faults(tmp_path: Path) -> FaultInjector:
-    return FaultInjector(JobStore(tmp_path / "state.sqlite", lambda _: []))
-
-
 def make_suite(**limits: Any) -> Suite:
     given = unprepared_document()
     return unprepared_suite(
@@ -65,7 +59,7 @@ def shared_job(suite: Suite) -> Job:
 
 
 def service_job(request: dict[str, Any]) -> TrainingJob:
-    return new_job(request, arn="arn", engine=Engine.REPLAY, tags={}, now_ms=0, message="")
+    return new_job(request, arn="arn", engine=Engine.REPLAY, now_ms=0)
 
 
 def simulated(

@@ -78,14 +78,7 @@ def test_pip_gets_its_settings_and_what_a_job_inherits_and_no_secret(code: Path,
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     (wheels / WHEEL).write_bytes(tiny_wheel(3))
-    job = new_job(
-        job_request("job", Environment={"WANTED": "tinywheel"}),
-        arn="arn",
-        engine=Engine.PROCESS,
-        tags={},
-        now_ms=0,
-        message="",
-    )
+    job = new_job(job_request("job", Environment={"WANTED": "tinywheel"}), arn="arn", engine=Engine.PROCESS, now_ms=0)
     shell = {**os.environ, "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1", "PRIVATE_TOKEN": "wallet"}
     environment = pip_environment(job, shell)
     assert "PRIVATE_TOKEN" not in environment

@@ -10,7 +10,6 @@ import pytest
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import PlannedStep, SecondaryStatus, TrainingJob
-from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
 from localcloud.sagemaker_service.replay.timeline import plan_timeline
@@ -24,11 +23,6 @@ from traindyno.core.step_log.reader import read_step_log
 
 WITH_PEAK = [each for each in instance_types().values() if each.peak_dense_bf16_flops_per_device]
 P4D: dict[str, Any] = {"instance": "ml.p4d.24xlarge", "batch_size_per_device": 2}
-
-
-@pytest.fixture
-def faults(tmp_path: Path) -> FaultInjector:
-    return FaultInjector(JobStore(tmp_path / "state.sqlite", lambda _: []))
 
 
 def end_of(trace: Trace, job: TrainingJob, faults: FaultInjector) -> PlannedStep:

@@ -54,7 +54,7 @@ def described_job(
         InputDataConfig=[{"ChannelName": name, **source} for name in channels],
         Environment=given,
     )
-    return new_job(request, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message="")
+    return new_job(request, arn="arn", engine=Engine.PROCESS, now_ms=0)
 
 
 def environment_of(job: TrainingJob, tree: HostTree) -> dict[str, str]:
@@ -63,7 +63,7 @@ def environment_of(job: TrainingJob, tree: HostTree) -> dict[str, str]:
         job,
         read_program(localised),
         tree,
-        HostResources(processes=1, gpu_count=0, core_count=4, master_port=1),
+        HostResources(gpu_count=0, core_count=4, master_port=1),
         image=LocalImage(python="python"),
         packages=None,
         settings=ServiceSettings(

@@ -71,7 +71,7 @@ def test_each_run_gets_what_a_job_of_its_own_gives_it(name: str) -> None:
     assert [told["run_id"] for told in document["runs"]] == [run.run_id for run in job.runs]
     for run, told in zip(job.runs, document["runs"], strict=True):
         alone = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
-        program = read_program(new_job(alone, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message=""))
+        program = read_program(new_job(alone, arn="arn", engine=Engine.PROCESS, now_ms=0))
         assert (told["hyperparameters"], document["program"]) == (program.user, program.entry_point)
         assert told["launcher"] == ("torchrun" if program.uses_torchrun else "process")
         own_folders = {
