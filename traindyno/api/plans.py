@@ -25,7 +25,6 @@ from traindyno.aws.executions import check_execution_name
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.history import Histories, learn_from
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.planning.refusals import Refusal, refusal_lines
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
@@ -121,7 +120,7 @@ class PlannedSuite:
     @property
     def refusals(self) -> tuple[str, ...]:
         """Why the suite would be refused, in lines; none if it would start."""
-        return tuple(line for refusal in self.plan.refusals for line in refusal_lines(refusal))
+        return tuple(line for refusal in self.plan.refusals for line in refusal.splitlines())
 
     def document(self) -> dict[str, Any]:
         """The plan with its inputs, of JSON values and decimal numbers."""
@@ -173,7 +172,7 @@ def plan_in_account(
     unavailable = unavailable_images(planned.cells, suite.suite.workload, inputs.region) if inputs.region else ()
     return PlannedSuite(
         suite=suite,
-        plan=replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable))),
+        plan=replace(planned, refusals=(*planned.refusals, *unavailable)),
         inputs=inputs,
         histories=histories,
         files=files,

@@ -9,7 +9,6 @@ from traindyno.core.jobs.job import owner_document
 from traindyno.core.planning.plan import plan_again, read_stored_plan, stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.quotas import needed_quotas
-from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.s3_keys import plan_key, suite_key
 from traindyno.core.suite.preparation import preparation_seconds
 from traindyno.core.suite.runs import waiting_seconds
@@ -24,7 +23,7 @@ def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, no
     readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
     plan = plan_again(suite, priced, readings)
     if plan.refusals:
-        raise SuiteRefused([line for refusal in plan.refusals for line in refusal_lines(refusal)])
+        raise SuiteRefused(plan.refusals)
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     due = due_preparations(plan.preparation, execution_id)
     limits = replace(suite.limits, max_job_seconds=preparation_seconds(suite))

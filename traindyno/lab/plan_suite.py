@@ -104,7 +104,7 @@ def plan_execution(
         host_priors=learn_host_priors(past),
     )
     if plan.refusals:
-        raise SuiteRefused([refusal.reason for refusal in plan.refusals])
+        raise SuiteRefused(plan.refusals)
     _store(suite, plan, services=services, settings=settings, prices=prices, now=now)
     return plan
 

@@ -19,7 +19,7 @@ from traindyno.aws.image_builds import NoBuildAllowed, try_build
 from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
 from traindyno.aws.regions import NO_OTHER_PARTITION, OTHER_PARTITIONS
-from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, account_quota, instance_quota
+from traindyno.core.planning.quotas import Quota, QuotaReading, account_quota, instance_quota
 from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import REMOTE_INSTANCE
@@ -85,7 +85,6 @@ def _package(name: str) -> Check:
 
 # The instance type of suites/smoke_aws.yaml, which README's AWS path runs first.
 SMOKE_INSTANCE = "ml.m5.large"
-REQUEST = f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
 
 
 ENDPOINT_QUOTA = Quota(name=f"{SERVING_INSTANCE} for endpoint usage", code=None, default=None)
@@ -110,9 +109,7 @@ def _check_quota(reading: QuotaReading, needed_by: str) -> Check:
         return Check(subject=reading.quota.name, found="unknown")
     advice = None
     if reading.limit < 1:
-        code = reading.quota.code
-        how = f"{REQUEST} --quota-code {code} --desired-value 1" if code else "in the Service Quotas console"
-        advice = f"needed by {needed_by}; ask for it: {how}; AWS answers within hours or days"
+        advice = f"needed by {needed_by}; ask for it: {reading.quota.how_to_ask(1)}; AWS answers within hours or days"
     return Check(subject=reading.quota.name, found=str(reading.limit), advice=advice)
 
 

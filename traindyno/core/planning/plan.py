@@ -29,7 +29,7 @@ from traindyno.core.planning.memory import CellMemory, too_large
 from traindyno.core.planning.planned_jobs import most_rounds, typical_rounds
 from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
-from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas, refuse_searches
+from traindyno.core.planning.refusals import refuse_hours, refuse_prices, refuse_quotas, refuse_searches
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.cells import expand_cells
@@ -56,7 +56,7 @@ class Plan:
     worst_case_usd: Decimal | None
     one_attempt_hours: Decimal
     worst_case_hours: Decimal
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[str, ...]
     notes: tuple[str, ...]
     expected: Expectation = NOTHING_KNOWN
     history: tuple[CellHistory, ...] = ()
@@ -124,7 +124,7 @@ def plan_suite(
             *refuse_searches(suite, cells),
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),
-            *(Refusal(reason=reason) for reason in too_large(cells, memory)),
+            *too_large(cells, memory),
         ),
         notes=(
             *write_notes(suite, lane_plans, quotas),

@@ -8,7 +8,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.costs.quantity_text import exact_usd_text, time_limit_text
 from traindyno.core.planning.job_terms import preparation_terms
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
-from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
+from traindyno.core.planning.refusals import refuse_instances, refuse_quota
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import (
     LABEL,
@@ -106,7 +106,7 @@ def planned_instances(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(types))
 
 
-def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: QuotaReadings) -> Iterator[Refusal]:
+def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: QuotaReadings) -> Iterator[str]:
     if plan is None or plan.job_count == 0:
         return
     work, is_done = ("preparing the data", "data is to be prepared")
@@ -114,18 +114,18 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
         work, is_done = ("staging the model", "model is to be staged")
     what, terms = f"{work} on {plan.instance_type}", preparation_terms(plan.instance_type, suite)
     if plan.price is None:
-        yield Refusal(
-            reason=f"the price of {plan.instance_type}, on which the {is_done}, is unknown, so"
+        yield (
+            f"the price of {plan.instance_type}, on which the {is_done}, is unknown, so"
             " limits.max_usd can't be kept: name another type as preparation.instance"
         )
     elif (usd := terms.worst_case_usd(plan.price.usd_per_hour)) > suite.limits.max_usd:
-        yield Refusal(
-            reason=f"{what} may cost {exact_usd_text(usd)} ({terms.longest_text}), over limits.max_usd"
+        yield (
+            f"{what} may cost {exact_usd_text(usd)} ({terms.longest_text}), over limits.max_usd"
             f" {exact_usd_text(suite.limits.max_usd)}: raise it, or lower preparation.max_seconds"
         )
     if Decimal(plan.max_seconds) / SECONDS_PER_HOUR > suite.limits.max_hours:
-        yield Refusal(
-            reason=f"{what} may take {plan.max_seconds} s, over {time_limit_text(suite.limits.max_hours)}: raise it,"
+        yield (
+            f"{what} may take {plan.max_seconds} s, over {time_limit_text(suite.limits.max_hours)}: raise it,"
             " or lower preparation.max_seconds"
         )
     if not is_host_shared(plan.instance_type):

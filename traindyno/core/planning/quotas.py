@@ -49,6 +49,13 @@ class Quota:
     counts: Counted | None = None
     instance_type: str | None = None
 
+    def how_to_ask(self, value: int) -> str:
+        """For this value. A quota without a known code is requested in the console."""
+        if self.code is None:
+            return f'"{self.name}" in the Service Quotas console, {value}'
+        command = f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
+        return f"{command} --quota-code {self.code} --desired-value {value}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReading:
@@ -72,16 +79,6 @@ class QuotaReading:
     @property
     def available(self) -> int | None:
         return None if self.limit is None else max(0, self.limit - (self.in_use or 0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaIncrease:
-    """The increase that a suite needs. A quota without a known code is requested in the console."""
-
-    name: str
-    code: str | None
-    current_value: int
-    desired_value: int
 
 
 QuotaReadings = Mapping[str, QuotaReading]

@@ -1,7 +1,9 @@
-"""All reasons why a valid suite can't run: unknown prices, costs over a cap, instances over a quota."""
+"""All reasons why a valid suite can't run: unknown prices, costs over a cap, instances over a quota.
+
+The reason of a quota has a second line: how to request more.
+"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 
@@ -12,8 +14,6 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.jobs import why_alone
 from traindyno.core.planning.lanes import Lane
 from traindyno.core.planning.quotas import (
-    SERVICE_CODE,
-    QuotaIncrease,
     QuotaReading,
     QuotaReadings,
     account_quota,
@@ -26,39 +26,17 @@ from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """``increase``: the quota request that removes this reason, if a quota is the reason."""
-
-    reason: str
-    increase: QuotaIncrease | None = None
-
-
-def refusal_lines(refusal: Refusal) -> list[str]:
-    """The reason and, if a quota is the reason, how to request more."""
-    increase = refusal.increase
-    if increase is None:
-        return [refusal.reason]
-    how = f'"{increase.name}" in the Service Quotas console, {increase.desired_value}'
-    if increase.code is not None:
-        how = (
-            f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
-            f" --quota-code {increase.code} --desired-value {increase.desired_value}"
-        )
-    return [refusal.reason, f"  ask for it: {how}"]
-
-
-def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[Refusal]:
+def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[str]:
     for lane in lanes:
         terms = run_terms(lane.largest, suite)
         if lane.instance_type not in prices:
-            yield Refusal(reason=_no_price_text(lane.instance_type))
+            yield _no_price_text(lane.instance_type)
             continue
         price = prices[lane.instance_type].usd_per_hour
         one_job_usd = terms.worst_case_usd(price)
         if one_job_usd > suite.limits.max_usd:
-            yield Refusal(
-                reason=f"one job on {terms.instance_count} x {lane.instance_type} may cost"
+            yield (
+                f"one job on {terms.instance_count} x {lane.instance_type} may cost"
                 f" {exact_usd_text(one_job_usd)} at {exact_usd_text(price)} per instance hour ({terms.longest_text}),"
                 f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
                 " limits.max_job_seconds"
@@ -74,27 +52,26 @@ def _no_price_text(instance_type: str) -> str:
     )
 
 
-def refuse_hours(suite: Suite) -> Iterator[Refusal]:
+def refuse_hours(suite: Suite) -> Iterator[str]:
     one_job_hours = Decimal(suite.limits.max_job_seconds) / SECONDS_PER_HOUR
     if one_job_hours > suite.limits.max_hours:
-        yield Refusal(
-            reason=f"one job may take {suite.limits.max_job_seconds} s, over {time_limit_text(suite.limits.max_hours)}:"
+        yield (
+            f"one job may take {suite.limits.max_job_seconds} s, over {time_limit_text(suite.limits.max_hours)}:"
             " raise it, or lower limits.max_job_seconds"
         )
 
 
-def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[Refusal]:
+def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:
     """The parent of a shared job probes batches: a run that can have none is refused."""
     for cell in cells:
         reason = why_alone(cell, suite) if cell.settings.batch_search else None
         if reason is not None:
-            yield Refusal(
-                reason=f"cell {cell.label} ({cell.cell_id}) searches its batch in a shared job, and can't share one:"
-                f" {reason}"
+            yield (
+                f"cell {cell.label} ({cell.cell_id}) searches its batch in a shared job, and can't share one: {reason}"
             )
 
 
-def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) -> Iterator[Refusal]:
+def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) -> Iterator[str]:
     remote = [lane for lane in lanes if not is_host_shared(lane.instance_type)]
     for lane in remote:
         largest = lane.largest.instance_count
@@ -112,26 +89,24 @@ def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) ->
 
 def refuse_instances(
     instance_type: str, purchase: Purchase, count: int, what: str, quotas: QuotaReadings
-) -> Iterator[Refusal]:
+) -> Iterator[str]:
     """``what`` needs ``count`` instances of the type at once."""
     quota = instance_quota(instance_type, purchase)
     if quota.name in quotas and quotas[quota.name].is_not_listed:
         listed = [known for known in instance_types() if instance_quota(known, Purchase.ON_DEMAND).code]
         meant = get_close_matches(instance_type, listed, n=1)
-        yield Refusal(
-            reason=f'Service Quotas lists no quota "{quota.name}" for this region, so SageMaker training does not offer'
+        yield (
+            f'Service Quotas lists no quota "{quota.name}" for this region, so SageMaker training does not offer'
             f" {instance_type} here: expected an instance type that it lists{f', such as {meant[0]}' if meant else ''}"
         )
     yield from refuse_quota(quotas.get(quota.name), count, what)
 
 
-def refuse_quota(reading: QuotaReading | None, needed: int, what: str) -> Iterator[Refusal]:
+def refuse_quota(reading: QuotaReading | None, needed: int, what: str) -> Iterator[str]:
     if reading is None or reading.limit is None or reading.limit >= needed:
         return
     quota = reading.quota
     origin = "applied" if reading.applied is not None else "AWS's default"
-    increase = QuotaIncrease(name=quota.name, code=quota.code, current_value=reading.limit, desired_value=needed)
     named = f'"{quota.name}" ({quota.code or "code unknown"})'
-    yield Refusal(
-        reason=f"{what} needs {needed} of quota {named}, which is {reading.limit} ({origin})", increase=increase
-    )
+    found = f"{what} needs {needed} of quota {named}, which is {reading.limit} ({origin})"
+    yield f"{found}\n  ask for it: {quota.how_to_ask(needed)}"

@@ -21,7 +21,6 @@ from traindyno.core.costs.quantity_text import UNKNOWN, counted, usd_text
 from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
-from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.slices.estimates.first_suite import Asked, Proposal, estimate_texts, is_proposed, propose, suite_text
 
@@ -201,7 +200,7 @@ def _print(proposal: Proposal) -> None:
     if dear := proposal.too_dear:
         named = ", ".join(dear[:6]) + (" …" if dear[6:] else "")
         STANDARD_OUTPUT.print(f"left out, as one job may cost more than --max-usd: {named}")
-    for line in (line for each in proposal.plan.refusals for line in refusal_lines(each)):
+    for line in (line for each in proposal.plan.refusals for line in each.splitlines()):
         STANDARD_OUTPUT.print(line if line.startswith(" ") else f"before it can run: {line}")
     if note := proposal.inputs.note:
         STANDARD_OUTPUT.print(note)
@@ -219,7 +218,7 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
         }
         for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)
     ]
-    refusals = [line for each in proposal.plan.refusals for line in refusal_lines(each)]
+    refusals = [line for each in proposal.plan.refusals for line in each.splitlines()]
     return {
         "suite": str(file),
         "why_no_basis": proposal.why_unknown,

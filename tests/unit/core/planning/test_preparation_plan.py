@@ -44,7 +44,7 @@ def reasons(suite: Suite, plan: PreparationPlan | None, **quotas: int) -> list[s
         QUOTAS[name].name: QuotaReading(quota=QUOTAS[name], applied=limit, default=None, in_use=0)
         for name, limit in quotas.items()
     }
-    return [refusal.reason for refusal in refuse_preparation(suite, plan, readings)]
+    return [*refuse_preparation(suite, plan, readings)]
 
 
 def test_jobs_whose_tokens_are_ready_cost_nothing() -> None:

@@ -1,5 +1,6 @@
 """Why a valid suite can't run, at the values where the reasons begin."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.lanes import split_lanes
 from traindyno.core.planning.quotas import (
     Quota,
-    QuotaIncrease,
     QuotaReading,
     account_quota,
     instance_quota,
@@ -21,8 +21,6 @@ from traindyno.core.planning.quotas import (
     run_time_quota,
 )
 from traindyno.core.planning.refusals import (
-    Refusal,
-    refusal_lines,
     refuse_hours,
     refuse_instances,
     refuse_quota,
@@ -44,7 +42,7 @@ def reading(**changes: Any) -> QuotaReading:
 @pytest.mark.parametrize(("seconds", "is_refused"), [(3600, False), (3601, True)])
 def test_one_job_must_fit_into_the_hours(seconds: int, is_refused: bool) -> None:
     suite = unprepared_suite(limits={"max_usd": 50, "max_hours": 1, "max_job_seconds": seconds})
-    reasons = [refusal.reason for refusal in refuse_hours(suite)]
+    reasons = [*refuse_hours(suite)]
     assert bool(reasons) is is_refused
     assert all(f"one job may take {seconds} s, over limits.max_hours 1" in reason for reason in reasons)
 
@@ -54,10 +52,10 @@ def test_a_quota_of_as_many_as_are_needed_is_enough() -> None:
     assert list(refuse_quota(None, 4, "a run")) == []
     assert list(refuse_quota(reading(applied=None, default=None), 4, "a run")) == []
     (refusal,) = refuse_quota(reading(), 5, "a run")
-    assert refusal.reason.endswith("which is 4 (applied)")
-    assert refusal.increase == QuotaIncrease(name=QUOTA.name, code=QUOTA.code, current_value=4, desired_value=5)
+    assert "which is 4 (applied)\n" in refusal
+    assert refusal.endswith(f"--service-code sagemaker --quota-code {QUOTA.code} --desired-value 5")
     (default,) = refuse_quota(reading(applied=None), 5, "a run")
-    assert default.reason.endswith("which is 1 (AWS's default)")
+    assert "which is 1 (AWS's default)\n" in default
 
 
 def test_the_accounts_quota_of_instances_must_hold_the_largest_run_of_any_lane() -> None:
@@ -66,7 +64,7 @@ def test_the_accounts_quota_of_instances_must_hold_the_largest_run_of_any_lane()
     quota = account_quota(Purchase.ON_DEMAND)
     readings = {quota.name: QuotaReading(quota=quota, applied=2, default=2, in_use=0)}
     (refusal,) = refuse_quotas(unprepared_suite(), lanes, readings)
-    assert refusal.reason.startswith("a run on 3 instances")
+    assert refusal.startswith("a run on 3 instances")
 
 
 def test_instances_in_use_leave_the_rest_available() -> None:
@@ -78,19 +76,14 @@ def test_instances_in_use_leave_the_rest_available() -> None:
 def test_a_type_without_a_quota_in_the_region_is_refused_with_another_one() -> None:
     unlisted = {QUOTA.name: reading(applied=None, default=None, is_not_listed=True)}
     (refusal,) = refuse_instances(G5, Purchase.ON_DEMAND, 1, "a run", unlisted)
-    assert f'lists no quota "{QUOTA.name}" for this region' in refusal.reason
-    assert "such as ml.g5" in refusal.reason
+    assert f'lists no quota "{QUOTA.name}" for this region' in refusal
+    assert "such as ml.g5" in refusal
     assert list(refuse_instances(G5, Purchase.ON_DEMAND, 1, "a run", {QUOTA.name: reading()})) == []
 
 
-def test_a_refusal_says_how_to_ask_for_more() -> None:
-    increase = QuotaIncrease(name="a quota", code="L-1", current_value=0, desired_value=3)
-    _, request = refusal_lines(Refusal(reason="too few", increase=increase))
-    assert request.endswith("--service-code sagemaker --quota-code L-1 --desired-value 3")
-    unknown = QuotaIncrease(name="a quota", code=None, current_value=0, desired_value=3)
-    _, console = refusal_lines(Refusal(reason="too few", increase=unknown))
-    assert console.endswith('"a quota" in the Service Quotas console, 3')
-    assert refusal_lines(Refusal(reason="too dear")) == ["too dear"]
+def test_a_quota_without_a_known_code_is_requested_in_the_console() -> None:
+    (refusal,) = refuse_quota(reading(quota=replace(QUOTA, code=None)), 5, "a run")
+    assert refusal.endswith(f'  ask for it: "{QUOTA.name}" in the Service Quotas console, 5')
 
 
 def test_a_suite_reads_the_quotas_of_its_types_and_purchase() -> None:

@@ -233,5 +233,5 @@ def test_a_cell_that_can_share_no_job_can_search_no_batch() -> None:
     first, second = expand_cells(suite)
     alone = replace(second, settings=replace(second.settings, strategy=Strategy.SMDDP))
     (refusal,) = refuse_searches(suite, [first, alone])
-    assert f"cell compiled ({second.cell_id}) searches its batch" in refusal.reason
-    assert "strategy smddp is started by SageMaker's own launcher" in refusal.reason
+    assert f"cell compiled ({second.cell_id}) searches its batch" in refusal
+    assert "strategy smddp is started by SageMaker's own launcher" in refusal
