@@ -15,8 +15,7 @@ from traindyno.core.documents.field_description import FieldDescription, describ
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
-from traindyno.core.suite.checks.workload_check import SCRIPT_FIELDS
-from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
@@ -47,7 +46,10 @@ PLAIN: dict[Any, Schema] = {
 }
 
 
-def suite_schema() -> Schema:
+def file_schema() -> Schema:
+    """What a person writes: ``api/suite_defaults.py`` completes it. Fields of the workload may stand at its top, and
+    ``confirm`` too, and ``max_minutes`` in place of ``max_hours``.
+    """
     schema = _object_schema(Suite, _special())
     properties = schema["properties"]
     properties["name"] = {"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": NAME_CHARACTERS}
@@ -60,21 +62,7 @@ def suite_schema() -> Schema:
     )
     for name in LINKED_FILES:
         properties[name] = {**properties[name], "anyOf": [{"type": ["string", "object", "null"]}]}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": TITLE,
-        **schema,
-        "$defs": setting_schemas(),
-    }
-
-
-def file_schema() -> Schema:
-    """What a person writes: ``api/suite_defaults.py`` completes it. Fields of the workload may stand at its top, and
-    ``confirm`` too, and ``max_minutes`` in place of ``max_hours``.
-    """
-    schema = suite_schema()
-    properties = schema["properties"]
-    workload = {name: part for name, part in properties["workload"].items() if name not in ("allOf", "required")}
+    workload = {name: part for name, part in properties["workload"].items() if name != "required"}
     dataset = {"anyOf": [{"type": "string"}, *workload["properties"]["dataset"]["anyOf"]]}
     workload["properties"] = {**workload["properties"], "dataset": dataset}
     minutes = {"type": "number", "exclusiveMinimum": 0, "description": "the longest that the execution may take"}
@@ -82,7 +70,13 @@ def file_schema() -> Schema:
     limits["properties"] = {**limits["properties"], "max_minutes": minutes}
     confirm = properties["measurement"]["properties"]["confirm"]
     completed = {**workload["properties"], **properties, "workload": workload, "limits": limits, "confirm": confirm}
-    return {**{name: part for name, part in schema.items() if name != "required"}, "properties": completed}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": TITLE,
+        **{name: part for name, part in schema.items() if name != "required"},
+        "properties": completed,
+        "$defs": setting_schemas(),
+    }
 
 
 def setting_schemas(kind: type = Settings) -> dict[str, Schema]:
@@ -153,14 +147,12 @@ def _special() -> dict[Any, Schema]:
     learning_rate = _object_schema(LearningRate, {})
     model = {**_object_schema(Model, {}), "oneOf": [{"required": ["path"]}, {"required": ["config"]}]}
     alternatives = [{"required": ["path"]}, {"required": ["train_vocabulary_size"]}]
-    special: dict[Any, Schema] = {
+    return {
         Goal: _goal(),
         LearningRate: {"anyOf": [learning_rate["properties"]["base"], learning_rate]},
         Model: {"anyOf": [{"type": "string"}, model]},
         Tokenizer: {**_object_schema(Tokenizer, {}), "oneOf": alternatives},
     }
-    special[Workload] = _workload(special)
-    return special
 
 
 def _goal() -> Schema:
@@ -181,22 +173,6 @@ def _without_null(schema: Schema) -> Schema:
 
 def _only(name: str, schema: Schema) -> Schema:
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
-
-
-def _workload(special: dict[Any, Schema]) -> Schema:
-    script = {"properties": {"task": {"const": Task.SCRIPT.value}}, "required": ["task"]}
-    classification = {"properties": {"task": {"const": Task.SEQUENCE_CLASSIFICATION.value}}, "required": ["task"]}
-    built_in = {
-        "required": ["model", "dataset", "sequence_length"],
-        "properties": {name: {"enum": [None, {}]} for name in SCRIPT_FIELDS},
-    }
-    return {
-        **_object_schema(Workload, special),
-        "allOf": [
-            {"if": script, "then": {"required": ["source", "entry_point"]}, "else": built_in},
-            {"if": classification, "then": {"required": ["label_count"]}},
-        ],
-    }
 
 
 def _of_settings(schema: Callable[[Schema], Schema]) -> Schema:
