@@ -79,7 +79,7 @@ def test_a_preparation_refuses_a_model_that_the_cells_cannot_divide(tmp_path: Pa
     """By the degrees, the stages and the plans of the suite, all of which come with the job."""
     document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
     plan = {"degree": 2, "layers": {"colwise": ["h.*.mlp.fc"], "rowwise": ["h.*.mlp.c_proj"]}}
-    asked = {"tensor_degrees": [1, 3], "stage_counts": [2, 3], "tensor_plans": [plan]}
+    asked = {"divisions": [{"degree": 1}, {"degree": 3}, plan], "stage_counts": [2, 3]}
     end = prepare(tmp_path / "prepare", document, write_texts(tmp_path / "data"), **asked)
     assert end.exit_code != 0
     assert "matrix.tensor_degree: strategy tensor with degree 3 cannot divide this gpt2" in end.failure

@@ -1,7 +1,7 @@
 """The jobs before a suite's first run, one at a time: for each set of tokens, and for the copy of the model."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
@@ -81,16 +81,10 @@ def plan_preparation(
 def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[DataPreparation, ...]:
     if plan is None:
         return ()
+    names = [field.name for field in fields(TokenSet)]
     return tuple(
         DataPreparation(
-            execution_id=execution_id,
-            key=each.key,
-            packing=each.packing,
-            instance=plan.instance_type,
-            tensor_degrees=each.tensor_degrees,
-            tensor_plans=each.tensor_plans,
-            stage_counts=each.stage_counts,
-            sequences=each.sequences,
+            execution_id=execution_id, instance=plan.instance_type, **{name: getattr(each, name) for name in names}
         )
         for each in plan.tokens
         if not each.is_ready

@@ -82,13 +82,11 @@ class TokenSet:
     packing: bool | None = None
     #: Of the training part; None for the workload's examples.
     sequences: int | None = None
-    #: Of the suite's cells, for the check of the model.
-    tensor_degrees: tuple[int, ...] = ()
-    #: Of the cells that name their layers.
-    tensor_plans: tuple[TensorDivision, ...] = ()
+    #: In how many ways the suite's cells divide the model's layers, for the check of the model.
+    divisions: tuple[TensorDivision, ...] = ()
     #: Of the cells that cut the model into stages.
     stage_counts: tuple[int, ...] = ()
-    #: Empty in a plan that only counts.
+    #: The content key of the tokens, or of the model; empty in a plan that only counts.
     key: str = ""
     #: A job with this key completed before.
     is_ready: bool = False
@@ -99,7 +97,7 @@ class TokenSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataPreparation:
+class DataPreparation(TokenSet):
     """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
 
     It also checks the model, with ``divisions`` and ``stage_counts``, before any accelerator starts. A job that makes
@@ -107,25 +105,8 @@ class DataPreparation:
     """
 
     execution_id: str
-    #: The content key of the tokens, or of the model.
-    key: str
-    #: None if the job copies the model.
-    packing: bool | None = None
     #: The type of the one instance that the job uses.
     instance: str
-    tensor_degrees: tuple[int, ...] = ()
-    #: Of the training part; None for the workload's examples.
-    sequences: int | None = None
-    tensor_plans: tuple[TensorDivision, ...] = ()
-    stage_counts: tuple[int, ...] = ()
-
-    @property
-    def stages_model(self) -> bool:
-        return self.packing is None
-
-    @property
-    def divisions(self) -> tuple[TensorDivision, ...]:
-        return (*(TensorDivision(degree=each) for each in self.tensor_degrees), *self.tensor_plans)
 
     @property
     def preparation_id(self) -> str:
@@ -175,13 +156,11 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     wanted: dict[bool, list[Cell]] = {}
     for cell in listed:
         wanted.setdefault(is_packed(cell.settings, workload), []).append(cell)
-    divisions = tensor_divisions(cell.settings for cell in listed)
     sets = (
         TokenSet(
             packing=packing,
             sequences=needed_sequences(suite, readers),
-            tensor_degrees=tuple(each.degree for each in divisions if each.layers is None),
-            tensor_plans=tuple(each for each in divisions if each.layers is not None),
+            divisions=tensor_divisions(cell.settings for cell in listed),
             stage_counts=stage_counts(cell.settings for cell in listed),
         )
         for packing, readers in wanted.items()
@@ -212,7 +191,7 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
         content["head"] = {"path": model.path, "revision": model.revision}  # it may number the labels
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
-    names = ("tensor_degrees", "tensor_plans", "stage_counts")
+    names = ("divisions", "stage_counts")
     asked = {name: suite_converter().unstructure(value) for name in names if (value := getattr(token_set, name))}
     made = {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
     return _digest({**content, **made, "asked": {"model": document.get("model"), **asked} if asked else {}})

@@ -32,8 +32,7 @@ def suite_of(**limits: Any) -> Suite:
 
 def planned(suite: Suite, *ready: bool, usd: str | None = "0.50") -> PreparationPlan | None:
     tokens = [
-        TokenSet(packing=index == 0, tensor_degrees=(), key=f"{index}" * 64, is_ready=is_ready)
-        for index, is_ready in enumerate(ready)
+        TokenSet(packing=index == 0, key=f"{index}" * 64, is_ready=is_ready) for index, is_ready in enumerate(ready)
     ]
     prices = {} if usd is None else {MACHINE: price(MACHINE, usd)}
     return plan_preparation(suite, expand_cells(suite), prices=prices, quotas={}, tokens=tokens or None)

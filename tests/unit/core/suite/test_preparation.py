@@ -1,6 +1,7 @@
 """Which tokens a suite needs, what tells one set of them from another, and the job that makes them."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -44,8 +45,8 @@ def tokens_of(suite: Suite) -> list[bool | None]:
     return [each.packing for each in needed_tokens(suite, expand_cells(suite))]
 
 
-def key_of(origin: Origin = ORIGIN, *, packing: bool = True, degrees: tuple[int, ...] = (), **changes: Any) -> str:
-    token_set = TokenSet(packing=packing, tensor_degrees=degrees)
+def key_of(origin: Origin = ORIGIN, *, packing: bool = True, degrees: Iterable[int] = (), **changes: Any) -> str:
+    token_set = TokenSet(packing=packing, divisions=tuple(TensorDivision(degree=each) for each in degrees))
     return tokens_key(small_suite(workload=workload(**changes)).workload, token_set, origin)
 
 
@@ -106,16 +107,14 @@ def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> N
         **{"training": {}, "baseline": {}, "matrix": PLANNED, "include": [pipeline], "limits": LIMITS},
     )
     (wanted,) = needed_tokens(suite, expand_cells(suite))
-    (division,) = wanted.tensor_plans
     layers = TensorLayers(colwise=tuple(PLAN["colwise"]), rowwise=tuple(PLAN["rowwise"]))
-    assert (division, wanted.tensor_degrees, wanted.stage_counts) == (
-        TensorDivision(degree=4, layers=layers), (4,), (4,),
-    )  # fmt: skip
+    divisions = (TensorDivision(degree=4), TensorDivision(degree=4, layers=layers))
+    assert (wanted.divisions, wanted.stage_counts) == (divisions, (4,))
     (due,) = due_preparations(planned_of(suite, (replace(wanted, key=KEY),)).preparation, "execution-1")
-    assert due.divisions == (TensorDivision(degree=4), division)
+    assert due.divisions == divisions
     assert parse_part(json.loads(request(due, suite)["HyperParameters"]["preparation"]), DataPreparation) == due
     others = (
-        {"tensor_degrees": ()}, {"tensor_plans": ()}, {"tensor_plans": (replace(division, degree=2),)},
+        {"divisions": divisions[:1]}, {"divisions": divisions[1:]}, {"divisions": (TensorDivision(degree=2),)},
         {"stage_counts": ()}, {"stage_counts": (2,)},
     )  # fmt: skip
     keys = {tokens_key(suite.workload, replace(wanted, **each), ORIGIN) for each in ({}, *others)}
@@ -165,9 +164,12 @@ def test_the_job_checks_the_model_for_every_tensor_degree_of_the_cells() -> None
     exclude = [{"strategy": "ddp", "tensor_degree": 2}]
     suite = small_suite(training={}, matrix=matrix, baseline={}, exclude=exclude)
     (wanted,) = needed_tokens(suite, expand_cells(suite))
-    assert wanted.tensor_degrees == (2, 4)  # four devices hold one replica where no degree is set
+    assert [each.degree for each in wanted.divisions] == [2, 4]  # four devices hold one replica where no degree is set
     (due,) = due_preparations(planned((replace(wanted, key=KEY),)).preparation, "execution-1")
-    assert json.loads(request(due, suite)["HyperParameters"]["preparation"])["tensor_degrees"] == [2, 4]
+    assert json.loads(request(due, suite)["HyperParameters"]["preparation"])["divisions"] == [
+        {"degree": 2},
+        {"degree": 4},
+    ]
     gpt2, medium = "gpt2", "gpt2-medium"
     keys = {key_of(degrees=degrees, model=model) for degrees in ((2, 4), (2,)) for model in (gpt2, medium)}
     assert len(keys) == 4
@@ -191,7 +193,7 @@ def test_the_job_leaves_plain_files_under_its_content_key() -> None:
     assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 600}
     assert "EnableManagedSpotTraining" not in job
     asked = json.loads(job["HyperParameters"]["preparation"])
-    assert (asked["key"], asked["packing"], asked["tensor_degrees"]) == (KEY, True, [])
+    assert (asked["key"], asked["packing"], asked["divisions"]) == (KEY, True, [])
     assert not {"settings", "tokens"} & job["HyperParameters"].keys()
     assert job["TrainingJobName"].endswith("-01234567-data-a1")
 

@@ -174,7 +174,7 @@ def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
     ]
 
 
-FORM = {
+FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
     "an unknown field": (
         {"serch": "grid"},
         [
@@ -308,7 +308,7 @@ def test_what_is_no_mapping_at_all_is_one_problem(document: Any) -> None:
     assert "expected a mapping with name, goal, workload" in problem
 
 
-CONTENT = {
+CONTENT: dict[str, tuple[dict[str, Any], str]] = {
     "an empty axis": ({"matrix": {"compiler": []}}, "matrix.compiler: got an empty list, expected at least one value"),
     "a value twice": (
         {"matrix": {"compiler": ["none", "none"]}},
@@ -387,7 +387,7 @@ def test_a_problem_of_content_says_where_what_and_what_would_do(changes: dict[st
     assert any(says(problem, expected) for problem in problems(small_document(**changes)))
 
 
-WORKLOADS = {
+WORKLOADS: dict[str, tuple[dict[str, Any], str]] = {
     "no model": ({"model": None}, "workload.model: got nothing, expected a value with task causal-lm"),
     "two kinds of model": (
         {"model": {"path": "gpt2", "config": {"model_type": "gpt2"}}},
