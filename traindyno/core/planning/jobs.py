@@ -8,15 +8,15 @@ from itertools import pairwise
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.jobs.job import Job
-from traindyno.core.planning.channel_room import tokens_apart, why_too_many
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
 from traindyno.core.search.race import PASSES
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.cells import baseline_cell
-from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
+from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, SHARED_CHANNELS
 from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
+from traindyno.core.suite.preparation import is_packed, needs_preparation
 from traindyno.core.suite.runs import round_of, run_id_of, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.suite.suite_file import suite_converter
@@ -67,7 +67,7 @@ def why_alone(cell: Cell, suite: Suite) -> str | None:
     source = suite.workload.source
     if suite.workload.task is Task.SCRIPT and is_s3_uri(source) and not is_packed_by_client(source):
         return "its code is a tarball that traindyno run has not packed: it lacks the program that carries several runs"
-    return _launcher_of_sagemaker(cell, suite) or why_too_many(suite)
+    return _launcher_of_sagemaker(cell, suite) or _too_many_channels(suite)
 
 
 def _launcher_of_sagemaker(cell: Cell, suite: Suite) -> str | None:
@@ -94,9 +94,33 @@ def group_key(cell: Cell, suite: Suite) -> GroupKey:
     """Runs of cells with one key agree in all that a job fixes."""
     settings = cell.settings
     is_xla = settings.compiler is Compiler.XLA  # it has an image of its own in the local cloud
-    apart = tokens_apart(cell, suite)
+    apart = _tokens_apart(cell, suite)
     fixed = (settings.instance, settings.instance_count, settings.image or suite.workload.image, is_xla)
     return fixed if apart is None else (*fixed, apart)
+
+
+def _too_many_channels(suite: Suite) -> str | None:
+    """None if a shared job has room for the channels of one run."""
+    count = _channel_count(suite)
+    if count <= SHARED_CHANNELS:
+        return None
+    return f"it reads {count} input channels, and a job that runs share has room for {SHARED_CHANNELS}"
+
+
+def _tokens_apart(cell: Cell, suite: Suite) -> bool | None:
+    """Grouping key for job sharing. None unless the channel limit forces cells with different tokens apart."""
+    if not needs_preparation(suite.workload) or _channel_count(suite) < SHARED_CHANNELS:
+        return None
+    return is_packed(cell.settings, suite.workload)
+
+
+def _channel_count(suite: Suite) -> int:
+    """At most, of one run: its model and tokenizer may be in S3, or copied there."""
+    workload = suite.workload
+    paths = [part.path for part in (workload.model, workload.dataset) if part is not None]
+    if workload.tokenizer is not None and not needs_preparation(workload):
+        paths.append(workload.tokenizer.path)
+    return len(workload.channels) + sum(path is not None for path in paths)
 
 
 def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:

@@ -105,7 +105,11 @@ def plan_suite(
         for lane, planned in zip(lanes, lane_plans, strict=True)
     ]
     known = [lane.expected.hours for lane in lane_plans if lane.expected.hours is not None]
-    hours = _suite_hours(suite, waves, attempts, preparation, lanes_at_once=concurrency.lanes)
+    limits = suite.limits
+    attempt_seconds = limits.max_job_seconds + limits.max_pending_seconds
+    once_hours = _suite_hours(waves, [limits.max_job_seconds for _ in lanes], concurrency.lanes)
+    worst_hours = _suite_hours(waves, [count * attempt_seconds for count in attempts], concurrency.lanes)
+    preparing_hours = _preparation_hours(preparation, limits.max_pending_seconds)
     return Plan(
         execution_id=execution_id,
         cells=cells,
@@ -116,8 +120,8 @@ def plan_suite(
         account_quota=quotas.get(account_quota(suite.purchase).name),
         one_attempt_usd=_sum_known([part.one_attempt_usd for part in parts]),
         worst_case_usd=_sum_known([part.worst_case_usd for part in parts]),
-        one_attempt_hours=hours.one_attempt,
-        worst_case_hours=hours.worst_case,
+        one_attempt_hours=once_hours + _preparation_hours(preparation, 0),
+        worst_case_hours=worst_hours + limits.max_attempts * preparing_hours,
         refusals=(
             *refuse_prices(suite, lanes, prices),
             *refuse_hours(suite),
@@ -163,34 +167,13 @@ def _parts(lanes: Sequence[LanePlan], preparation: PreparationPlan | None) -> li
     return [*lanes, *([preparation] if preparation else [])]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hours:
-    """Hours with one attempt of each job, and with all attempts, each after the longest wait."""
-
-    one_attempt: Decimal
-    worst_case: Decimal
-
-
-def _suite_hours(
-    suite: Suite,
-    waves: Sequence[Sequence[int]],
-    most: Sequence[int],
-    preparation: PreparationPlan | None,
-    *,
-    lanes_at_once: int,
-) -> _Hours:
-    """``waves``: of each lane in each round. ``most``: the most attempts of a job of each lane."""
-    limits = suite.limits
-    attempt_seconds = limits.max_job_seconds + limits.max_pending_seconds
-    once = worst = Decimal(0)
+def _suite_hours(waves: Sequence[Sequence[int]], job_seconds: Sequence[int], lanes_at_once: int) -> Decimal:
+    """``waves``: of each lane in each round. ``job_seconds``: the longest time of a job of each lane."""
+    total = Decimal(0)
     for of_round in zip_longest(*waves, fillvalue=0):
-        once += _hours([_hours_to_limit(count, limits.max_job_seconds) for count in of_round], lanes_at_once)
-        in_lanes = zip(of_round, most, strict=True)
-        worst += _hours([_hours_to_limit(count, each * attempt_seconds) for count, each in in_lanes], lanes_at_once)
-    preparing = _preparation_hours(preparation, limits.max_pending_seconds)
-    return _Hours(
-        one_attempt=once + _preparation_hours(preparation), worst_case=worst + limits.max_attempts * preparing
-    )
+        seconds = [count * each for count, each in zip(of_round, job_seconds, strict=True)]
+        total += _hours([Decimal(each) / SECONDS_PER_HOUR for each in seconds], lanes_at_once)
+    return total
 
 
 def plan_concurrency(suite: Suite, lanes: tuple[Lane, ...], quotas: QuotaReadings) -> Concurrency:
@@ -214,10 +197,6 @@ def _sum_known(amounts: list[Decimal | None]) -> Decimal | None:
     return sum(known, Decimal(0)) if len(known) == len(amounts) else None
 
 
-def _hours_to_limit(waves: int, job_seconds: int) -> Decimal:
-    return Decimal(waves * job_seconds) / SECONDS_PER_HOUR
-
-
 def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:
     """Lanes start in order, each when one in progress ends."""
     ends: list[Decimal] = []
@@ -227,7 +206,7 @@ def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:
     return max(ends)
 
 
-def _preparation_hours(preparation: PreparationPlan | None, pending_seconds: int = 0) -> Decimal:
+def _preparation_hours(preparation: PreparationPlan | None, pending_seconds: int) -> Decimal:
     if preparation is None:
         return Decimal(0)
     return Decimal(preparation.job_count * (preparation.max_seconds + pending_seconds)) / SECONDS_PER_HOUR

@@ -162,48 +162,36 @@ class GivenQuota:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaFile:
+class GivenQuotas:
     """``quotas``: the name in Service Quotas → the value, or a mapping with ``applied`` and ``in_use``."""
 
     region: str
     quotas: Mapping[str, GivenQuota]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenQuotas:
-    region: str
-    readings: Mapping[str, QuotaReading]
-
     def needed(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
         """Readings of these quotas only; one that the file does not name is unknown, AWS's default included."""
-        return {
-            each.name: self.readings.get(each.name) or QuotaReading(quota=each, applied=None, default=None, in_use=None)
-            for each in quotas
-        }
+        return {each.name: self._read(each) for each in quotas}
+
+    def _read(self, quota: Quota) -> QuotaReading:
+        given = self.quotas.get(quota.name)
+        if given is None:
+            return QuotaReading(quota=quota, applied=None, default=None, in_use=None)
+        source = None if given.in_use is None else UsageSource.FILE
+        return QuotaReading(
+            quota=quota, applied=given.applied, default=quota.default, in_use=given.in_use, in_use_source=source
+        )
 
 
 def parse_quotas(document: Mapping[str, Any]) -> GivenQuotas:
-    """Quotas that the file does not name are unknown."""
     spelt = _spelt_out(document)
     problems = list(_problems(spelt))
     try:
-        given: QuotaFile = strict_converter([]).structure(spelt, QuotaFile)
+        given: GivenQuotas = strict_converter([]).structure(spelt, GivenQuotas)
     except (Unexpected, BaseValidationError, FieldProblems) as error:
         raise DocumentInvalid([*problems_of(error, ""), *problems]) from error
     if problems:
         raise DocumentInvalid(problems)
-    known = known_quotas()
-    readings = {
-        name: QuotaReading(
-            quota=known[name],
-            applied=each.applied,
-            default=known[name].default,
-            in_use=each.in_use,
-            in_use_source=None if each.in_use is None else UsageSource.FILE,
-        )
-        for name, each in given.quotas.items()
-    }
-    return GivenQuotas(region=given.region, readings=readings)
+    return given
 
 
 def _spelt_out(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,44 +6,46 @@ from typing import Any
 import pytest
 
 from traindyno.core.errors import DocumentInvalid
-from traindyno.core.planning.quotas import instance_quota, parse_quotas, run_time_quota
+from traindyno.core.planning.quotas import (
+    Quota,
+    QuotaReading,
+    account_quota,
+    instance_quota,
+    parse_quotas,
+    run_time_quota,
+)
 from traindyno.core.suite.choices import Purchase
 
 P4D = "ml.p4d.24xlarge for training job usage"
 
 
-def document(quotas: Mapping[str, Any]) -> dict[str, Any]:
-    return {"region": "us-east-1", "quotas": quotas}
+def read(quotas: Mapping[str, Any], *wanted: Quota) -> list[QuotaReading]:
+    """Of the wanted quotas; of P4D's, if none is named."""
+    given = parse_quotas({"region": "us-east-1", "quotas": quotas})
+    return [*given.needed(wanted or [instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND)]).values()]
 
 
 def test_a_plain_number_is_the_applied_value() -> None:
-    reading = parse_quotas(document({P4D: 4})).readings[P4D]
+    (reading,) = read({P4D: 4})
     assert (reading.applied, reading.in_use, reading.limit) == (4, None, 4)
 
 
 def test_instances_in_use_are_subtracted_from_the_quota() -> None:
-    reading = parse_quotas(document({P4D: {"applied": 4, "in_use": 1}})).readings[P4D]
+    (reading,) = read({P4D: {"applied": 4, "in_use": 1}})
     assert reading.available == 3
 
 
 def test_without_an_applied_value_the_default_of_aws_holds() -> None:
-    name = "Number of instances across all training jobs"
-    reading = parse_quotas(document({name: {"in_use": 1}})).readings[name]
+    account = account_quota(Purchase.ON_DEMAND)
+    (reading,) = read({account.name: {"in_use": 1}}, account)
     # AWS's default is 4
     assert (reading.applied, reading.limit, reading.available) == (None, 4, 3)
 
 
-def test_a_known_quota_brings_its_code_and_others_stay_unknown() -> None:
-    readings = parse_quotas(document({P4D: 4})).readings
-    assert readings[P4D].quota.code == "L-09B4A649"
-    assert list(readings) == [P4D]
-
-
 def test_a_suite_gets_the_quotas_that_it_needs_and_no_others() -> None:
-    given = parse_quotas(document({P4D: 4, "ml.g5.xlarge for training job usage": 8}))
     wanted = [instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND), run_time_quota()]
-    named, unnamed = given.needed(wanted).values()
-    assert (named.quota, named.applied) == (wanted[0], 4)
+    named, unnamed = read({P4D: 4, "ml.g5.xlarge for training job usage": 8}, *wanted)
+    assert (named.quota, named.quota.code, named.applied) == (wanted[0], "L-09B4A649", 4)
     # AWS's default of 432,000 s is not assumed for an account of which nothing was said
     assert (unnamed.quota, unnamed.applied, unnamed.limit) == (wanted[1], None, None)
 
