@@ -17,7 +17,7 @@ from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, SHARED_CHANNELS
 from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
 from traindyno.core.suite.preparation import is_packed, needs_preparation
-from traindyno.core.suite.runs import round_of, run_id_of, with_seeds
+from traindyno.core.suite.runs import round_of, run_id_of, values_in_cells, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.suite.suite_file import suite_converter
 
@@ -30,7 +30,6 @@ FILLED_SHARE = 0.5
 KEY_DIGITS = 7
 # In place of a round's number, in the block of a run that the first round's job began itself.
 AGAIN = "1+"
-COUNT = "instance_count"  # the setting
 
 NO_OTHER = "no other cell needs the same instances and image"
 TOO_LONG = "by earlier runs it takes half of the time limit alone"
@@ -176,8 +175,7 @@ def runs_again(job: Job, suite: Suite) -> tuple[Run, ...]:
     of the cells that may be the best. The others are no runs. Only the group that is likely to have the winner runs
     cells again: that of the most instances, or of the fewest where the cost decides.
     """
-    given = suite.matrix.get(COUNT) or (suite.training.get(COUNT, job.instance_count),)
-    counts = {*given, *(entry[COUNT] for entry in suite.include if COUNT in entry)}
+    counts = values_in_cells(suite, "instance_count")
     likely = max(counts) if suite.goal.is_time else min(counts)
     is_first = len(job.runs) > 1 and all(run.block == "1.1" and not run.searches_batch for run in job.runs)
     if not (suite.search.is_race and suite.goal.target is None and is_first and job.instance_count == likely):

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
@@ -20,7 +21,6 @@ ROUNDS = 2
 SHARE_OF_RUN = 20
 WARM_UP_STEPS = 2
 MOST_PROBES = 4
-SEED = "seed"  # the setting
 
 
 def run_id_of(cell_id: str, trial: int) -> str:
@@ -105,8 +105,13 @@ def trained_settings(run: Run) -> Settings:
 
 
 def compares_seeds(suite: Suite) -> bool:
-    seeds = suite.matrix.get(SEED) or (suite.training.get(SEED, Settings(instance="").seed),)
-    return len({*seeds, *(entry[SEED] for entry in suite.include if SEED in entry)}) > 1
+    return len(values_in_cells(suite, "seed")) > 1
+
+
+def values_in_cells(suite: Suite, name: str) -> set[Any]:
+    """Those of a setting."""
+    given = suite.matrix.get(name) or (suite.training.get(name, getattr(Settings(instance=""), name)),)
+    return {*given, *(entry[name] for entry in suite.include if name in entry)}
 
 
 def waiting_seconds(limits: Limits) -> int:

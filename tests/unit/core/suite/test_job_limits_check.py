@@ -65,7 +65,9 @@ def test_values_are_limited_in_length() -> None:
         "workload.hyperparameters.text: got 2501 characters, expected at most 2500"
     ]
     on_axis = script_document(baseline={}, matrix={"hyperparameters.text": ["a", "a" * 2499]})
-    with pytest.raises(SuiteInvalid, match=r"matrix.hyperparameters.text: got 2501 characters, expected at most 2500"):
+    with pytest.raises(
+        SuiteInvalid, match=r"matrix.hyperparameters.text\[1\]: got 2501 characters, expected at most 2500"
+    ):
         parse_suite(on_axis)
     assert problems(environment={"TEXT": "a" * 512}) == []
     assert problems(environment={"TEXT": "a" * 513}) == [

@@ -129,7 +129,7 @@ def test_an_argument_that_the_suite_also_gives_is_refused(section: str, given: d
 
 def test_a_built_in_task_has_no_seed_argument() -> None:
     (problem,) = problems(small_document(measurement={"seed_argument": "seed"}))
-    assert says(problem, f"{ARGUMENT}: task causal-lm gets the seed of each trial without it")
+    assert says(problem, f"{ARGUMENT}: only task script has arguments, expected nothing")
 
 
 def test_the_seed_argument_counts_as_a_hyperparameter() -> None:

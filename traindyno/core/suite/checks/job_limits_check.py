@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
+from typing import Any
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
@@ -42,11 +43,12 @@ EC2_RESERVATION = re.compile(r"(^|[:/])cr-[0-9a-f]|capacity-reservation|capacity
 
 
 def check_job_limits(suite: Suite) -> Iterator[Problem]:
-    yield from _check_hyperparameters(suite)
+    for path, size, most, counted in _sizes(suite):
+        if size > most:
+            yield Problem(path=path, message=f"got {size} {counted}, expected at most {most}")
+    yield from _check_launcher_names(suite)
     yield from _check_environment(suite)
-    yield from _check_channels(suite.workload)
-    yield from _check_images(suite)
-    yield from _check_metrics(suite.job.metrics)
+    yield from _check_channel_names(suite.workload)
     for name, arn in suite.training_plans.items():
         if not TRAINING_PLAN_ARN.fullmatch(arn):
             expected = "arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
@@ -62,34 +64,47 @@ def _hint(arn: str) -> str:
     )
 
 
-def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
-    varied = [
-        name.removeprefix(HYPERPARAMETER_PREFIX) for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX)
-    ]
-    seed = suite.measurement.seed_argument
-    names = {*suite.workload.hyperparameters, *varied, *([seed] if seed else [])}
-    if len(names) > HYPERPARAMETER_KEYS:
-        message = f"got {len(names)} names, expected at most {HYPERPARAMETER_KEYS}"
-        yield Problem(path="workload.hyperparameters", message=message)
+def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:
+    """Path, number, the most, and what is counted. A value's characters are those of its JSON, quotes included."""
+    workload, metrics, seed = suite.workload, suite.job.metrics, suite.measurement.seed_argument
+    names = _argument_names(suite) | ({seed} if seed else set())
+    yield "workload.hyperparameters", len(names), HYPERPARAMETER_KEYS, "names"
     # A shared job has them in its document, and a run that is left alone in its request.
-    given: dict[str, Iterable[object]] = {
-        f"workload.hyperparameters.{name}": [value] for name, value in suite.workload.hyperparameters.items()
-    }
-    given |= {f"matrix.{name}": _values(suite, name) for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX)}
-    for path, values in given.items():
-        size = max(len(json.dumps(value)) for value in values)
-        if size > HYPERPARAMETER_CHARACTERS:
-            yield Problem(path=path, message=f"got {size} characters, expected at most {HYPERPARAMETER_CHARACTERS}")
+    values = [(f"workload.hyperparameters.{name}", value) for name, value in workload.hyperparameters.items()]
+    varied = [name for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX)]
+    values += [given for name in varied for given in given_values(suite, name)]
+    yield from ((path, len(json.dumps(value)), HYPERPARAMETER_CHARACTERS, "characters") for path, value in values)
+    yield "workload.channels", len(workload.channels), CHANNEL_COUNT, "channels"
+    for path, image in (("workload.image", workload.image), *given_values(suite, "image")):
+        yield path, len(image or ""), IMAGE_CHARACTERS, "characters"
+    for name, value in workload.environment.items():
+        yield f"workload.environment.{name}", len(value), ENVIRONMENT_CHARACTERS, "characters"
+    yield "job.metrics", len(metrics), METRIC_COUNT, "metrics"
+    for name, regex in metrics.items():
+        yield f"job.metrics.{name}", len(regex), METRIC_CHARACTERS, "characters"
+
+
+def given_values(suite: Suite, name: str) -> Iterator[tuple[str, Any]]:
+    """Each value that the suite gives a setting, with its path; a baseline's is one of the matrix."""
+    points = {"training": suite.training, **{f"include[{index}]": point for index, point in enumerate(suite.include)}}
+    yield from ((f"{path}.{name}", point[name]) for path, point in points.items() if name in point)
+    yield from ((f"matrix.{name}[{index}]", value) for index, value in enumerate(suite.matrix.get(name, ())))
+
+
+def _argument_names(suite: Suite) -> set[str]:
+    varied = (name for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX))
+    return {*suite.workload.hyperparameters, *(name.removeprefix(HYPERPARAMETER_PREFIX) for name in varied)}
+
+
+def _check_launcher_names(suite: Suite) -> Iterator[Problem]:
     for name, value in suite.workload.hyperparameters.items():
         path = f"workload.hyperparameters.{name}"
         if name in (MPI_OPTIONS, SMDDP_OPTIONS) and not isinstance(value, str):
             yield Problem(path=path, message=f"got {shown(value)}, expected mpirun's options as one text")
-        is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in names
+        is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in _argument_names(suite)
         if name.startswith(SDK_PREFIX) and name != SMDDP_OPTIONS and not is_for_mpi:
-            yield Problem(
-                path=path,
-                message=f"{SDK_PREFIX} is the prefix of the launcher's hyperparameters, expected a name without it",
-            )
+            message = f"{SDK_PREFIX} is the prefix of the launcher's hyperparameters, expected a name without it"
+            yield Problem(path=path, message=message)
 
 
 def _check_environment(suite: Suite) -> Iterator[Problem]:
@@ -102,56 +117,24 @@ def _check_environment(suite: Suite) -> Iterator[Problem]:
             f" and a job of this suite gets {own} from the lab"
         )
         yield Problem(path="workload.environment", message=message)
-    for name, value in given.items():
-        path = f"workload.environment.{name}"
+    for name in given:
         if not ENVIRONMENT_NAME.fullmatch(name) or name.startswith(OWN_ENVIRONMENT_PREFIX):
             message = (
                 f"got {shown(name)}, expected letters, digits and _, not beginning with a digit or "
                 f"{OWN_ENVIRONMENT_PREFIX}"
             )
-            yield Problem(path=path, message=message)
-        if len(value) > ENVIRONMENT_CHARACTERS:
-            message = f"got {len(value)} characters, expected at most {ENVIRONMENT_CHARACTERS}"
-            yield Problem(path=path, message=message)
+            yield Problem(path=f"workload.environment.{name}", message=message)
 
 
 def _efa_variables(suite: Suite) -> int:
     """Most EFA variables of a job that the suite does not set itself."""
-    most = max((count for count in _values(suite, "instance_count") if isinstance(count, int)), default=1)
-    named = [name for name in _values(suite, "instance") if isinstance(name, str)]
-    types = filter(None, map(find_instance_type, named))
+    most = max((count for _, count in given_values(suite, "instance_count")), default=1)
+    types = filter(None, (find_instance_type(name) for _, name in given_values(suite, "instance")))
     return max((len(efa_environment(each, most).keys() - suite.workload.environment) for each in types), default=0)
 
 
-def _values(suite: Suite, name: str) -> Iterator[object]:
-    """All values of a setting, of any point of the grid; the suite may not be checked yet."""
-    points = (suite.training, suite.baseline, *suite.include)
-    yield from (point[name] for point in points if name in point)
-    yield from suite.matrix.get(name, ())
-
-
-def _check_channels(workload: Workload) -> Iterator[Problem]:
-    if len(workload.channels) > CHANNEL_COUNT:
-        message = f"got {len(workload.channels)} channels, expected at most {CHANNEL_COUNT}"
-        yield Problem(path="workload.channels", message=message)
+def _check_channel_names(workload: Workload) -> Iterator[Problem]:
     for name in workload.channels:
         if name in RESERVED_CHANNELS or not CHANNEL_NAME.fullmatch(name):
             message = f"got {shown(name)}, expected letters, digits, . _ - and none of {', '.join(RESERVED_CHANNELS)}"
             yield Problem(path=f"workload.channels.{name}", message=message)
-
-
-def _check_images(suite: Suite) -> Iterator[Problem]:
-    images = {"workload.image": suite.workload.image, "training.image": suite.training.get("image")}
-    images |= {f"matrix.image[{index}]": image for index, image in enumerate(suite.matrix.get("image", ()))}
-    for path, image in images.items():
-        if image is not None and len(image) > IMAGE_CHARACTERS:
-            yield Problem(path=path, message=f"got {len(image)} characters, expected at most {IMAGE_CHARACTERS}")
-
-
-def _check_metrics(metrics: Mapping[str, str]) -> Iterator[Problem]:
-    if len(metrics) > METRIC_COUNT:
-        yield Problem(path="job.metrics", message=f"got {len(metrics)} metrics, expected at most {METRIC_COUNT}")
-    for name, regex in metrics.items():
-        if len(regex) > METRIC_CHARACTERS:
-            message = f"got {len(regex)} characters, expected at most {METRIC_CHARACTERS}"
-            yield Problem(path=f"job.metrics.{name}", message=message)

@@ -15,7 +15,12 @@ from traindyno.core.suite.checks.grid_check import (
     check_points,
     check_value,
 )
-from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, SDK_PREFIX, check_job_limits
+from traindyno.core.suite.checks.job_limits_check import (
+    MODEL_PARALLEL_PARAMETERS,
+    SDK_PREFIX,
+    check_job_limits,
+    given_values,
+)
 from traindyno.core.suite.checks.secrets_check import check_secrets
 from traindyno.core.suite.checks.workload_check import check_workload
 from traindyno.core.suite.choices import Jobs, Quality, Task
@@ -30,16 +35,24 @@ CONFIRM = "measurement.confirm"
 ARGUMENT_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.\-]{0,255}")
 
 
-def check_seed_argument(suite: Suite) -> Iterator[Problem]:
-    name = suite.measurement.seed_argument
+def _check_argument(suite: Suite, path: str, name: str | None, what: str = "") -> Iterator[Problem]:
+    """The name of a script's argument that the lab gives. ``what``: it is needed, because it is this."""
+    is_script = suite.workload.task is Task.SCRIPT
+    if is_script and name is None and what:
+        yield Problem(path=path, message=f"got nothing, expected the name of the script's argument that is {what}")
+    elif not is_script and name is not None:
+        message = f"got {shown(name)}: only task script has arguments, expected nothing"
+        yield Problem(path=path, message=message)
     if name is None:
         return
-    if suite.workload.task is not Task.SCRIPT:
-        message = f"task {suite.workload.task} gets the seed of each trial without it, expected nothing"
-        yield Problem(path=SEED_ARGUMENT, message=message)
     if not ARGUMENT_NAME.fullmatch(name) or name.startswith(SDK_PREFIX) or name == MODEL_PARALLEL_PARAMETERS:
         expected = f"the name of an argument without dashes in front, such as seed; not {SDK_PREFIX}…"
-        yield Problem(path=SEED_ARGUMENT, message=f"got {shown(name)}, expected {expected}")
+        yield Problem(path=path, message=f"got {shown(name)}, expected {expected}")
+
+
+def check_seed_argument(suite: Suite) -> Iterator[Problem]:
+    name = suite.measurement.seed_argument
+    yield from _check_argument(suite, SEED_ARGUMENT, name)
     for section, given in _given_arguments(suite):
         if name in given:
             message = (
@@ -108,22 +121,13 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_confirm(suite: Suite) -> Iterator[Problem]:
-    confirm, limits, is_script = suite.measurement.confirm, suite.limits, suite.workload.task is Task.SCRIPT
+    confirm, limits = suite.measurement.confirm, suite.limits
     if confirm is None:
         return
     if suite.goal.target is not None:
         message = f"a run for goal {suite.goal.kind} ends at its target, and nothing is projected: expected no confirm"
         yield Problem(path=CONFIRM, message=message)
-    if is_script and confirm.argument is None:
-        message = "got nothing, expected the script's argument that is its number of steps, such as max_steps"
-        yield Problem(path=f"{CONFIRM}.argument", message=message)
-    elif not is_script and confirm.argument is not None:
-        message = f"got {shown(confirm.argument)}: task {suite.workload.task} needs none, expected nothing"
-        yield Problem(path=f"{CONFIRM}.argument", message=message)
-    name = confirm.argument
-    if name is not None and (not ARGUMENT_NAME.fullmatch(name) or name.startswith(SDK_PREFIX)):
-        message = f"got {shown(name)}, expected the name of an argument without dashes in front, such as max_steps"
-        yield Problem(path=f"{CONFIRM}.argument", message=message)
+    yield from _check_argument(suite, f"{CONFIRM}.argument", confirm.argument, "its number of steps")
     in_one_job = 1 if suite.measurement.jobs is Jobs.SEPARATE else 2
     for field, seconds, runs in (
         ("max_job_seconds", limits.max_job_seconds, in_one_job),
@@ -172,9 +176,12 @@ BATCH_SIZE = "batch_size_per_device"
 
 def check_batch_search(suite: Suite) -> Iterator[Problem]:
     """A parent process starts the probes, and each later trial needs what the first one found."""
-    found = [(path, value) for path, value in _values(suite) if isinstance(value, BatchSearch)]
+    found = [(path, value) for path, value in given_values(suite, BATCH_SIZE) if isinstance(value, BatchSearch)]
     for path, value in found:
-        yield from _check_argument(suite, path, value)
+        yield from _check_argument(suite, f"{path}.argument", value.argument, "its batch per device")
+        if f"{HYPERPARAMETER_PREFIX}{value.argument}" in suite.matrix:
+            message = f"got {value.argument}, which is an axis of the matrix: expected another hyperparameter"
+            yield Problem(path=f"{path}.argument", message=message)
     if not found:
         return
     if suite.measurement.jobs is not Jobs.SHARED:
@@ -183,27 +190,6 @@ def check_batch_search(suite: Suite) -> Iterator[Problem]:
     if suite.measurement.save_model:
         message = "got true, expected false: a run that saves its model has a job without a parent that probes batches"
         yield Problem(path="measurement.save_model", message=message)
-
-
-def _values(suite: Suite) -> Iterator[tuple[str, object]]:
-    yield f"training.{BATCH_SIZE}", suite.training.get(BATCH_SIZE)
-    for place, value in enumerate(suite.matrix.get(BATCH_SIZE, ())):
-        yield f"matrix.{BATCH_SIZE}[{place}]", value
-    for place, entry in enumerate(suite.include):
-        yield f"include[{place}].{BATCH_SIZE}", entry.get(BATCH_SIZE)
-
-
-def _check_argument(suite: Suite, path: str, search: BatchSearch) -> Iterator[Problem]:
-    is_script = suite.workload.task is Task.SCRIPT
-    if is_script and search.argument is None:
-        message = "got nothing, expected the name of the script's hyperparameter that is its batch per device"
-        yield Problem(path=f"{path}.argument", message=message)
-    elif not is_script and search.argument is not None:
-        message = f"got {search.argument}: only task script has hyperparameters of its own, expected none"
-        yield Problem(path=f"{path}.argument", message=message)
-    elif search.argument is not None and f"{HYPERPARAMETER_PREFIX}{search.argument}" in suite.matrix:
-        message = f"got {search.argument}, which is an axis of the matrix: expected another hyperparameter"
-        yield Problem(path=f"{path}.argument", message=message)
 
 
 def parse_suite(document: Mapping[str, Any]) -> Suite:
