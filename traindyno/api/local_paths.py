@@ -22,7 +22,7 @@ DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 
 
 class StagingRefused(TraindynoError):
-    """A local file that the suite names is missing or can't be uploaded."""
+    """A local file that the suite names would not travel, or there is none to send."""
 
 
 def find_local(path: str, beside: Path) -> Path | None:

@@ -1,6 +1,5 @@
 """What the library gives a notebook to show: a live display, the report as a page, and results as a table."""
 
-import html
 import importlib
 import os
 import sys
@@ -75,7 +74,7 @@ class Results(Sequence[ResultRow]):
         return "\n".join(" ".join(cells) for cells in self._shown())
 
     def _repr_html_(self) -> str:
-        heading, *rows = ["".join(f"<td>{html.escape(text)}</td>" for text in cells) for cells in self._shown()]
+        heading, *rows = ["".join(f"<td>{escape(text)}</td>" for text in cells) for cells in self._shown()]
         lines = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<table><thead><tr>{heading.replace('td>', 'th>')}</tr></thead><tbody>{lines}</tbody></table>"
 

@@ -10,17 +10,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from traindyno.api.lab_target import LabTarget
+from traindyno.api.lab_target import Lab, LabTarget
 from traindyno.api.local_paths import StagingRefused, find_local, travel_lines
 from traindyno.api.memory_estimates import estimate_cells
 from traindyno.api.model_check import model_lines
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
-from traindyno.api.sample_data import SampleUnknown
 from traindyno.api.staging import StagingArea
 from traindyno.api.suite_loading import Suite
 from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
-from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.aws.deployment import LabNotDeployed
 from traindyno.aws.executions import check_execution_name
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.history import Histories, learn_from
@@ -30,8 +29,6 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.data_formats import DatasetFilesInvalid, is_documentation, is_hidden, split_files
 from traindyno.core.suite.suite import Suite as CheckedSuite
-from traindyno.lab.environment import BucketEnvironment
-from traindyno.lab.services import open_services
 from traindyno.sagemaker.images import unavailable_images
 from traindyno.store.past_runs import read_past_runs
 from traindyno.travelling_files import Reason, Travelling, travelling_data
@@ -193,17 +190,12 @@ def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:
 def find_histories(suite: Suite, *, lab: str, allowed: Collection[Path] = (), say: Say) -> FoundHistories:
     """Reads the lab's table; writes nothing."""
     try:
-        deployment = find_deployment(clients.cloudformation(), lab)
-        stage = StagingArea(
-            beside=suite.folder, s3=clients.s3(), bucket=deployment.bucket, tell=say, sends=False, allowed=allowed
-        )
-        staged = parse_suite(stage.stage_suite(suite.document))
-        services = open_services(
-            BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
-        )
+        target = Lab(name=lab).find()
+        staged = parse_suite(stage(suite, target, allowed=allowed, say=say, sends=False))
+        services = target.services
         past = read_past_runs(staged, index=services.work_index, executions=services.executions, runs=services.runs)
         return FoundHistories(by_cell=learn_from(staged, past))
-    except (LabNotDeployed, StagingRefused, SampleUnknown) as error:
+    except (LabNotDeployed, StagingRefused) as error:
         return FoundHistories(why_none=str(error))
     except ClientError as error:
         if is_access_denied(error):
@@ -218,7 +210,7 @@ def start_suite(
     files: Sequence[str],
     name: str | None,
     allowed: Collection[Path],
-    say: Callable[[str], None],
+    say: Say,
 ) -> str:
     """Uploads the local files of the suite and starts the execution, whose name it returns.
 
@@ -229,9 +221,15 @@ def start_suite(
     check_execution_name(execution_id)
     for line in files:
         say(line)
-    stage = StagingArea(
-        beside=suite.folder, s3=clients.s3(), bucket=target.deployment.bucket, tell=say, allowed=allowed
-    )
-    document = stage.stage_suite(suite.document)
-    target.executions.start(execution_id, document)
+    target.executions.start(execution_id, stage(suite, target, allowed=allowed, say=say))
     return execution_id
+
+
+def stage(
+    suite: Suite, target: LabTarget, *, allowed: Collection[Path] = (), say: Say, sends: bool = True
+) -> dict[str, Any]:
+    """The suite's document with what is on this machine in the lab's bucket."""
+    area = StagingArea(
+        beside=suite.folder, s3=clients.s3(), bucket=target.deployment.bucket, tell=say, sends=sends, allowed=allowed
+    )
+    return area.stage_suite(suite.document)

@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindyno import bundle
 from traindyno.api import sample_data
-from traindyno.api.local_paths import (
-    StagingRefused,
-    expanded,
-    find_data,
-    find_local,
-    find_source,
-    path_problem,
-    source_problem,
-)
+from traindyno.api.local_paths import expanded, find_data, find_local
 from traindyno.core.costs.quantity_text import bytes_text, counted
 from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
 
@@ -32,7 +24,8 @@ RENEWED_AFTER = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingArea:
-    """The upload's destination; relative paths start at ``beside``, the suite file's folder.
+    """The upload's destination, of a suite that has passed ``check_startable``. Relative paths start at ``beside``, the
+    suite file's folder.
 
     ``allowed`` travels although the rule of travelling_files.py leaves it out. Without ``sends`` it only computes the
     names, by which a plan finds earlier runs of the same work.
@@ -44,7 +37,6 @@ class StagingArea:
     tell: Callable[[str], None]
     sends: bool = True
     allowed: Collection[Path] = ()
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def stage_suite(self, document: dict[str, Any]) -> dict[str, Any]:
         """The suite document with every local path replaced by the S3 URI of its copy.
@@ -56,23 +48,20 @@ class StagingArea:
         for section in ("dataset", "tokenizer", "model"):
             part = workload.get(section)
             if isinstance(part, str):  # the short form of a model
-                workload[section] = self._staged_path(part, section)
+                workload[section] = self._staged_path(part)
             elif isinstance(part, dict) and isinstance(part.get("path"), str):
-                part["path"] = self._staged_path(part["path"], f"{section}.path")
+                part["path"] = self._staged_path(part["path"])
         channels = workload.get("channels")
         for name, path in channels.items() if isinstance(channels, dict) else ():
-            channels[name] = self._staged_path(path, f"channels.{name}") if isinstance(path, str) else path
+            channels[name] = self._staged_path(path) if isinstance(path, str) else path
         if isinstance(workload.get("source"), str) and not is_s3_uri(workload["source"]):
-            workload["source"] = self._staged_source(workload["source"], workload.get("entry_point"))
+            workload["source"] = self._staged_source(expanded(workload["source"], self.beside))
         return staged
 
-    def _staged_path(self, path: str, field: str) -> str:
+    def _staged_path(self, path: str) -> str:
         if sample_data.is_sample(path):
             with tempfile.TemporaryDirectory() as folder:
                 return self._staged_files(sample_data.write_sample(path, Path(folder)))
-        problem = path_problem(path, self.beside)
-        if problem is not None:
-            raise StagingRefused(f"workload.{field}: {problem}")
         local = find_local(path, self.beside)
         return path if local is None else self._staged_files(local)
 
@@ -92,12 +81,7 @@ class StagingArea:
             self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
         return s3_uri(self.bucket, prefix)
 
-    def _staged_source(self, source: str, entry_point: object) -> str:
-        problem = source_problem(source, entry_point, self.beside)
-        if problem is not None:
-            raise StagingRefused(f"workload.{problem[0]}: {problem[1]}")
-        folder = expanded(source, self.beside)
-        find_source(folder, entry_point, self.allowed)
+    def _staged_source(self, folder: Path) -> str:
         archive = bundle.pack(bundle.script_files(folder, allowed=self.allowed))
         key = code_key(hashlib.sha256(archive).hexdigest())
         if self.sends and key not in self._keys(key):
@@ -109,4 +93,4 @@ class StagingArea:
         """The keys of objects that exist until the end of the longest execution; older ones are uploaded again."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         entries = (entry for page in pages for entry in page.get("Contents", []))
-        return {entry["Key"] for entry in entries if entry["LastModified"] > self.now() - RENEWED_AFTER}
+        return {entry["Key"] for entry in entries if entry["LastModified"] > datetime.now(UTC) - RENEWED_AFTER}

@@ -3,9 +3,7 @@
 import csv
 from pathlib import Path
 
-import pytest
-
-from traindyno.api.sample_data import SAMPLES, SampleUnknown, labelled_lines, write_sample
+from traindyno.api.sample_data import labelled_lines, write_sample
 
 SOURCE = '''"""A module about nothing in particular."""
 # A comment that is long enough to be kept
@@ -36,8 +34,3 @@ def test_labelled_sample_has_two_balanced_splits_without_a_line_in_common(tmp_pa
         assert sum(int(row["label"]) for row in rows) == count / 2
         found[split] = {row["content"] for row in rows}
     assert len(found["train"] & found["test"]) < 40  # the licence and the imports that many files have
-
-
-def test_unknown_sample_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(SampleUnknown, match=", ".join(SAMPLES)):
-        write_sample("sample:novels", tmp_path)

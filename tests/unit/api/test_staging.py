@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
-from traindyno.api.local_paths import StagingRefused
+from traindyno.api.local_paths import StagingRefused, travel_lines
 from traindyno.api.staging import StagingArea
 from traindyno.cli.inputs.plan_options import read_also_send
 
@@ -64,26 +64,6 @@ def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
     assert document["workload"]["source"] == "own"
 
 
-@pytest.mark.parametrize(
-    ("workload", "says"),
-    [
-        ({"dataset": {"path": "none.csv"}}, r"workload\.dataset\.path: 'none\.csv' does not exist on this machine"),
-        ({"dataset": {"path": "none.jsonl.gz"}}, r"'none\.jsonl\.gz' does not exist on this machine"),
-        ({"channels": {"images": "./pictures"}}, r"workload\.channels\.images: '\./pictures' does not exist"),
-        ({"dataset": {"path": "sample:moon"}}, r"is not a sample; accepted: sample:python-standard-library"),
-        ({"source": "nowhere"}, r"workload\.source: .*nowhere is not a folder"),
-        ({"source": ".", "entry_point": "tran.py"}, r"'tran\.py' is not in .*; the folder has train\.py"),
-    ],
-)
-def test_missing_file_is_named_before_anything_is_sent(
-    tmp_path: Path, s3: tuple[Any, Stubber], workload: dict[str, Any], says: str
-) -> None:
-    (tmp_path / "train.py").write_text("")
-    with pytest.raises(Exception, match=says) as caught:
-        stage(s3[0], tmp_path).stage_suite(suite_with(**workload))
-    assert type(caught.value).__name__ in {"StagingRefused", "SampleUnknown"}
-
-
 def test_hub_ids_and_s3_uris_stay_as_they_are(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
     document = suite_with(
         dataset={"path": "nyu-mll/glue"}, model={"path": "s3://bucket/model/"}, channels={"images": "s3://bucket/i/"}
@@ -91,27 +71,21 @@ def test_hub_ids_and_s3_uris_stay_as_they_are(tmp_path: Path, s3: tuple[Any, Stu
     assert stage(s3[0], tmp_path).stage_suite(document) == document
 
 
-def test_an_empty_folder_is_refused(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+def test_an_entry_point_or_data_that_would_stay_are_refused_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StagingRefused, match="contains no files"):
-        stage(s3[0], tmp_path).stage_suite(suite_with(dataset={"path": "empty"}))
-
-
-def test_an_entry_point_or_data_that_would_stay_are_refused_with_the_remedy(
-    tmp_path: Path, s3: tuple[Any, Stubber]
-) -> None:
+        list(travel_lines({"dataset": {"path": "empty"}}, beside=tmp_path))
     for name in ("own/train.py", "own/other.py", "data/a.csv", "data/b.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
     (tmp_path / "own/.gitignore").write_text("train.py")
     (tmp_path / "data/.gitignore").write_text("*")
-    area = stage(s3[0], tmp_path)
     words = r"'train\.py' would not travel\..* 1 named by \.gitignore \(train\.py\).*add --also-send .*own/train\.py"
     with pytest.raises(StagingRefused, match=words):
-        area.stage_suite(suite_with(task="script", source="own", entry_point="train.py"))
+        list(travel_lines({"source": "own", "entry_point": "train.py"}, beside=tmp_path))
     words = r"0 files \(0\.0 KiB\) travel; left out: .*2 named by \.gitignore \(a\.csv, b\.csv\).*--also-send PATH"
     with pytest.raises(StagingRefused, match=words):
-        area.stage_suite(suite_with(dataset={"path": "data"}))
+        list(travel_lines({"dataset": {"path": "data"}}, beside=tmp_path))
 
 
 def test_what_is_allowed_is_sent_with_the_rest(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:

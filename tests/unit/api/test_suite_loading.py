@@ -8,6 +8,7 @@ import yaml
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.suites import small_document
+from traindyno.api.local_paths import find_path_problems
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, check_startable, load_suite
 from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.core.errors import SuiteInvalid
@@ -59,6 +60,23 @@ def test_a_folder_without_a_model_is_told_by_what_it_has(names: list[str], told:
     (problem,) = caught.value.problems
     assert problem.path == "workload.model"
     assert told in problem.message
+
+
+@pytest.mark.parametrize(
+    ("workload", "says"),
+    [
+        ({"dataset": {"path": "none.csv"}}, "workload.dataset.path: 'none.csv' does not exist on this machine"),
+        ({"dataset": {"path": "none.jsonl.gz"}}, "'none.jsonl.gz' does not exist on this machine"),
+        ({"channels": {"images": "./pictures"}}, "workload.channels.images: './pictures' does not exist"),
+        ({"dataset": {"path": "sample:moon"}}, "'sample:moon' is not a sample; accepted: sample:python-standard"),
+        ({"model": "./none"}, "workload.model: './none' does not exist"),
+        ({"source": "nowhere"}, "nowhere is not a folder; accepted: a folder, or a tarball's s3:// URI"),
+        ({"source": ".", "entry_point": "tran.py"}, "workload.entry_point: 'tran.py' is not in"),
+    ],
+)
+def test_what_is_missing_on_this_machine_is_named(workload: dict[str, Any], says: str, tmp_path: Path) -> None:
+    (problem,) = find_path_problems(workload, tmp_path)
+    assert says in str(problem)
 
 
 @pytest.mark.parametrize(

@@ -252,45 +252,11 @@ def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(tm
     assert on_hub.json()["preparation"]["job_count"] == 1
 
 
-MISSING = {
-    "a dataset": ({"dataset": {"path": "./none", "format": "text"}}, "workload.dataset.path: './none' does not exist"),
-    "a file of a known kind": ({"dataset": {"path": "none.csv"}}, "workload.dataset.path: 'none.csv' does not exist"),
-    "a sample": (
-        {"dataset": {"path": "sample:moon"}},
-        "workload.dataset.path: 'sample:moon' is not a sample; accepted: sample:python-standard-library",
-    ),
-    "a model": ({"model": "./none"}, "workload.model: './none' does not exist"),
-}
-
-
-@pytest.mark.parametrize(("workload", "says"), MISSING.values(), ids=MISSING)
-def test_what_is_missing_on_this_machine_is_refused_with_file_and_line(
-    tmp_path: Path, workload: dict[str, Any], says: str
-) -> None:
-    answer = plan(tmp_path, *FILES, workload={**IN_S3, **workload})
-    text = (tmp_path / "suite.yaml").read_text().splitlines()
-    (line,) = [line for line in answer.errors.splitlines() if says in line]
+def test_what_is_missing_on_this_machine_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    answer = plan(tmp_path, *FILES, workload={**IN_S3, "dataset": {"path": "./none", "format": "text"}})
     assert (answer.status, answer.output) == (2, "")
-    number = int(line.split(":")[1])
-    assert text[number - 1].strip().startswith(("path:", "model:"))
-
-
-@pytest.mark.parametrize(
-    ("names", "says"),
-    [
-        ((), "suite.yaml:{line}: workload.source: own is not a folder; accepted: a folder, or a tarball's s3:// URI"),
-        (("other.py",), "workload.entry_point: 'train.py' is not in own; the folder has other.py"),
-    ],
-)
-def test_a_missing_source_folder_or_entry_point_is_refused(tmp_path: Path, names: tuple[str, ...], says: str) -> None:
-    for name in names:
-        (tmp_path / "own").mkdir(exist_ok=True)
-        (tmp_path / "own" / name).write_text("")
-    document = script_document(workload={**script_document()["workload"], "source": "own"})
-    answer = plan(tmp_path, *FILES, **{name: document[name] for name in ("workload", "training", "baseline", "matrix")})
-    written = (tmp_path / "suite.yaml").read_text().splitlines()
-    assert answer.status == 2
-    assert says.format(line=written.index("  source: own") + 1) in answer.errors.replace("\n", "")
+    number = (tmp_path / "suite.yaml").read_text().splitlines().index("    path: ./none") + 1
+    assert f"suite.yaml:{number}: workload.dataset.path: './none' does not exist" in answer.errors
 
 
 def test_an_image_that_the_region_lacks_is_said(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from traindyno.lab.build_image import QUOTA_NAME, refusal_to_build
 from traindyno.sagemaker.images import ImageUnavailable, default_image, stock_image_uri
 from traindyno.sagemaker.serving import IMAGES
 
-OLDEST_PYTHON = (3, 11)
 NEEDED_DISK_GB = 10
 COMPILERS = ("g++", "c++", "clang++")
 PACKAGES = ("traindyno", "boto3", "torch", "aws-cdk-lib")
@@ -44,17 +43,11 @@ class Check:
 
 def check_machine(folder: Path) -> Iterator[Check]:
     """``folder`` holds the state of the local cloud."""
-    yield _python(sys.version_info[:3])
+    yield Check(subject="Python", found=".".join(map(str, sys.version_info[:3])))
     yield _compiler(next((path for name in COMPILERS if (path := shutil.which(name))), None))
     yield _disk(shutil.disk_usage(folder).free / 1e9)
     yield _loopback()
     yield from map(_package, PACKAGES)
-
-
-def _python(version: tuple[int, int, int]) -> Check:
-    oldest = ".".join(map(str, OLDEST_PYTHON))
-    advice = None if version >= OLDEST_PYTHON else f"install Python {oldest} or newer and run `make install`"
-    return Check(subject="Python", found=".".join(map(str, version)), advice=advice)
 
 
 def _compiler(path: str | None) -> Check:

@@ -10,11 +10,9 @@ from typing import Annotated
 import typer
 
 from traindyno.api.lab_target import LabTarget
-from traindyno.api.plans import file_lines
+from traindyno.api.plans import file_lines, stage
 from traindyno.api.reports import ExecutionFailed, write_report
-from traindyno.api.staging import StagingArea
 from traindyno.api.suite_loading import load_startable_suite
-from traindyno.aws import clients
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
 from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
 from traindyno.cli.inputs.execution_receipt import load_paid
@@ -118,8 +116,6 @@ def train(
 
     A training that was stopped continues with --resume. Ctrl-C ends the command only; `traindyno watch` follows again.
     """
-    if deploy and not DEPLOYERS:
-        raise typer.BadParameter("this Traindyno serves no models, expected no such option", param_hint="--deploy")
     amount = None if max_usd is None else Decimal(str(max_usd))
     changes = _hyperparameters(set_)
     if resume:
@@ -132,8 +128,7 @@ def train(
         target = choice.find_target()
         for line in files:
             tell(line)
-        stage = StagingArea(beside=loaded.folder, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
-        staged = parse_suite(stage.stage_suite(loaded.document))
+        staged = parse_suite(stage(loaded, target, say=tell))
         suite, training = plan_from_suite(staged, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes)
     else:
         target = choice.find_target()

@@ -201,7 +201,6 @@ def _planned_last(target: LabTarget, training: Training) -> tuple[Suite, Decimal
 
 def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
     """Raises ExecutionNameRefused."""
-    check_execution_name(training.execution_id)
     target.executions.start(training.execution_id, suite_document(suite))  # refuses a name that has a training
     target.results.write_json(training_key(training.execution_id), training_document(training))
 
