@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -130,7 +130,7 @@ def find_travelling(folder: Path, *, allowed: Collection[Path] = (), is_source: 
 
     For a source also the ignore files of the repository around it count, and caches are left out. Data are often
     ignored by the repository on purpose, so for them only the ignore files in their own folder count.
-    ``allowed``: paths as ``allowed_path`` returns them.
+    ``allowed``: as ``allowed_paths`` returns them.
     """
     root = folder.resolve()
     above = tuple(_ignored_around(root)) if is_source else ()
@@ -156,9 +156,9 @@ def travelling_data(local: Path, *, allowed: Collection[Path] = ()) -> Travellin
     return find_travelling(local, allowed=allowed, is_source=False)
 
 
-def allowed_path(path: Path) -> Path:
-    """The path as a walk meets it: absolute, with all links followed but a last one."""
-    return path.parent.resolve() / path.name
+def allowed_paths(paths: Iterable[str | os.PathLike[str]]) -> frozenset[Path]:
+    """The paths as a walk meets them: absolute, with all links followed but a last one."""
+    return frozenset(path.parent.resolve() / path.name for path in map(Path, paths))
 
 
 def _ignored_in(folder: Path) -> Iterator[_Ignored]:

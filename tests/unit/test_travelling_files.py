@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.travelling_files import allowed_path, find_travelling, travelling_data
+from traindyno.travelling_files import allowed_paths, find_travelling, travelling_data
 
 PLAIN = ("train.py", "data.csv", "tokens.txt", "tokenizer.json", "secret_garden.txt", "keys.py", "a b.txt", "token.py")
 PLAIN_FOLDERS = ("src", "part-1", "tokens", "keys", "data.d")
@@ -159,14 +159,14 @@ def test_only_what_is_allowed_travels_beside_the_rest(tmp_path: Path, wanted: st
     (tmp_path / "outside").write_text("")
     (folder / "link").symlink_to(tmp_path / "outside")
     (folder / ".gitignore").write_text("build/\n")
-    allowed = {allowed_path(folder / wanted)}
+    allowed = allowed_paths([folder / wanted])
     assert set(find_travelling(folder, allowed=allowed, is_source=False).files) == {"train.py", *expected}
 
 
 def test_a_link_to_a_folder_stays_although_it_is_allowed_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/link").symlink_to(tmp_path)
-    found = find_travelling(tmp_path / "folder", allowed={allowed_path(tmp_path / "folder/link")}, is_source=False)
+    found = find_travelling(tmp_path / "folder", allowed=allowed_paths([tmp_path / "folder/link"]), is_source=False)
     assert found.sentence() == "0 files (0.0 KiB) travel; left out: 1 not followed as links (link)"
 
 

@@ -1,7 +1,7 @@
 """Plans and executions of suites, for programs and notebooks. A call uses its lab's account for its own time only."""
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.aws.account import account_of
 from traindyno.aws.executions import Execution
 from traindyno.core.verdict.verdict import Verdict
-from traindyno.travelling_files import allowed_path
+from traindyno.travelling_files import allowed_paths
 
 AWS = Lab()
 PathText = str | os.PathLike[str]
@@ -88,7 +88,7 @@ def plan(
             prices=None if prices is None else Path(prices),
             quotas=None if quotas is None else Path(quotas),
             memory=memory,
-            allowed=_allowed(also_send),
+            allowed=allowed_paths(also_send),
             say=say,
         )
 
@@ -106,7 +106,7 @@ def run(
     Raises SuiteInvalid, LabNotDeployed, StagingRefused or ExecutionNameRefused.
     """
     check_startable(suite)
-    allowed = _allowed(also_send)
+    allowed = allowed_paths(also_send)
     files = tuple(file_lines(suite, allowed))
     with lab.opened() as target:
         return SuiteExecution(start_suite(suite, target, files=files, name=name, allowed=allowed, say=say), lab)
@@ -117,7 +117,3 @@ def find_execution(execution_id: str, *, lab: Lab = AWS) -> SuiteExecution:
     found = SuiteExecution(execution_id, lab)
     found.describe()
     return found
-
-
-def _allowed(paths: Iterable[PathText]) -> Collection[Path]:
-    return frozenset(allowed_path(Path(path)) for path in paths)

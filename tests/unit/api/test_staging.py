@@ -11,7 +11,7 @@ from botocore.stub import ANY, Stubber
 
 from traindyno.api.local_paths import StagingRefused, travel_lines
 from traindyno.api.staging import StagingArea
-from traindyno.cli.inputs.plan_options import read_also_send
+from traindyno.travelling_files import allowed_paths
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_what_is_allowed_is_sent_with_the_rest(tmp_path: Path, s3: tuple[Any, St
         client.meta.events.register_first(
             "provide-client-params.s3.PutObject", lambda params, kept=bodies, **_: kept.append(params["Body"])
         )
-        area = StagingArea(beside=tmp_path, s3=client, bucket="results", tell=print, allowed=read_also_send(allowed))
+        area = StagingArea(beside=tmp_path, s3=client, bucket="results", tell=print, allowed=allowed_paths(allowed))
         area.stage_suite(suite_with(task="script", source=".", entry_point="train.py"))
         with tarfile.open(fileobj=io.BytesIO(bodies[0])) as archive:
             sent[len(allowed)] = {name for name in archive.getnames() if not name.startswith("traindyno")}

@@ -27,7 +27,7 @@ from traindyno.lab.record_run import record_runs, refused_outcome
 from traindyno.lab.submit_run import submit_run
 from traindyno.slices.claims.lab import PART as CLAIMS_PART
 from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement
-from traindyno.slices.pricing.lab import PART, PricedOption, Terms
+from traindyno.slices.pricing.lab import PART, PricedOption
 from traindyno.store.results import load_results
 
 
@@ -109,7 +109,7 @@ def test_the_suites_further_prices_reach_the_report() -> None:
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
     demand, spot = report.part(PART, PricedOption)
-    assert [demand.terms, spot.terms] == [Terms.ON_DEMAND, Terms.SPOT]
+    assert [demand.name.split(",")[0], spot.name.split(",")[0]] == ["on demand", "spot"]
     best = verdict.recommended or ""
     assert spot.usd[best] == pytest.approx(demand.usd[best] / 2, rel=1e-4)
     page = lab.bucket.read(report_html_key(EXECUTION)).decode()

@@ -11,7 +11,6 @@ from traindyno.cli.inputs.plan_options import (
     MemoryOption,
     PricesOption,
     QuotasOption,
-    read_also_send,
 )
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.option_rules import refuse
@@ -19,6 +18,7 @@ from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import counted
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
+from traindyno.travelling_files import allowed_paths
 
 
 @with_options_of(
@@ -43,7 +43,7 @@ def plan(
     Exit status 2 if the lab would refuse the suite, with the reasons.
     """
     loaded = load_startable_suite(suite, local=choice.local)
-    allowed = read_also_send(also_send)
+    allowed = allowed_paths(also_send or ())
     if prices is None or quotas is None:
         choice.choose()
     planned = plan_in_account(

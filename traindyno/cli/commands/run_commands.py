@@ -19,7 +19,7 @@ from traindyno.cli.display.progress import display_on
 from traindyno.cli.display.receipt_table import print_receipt
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.execution_receipt import read_receipt
-from traindyno.cli.inputs.plan_options import AlsoSendOption, read_also_send
+from traindyno.cli.inputs.plan_options import AlsoSendOption
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     ExecutionArgument,
@@ -37,6 +37,7 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.slices.report_parts import START_LINES
+from traindyno.travelling_files import allowed_paths
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 # How slices follow executions that are more than a suite's; each says whether this one is of its kind.
@@ -68,7 +69,7 @@ def run(
     Ctrl-C ends the command only; the execution continues, and `traindyno watch` follows it again.
     """
     loaded = load_startable_suite(suite, local=choice.local)
-    allowed = read_also_send(also_send)
+    allowed = allowed_paths(also_send or ())
     for line in loaded.lines:
         tell(line)
     files = tuple(file_lines(loaded, allowed))

@@ -1,13 +1,10 @@
 """The options of `traindyno plan`, and the files that `run` and `plan` send though the rule leaves them out."""
 
 import os
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from traindyno.travelling_files import allowed_path
 
 
 def check_also_send(paths: list[Path] | None) -> list[Path] | None:
@@ -25,10 +22,6 @@ AlsoSendOption = Annotated[
         "the option for more.",
     ),
 ]
-
-
-def read_also_send(paths: Sequence[Path] | None) -> Collection[Path]:
-    return frozenset(map(allowed_path, paths or ()))
 
 
 MemoryOption = Annotated[

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from enum import StrEnum
 from functools import partial
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
@@ -22,19 +21,11 @@ from traindyno.report.markup import Markup, PlotData, columns, download_csv, dra
 PART = "pricing"
 
 
-class Terms(StrEnum):
-    """The way to pay for capacity."""
-
-    ON_DEMAND = "on demand"
-    SPOT = "spot"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedOption:
     """The verdict at one way to pay. Mappings leave out what is unknown."""
 
     name: str
-    terms: Terms
     #: Where prices and interruptions come from.
     basis: str
     #: Instance type → price of an instance hour of training.
@@ -86,9 +77,9 @@ def price_options(
     prices = {result.run.cell.settings.instance: result.price for result in results}
     listed = {name: paid for name, price in prices.items() if (paid := price.usd_per_instance_hour) is not None}
     ways = (
-        (Terms.ON_DEMAND, "prices of the runs", listed),
+        (Purchase.ON_DEMAND, "prices of the runs", listed),
         (
-            Terms.SPOT,
+            Purchase.SPOT,
             _spot_basis(discounts, hazards),
             {name: usd * (1 - Decimal(str(discounts[name]))) for name, usd in listed.items() if name in discounts},
         ),
@@ -99,8 +90,8 @@ def price_options(
     before, is_whole = judged(results), suite.goal.target is None
     region = next((f", {price.region}" for price in prices.values() if price.region), "")
     options = []
-    for terms, basis, usd_per_hour in known:
-        verdict = judged([_result_at(terms, usd_per_hour, result) for result in results], hazards=hazards)
+    for purchase, basis, usd_per_hour in known:
+        verdict = judged([_result_at(purchase, usd_per_hour, result) for result in results], hazards=hazards)
         usd, seconds = (
             {row.cell_id: found.mean for row in verdict.ranked_rows if (found := estimate_of(row, metric)) is not None}
             for metric in (
@@ -109,8 +100,7 @@ def price_options(
             )
         )
         option = PricedOption(
-            name=f"{terms}{region}",
-            terms=terms,
+            name=f"{purchase.replace('-', ' ')}{region}",
             basis=basis,
             usd_per_hour=usd_per_hour,
             usd=usd,
@@ -147,11 +137,10 @@ def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Haza
     return f"{'; '.join(parts)}; lost work and restarts included"
 
 
-def _result_at(terms: Terms, usd_per_hour: Mapping[str, Decimal], result: RunResult) -> RunResult:
+def _result_at(purchase: Purchase, usd_per_hour: Mapping[str, Decimal], result: RunResult) -> RunResult:
     """Billed for all of its training time, at this price."""
     usd = usd_per_hour.get(result.run.cell.settings.instance)
-    purchase = (Purchase.SPOT if terms is Terms.SPOT else Purchase.ON_DEMAND).value
-    price = replace(result.price, usd_per_instance_hour=usd, purchase=purchase)
+    price = replace(result.price, usd_per_instance_hour=usd, purchase=purchase.value)
     attempts = tuple(
         attempt if (seconds := trained_seconds(attempt)) is None else replace(attempt, billable_seconds=seconds)
         for attempt in result.attempts

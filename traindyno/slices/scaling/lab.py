@@ -40,20 +40,26 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Point:
-    """``numbers``: its arguments that are numbers. ``rest``: everything but these and the size, as one text."""
+    """``numbers``: the arguments that are numbers."""
 
     cell: Cell
-    size: int
     numbers: dict[str, float]
-    rest: str
+
+    @property
+    def size(self) -> int:
+        return self.cell.settings.instance_count
 
 
 def find_series(cells: Sequence[Cell], workload: Workload) -> tuple[Series, ...]:
     """Each cell is in one series; their order is that of the cells."""
     equal: dict[str, list[_Point]] = {}
     for cell in cells:
-        point = _point(cell, workload)
-        equal.setdefault(point.rest, []).append(point)
+        arguments = arguments_of(cell, workload)
+        numbers = {name: number for name, value in arguments.items() if (number := number_of(value)) is not None}
+        texts = {name: value for name, value in arguments.items() if name not in numbers}
+        settings = suite_converter().unstructure(_of_any_size(cell.settings))
+        rest = json.dumps([settings, texts, sorted(numbers)], sort_keys=True)
+        equal.setdefault(rest, []).append(_Point(cell=cell, numbers=numbers))
     return tuple(series for points in equal.values() for series in _divide(points))
 
 
@@ -89,19 +95,6 @@ def _group(points: Sequence[_Point], names: Sequence[str]) -> dict[tuple[float, 
     for point in points:
         groups.setdefault(tuple(point.numbers[name] for name in names), []).append(point)
     return groups
-
-
-def _point(cell: Cell, workload: Workload) -> _Point:
-    arguments = arguments_of(cell, workload)
-    numbers = {name: number for name, value in arguments.items() if (number := number_of(value)) is not None}
-    texts = {name: value for name, value in arguments.items() if name not in numbers}
-    settings = suite_converter().unstructure(_of_any_size(cell.settings))
-    return _Point(
-        cell=cell,
-        size=cell.settings.instance_count,
-        numbers=numbers,
-        rest=json.dumps([settings, texts, sorted(numbers)], sort_keys=True),
-    )
 
 
 def _of_any_size(settings: Settings) -> Settings:
@@ -148,11 +141,11 @@ class ScalingSeries:
 def measure_scaling(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ScalingSeries, ...]:
     """One series for each set of cells with at least two numbers of instances."""
     measured = {each.cell.cell_id: each for each in suite_trials(suite, cells, results) if each.measured}
-    found = []
-    for series in find_series(cells, suite.workload):
-        known = tuple(cell for cell in series.cells if cell.cell_id in measured)
-        if len(known) > 1:
-            found.append(replace(series, cells=known))
+    known = (
+        replace(series, cells=tuple(cell for cell in series.cells if cell.cell_id in measured))
+        for series in find_series(cells, suite.workload)
+    )
+    found = [series for series in known if len(series.cells) > 1]
     return tuple(
         _series(cell, [measured[each.cell_id] for each in series.cells])
         for series, cell in zip(found, label_series(found), strict=True)
