@@ -13,7 +13,7 @@ from pathspec.patterns.gitignore import GitIgnorePatternError
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 IGNORE_FILE = ".gitignore"
-SHOWN_NAMES = 3
+SHOWN_NAMES = 6
 CACHES = {"__pycache__", "node_modules"}
 # Names of files that hold a secret by convention. Tokenizers have files such as tokens.txt, which are none.
 CREDENTIALS = (
@@ -56,7 +56,7 @@ class Travelling:
         size_text = f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
         count = "1 file" if len(self.files) == 1 else f"{len(self.files)} files"
         by_reason = {reason: [name for name, why in self.left_out.items() if why is reason] for reason in Reason}
-        parts = [f"{len(names)} {reason} ({_listed(names)})" for reason, names in by_reason.items() if names]
+        parts = [f"{len(names)} {reason} ({listed(names)})" for reason, names in by_reason.items() if names]
         left_out = f"; left out: {', '.join(parts)}" if parts else ""
         return f"{count} ({size_text}) {'travels' if len(self.files) == 1 else 'travel'}{left_out}"
 
@@ -185,6 +185,6 @@ def _ignored_around(folder: Path) -> Iterator[_Ignored]:
                 yield rules
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return ", ".join(names[:SHOWN_NAMES]) + more

@@ -179,13 +179,13 @@ def test_a_folder_without_such_files_keeps_its_order_and_thereby_its_digest(tmp_
 
 
 def test_the_sentence_counts_what_travels_and_what_stays_with_some_names(tmp_path: Path) -> None:
-    for name in (".a", ".b", ".c", ".d", ".env", "out.log", "train.py"):
+    for name in (".a", ".b", ".c", ".d", ".e", ".f", ".env", "out.log", "train.py"):
         (tmp_path / name).write_text("x" * 1536)
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / ".gitignore").write_text("*.log\n")
     assert find_travelling(tmp_path, is_source=True).sentence() == (
-        "1 file (1.5 KiB) travels; left out: 1 named like a credential (.env), 5 hidden (.a, .b, .c and 2 more), "
-        "1 named by .gitignore (out.log), 1 of caches (__pycache__/)"
+        "1 file (1.5 KiB) travels; left out: 1 named like a credential (.env), 7 hidden (.a, .b, .c, "
+        ".d, .e, .f and 1 more), 1 named by .gitignore (out.log), 1 of caches (__pycache__/)"
     )
     (tmp_path / "data").mkdir()
     for name in ("x", "y"):

@@ -31,9 +31,8 @@ from traindyno.core.suite.data_formats import DatasetFilesInvalid, is_documentat
 from traindyno.core.suite.suite import Suite as CheckedSuite
 from traindyno.sagemaker.images import unavailable_images
 from traindyno.store.past_runs import read_past_runs
-from traindyno.travelling_files import Reason, Travelling, travelling_data
+from traindyno.travelling_files import Reason, Travelling, listed, travelling_data
 
-SHOWN_FILES = 6
 # The folder holds tokens, and a run reads these.
 TOKENISED = "train/traindyno-data.json"
 MISSED = (Reason.LINK, Reason.UNREADABLE)
@@ -60,9 +59,9 @@ def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] =
         for split in filter(None, {dataset.split: None, dataset.evaluation_split: None}):
             files = split_files(names, dataset, split)
             used.update(files)
-            lines.append(f"data: split {split} reads {_listed(files)}")
+            lines.append(f"data: split {split} reads {listed(files)}")
         if unused := [name for name in names if name not in used]:
-            lines.append(f"data: not read: {_listed(unused)}")
+            lines.append(f"data: not read: {listed(unused)}")
     except DatasetFilesInvalid as error:
         raise DatasetFilesInvalid(f"workload.dataset.path: {dataset.path}: {error}") from error
     if suite.job_measurement.evaluates and dataset.evaluation_split is None:
@@ -78,15 +77,10 @@ def _refuse_missed(found: Travelling) -> None:
     ]
     if missed:
         raise DatasetFilesInvalid(
-            f"a part of the data would be missing: {_listed(missed)} (links, which are not followed, or unreadable); "
-            f"only {_listed(list(found.files)) or 'nothing'} would be read; put the files in their place, or "
+            f"a part of the data would be missing: {listed(missed)} (links, which are not followed, or unreadable); "
+            f"only {listed(list(found.files)) or 'nothing'} would be read; put the files in their place, or "
             "remove them; a link to a file can also be named with --also-send"
         )
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
-    return ", ".join(names[:SHOWN_FILES]) + more
 
 
 Say = Callable[[str], None]

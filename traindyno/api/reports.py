@@ -3,14 +3,13 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import UNSUCCESSFUL, Execution
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.verdict.cell_trials import is_measured
-from traindyno.core.verdict.report_data import Report, parse_report, report_document
+from traindyno.core.verdict.report_data import Report, parse_report
 from traindyno.lab.judge_suite import report_results
 from traindyno.report.html import render
 from traindyno.store.results import load_results
@@ -41,12 +40,8 @@ class ReportUnwritable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundReport:
-    """``document`` is the data as it is stored, ``html`` is the page.
+    """``html`` is the page. ``why_incomplete``: why the execution ended before its verdict; empty if it did not."""
 
-    ``why_incomplete``: why the execution ended before its verdict; empty if it did not.
-    """
-
-    document: dict[str, Any]
     report: Report
     html: bytes
     why_incomplete: tuple[str, ...] = ()
@@ -63,13 +58,11 @@ def read_report(target: LabTarget, ended: Execution) -> FoundReport:
             raise ExecutionFailed(ended, why)
         facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}
         made = report_results(name, bucket=target.results, facts=facts, now=ended.ended_at or time.time())
-        page = render(made).encode()
-        return FoundReport(document=report_document(made), report=made, html=page, why_incomplete=tuple(why))
-    found = target.results.find_as(report_data_key(ended.execution_id), lambda stored: (stored, parse_report(stored)))
-    if found is None:
+        return FoundReport(report=made, html=render(made).encode(), why_incomplete=tuple(why))
+    report = target.results.find_as(report_data_key(ended.execution_id), parse_report)
+    if report is None:
         raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
-    document, report = found
-    return FoundReport(document=document, report=report, html=target.results.read(report_html_key(ended.execution_id)))
+    return FoundReport(report=report, html=target.results.read(report_html_key(ended.execution_id)))
 
 
 def require_success(ended: Execution) -> None:

@@ -13,7 +13,7 @@ import boto3
 import pytest
 
 from tests.unit.cli.test_execution_receipt import target_of
-from tests.unit.cli.test_finish import ENDED, OneObject
+from tests.unit.cli.test_finish import ENDED, target_with
 from tests.unit.cli.test_plan_command import ENOUGH, NONE_LEFT, PRICES
 from tests.unit.cli.test_progress import SUMMARY, state
 from tests.unit.planned_lab import empty_lab
@@ -32,9 +32,8 @@ from traindyno.aws.account import account_of
 from traindyno.aws.executions import ExecutionUnknown
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.verdict.report_data import Report, report_document
+from traindyno.core.verdict.report_data import Report
 from traindyno.report.html import render
-from traindyno.store.results_bucket import ResultsBucket
 
 DOCUMENT = unprepared_document(workload={**unprepared_document()["workload"], "model": "s3://bucket/gpt2/"})
 
@@ -57,10 +56,7 @@ def use(monkeypatch: pytest.MonkeyPatch, target: LabTarget) -> None:
 
 def stored(report: Report, **changes: Any) -> LabTarget:
     """A lab with one execution, which has this report."""
-    bucket = ResultsBucket(cast("Any", OneObject(report_document(report))), "results")
-    found = SimpleNamespace(describe=lambda _: replace(ENDED, **changes))
-    nothing, services = cast("Any", None), cast("Any", SimpleNamespace(bucket=bucket))
-    return LabTarget(is_local=False, deployment=nothing, executions=cast("Any", found), services=services)
+    return target_with(report, SimpleNamespace(describe=lambda _: replace(ENDED, **changes)))
 
 
 @pytest.mark.parametrize(("quotas", "is_refused"), [(ENOUGH, False), (NONE_LEFT, True)])

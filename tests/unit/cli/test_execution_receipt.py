@@ -10,6 +10,7 @@ from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.run_samples import result_from
 from tests.unit.serving_in_memory import SETTINGS
+from tests.unit.store.samples import ROW
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
@@ -22,7 +23,6 @@ from traindyno.core.measurement.run_result import PaidPrice, run_result_document
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.store.attempts import AttemptRow
 
 
 def make_execution(status: str = "RUNNING") -> Execution:
@@ -36,18 +36,7 @@ def attempt_of(run: Run, number: int = 1, **changes: Any) -> Attempt:
 def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
     """Leave what SubmitRun and FinishRun leave: the job in the run's row, and the attempt's own row."""
     job_name = f"{run.run_id}-a{number}"
-    row = AttemptRow(
-        job_name=job_name,
-        owner=run,
-        number=number,
-        is_last=False,
-        token="t",
-        submitted_at=0.0,
-        instance_count=1,
-        max_job_seconds=1800,
-        usd_per_hour=PRICE.usd_per_hour,
-        end=end,
-    )
+    row = replace(ROW, job_name=job_name, owner=run, number=number, submitted_at=0.0, end=end)
     lab.spending.reserve(row, cap_usd=Decimal(1), also=[lab.runs.noting(EXECUTION, run.run_id, job_name)])
 
 
@@ -150,18 +139,8 @@ def shared_lab(*, ended: int, end: Attempt | None) -> tuple[MemoryLab, list[Run]
     lab, runs = make_lab()
     carried = tuple(replace(run, job_id=JOB_ID) for run in runs[:3])
     name = f"{JOB_ID}-a1"
-    row = AttemptRow(
-        job_name=name,
-        owner=Job(execution_id=EXECUTION, job_id=JOB_ID, runs=carried),
-        number=1,
-        is_last=True,
-        token="t",
-        submitted_at=0.0,
-        instance_count=1,
-        max_job_seconds=1800,
-        usd_per_hour=PRICE.usd_per_hour,
-        end=end,
-    )
+    owner = Job(execution_id=EXECUTION, job_id=JOB_ID, runs=carried)
+    row = replace(ROW, job_name=name, owner=owner, is_last=True, submitted_at=0.0, end=end)
     lab.spending.reserve(row, cap_usd=Decimal(1), also=[lab.shared_jobs.noting(EXECUTION, JOB_ID, name)])
     written = written_job(name)
     for place, run in enumerate(carried, start=1):

@@ -2,6 +2,7 @@
 
 import errno
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,8 @@ from traindyno.cli.output import OutputFormat
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.verdict.report_data import report_document
+from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.report_data import Report, report_document
 from traindyno.store.results_bucket import ResultsBucket
 
 ENDED = Execution(execution_id="execution-1", status="SUCCEEDED", started_at=0.0, ended_at=60.0, error=None, cause=None)
@@ -37,35 +39,33 @@ class OneObject:
         return {"Body": SimpleNamespace(read=self._text.encode)}
 
 
-def finished(results: list[RunResult], folder: Path) -> None:
-    document = report_document(report_of(results))
-    bucket = ResultsBucket(cast("Any", OneObject(document)), "results")
+def target_with(report: Report, executions: Any = None) -> LabTarget:
+    """A lab in which each execution has this report."""
+    bucket = ResultsBucket(cast("Any", OneObject(report_document(report))), "results")
     nothing, services = cast("Any", None), cast("Any", SimpleNamespace(bucket=bucket))
-    target = LabTarget(is_local=True, deployment=nothing, executions=nothing, services=services)
-    finish(target, ENDED, OutputFormat.TABLE, folder)
+    return LabTarget(is_local=True, deployment=nothing, executions=executions, services=services)
 
 
+def finished(results: list[RunResult], folder: Path) -> None:
+    finish(target_with(report_of(results)), ENDED, OutputFormat.TABLE, folder)
+
+
+def crashed(cell: Cell) -> RunResult:
+    """After it logged steps."""
+    result = replace(completed_result(cell, 1, suite=sample_suite()), outcome=Outcome.USER_CODE_ERROR)
+    assert result.samples_per_second
+    return result
+
+
+@pytest.mark.parametrize("ended_badly", [lambda cell: failed_result(cell, 1, Outcome.USER_CODE_ERROR), crashed])
 def test_an_execution_that_measured_nothing_ends_with_status_3(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ended_badly: Callable[[Cell], RunResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cells = expand_cells(sample_suite())
     with pytest.raises(typer.Exit) as ended:
-        finished([failed_result(cell, 1, Outcome.USER_CODE_ERROR) for cell in cells], tmp_path)
+        finished([ended_badly(cell) for cell in expand_cells(sample_suite())], tmp_path)
     assert ended.value.exit_code == 3
     assert "no run of 3 was measured" in capsys.readouterr().err
     assert (tmp_path / "execution-1.html").exists()
-
-
-def test_a_crashed_run_that_logged_steps_measured_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    suite = sample_suite()
-    crashed = [
-        replace(completed_result(cell, 1, suite=suite), outcome=Outcome.USER_CODE_ERROR) for cell in expand_cells(suite)
-    ]
-    assert all(each.samples_per_second for each in crashed)
-    with pytest.raises(typer.Exit) as ended:
-        finished(crashed, tmp_path)
-    assert ended.value.exit_code == 3
-    assert "no run of 3 was measured" in capsys.readouterr().err
 
 
 def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:

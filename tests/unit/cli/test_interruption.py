@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,13 @@ from typing import Any
 import pytest
 import typer
 
-from tests.unit.lab_in_memory import NOW, make_lab
+from tests.unit.store.samples import ROW
 from traindyno.api.reports import ReportUnwritable, write_report
 from traindyno.cli import main
 from traindyno.cli.commands import run_commands
 from traindyno.cli.commands.run_commands import follow_to_end
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.store.attempts import AttemptRow
-
-RUN = make_lab()[1][0]
 
 
 class Target:
@@ -37,17 +36,7 @@ class Target:
         if self._error:
             raise self._error
         for number in (1, 2):
-            yield AttemptRow(
-                job_name=f"job-{number}",
-                owner=RUN,
-                number=number,
-                is_last=False,
-                token="t",
-                submitted_at=NOW,
-                instance_count=RUN.cell.settings.instance_count,
-                max_job_seconds=1800,
-                usd_per_hour=Decimal("6.20"),
-            )
+            yield replace(ROW, job_name=f"job-{number}", number=number, instance_count=3, usd_per_hour=Decimal("6.20"))
 
 
 def interrupted(target: Target, monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGINT) -> list[str]:
@@ -80,8 +69,8 @@ def test_an_interrupted_command_names_the_commands_to_watch_and_to_stop(
 
 def test_interrupted_command_says_what_running_jobs_on_aws_cost_per_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     (line,) = interrupted(Target(is_local=False), monkeypatch)
-    instances = RUN.cell.settings.instance_count
-    assert f"2 training jobs running at ${Decimal('12.40') * instances:,} per hour" in line
+    # 2 jobs × 3 instances × $6.20
+    assert "2 training jobs running at $37.20 per hour" in line
 
 
 def test_a_second_interruption_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,14 +16,13 @@ import yaml
 from rich.table import Table
 
 from tests.unit.cli.test_execution_receipt import target_of
-from tests.unit.cli.test_finish import OneObject
+from tests.unit.cli.test_finish import target_with
 from tests.unit.cli.test_progress import JOB, SUMMARY, state
 from tests.unit.core.documents.test_visible_text import LETTERS, OBEYED
 from tests.unit.planned_lab import empty_lab
 from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from tests.unit.suites import script_document
-from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import NoProgress
 from traindyno.aws.executions import Execution
 from traindyno.cli.commands.run_commands import finish
@@ -36,10 +35,8 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.report_data import report_document
 from traindyno.report.html import render
 from traindyno.store.executions import Judgement
-from traindyno.store.results_bucket import ResultsBucket
 
 LITERALS = ("[/INST]", "[bold]x[/bold]", ":smile:")
 HOSTILE = f"{' '.join(LITERALS)} \x1b]0;t\x07\x9b31m\x7f\u202e\u2066\u200f\ud800\r"
@@ -77,10 +74,7 @@ def ended(**changes: Any) -> Execution:
 
 
 def show_verdict(folder: Path) -> None:
-    document = report_document(report_of(hostile_results(), hostile_suite()))
-    services: Any = SimpleNamespace(bucket=ResultsBucket(OneObject(document), "results"))  # type: ignore[arg-type]
-    nothing: Any = None
-    target = LabTarget(is_local=True, deployment=nothing, executions=nothing, services=services)
+    target = target_with(report_of(hostile_results(), hostile_suite()))
     finish(target, ended(execution_id="[/INST] [bold]x[/bold] :smile: \x1b\u202e"), OutputFormat.TABLE, folder)
 
 

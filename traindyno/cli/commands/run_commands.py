@@ -36,6 +36,7 @@ from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
+from traindyno.core.verdict.report_data import report_document
 from traindyno.slices.report_parts import START_LINES
 from traindyno.travelling_files import allowed_paths
 
@@ -170,7 +171,7 @@ def show_report(found: FoundReport, output: OutputFormat, folder: Path) -> None:
     for line in found.why_incomplete:
         tell(line)
     if output is OutputFormat.JSON:
-        print_json(found.document)
+        print_json(report_document(found.report))
     else:
         print_verdict(STANDARD_OUTPUT, found.report)
     tell(f"report: {write_report(folder, found.report.execution_id, found.html)}")

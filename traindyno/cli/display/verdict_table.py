@@ -100,8 +100,10 @@ def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> 
     known = [each for each in estimates if each is not None]
     if not known:
         return ["" for _ in estimates]
-    high = min(max(_high(each) for each in known), WIDEST_MEANS * max(each.mean for each in known))
-    low = min(_low(each) for each in known)
+    means = [each.mean for each in known]
+    intervals = [each.interval for each in known if each.interval]
+    high = min(max((*means, *(each.high for each in intervals))), WIDEST_MEANS * max(means))
+    low = min((*means, *(each.low for each in intervals)))
     low = 0.0 if low < 0.5 * high else low - 0.05 * (high - low)
     span = (high - low) or 1.0
 
@@ -111,7 +113,8 @@ def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> 
     edge = place(known[0].mean * (1 + tolerance))
 
     def bar(each: Estimate) -> str:
-        first, last, letters = place(_low(each)), place(_high(each)), [" "] * BAR_WIDTH
+        reach, letters = each.interval, [" "] * BAR_WIDTH
+        first, last = (place(reach.low), place(reach.high)) if reach else (place(each.mean),) * 2
         letters[edge] = ":"
         letters[first : last + 1] = "─" * (last + 1 - first)
         if first < last:
@@ -120,11 +123,3 @@ def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> 
         return "".join(letters)
 
     return ["" if each is None else bar(each) for each in estimates]
-
-
-def _low(estimate: Estimate) -> float:
-    return estimate.interval.low if estimate.interval else estimate.mean
-
-
-def _high(estimate: Estimate) -> float:
-    return estimate.interval.high if estimate.interval else estimate.mean

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from traindyno.core.documents.extent import excess_of
-from traindyno.core.documents.problems import EXPECTED_OF_TYPE, shown
+from traindyno.core.documents.problems import EXPECTED_OF_TYPE, join_path, shown
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.instances.instance_types import find_instance_type
@@ -344,13 +344,9 @@ def _field_problems(path: str, value: Mapping[str, Any], field: str, inner: Any)
     name = field.removesuffix("!")
     found = list(value) if name == ANY_NAME else [name] if name in value else []
     if not found and name != field:
-        yield Problem(path=_join(path, name), message="got nothing, expected a value")
+        yield Problem(path=join_path(path, name), message="got nothing, expected a value")
     for each in found:
-        yield from _problems(_join(path, str(each)), value[each], inner)
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+        yield from _problems(join_path(path, str(each)), value[each], inner)
 
 
 def has_nul(value: object) -> bool:

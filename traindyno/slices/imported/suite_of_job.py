@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from traindyno.core.documents.problems import join_path
 from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
@@ -22,7 +23,7 @@ from traindyno.core.suite.choices import InputMode, Jobs, Purchase, Task
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import PENDING_SECONDS, Suite
-from traindyno.core.suite.suite_file import parse_part, settings_document
+from traindyno.core.suite.suite_file import settings_document
 from traindyno.sagemaker.job_description import UnknownJobStatus, has_ended
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.request import build_training_job_request
@@ -100,12 +101,10 @@ FILE_MODE = "File"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDifference:
     """``path``: of the request, such as ``StoppingCondition.MaxPendingTimeInSeconds``; channels, tags and metrics by
-    their names, the script's arguments below ``Arguments``. ``theirs`` and ``ours`` of None: not in the request.
+    their names, the script's arguments below ``Arguments``.
     """
 
     path: str
-    theirs: Any
-    ours: Any
     reason: str
 
 
@@ -113,8 +112,7 @@ def differences_of(job: Mapping[str, Any], suite: Suite, *, is_toolkit: bool) ->
     """``is_toolkit``: the training toolkit starts the job's script, and not the drivers of the SDK 3."""
     theirs = comparable(job, is_toolkit=is_toolkit)
     ours = comparable(base_request(suite), is_toolkit=True)
-    found = _unequal("", theirs, ours)
-    return tuple(RequestDifference(path=path, theirs=a, ours=b, reason=_reason(path)) for path, a, b in found)
+    return tuple(RequestDifference(path=path, reason=_reason(path)) for path in _unequal("", theirs, ours))
 
 
 def base_request(suite: Suite) -> dict[str, Any]:
@@ -166,10 +164,10 @@ def _channel(channel: Mapping[str, Any], mode: str) -> dict[str, Any]:
     }
 
 
-def _unequal(path: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
+def _unequal(path: str, theirs: Any, ours: Any) -> Iterator[str]:
     """Paths at which they differ; a section or channel that only one of them has is one difference."""
     for name in sorted({*theirs, *ours}):
-        inner = f"{path}.{name}" if path else name
+        inner = join_path(path, name)
         a, b = theirs.get(name), ours.get(name)
         if a == b or (not a and not b):
             continue
@@ -177,7 +175,7 @@ def _unequal(path: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]
         if is_named or (isinstance(a, Mapping) and isinstance(b, Mapping)):
             yield from _unequal(inner, a or {}, b or {})
         else:
-            yield inner, a, b
+            yield inner
 
 
 def _reason(path: str) -> str:
@@ -309,10 +307,6 @@ def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, An
         )
     defaults = settings_document(Settings(instance=str(settings.get("instance"))))
     changed = {name: value for name, value in settings.items() if value != defaults.get(name)}
-    try:
-        parse_part(changed | {"instance": settings.get("instance")}, Settings)
-    except SuiteInvalid as error:
-        raise JobNotImportable(f"{job_name(job)}: its settings are no settings of this version:\n{error}") from error
     own = {name: value for name, value in workload.items() if value not in (None, {}, [])}
     return {"workload": own, "training": {**changed, **_placement(job)}}
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.cli.test_execution_receipt import attempt_of, target_of
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
+from tests.unit.store.samples import ROW
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import ExecutionNameRefused
 from traindyno.core.s3_keys import checkpoints_prefix, suite_key
@@ -17,7 +18,6 @@ from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.slices.training.lab import TrainingRefused, find_training, plan_to_resume, start_training
 from traindyno.slices.training.plan import Training
-from traindyno.store.attempts import AttemptRow
 from traindyno.store.spending import Settlement
 
 
@@ -43,18 +43,7 @@ class Stopped:
     def pay(self, billable_seconds: float | None) -> None:
         """As a job leaves it that has ended. Without its time, its worst case stays reserved."""
         end = attempt_of(self.run, billable_seconds=billable_seconds, ended_at=1.0)
-        row = AttemptRow(
-            job_name=end.job_name,
-            owner=self.run,
-            number=1,
-            is_last=False,
-            token="t",
-            submitted_at=0.0,
-            instance_count=1,
-            max_job_seconds=1800,
-            usd_per_hour=PRICE.usd_per_hour,
-            reserved_usd=Decimal("0.6"),
-        )
+        row = replace(ROW, job_name=end.job_name, owner=self.run, submitted_at=0.0, reserved_usd=Decimal("0.6"))
         noting = self.lab.runs.noting(EXECUTION, self.run.run_id, row.job_name)
         self.lab.spending.reserve(row, cap_usd=Decimal(1), also=[noting])
         settlement = None

@@ -87,16 +87,8 @@ def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
 ) -> None:
     suite = parse_suite(small_document())
     settings = expand_cells(suite)[0].settings
-    projected = Projected(
-        seconds=seconds,
-        seconds_interval=None,
-        usd=None,
-        usd_interval=None,
-        step_seconds=None,
-        peak_memory_bytes=None,
-    )
     amount = None if cap is None else Decimal(cap)
-    limits = training_limits(suite.limits, settings, usd_per_hour, projected, amount)
+    limits = training_limits(suite.limits, settings, usd_per_hour, Projected(seconds=seconds), amount)
     made = parse_suite({**small_document(), "limits": suite_document(suite)["limits"]})
     terms = run_terms(settings, training_suite(made, expand_cells(made)[0], limits=limits, purchase=made.purchase))
     assert limits.max_job_seconds <= LONGEST_JOB_SECONDS
