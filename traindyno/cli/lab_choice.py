@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -21,6 +22,15 @@ SuiteArgument = Annotated[Path, typer.Argument(help="The suite's YAML file, such
 ExecutionArgument = Annotated[
     str,
     typer.Argument(help="The execution's name, as `traindyno list` shows it.", callback=option_values.execution_name),
+]
+CellOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The cell, by its id or label; by default the recommended one.",
+        callback=option_values.matching(
+            re.compile(".+", re.DOTALL), "the id or the label of a cell, as the report shows it"
+        ),
+    ),
 ]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="A table to read, or one JSON document.")]
 FolderOption = Annotated[

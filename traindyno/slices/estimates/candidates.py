@@ -117,8 +117,10 @@ def _strategies(name: str, count: int) -> Iterator[Settings]:
             yield replace(base, strategy=strategy, activation_checkpointing=recomputes)
 
 
-def _largest(shape: ModelShape, examples: int, base: Settings, prices: PriceList) -> Candidate | None:
-    batch = LARGEST_BATCH
+def _largest(
+    shape: ModelShape, examples: int, base: Settings, prices: PriceList, batch: int = LARGEST_BATCH
+) -> Candidate | None:
+    """With the largest batch that fits, of ``batch`` and its halves."""
     while batch:
         found = estimate_candidate(shape, examples, replace(base, batch_size_per_device=batch), prices)
         if found.fits:
@@ -129,15 +131,9 @@ def _largest(shape: ModelShape, examples: int, base: Settings, prices: PriceList
 
 def usual_candidate(shape: ModelShape, examples: int, best: Settings, prices: PriceList) -> Candidate | None:
     """What people would train with on this instance: the defaults of a trainer, in full precision if that fits."""
-    for precision in (Precision.FP32, best.precision):
-        batch = min(USUAL_BATCH, best.batch_size)
-        while batch:
-            settings = replace(best, precision=precision, batch_size_per_device=batch)
-            found = estimate_candidate(shape, examples, settings, prices)
-            if found.fits:
-                return found
-            batch //= 2
-    return None
+    usual = (replace(best, precision=precision) for precision in (Precision.FP32, best.precision))
+    most = min(USUAL_BATCH, best.batch_size)
+    return next(filter(None, (_largest(shape, examples, base, prices, most) for base in usual)), None)
 
 
 def choose(found: Iterable[Candidate], *, is_time: bool, most: int) -> list[Candidate]:

@@ -111,7 +111,7 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
     )
     shape, why_unknown = (None, "this machine's speed is measured, not estimated") if asked.local else _shape(asked_for)
     counts = [2**power for power in range(asked.max_instances.bit_length())]
-    examples, found = suite.workload.examples, list[Candidate]()
+    examples, found, paid = suite.workload.examples, list[Candidate](), list[Candidate]()
     if asked.local:
         first = expand_cells(suite)[0].settings
         kept = [
@@ -123,11 +123,13 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
             (name for name in types if name in inputs.prices), key=lambda name: inputs.prices[name].usd_per_hour
         )
         found = _one_of_each_device(priced, examples, inputs)
-        kept = _within_cap(found, suite, inputs)
+        paid = _within_cap(found, suite, inputs)
+        kept = [*paid]
     else:
         priced = [name for name in types if name in inputs.prices]
         found = find_candidates(shape, examples, priced, counts, inputs.prices)
-        best = choose(_within_cap(found, suite, inputs), is_time=suite.goal.is_time, most=MOST_CELLS - 2)
+        paid = _within_cap(found, suite, inputs)
+        best = choose(paid, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
         # No estimate tells a compiled cell from the eager one.
         compiled = [replace(each.settings, compiler=Compiler.INDUCTOR) for each in best[:1]]
         kept = [
@@ -149,6 +151,7 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
             known = [] if kept[place].evidence == NO_BASIS else [kept[place].evidence]
             evidence = ", ".join([*known, f"{counted(own.run_count, 'run')} of yours"])
             kept[place] = replace(kept[place], evidence=evidence)
+    names = {each.settings.instance for each in paid}
     return Proposal(
         suite=loaded,
         document={**asked.sections, **document},
@@ -156,7 +159,7 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
         why_unknown=why_unknown,
         inputs=inputs,
         plan=plan,
-        too_dear=_too_dear(found, suite, inputs),
+        too_dear=tuple(dict.fromkeys(each.settings.instance for each in found if each.settings.instance not in names)),
     )
 
 
@@ -165,11 +168,6 @@ def _within_cap(found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs
     prices = [inputs.prices[each.settings.instance].usd_per_hour for each in found]
     worst = [run_terms(each.settings, suite).worst_case_usd(usd) for each, usd in zip(found, prices, strict=True)]
     return [each for each, usd in zip(found, worst, strict=True) if usd <= suite.limits.max_usd] or [*found]
-
-
-def _too_dear(found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs) -> tuple[str, ...]:
-    kept = {each.settings.instance for each in _within_cap(found, suite, inputs)}
-    return tuple(dict.fromkeys(each.settings.instance for each in found if each.settings.instance not in kept))
 
 
 def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:

@@ -18,7 +18,7 @@ from rich.table import Table
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.client_errors import AwsError
 from traindyno.aws.prices import HOSTING, PriceSource
-from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.lab_choice import CellOption, ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_values import finite, matching
 from traindyno.cli.option_values import job_name as job_name_option
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
@@ -110,13 +110,7 @@ class DeploymentChoice(LabChoice):
 def deploy(
     choice: DeploymentChoice,
     execution: ExecutionArgument,
-    cell: Annotated[
-        str | None,
-        typer.Option(
-            help="The cell whose model is deployed, by its id or label; by default the recommended one.",
-            callback=matching(re.compile(".+", re.DOTALL), "the id or the label of a cell, as the report shows it"),
-        ),
-    ] = None,
+    cell: CellOption = None,
 ) -> None:
     """Serve the model that a run saved, and compare its answers with those of the training job.
 

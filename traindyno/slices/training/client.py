@@ -1,7 +1,6 @@
 """`traindyno train`, and what `traindyno watch` shows of a training."""
 
 import json
-import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,9 +15,9 @@ from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
 from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
 from traindyno.cli.inputs.execution_receipt import load_paid
-from traindyno.cli.lab_choice import DEFAULT_FOLDER, FolderOption, LabChoice, with_options_of
+from traindyno.cli.lab_choice import DEFAULT_FOLDER, CellOption, FolderOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
-from traindyno.cli.option_values import execution_name, finite, matching, new_execution_name
+from traindyno.cli.option_values import execution_name, finite, new_execution_name
 from traindyno.cli.output import STANDARD_OUTPUT, tell, titled_table
 from traindyno.core.costs.projected_actual import HEADINGS
 from traindyno.core.costs.quantity_text import seconds_text, usd_text
@@ -81,13 +80,7 @@ def train(
         ),
     ],
     *,
-    cell: Annotated[
-        str | None,
-        typer.Option(
-            help="The cell to train, by its id or label; by default the recommended one.",
-            callback=matching(re.compile(".+", re.DOTALL), "the id or the label of a cell, as the report shows it"),
-        ),
-    ] = None,
+    cell: CellOption = None,
     max_usd: Annotated[
         float | None,
         typer.Option(
