@@ -42,6 +42,7 @@ def test_options_become_one_value_beside_the_commands_own() -> None:
     assert answer(LabChoice) == LabChoice(local=False, region=None, profile=None, lab="traindyno")
     asked = answer(LabChoice, "--lab", "mine", "--region", "eu-west-1")
     assert asked == LabChoice(lab="mine", region="eu-west-1")
+    assert answer(AccountChoice, "--local") == AccountChoice(local=True)
 
 
 def test_a_profile_is_one_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,10 +59,6 @@ def test_the_local_cloud_has_one_lab_of_the_default_name(monkeypatch: pytest.Mon
     assert isinstance(local, LabChoice)
     assert isinstance(deployed, LabChoice)
     assert (local.chosen.name, deployed.chosen.name) == ("traindyno", "mine")
-
-
-def test_a_choice_has_its_own_fields_only() -> None:
-    assert answer(AccountChoice, "--local") == AccountChoice(local=True)
 
 
 def test_a_chosen_account_is_that_of_later_clients(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,12 +64,9 @@ def test_an_ended_run_is_named_by_its_cells_label() -> None:
     long = replace(SUMMARY, trial=2)
     assert ended_line(2, 4, long, 1) == "2/4 compiled · batch 4, long run: completed, 12.3 samples/s"
     failed = replace(SUMMARY, outcome=Outcome.OUT_OF_MEMORY, message="CUDA out of memory")  # its steps had a rate
-    assert ended_line(2, None, failed) == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
-
-
-def test_a_busy_host_is_named() -> None:
     busy = replace(SUMMARY, is_contended=True)
     assert ended_line(1, 4, busy).endswith("12.3 samples/s (the host was busy with other work)")
+    assert ended_line(2, None, failed) == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
 
 
 def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
@@ -84,12 +81,11 @@ def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
         assert part in line, (part, line)
     # One of four runs in 60 s: three more take 180 s.
     assert "about 3 min left" in line
-
-
-def test_of_a_race_the_planned_runs_are_the_most_and_no_time_is_left_by_them() -> None:
-    line = state_line(replace(state(ended=1), is_race=True))
-    assert "1 of at most 4 runs" in line
-    assert " left" not in line
+    script = state_line(replace(state(jobs=(replace(JOB, step=86),)), max_steps=None))
+    assert "batch 8: training, step 86, 9.00 s" in script
+    race = state_line(replace(state(ended=1), is_race=True))
+    assert "1 of at most 4 runs" in race
+    assert " left" not in race
 
 
 @pytest.mark.parametrize(
@@ -162,11 +158,6 @@ def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
     world.lab.objects.contents[f"{world.prefix}{name}"] = log
     (running,) = read_state(target, EXECUTION).jobs
     assert running.label == f"{world.job.runs[1].cell.label} ({job}, run 2 of 3)"
-
-
-def test_a_script_has_no_number_of_steps_to_reach() -> None:
-    line = state_line(replace(state(jobs=(replace(JOB, step=86),)), max_steps=None))
-    assert "batch 8: training, step 86, 9.00 s" in line
 
 
 @pytest.mark.parametrize(("document", "max_steps"), [(script_document(), None), (unprepared_document(), 200)])

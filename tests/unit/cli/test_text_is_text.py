@@ -135,12 +135,9 @@ def refuse_a_suite(folder: Path) -> None:
     assert call("plan", str(path)) == 2
 
 
-def refuse_an_option(_: Path) -> None:
-    assert call("list", "--format", sayable(HOSTILE)) == 2
-
-
-def refuse_a_command(_: Path) -> None:
-    assert call(sayable(HOSTILE)) == 2
+def refuse_a_word(_: Path) -> None:
+    """A command and the value of an option."""
+    assert call(sayable(HOSTILE)) == call("list", "--format", sayable(HOSTILE)) == 2
 
 
 def list_executions(_: Path) -> None:
@@ -158,8 +155,7 @@ def list_executions(_: Path) -> None:
 SHOWING: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
-        *(show_verdict, show_failure, watch_on_a_terminal),
-        *(plan, refuse_a_suite, refuse_an_option, refuse_a_command, list_executions),
+        *(show_verdict, show_failure, watch_on_a_terminal, plan, refuse_a_suite, refuse_a_word, list_executions),
     )
 }
 

@@ -163,11 +163,6 @@ def test_switch_of_zero_and_one_parts_the_series(seed: int) -> None:
     assert all("fp16" not in series.following for series in find_series(cells, SCRIPT))
 
 
-def test_a_second_value_at_one_size_is_an_axis() -> None:
-    cells = [cell(0, 1, {"lr": 1}), cell(1, 2, {"lr": 1}), cell(2, 4, {"lr": 1}), cell(3, 4, {"lr": 2})]
-    assert found_partition(cells) == {frozenset({"00000000", "00000001", "00000002"}), frozenset({"00000003"})}
-
-
 def test_the_value_of_all_cells_counts_where_a_cell_has_none_of_its_own() -> None:
     workload = Workload(task=Task.SCRIPT, examples=1, hyperparameters={"max_steps": 100})
     assert len(find_series([cell(0, 1, {}), cell(1, 2, {"max_steps": 50})], workload)) == 1
@@ -205,23 +200,6 @@ def test_the_published_table_by_its_throughput() -> None:
     assert series.points[3].speed_up == pytest.approx(3.3432, abs=1e-4)
 
 
-def test_cells_that_differ_in_more_are_series_of_their_own() -> None:
-    cells = [
-        make_cell("0000000a", instance_count=1),
-        make_cell("0000000b", instance_count=2),
-        make_cell("0000000c", instance_count=1, strategy=Strategy.FSDP),
-        make_cell("0000000d", instance_count=2, strategy=Strategy.FSDP),
-        make_cell("0000000e", instance_count=2, batch_size_per_device=7),
-    ]
-    found = measure_scaling(make_suite(), cells, [completed_result(cell, 1) for cell in cells])
-    assert [[point.cell_id[-1] for point in series.points] for series in found] == [["a", "b"], ["c", "d"]]
-
-
-def test_a_cell_that_never_completed_is_no_point() -> None:
-    cells = [make_cell("0000000a", instance_count=1), make_cell("0000000b", instance_count=2)]
-    assert measure_scaling(make_suite(), cells, [completed_result(cells[0], 1)]) == ()
-
-
 def test_efficiency_has_the_speed_ups_interval_divided_by_the_instance_ratio() -> None:
     cells = [make_cell("0000000a", instance_count=1), make_cell("0000000b", instance_count=4)]
     rates = {1: (1.0, 1.01, 0.99), 4: (0.30, 0.305, 0.295)}
@@ -240,17 +218,11 @@ def test_efficiency_has_the_speed_ups_interval_divided_by_the_instance_ratio() -
 
 
 SUITES = Path(__file__).parents[3] / "suites"
-PACK_SUITES = sorted(path for path in SUITES.glob("*/*.yaml") if path.name != "claims.yaml")
-SCALING = {*(f"albert-scaling/{name}" for name in ("original", "rehearsal", "modern", "local")), "gptj-parallel/modern"}
 SMDDP_LINES = [
     f"smddp · dataloader_num_workers {workers} · per_device_train_batch_size {batch}"
     for batch in (16, 32)
     for workers in (0, 4, 8, 12, 16)
 ]
-
-
-def named(path: Path) -> str:
-    return f"{path.parent.name}/{path.stem}"
 
 
 def step_seconds(cell: Cell, workload: Workload) -> float:
@@ -284,15 +256,6 @@ def rows_of(page: str, prefix: str) -> list[Mapping[str, str]]:
     """The rows of all files of a picture."""
     files = [text for name, text in downloads(page).items() if name.startswith(prefix)]
     return [row for text in files for row in csv.DictReader(io.StringIO(text))]
-
-
-@pytest.mark.parametrize("path", PACK_SUITES, ids=named)
-def test_the_suites_that_compare_sizes_are_measured_over_sizes_and_no_others(path: Path) -> None:
-    suite = load_suite(path).suite
-    cells = expand_cells(suite)
-    sizes = {cell.settings.instance_count for cell in cells}
-    is_scaling = len(sizes) > 1 and bool(measure_scaling(suite, cells, results_of(suite)))
-    assert is_scaling is (named(path) in SCALING)
 
 
 @pytest.mark.parametrize("name", ["original", "rehearsal"])

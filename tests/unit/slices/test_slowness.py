@@ -137,12 +137,6 @@ def test_a_single_process_has_no_communication_and_no_noise_of_it() -> None:
     assert "communication" not in "".join(texts)
 
 
-def test_a_cell_without_probes_has_no_shares() -> None:
-    part = PartSeconds(mean=1.0, error=0.1)
-    assert divide_step(StepParts(samples_per_step=8, step=part, waiting=part, data=part)) is None
-    assert divide_step(None) is None
-
-
 def described(*, data: tuple[float, float], waiting: tuple[float, float]) -> str:
     """Means and standard errors, as shares of a step of one second."""
     parts = StepParts(
