@@ -2,12 +2,13 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from tests.unit.planned_suites import past_cell
-from tests.unit.suites import unprepared_document, unprepared_suite
+from tests.unit.planned_suites import ample_quotas, past_cell, prices_of
+from tests.unit.suites import small_document, unprepared_document, unprepared_suite
 from traindyno.cli.display.plan_totals import job_table, jobs_of_plan, totals_table
 from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -28,7 +29,7 @@ def plan_of(suite: Suite) -> Plan:
 
 
 def text_of(table: object) -> str:
-    console = Console(width=240, record=True)
+    console = Console(width=400, record=True)
     console.print(table)
     return console.export_text()
 
@@ -52,6 +53,57 @@ def test_a_plan_says_where_measuring_is_more_than_the_work(examples: int, told: 
     assert ("measuring costs more" in totals) is (told is not None)
     assert told is None or told in totals
     assert "expected time unknown: no basis before each cell has been measured once" in totals
+
+
+HUB: dict[str, Any] = {**unprepared_document()["workload"], "model": "me/model"}
+LIMIT = "before the first run: $0.18 at the limit of 1800 s and 960 s for the image, to stop and to upload"
+READ_THERE = "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it there"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"workload": small_document()["workload"]}, [f"data tokenised by 1 job on ml.m7i.xlarge {LIMIT}; no job if"]),
+        (
+            {"workload": HUB},
+            [
+                f"model copied by 1 job on ml.m7i.xlarge {LIMIT}",
+                "if the model staging and every job takes one attempt",
+                f"{READ_THERE}; no revision: copied again for each execution",
+            ],
+        ),
+        (
+            {"workload": {**small_document()["workload"], "model": "me/model", "tokenizer": None}},
+            [
+                "data tokenised, and the model copied, by 2 jobs, one after another, on ml.m7i.xlarge before the first",
+                f"model {READ_THERE}; no revision",
+            ],
+        ),
+        (
+            {"workload": {**HUB, "model": {"path": "me/model", "revision": "main"}}},
+            [f"{READ_THERE}; revision main is no commit: copied again for each execution"],
+        ),
+        ({"workload": {**HUB, "model": {"path": "me/model", "revision": "0123456789abcdef0123" * 2}}}, [READ_THERE]),
+        (
+            {"training": {"instance": G5, "batch_size_per_device": {"search": "largest"}}},
+            # Eleven probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
+            [
+                "2 cells search their batch before the first trial: up to 11 probes of 8 steps each, or 6 where",
+                "at most 30 min for each cell and $1.41 in all, within the limit and the amounts below",
+            ],
+        ),
+        ({"measurement": {"probes": True, "max_steps": 200}}, ["after 1 trial of each cell: up to 96 more steps"]),
+    ],
+    ids=["data", "model", "both", "branch", "commit", "batch", "probes"],
+)
+def test_a_plan_says_what_comes_before_and_beside_the_runs(changes: dict[str, Any], told: list[str]) -> None:
+    suite = unprepared_suite(**changes)
+    prices = prices_of({G5: "1.408", "ml.m7i.xlarge": "0.24"})
+    planned = plan_suite(suite, execution_id="plan", prices=prices, quotas=ample_quotas(suite), histories={})
+    totals = " ".join(text_of(totals_table(suite, planned, None)).split())
+    assert [each for each in told if each not in totals] == [], totals
+    for words in ("revision", "tokenised", "the Hub", "search their", "more steps"):
+        assert (words in totals) == (words in " ".join(told)), words
 
 
 def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> None:

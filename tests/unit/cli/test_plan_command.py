@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
-from tests.unit.suites import script_document, small_document, unprepared_document
+from tests.unit.suites import script_document, unprepared_document
 
 PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408}\n"
 ENOUGH = (
@@ -181,59 +181,6 @@ def test_a_price_that_the_file_lacks_is_unknown_and_refused(tmp_path: Path) -> N
     assert "unknown" in answer.output
 
 
-def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
-    workload = small_document()["workload"]
-    prices = PRICES.replace("1.408", "1.408, ml.m7i.xlarge: 0.24")
-    answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
-    assert answer.status == 0, answer.errors
-    told = " ".join(answer.output.split())
-    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: $0.18 at the limit of 1800 s and 960 s" in told
-    unpriced = plan(tmp_path, *FILES, workload=workload)
-    assert unpriced.status == 2
-    assert "name another type as preparation.instance" in unpriced.errors
-
-
-def test_the_copy_of_a_hub_model_is_planned_and_priced(tmp_path: Path) -> None:
-    prices = PRICES.replace("1.408", "1.408, ml.m7i.xlarge: 0.24")
-    workload = {**small_document()["workload"], "dataset": {"format": "synthetic"}, "model": "me/model"}
-    answer = plan(tmp_path, *FILES, prices=prices, workload=workload)
-    assert answer.status == 0, answer.errors
-    told = " ".join(answer.output.split())
-    one = "by 1 job on ml.m7i.xlarge before the first run: $0.18 at the limit of 1800 s and 960 s"
-    assert f"model copied {one}" in told
-    assert "if the model staging and every job takes one attempt" in told
-    assert "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it there" in told
-
-
-def test_the_copy_of_a_hub_model_is_planned_beside_the_tokens(tmp_path: Path) -> None:
-    prices = PRICES.replace("1.408", "1.408, ml.m7i.xlarge: 0.24")
-    workload = {**small_document()["workload"], "model": "me/model", "tokenizer": None}
-    answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
-    assert answer.status == 0, answer.errors
-    told = " ".join(answer.output.split())
-    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.37 at the limit of 1800 s and 960 s"
-    assert f"data tokenised, and the model copied, {two}" in told
-    assert "model me/model: one of these jobs copies it from the Hub to the lab's bucket" in told
-
-
-@pytest.mark.parametrize(
-    ("revision", "says"),
-    [
-        (None, "every run reads it there; no revision: copied again for each execution"),
-        ("main", "every run reads it there; revision main is no commit: copied again for each execution"),
-        ("0123456789abcdef0123" * 2, None),
-    ],
-    ids=["none", "branch", "commit"],
-)
-def test_the_plan_says_whether_each_execution_copies_the_model_again(
-    tmp_path: Path, revision: str | None, says: str | None
-) -> None:
-    answer = plan(tmp_path, *FILES, workload={**IN_S3, "model": {"path": "me/model", "revision": revision}})
-    told = " ".join(answer.output.split())
-    assert (says or "every run reads it there") in told
-    assert ("copied again" in told) is (says is not None)
-
-
 @pytest.mark.parametrize("form", ["short", "long"])
 def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(tmp_path: Path, form: str) -> None:
     """`run` uploads it. The file has no price for the type of a job that copies."""
@@ -268,20 +215,3 @@ def test_an_image_that_the_region_lacks_is_said(tmp_path: Path) -> None:
     refused = plan(tmp_path, *options, prices=elsewhere[0], quotas=elsewhere[1], **given)
     assert refused.status == 2
     assert "pytorch-training:1.12-gpu-py38 is not published in mars-1" in refused.errors
-
-
-def test_the_plan_says_what_the_probes_of_a_batch_may_cost(tmp_path: Path) -> None:
-    training = {"instance": "ml.g5.xlarge", "batch_size_per_device": {"search": "largest"}}
-    answer = plan(tmp_path, *FILES, training=training)
-    assert answer.status == 0
-    told = " ".join(answer.output.split())
-    # Eleven probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
-    assert "2 cells search their batch before the first trial: up to 11 probes of 8 steps each, or 6 where" in told
-    assert "at most 30 min for each cell and $1.41 in all, within the limit and the amounts below" in told
-
-
-def test_the_plan_says_how_many_steps_probes_take(tmp_path: Path) -> None:
-    for probes in (True, False):
-        answer = plan(tmp_path, *FILES, measurement={"probes": probes, "max_steps": 200})
-        assert answer.status == 0
-        assert ("after 1 trial of each cell: up to 96 more steps" in " ".join(answer.output.split())) == probes
