@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from traindyno.core.documents.problems import join_path
-from traindyno.core.errors import SuiteInvalid, TraindynoError
+from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
 from traindyno.core.s3_keys import is_s3_uri
@@ -242,13 +242,9 @@ def import_job(job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers
         raise JobNotImportable(f"{job_name(job)}: a value has the character U+0000, expected text that a file can hold")
     whole = {**document, **{section: {**more, **document[section]} for section, more in UNDECIDED.items()}}
     try:
-        suite = parse_suite(whole)
-    except SuiteInvalid as error:
-        raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job:\n{error}") from error
-    try:
-        differences = differences_of(job, suite, is_toolkit=drivers is None)
+        differences = differences_of(job, parse_suite(whole), is_toolkit=drivers is None)
     except TraindynoError as error:
-        raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job: {error}") from error
+        raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job:\n{error}") from error
     return ImportedSuite(document=document, differences=differences, missing=missing, left_out=left_out)
 
 
