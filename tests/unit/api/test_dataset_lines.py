@@ -50,14 +50,11 @@ def test_files_that_no_run_could_read_are_refused_by_the_plan(tmp_path: Path) ->
         list(data_lines(suite, beside=write(tmp_path, "a.csv", "b.csv")))
 
 
-@pytest.mark.parametrize("path", ["wikimedia/wikipedia", "s3://bucket/data"])
-def test_data_that_is_elsewhere_has_no_lines(path: str, tmp_path: Path) -> None:
-    assert list(data_lines(suite_with(Dataset(path=path)), beside=tmp_path)) == []
-
-
-def test_a_script_reads_its_files_itself(tmp_path: Path) -> None:
+def test_data_that_is_elsewhere_and_a_scripts_has_no_lines(tmp_path: Path) -> None:
     beside = write(tmp_path, "a.csv", "b.json")
-    assert list(data_lines(suite_with(Dataset(path="data"), task=Task.SCRIPT), beside=beside)) == []
+    assert data_lines(suite_with(Dataset(path="data"), task=Task.SCRIPT), beside=beside) == []
+    for path in ("wikimedia/wikipedia", "s3://bucket/data"):
+        assert data_lines(suite_with(Dataset(path=path)), beside=beside) == []
 
 
 def test_a_folder_of_tokens_is_not_looked_at_as_data(tmp_path: Path) -> None:
