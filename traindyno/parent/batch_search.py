@@ -4,7 +4,7 @@ import json
 import signal
 from itertools import count
 from statistics import median
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from traindyno.callbacks.failure import OUT_OF_MEMORY, OUT_OF_MEMORY_SIGNS
 from traindyno.core.jobs.journal_format import EXITED, PROBE_BEGAN, PROBED, THROWN_AWAY
@@ -83,7 +83,7 @@ def with_batch(run: RunOrder, batch: int) -> RunOrder:
     return run._replace(hyperparameters=hyperparameters, arguments=tuple(arguments), batch=None)
 
 
-def _with_value(values: Dict[str, Any], path: Tuple[str, ...], value: Any) -> Dict[str, Any]:
+def _with_value(values: Dict[str, Any], path: Sequence[str], value: Any) -> Dict[str, Any]:
     name, rest = path[0], path[1:]
     return {**values, name: _with_value(values[name], rest, value) if rest else value}
 

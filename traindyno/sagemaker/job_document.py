@@ -49,7 +49,6 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequ
         "max_job_seconds": limit_seconds,
         "max_run_seconds": suite.limits.max_run_seconds,
         "ending_seconds": min(STOP_SECONDS, limit_seconds // PART_OF_LIMIT_KEPT),
-        "devices_per_host": instance_type.devices_per_instance,
         "inherited": sorted(_inherited(suite)),
         "cut_off": list(cut_off),
         **_race(job, suite),

@@ -8,7 +8,7 @@ from traindyno.parent.attempt import TimeLeft
 from traindyno.parent.document import JobOrder
 from traindyno.parent.ends import EndVerdict
 
-ORDER = JobOrder("j1", "train.py", "local.cpu", 1000.0, None, 100.0, 1.0, 60.0, ())
+ORDER = JobOrder("j1", "train.py", "local.cpu", 1000.0, None, 100.0, ())
 
 
 @pytest.mark.parametrize("is_first", [False, True])
