@@ -11,9 +11,9 @@ from traindyno.callbacks.process import launcher_started
 from traindyno.core.jobs.journal_format import DEADLINE, TIME_LIMIT
 from traindyno.parent.document import JobOrder
 from traindyno.parent.ends import EndVerdict
+from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.host import Host
 from traindyno.parent.journal import Journal
-from traindyno.parent.launch import RunLauncher
 from traindyno.parent.leftovers import Devices
 from traindyno.parent.peers import Peers
 
@@ -91,7 +91,7 @@ class JobAttempt(NamedTuple):
     peers: Peers
     journal: Journal
     devices: Devices
-    launcher: RunLauncher
+    launcher: ForkingLauncher
     stop: StopSignal
     time_left: TimeLeft
     own_folder: Path

@@ -8,8 +8,19 @@ from typing import List
 
 def write_last(path: Path, text: str) -> bool:
     """Whether the file is there, whole: it is written beside its place and renamed."""
+    partial = path.with_name(path.name + ".partial")
     try:
-        _write(path, text)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        descriptor = os.open(str(path.parent), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError:
         return False
     return True
@@ -44,18 +55,3 @@ def remove(path: Path) -> None:
 def files_below(folder: Path) -> List[Path]:
     found = (Path(place, name) for place, _, names in os.walk(str(folder)) for name in names)
     return sorted(path for path in found if path.is_file())
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    descriptor = os.open(str(path.parent), os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

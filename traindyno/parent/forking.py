@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from traindyno.core.jobs.journal_format import MARK_VARIABLE, TORCHRUN
-from traindyno.parent.launch import Child, RunLauncher, Setting, Start, end_with_this_process
+from traindyno.parent.launch import Child, Setting, Start, end_with_this_process, start_processes
 from traindyno.parent.process_tree import children
 
 
@@ -169,7 +169,7 @@ class ForkedChild(Child):
         return self._status
 
 
-class ForkingLauncher(RunLauncher):
+class ForkingLauncher:
     """One source for each environment that libraries may have read at their import."""
 
     def __init__(self) -> None:
@@ -178,10 +178,13 @@ class ForkingLauncher(RunLauncher):
 
     @property
     def kept(self) -> FrozenSet[int]:
+        """Processes that outlive a run, because the next one's are made from them."""
         return frozenset(source.process_id for source in self._sources.values())
 
     def make_ready(self, setting: Setting, goes_on: Callable[[], bool]) -> bool:
-        """Starts a source, and waits for its imports. After one that can't fork, no later run waits for another."""
+        """Whether a run in this setting can be forked. Starts a source, and waits for its imports while ``goes_on()``.
+        After one that can't fork, no later run waits for another.
+        """
         if not (self._can_fork and can_fork(setting)):
             return False
         key = key_of(setting)
@@ -200,8 +203,9 @@ class ForkingLauncher(RunLauncher):
         return self._can_fork
 
     def start(self, start: Start) -> Child:
+        """Raises OSError if the program can't be started."""
         if not start.is_forked:
-            return super().start(start)
+            return start_processes(start)
         source = self._sources[key_of(start.setting)]
         return ForkedChild(source, source.order(order_of(start)))
 

@@ -5,7 +5,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 from typing import Counter as Counts
 
 from traindyno.core.jobs.journal_format import (
@@ -46,20 +46,21 @@ def count_deaths(host: Host, run_id: str, cut_off: Sequence[str]) -> int:
     A job that the service started again under its own name, after a spot interruption, has not died, nor has one of
     ``cut_off``, which the service ended at its time limit: no signal may have told its parent.
     """
-    found = 0
-    for folder in sorted(host.journal.parent.parent.glob("*")):
-        if folder.name not in (host.job_name, *cut_off):
-            found += any(_died_in(lines, run_id) for lines in map(_lines, sorted(folder.glob("*.jsonl"))))
-    return found
+    jobs = _earlier_jobs(host, cut_off)
+    return sum(any(_died_in(lines, run_id) for lines in hosts) for hosts in jobs)
 
 
 def has_died_warming_up(host: Host, cut_off: Sequence[str]) -> bool:
     """Whether an earlier job died in its throw-away run, which another one then leaves out."""
+    events = ([line.get("event") for line in lines] for hosts in _earlier_jobs(host, cut_off) for lines in hosts)
+    return any(each.count(WARM_UP_BEGAN) > each.count(WARMED_UP) for each in events)
+
+
+def _earlier_jobs(host: Host, cut_off: Sequence[str]) -> Iterator[List[List[Dict[str, Any]]]]:
+    """The lines of each host, for each job that may have died."""
     for folder in sorted(host.journal.parent.parent.glob("*")):
-        events = [line.get("event") for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
-        if folder.name not in (host.job_name, *cut_off) and events.count(WARM_UP_BEGAN) > events.count(WARMED_UP):
-            return True
-    return False
+        if folder.name not in (host.job_name, *cut_off):
+            yield [_lines(path) for path in sorted(folder.glob("*.jsonl"))]
 
 
 def probes_before(host: Host, run_id: str, cut_off: Sequence[str]) -> List[Probe]:

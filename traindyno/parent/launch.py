@@ -6,11 +6,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from traindyno.core.jobs.journal_format import TORCHRUN, TORCHRUN_VARIABLE
 from traindyno.parent.document import RunOrder
-from traindyno.parent.process_tree import NOBODY, end_with_parent
+from traindyno.parent.process_tree import end_with_parent
 
 NOT_STARTED = 127  # as a shell's, of a program that it cannot start
 
@@ -59,30 +59,18 @@ class Child:
         return self._process.poll()
 
 
-class RunLauncher:
-    """Each process starts with a new interpreter."""
-
-    @property
-    def kept(self) -> FrozenSet[int]:
-        """Processes that outlive a run, because the next one's are made from them."""
-        return NOBODY
-
-    def make_ready(self, setting: Setting, goes_on: Callable[[], bool]) -> bool:
-        """Whether a run in this setting can be forked. Waits while ``goes_on`` says so."""
-        return False
-
-    def start(self, start: Start) -> Child:
-        """Raises OSError if the program can't be started."""
-        process = subprocess.Popen(
-            command(start),
-            stdin=subprocess.DEVNULL,
-            stdout=start.setting.output,
-            stderr=subprocess.STDOUT,
-            env=start.setting.environment,
-            start_new_session=True,
-            preexec_fn=end_with_this_process,  # noqa: PLW1509 -- the parent has one thread
-        )
-        return Child(process)
+def start_processes(start: Start) -> Child:
+    """Each with a new interpreter. Raises OSError if the program can't be started."""
+    process = subprocess.Popen(
+        command(start),
+        stdin=subprocess.DEVNULL,
+        stdout=start.setting.output,
+        stderr=subprocess.STDOUT,
+        env=start.setting.environment,
+        start_new_session=True,
+        preexec_fn=end_with_this_process,  # noqa: PLW1509 -- the parent has one thread
+    )
+    return Child(process)
 
 
 def command(start: Start) -> List[str]:

@@ -66,10 +66,10 @@ class Peers:
 class StorePeers(Peers):
     """Hosts that share a store of PyTorch, which the first host serves."""
 
-    def __init__(self, rank: int, count: int, store: Any, *, errors: Tuple[Any, ...], lease_seconds: float) -> None:
+    def __init__(self, rank: int, count: int, store: Any, lease_seconds: float) -> None:
         super().__init__()
         self.rank, self.count = rank, count
-        self._store, self._errors, self._lease_seconds = store, errors, lease_seconds
+        self._store, self._lease_seconds = store, lease_seconds
         self._seen: List[Tuple[int, float]] = [(-1, time.monotonic())] * count
         self._next_beat = 0.0
 
@@ -118,27 +118,12 @@ class StorePeers(Peers):
     def _ask(self, method: str, *arguments: Any) -> Any:
         try:
             return getattr(self._store, method)(*arguments)
-        except self._errors as error:
+        except RuntimeError as error:
             raise PeerLost("the first host's store does not answer: {}".format(error)) from error
 
     @staticmethod
     def _text(word: Any) -> str:
         return str(word.decode() if isinstance(word, bytes) else word)
-
-
-def join(rank: int, count: int, *, address: str, port: int, lease_seconds: float, listener: Optional[int]) -> Peers:
-    """Waits until all hosts are there. ``listener``: a socket of the first host that listens at the address."""
-    if count == 1:
-        return Peers()
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # noqa: PLC0415 -- one host does without it
-
-    listening: Dict[str, Any] = {} if listener is None else {"master_listen_fd": listener}
-    try:
-        store = TCPStore(address, port, count, rank == 0, timedelta(seconds=JOIN_SECONDS), **listening)
-        store.set_timeout(timedelta(seconds=lease_seconds))
-    except RuntimeError as error:
-        raise PeerLost("the hosts did not find each other at {}:{}: {}".format(address, port, error)) from error
-    return StorePeers(rank, count, store, errors=(RuntimeError,), lease_seconds=lease_seconds)
 
 
 # Beside 7777, which the toolkit names to scripts
@@ -147,23 +132,26 @@ LOOPBACK = "127.0.0.1"
 
 
 def meet(host: Host, lease_seconds: float) -> Peers:
-    port, address = int(host.environment.get(MASTER_PORT_VARIABLE, PORT)), host.environment.get(MASTER_ADDRESS_VARIABLE)
-    listener: Optional[int] = None
-    if len(host.hosts) > 1 and address and not host.rank:
+    """Waits until all hosts are there."""
+    count, address = len(host.hosts), master_address(host)
+    if count == 1:
+        return Peers()
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # noqa: PLC0415 -- one host does without it
+
+    port, listening = int(host.environment.get(MASTER_PORT_VARIABLE, PORT)), {}  # type: int, Dict[str, Any]
+    if host.environment.get(MASTER_ADDRESS_VARIABLE) and not host.rank:
         # Where the hosts are one machine, the store listens at the given address only.
         own = socket.socket()
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind((address, port))
         own.listen()
-        listener = own.detach()
-    return join(
-        host.rank,
-        len(host.hosts),
-        address=master_address(host),
-        port=port,
-        lease_seconds=lease_seconds,
-        listener=listener,
-    )
+        listening["master_listen_fd"] = own.detach()
+    try:
+        store = TCPStore(address, port, count, host.rank == 0, timedelta(seconds=JOIN_SECONDS), **listening)
+        store.set_timeout(timedelta(seconds=lease_seconds))
+    except RuntimeError as error:
+        raise PeerLost("the hosts did not find each other at {}:{}: {}".format(address, port, error)) from error
+    return StorePeers(host.rank, count, store, lease_seconds)
 
 
 def master_address(host: Host) -> str:

@@ -6,7 +6,9 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple
+
+from traindyno.callbacks.process import environment_of
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LOOK_AGAIN_SECONDS = 0.05
@@ -51,40 +53,34 @@ def send(process_ids: Iterable[int], number: int) -> None:
             continue
 
 
-def wait_until_gone(seconds: float, kept: FrozenSet[int], meanwhile: Callable[[], None]) -> bool:
-    """Whether no descendant is left within ``seconds``."""
+def wait_until_gone(
+    seconds: float,
+    kept: FrozenSet[int] = NOBODY,
+    meanwhile: Callable[[], None] = lambda: None,
+    signal_number: Optional[int] = None,
+) -> None:
+    """At most for ``seconds``, until no descendant is left: those of an ended process come to this one. Each gets the
+    signal again and again.
+    """
     end = time.monotonic() + seconds
-    while descendants(kept):
-        if time.monotonic() >= end:
-            return False
-        meanwhile()
-        time.sleep(LOOK_AGAIN_SECONDS)
-    return True
-
-
-def kill_all(kept: FrozenSet[int] = NOBODY, meanwhile: Callable[[], None] = lambda: None) -> int:
-    """Repeats until no descendant is left: those of an ended process come to this one. Returns how many are left."""
-    end = time.monotonic() + UNKILLABLE_SECONDS
     while True:
         left = descendants(kept)
         if not left or time.monotonic() >= end:
-            return len(left)
-        send(left, signal.SIGKILL)
+            return
+        if signal_number is not None:
+            send(left, signal_number)
         meanwhile()
         time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def kill_all(kept: FrozenSet[int] = NOBODY, meanwhile: Callable[[], None] = lambda: None) -> None:
+    wait_until_gone(UNKILLABLE_SECONDS, kept, meanwhile, signal.SIGKILL)
 
 
 def marked(entry: str) -> Set[int]:
     """Processes, other than this one, that have ``entry`` (NAME=value) in the environment with which they started."""
-    wanted, found = entry.encode(), set()
-    for folder in _process_folders():
-        try:
-            words = (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if wanted in words and int(folder.name) != os.getpid():
-            found.add(int(folder.name))
-    return found
+    numbers = (int(folder.name) for folder in _process_folders())
+    return {number for number in numbers if number != os.getpid() and entry.encode() in environment_of(number)}
 
 
 def _process_table() -> Iterator[Tuple[int, int, str]]:
