@@ -2,6 +2,7 @@
 
 import json
 import signal
+from dataclasses import asdict
 from itertools import count
 from statistics import median
 from typing import Any, Dict, NamedTuple, Optional, Sequence
@@ -66,7 +67,7 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
             break
         probes.append(probe)
     found = chosen(probes, order.choice) or at
-    own = {"batch": found, "probes": [probe._asdict() for probe in probes]}
+    own = {"batch": found, "probes": [asdict(probe) for probe in probes]}
     finding = json.loads(peers.first_says("{}/batch".format(run.run_id), lambda: json.dumps(own)))
     say("{}: batch {batch} of {} probes".format(run.run_id, len(finding["probes"]), **finding))
     return Searched(with_batch(run, finding["batch"]), finding, answers)
@@ -101,7 +102,7 @@ def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) ->
     peak = None if found is None else found.logs.peak_bytes
     probe = None if told == UNKNOWN else Probe(batch, fits, peak, rate, retries)
     seconds = found.seconds if found else 0.0
-    about = {} if probe is None else probe._asdict()
+    about = {} if probe is None else asdict(probe)
     attempt.journal.write(PROBED, run_id=run.run_id, own_milliseconds=round(seconds * 1e3), **{"batch": batch, **about})
     return probe
 

@@ -25,9 +25,10 @@ from tests.unit.step_log_samples import START
 from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_end import BatchFinding, BatchProbe
+from traindyno.core.jobs.run_end import BatchFinding
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import saved_model_key
+from traindyno.core.search.largest_batch import Probe
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
@@ -433,9 +434,9 @@ def test_probed_batches_have_rows(report: Report) -> None:
     finding = BatchFinding(
         batch=6,
         probes=(
-            BatchProbe(batch=4, fits=True, peak_bytes=4 * 2**30, samples_per_second=10.0),
-            BatchProbe(batch=8, fits=False),
-            BatchProbe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.5),
+            Probe(batch=4, fits=True, peak_bytes=4 * 2**30, samples_per_second=10.0),
+            Probe(batch=8, fits=False),
+            Probe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.5),
         ),
     )
     searched = replace(searched, attempts=(replace(searched.attempts[-1], batch=finding),))
@@ -460,7 +461,7 @@ def test_probed_batches_have_rows(report: Report) -> None:
 def test_the_section_of_batches_says_where_the_search_ended(
     report: Report, probes: tuple[tuple[int, bool], ...], outcome: Outcome, note: str
 ) -> None:
-    finding = BatchFinding(batch=1, probes=tuple(BatchProbe(batch=batch, fits=fits) for batch, fits in probes))
+    finding = BatchFinding(batch=1, probes=tuple(Probe(batch=batch, fits=fits) for batch, fits in probes))
     (searched, *others) = report.results
     attempts = (replace(searched.attempts[-1], batch=finding),)
     searched = replace(searched, outcome=outcome, attempts=attempts)
@@ -478,7 +479,7 @@ def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(re
     def searched(result: RunResult, outcome: Outcome, *batches: int) -> RunResult:
         finding = BatchFinding(
             batch=batches[-1],
-            probes=tuple(BatchProbe(batch=each, fits=True, samples_per_second=each) for each in batches),
+            probes=tuple(Probe(batch=each, fits=True, samples_per_second=each) for each in batches),
         )
         attempt = replace(second.attempts[-1], batch=finding)
         return replace(result, outcome=outcome, attempts=(attempt,))

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from traindyno.core.jobs.journal_format import FORMAT_VERSION, read_object
+from traindyno.core.search.largest_batch import Probe
 
 
 def number_of(value: object) -> float | None:
@@ -62,25 +63,11 @@ NONE_FITS = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchProbe:
-    """A few steps with one batch per device. ``fits``: False if the memory was too small for them."""
-
-    batch: int
-    fits: bool
-    #: Of the process that needed the most; None if unknown.
-    peak_bytes: int | None = None
-    #: Of all processes; None if it did not fit, or if it is unknown.
-    samples_per_second: float | None = None
-    #: Of the CUDA allocator; with one, the batch does not fit a long run.
-    retries: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFinding:
     """The run was given ``batch``. ``probes``: in their order."""
 
     batch: int
-    probes: tuple[BatchProbe, ...]
+    probes: tuple[Probe, ...]
 
     @property
     def fits(self) -> bool | None:
@@ -100,13 +87,13 @@ def read_batch_finding(value: object) -> BatchFinding | None:
     return BatchFinding(batch=batch, probes=known) if len(known) == len(read) else None
 
 
-def _probe(value: object) -> BatchProbe | None:
+def _probe(value: object) -> Probe | None:
     if not isinstance(value, Mapping):
         return None
     batch, fits = whole_of(value.get("batch")), value.get("fits")
     if batch is None or not isinstance(fits, bool):
         return None
-    return BatchProbe(
+    return Probe(
         batch=batch,
         fits=fits,
         peak_bytes=whole_of(value.get("peak_bytes")),

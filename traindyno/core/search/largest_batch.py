@@ -6,8 +6,9 @@ fit, or down until one fits, and then bisects. It assumes that each batch below 
 """
 
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from math import isqrt
-from typing import NamedTuple, Optional, Sequence
+from typing import Optional, Sequence
 
 #: Each costs the start of the run, and a few steps. The search goes on to ``FEW_PROBES`` where there is more to find.
 #: They are enough if the largest batch is within a factor of four of the first one; no start needs more than the most.
@@ -25,7 +26,8 @@ LONGEST_PROBE_SECONDS = 600.0
 LARGEST, BEST = "largest", "best"
 
 
-class Probe(NamedTuple):
+@dataclass(frozen=True)
+class Probe:
     """``batch``: samples per device. ``fits``: its steps ended well, with memory to spare; False is a measurement of
     too little memory. ``retries``: of the CUDA allocator, in the process that had the most.
 

@@ -1,19 +1,19 @@
 """What the parent wrote of a search for a batch is read as it is, and nothing of a damaged one."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from traindyno.core.jobs.run_end import BatchFinding, BatchProbe, read_batch_finding
+from traindyno.core.jobs.run_end import BatchFinding, read_batch_finding
 from traindyno.core.search.largest_batch import Probe
 
 PROBES = [Probe(batch=4, fits=True, peak_bytes=100, samples_per_second=2.5), Probe(batch=8, fits=False)]
-WRITTEN = {"batch": 4, "probes": [probe._asdict() for probe in PROBES]}
+WRITTEN = {"batch": 4, "probes": [asdict(probe) for probe in PROBES]}
 
 
 def test_what_the_search_writes_is_read() -> None:
-    read = tuple(BatchProbe(**probe._asdict()) for probe in PROBES)
-    assert read_batch_finding(WRITTEN) == BatchFinding(batch=4, probes=read)
+    assert read_batch_finding(WRITTEN) == BatchFinding(batch=4, probes=tuple(PROBES))
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ from tests.unit.suites import says, script_document, unprepared_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_end import BatchFinding, BatchProbe
+from traindyno.core.jobs.run_end import BatchFinding
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.refusals import refuse_searches
+from traindyno.core.search.largest_batch import Probe
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Search, Strategy
@@ -40,9 +41,9 @@ SEARCH = {"search": "largest", "begin": 4}
 FINDING = BatchFinding(
     batch=6,
     probes=(
-        BatchProbe(batch=4, fits=True, peak_bytes=4 * 2**30, samples_per_second=10.0),
-        BatchProbe(batch=8, fits=False),
-        BatchProbe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.0),
+        Probe(batch=4, fits=True, peak_bytes=4 * 2**30, samples_per_second=10.0),
+        Probe(batch=8, fits=False),
+        Probe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.0),
     ),
 )
 
@@ -120,8 +121,8 @@ def test_the_learning_rate_of_the_searching_trial_follows_the_parents_batch(tmp_
     assert planned_learning_rate(measured) == pytest.approx(0.001 * 48 / 32)
 
 
-ONE_FAILS = BatchProbe(batch=1, fits=False)
-TWO_FITS = BatchProbe(batch=2, fits=True)
+ONE_FAILS = Probe(batch=1, fits=False)
+TWO_FITS = Probe(batch=2, fits=True)
 
 
 @pytest.mark.parametrize(
@@ -130,13 +131,13 @@ TWO_FITS = BatchProbe(batch=2, fits=True)
         (Outcome.COMPLETED, FINDING, 6),
         (
             Outcome.OUT_OF_MEMORY,
-            BatchFinding(batch=1, probes=(BatchProbe(batch=2, fits=False), ONE_FAILS)),
+            BatchFinding(batch=1, probes=(Probe(batch=2, fits=False), ONE_FAILS)),
             "none fits",
         ),
-        (Outcome.COMPLETED, BatchFinding(batch=2, probes=(BatchProbe(batch=1, fits=True), TWO_FITS)), "2 or more"),
+        (Outcome.COMPLETED, BatchFinding(batch=2, probes=(Probe(batch=1, fits=True), TWO_FITS)), "2 or more"),
         # The rate of a smaller batch was the best; larger ones were not tried.
-        (Outcome.COMPLETED, BatchFinding(batch=1, probes=(BatchProbe(batch=1, fits=True), TWO_FITS)), 1),
-        (Outcome.USER_CODE_ERROR, BatchFinding(batch=2, probes=(TWO_FITS, BatchProbe(batch=4, fits=False))), 2),
+        (Outcome.COMPLETED, BatchFinding(batch=1, probes=(Probe(batch=1, fits=True), TWO_FITS)), 1),
+        (Outcome.USER_CODE_ERROR, BatchFinding(batch=2, probes=(TWO_FITS, Probe(batch=4, fits=False))), 2),
         # The first probe failed for another reason than memory.
         (Outcome.USER_CODE_ERROR, BatchFinding(batch=1, probes=()), None),
     ],
@@ -159,7 +160,7 @@ def test_no_larger_batch_is_possible_than_the_global_one_allows(whole: int | Non
     suite = parse_suite(unprepared_document(training=training, measurement={"trials": 1}))
     cell, _ = expand_cells(suite)
     batch = shown if isinstance(shown, int) else 2
-    finding = BatchFinding(batch=batch, probes=tuple(BatchProbe(batch=each, fits=True) for each in {1, batch}))
+    finding = BatchFinding(batch=batch, probes=tuple(Probe(batch=each, fits=True) for each in {1, batch}))
     result = completed_result(cell, 1, suite=suite)
     result = replace(result, attempts=(replace(result.attempts[-1], batch=finding),))
     report = report_of([result], suite)
