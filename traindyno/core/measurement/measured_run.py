@@ -10,7 +10,7 @@ from traindyno.core.measurement.run_phases import divide_steps, wall_seconds
 from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
 from traindyno.core.measurement.steady_window import Drift, SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
-from traindyno.core.measurement.step_time import UndecidedStalls
+from traindyno.core.measurement.step_time import SingleStall
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.step_log.content import ProcessLog, Session, StepLog
@@ -133,8 +133,8 @@ class MeasuredRun:
     checkpoint_seconds: float | None
     #: Why the run ended before its last step (see ``end_line``).
     end_reason: str | None
-    #: None if there are none.
-    undecided_stalls: UndecidedStalls | None
+    #: They are in the rate as they were seen.
+    undecided_stalls: tuple[SingleStall, ...]
     #: None below 20 steps.
     drift: Drift | None
     #: What a step consists of; None without a rate.

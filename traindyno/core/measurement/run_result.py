@@ -65,6 +65,12 @@ def _ending_traceback(log_tail: Sequence[str]) -> str | None:
     return f"its log ends in a traceback, although it exited with status 0: {block[errors[0]][:LONGEST_ERROR]}"
 
 
+def billed_seconds(attempts: Sequence[Attempt]) -> float | None:
+    """All attempts together; None if any of them is unknown."""
+    known = [each.billable_seconds for each in attempts if each.billable_seconds is not None]
+    return sum(known) if known and len(known) == len(attempts) else None
+
+
 RUN_RESULT = Format(name="run result", version=1)
 
 
@@ -181,7 +187,6 @@ def build_run_result(
     # A built-in task trains with the run's seed. A script may, if it gets the seed or says that it took it.
     gets_seed = suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None
     says_seed = environment is not None and environment.facts.get(SEED) == run.seed
-    billed = [attempt.billable_seconds for attempt in attempts]
     unlogged = describe_unlogged(session) if session else None
     doubt = describe_doubt(step_log, log_tail) if outcome is Outcome.COMPLETED else None
     return RunResult(
@@ -195,7 +200,7 @@ def build_run_result(
         measured=measured,
         environment=environment,
         step_log_problems=step_log.problems if step_log else ("no step log was found",),
-        billable_seconds=None if not billed or None in billed else sum(each for each in billed if each is not None),
+        billable_seconds=billed_seconds(attempts),
         price=price,
         is_simulated=is_simulated,
         full_run=suite.workload.full_run,
@@ -245,10 +250,7 @@ class PreparationResult:
 
     @property
     def billable_seconds(self) -> float | None:
-        """All attempts together; None if any of them is unknown."""
-        seconds = [each.billable_seconds for each in self.attempts]
-        known = [each for each in seconds if each is not None]
-        return sum(known) if known and len(known) == len(seconds) else None
+        return billed_seconds(self.attempts)
 
 
 def preparation_result_document(result: PreparationResult) -> dict[str, Any]:

@@ -98,25 +98,17 @@ class RecurringEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phases:
-    """``single`` ones were logged once, and show no recurrence."""
+class Events:
+    """Of phases or of stalls: ``recurring`` ones, and ``single`` ones, which show no recurrence."""
 
-    recurring: tuple[RecurringEvent, ...] = ()
+    recurring: tuple[RecurringEvent, ...]
+    single: tuple[Stall, ...]
     one_time: tuple[OneTimeEvent, ...] = ()
-    single: tuple[Stall, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stalls:
-    """``recurring`` ones come as often as they were seen; ``single`` ones show no recurrence."""
-
-    recurring: tuple[RecurringEvent, ...] = ()
-    single: tuple[Stall, ...] = ()
 
 
 def classify_phases(
     phases: Mapping[int, Mapping[str, float]], *, count: int, first: int = 0, names_after_steps: Iterable[str] = ()
-) -> Phases:
+) -> Events:
     """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of the log.
 
     Loading and compiling happen once, however often they are logged. Another phase recurs if it was logged twice, or
@@ -137,10 +129,10 @@ def classify_phases(
             single += [Stall(first=index, last=index, seconds=seconds, name=name) for index, seconds in found]
         else:
             recurring.append(_recurring(name, [seconds for _, seconds in found], steps_between))
-    return Phases(recurring=tuple(recurring), one_time=tuple(one_time), single=tuple(single))
+    return Events(recurring=tuple(recurring), one_time=tuple(one_time), single=tuple(single))
 
 
-def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> Stalls:
+def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> Events:
     """``stalls`` of the ``count`` steps from ``first`` on. Two or more that take about as long as each other recur:
     three or more at equal distances at their period, others as often as they were seen.
     """
@@ -152,7 +144,7 @@ def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> S
             recurring.append(replace(_recurring(STALL, seconds, period), longest_seconds=max(seconds)))
         elif len(seconds) > 1:
             recurring.append(recur_at_random(seconds, count))
-    return Stalls(recurring=tuple(recurring), single=tuple(alike[0] for alike in groups if len(alike) == 1))
+    return Events(recurring=tuple(recurring), single=tuple(alike[0] for alike in groups if len(alike) == 1))
 
 
 def is_one_of(event: RecurringEvent, seconds: float) -> bool:

@@ -39,37 +39,23 @@ class SingleStall:
     step: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndecidedStalls:
-    """They are in the run's rate as they were seen."""
-
-    single: tuple[SingleStall, ...]
-
-    @property
-    def share(self) -> float:
-        """Share of the steady window's time."""
-        return sum(stall.share for stall in self.single)
-
-
 def judge_single_stalls(
     single: Sequence[Stall], window: SteadyWindow, seconds_per_step: float
-) -> UndecidedStalls | None:
-    """``seconds_per_step`` includes them as they were seen; None if the steps took no time beside them."""
-    if not single or seconds_per_step <= sum(stall.seconds for stall in single) / window.steps:
-        return None
-    return UndecidedStalls(
-        single=tuple(
-            SingleStall(
-                seconds=stall.seconds,
-                share=stall.seconds / window.steps / seconds_per_step,
-                share_again=stall.seconds / least_between / seconds_per_step,
-                step=stall.first,
-            )
-            for stall in single
-            # from one such stall to the next: its own steps, and the longer part of the window without it
-            for longer in [max(stall.first - window.first, window.count - 1 - stall.last)]
-            for least_between in [longer + stall.last + 1 - stall.first]
+) -> tuple[SingleStall, ...]:
+    """``seconds_per_step`` includes them as they were seen; none are judged if the steps took no time beside them."""
+    if seconds_per_step <= sum(stall.seconds for stall in single) / max(1, window.steps):
+        return ()
+    return tuple(
+        SingleStall(
+            seconds=stall.seconds,
+            share=stall.seconds / window.steps / seconds_per_step,
+            share_again=stall.seconds / least_between / seconds_per_step,
+            step=stall.first,
         )
+        for stall in single
+        # from one such stall to the next: its own steps, and the longer part of the window without it
+        for longer in [max(stall.first - window.first, window.count - 1 - stall.last)]
+        for least_between in [longer + stall.last + 1 - stall.first]
     )
 
 
@@ -79,7 +65,7 @@ class StepTime:
 
     ``one_time`` holds the logged phases of the whole log that are excluded from both; ``one_time_seconds`` is the sum
     of those within the steady window. ``variance`` is that of ``seconds``; it and ``drift`` are None below 20 steps.
-    ``drift_p`` is two-sided, of no drift.
+    ``drift_p`` is two-sided, of no drift. ``undecided_stalls`` are in the run's rate as they were seen.
     """
 
     steady_state: SteadyState
@@ -91,7 +77,7 @@ class StepTime:
     one_time_seconds: float
     variance: float | None
     degrees_of_freedom: float
-    undecided_stalls: UndecidedStalls | None
+    undecided_stalls: tuple[SingleStall, ...]
 
     @property
     def recurring_seconds(self) -> float:

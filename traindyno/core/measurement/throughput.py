@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, median_low
+from statistics import fmean, median, median_low, quantiles
 
 from traindyno.core.measurement.step_time import StepTime, measure_step_time
 from traindyno.core.step_log.step_table import StepTable
@@ -95,17 +95,5 @@ def measure_throughput(
 
 
 def summarize_step_times(step_seconds: Sequence[float]) -> StepTimes:
-    ordered = sorted(step_seconds)
-    return StepTimes(
-        mean_seconds=fmean(ordered),
-        p50_seconds=percentile(ordered, 0.50),
-        p99_seconds=percentile(ordered, 0.99),
-    )
-
-
-def percentile(ordered: Sequence[float], share: float) -> float:
-    """Linear between the two nearest of the ordered values."""
-    position = share * (len(ordered) - 1)
-    below = int(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+    p99 = quantiles(step_seconds, n=100, method="inclusive")[-1] if len(step_seconds) > 1 else step_seconds[0]
+    return StepTimes(mean_seconds=fmean(step_seconds), p50_seconds=median(step_seconds), p99_seconds=p99)

@@ -76,7 +76,7 @@ def _stalls(runs: Sequence[MeasuredRun]) -> Range:
     those that come at any step.
     """
     recurring = [event for run in runs for event in run.recurring]
-    single = [run.undecided_stalls.single if run.undecided_stalls else () for run in runs]
+    single = [run.undecided_stalls for run in runs]
     low = high = 0.0
     for own in single:
         unlike = [each for each in own if not any(is_one_of(event, each.seconds) for event in recurring)]

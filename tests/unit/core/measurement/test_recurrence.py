@@ -2,14 +2,14 @@ from math import exp, log
 
 import pytest
 
-from traindyno.core.measurement.stalls import Phases, Stall, classify_phases, classify_stalls, find_stalls, log_levels
+from traindyno.core.measurement.stalls import Events, Stall, classify_phases, classify_stalls, find_stalls, log_levels
 
 
 def stalls_at(*places: int, seconds: float = 5.0) -> list[Stall]:
     return [Stall(first=place, last=place, seconds=seconds) for place in places]
 
 
-def saved_at(*places: int, name: str = "save", count: int = 200, after: tuple[str, ...] = ()) -> Phases:
+def saved_at(*places: int, name: str = "save", count: int = 200, after: tuple[str, ...] = ()) -> Events:
     return classify_phases({place: {name: 6.0} for place in places}, count=count, names_after_steps=after)
 
 

@@ -116,9 +116,9 @@ def test_what_a_run_leaves_undecided_is_stored_and_read() -> None:
     measured = parse_run_result(json.loads(json.dumps(run_result_document(result)))).measured
     assert measured == result.measured
     assert measured is not None
-    assert measured.undecided_stalls is not None
+    (stall,) = measured.undecided_stalls
     # steps of 1.1 s on average
-    assert measured.undecided_stalls.share == pytest.approx(40 / (199 + 19.9 + 40), rel=0.01)
+    assert stall.share == pytest.approx(40 / (199 + 19.9 + 40), rel=0.01)
     assert measured.drift is not None
     assert measured.drift.change == pytest.approx(0.18, abs=0.01)
 

@@ -45,10 +45,9 @@ def test_a_stall_that_may_not_recur_is_in_the_rate_and_undecided() -> None:
     assert found.seconds == pytest.approx(1 + 20 / 99)
     assert (found.one_time, [event.count for event in found.recurring]) == ((), [1])
     assert found.steady_state.is_reached
-    assert found.undecided_stalls is not None
     # 59 steps before it had none: at most 20 s in each 60 steps
-    assert found.undecided_stalls.share == pytest.approx(20 / (99 + 20))
-    (stall,) = found.undecided_stalls.single
+    (stall,) = found.undecided_stalls
+    assert stall.share == pytest.approx(20 / (99 + 20))
     # of the same time: 99 steps and the stall
     assert stall.share_again == pytest.approx(20 / 60 * 99 / (99 + 20))
 
@@ -80,10 +79,8 @@ def test_phases_at_the_begin_of_a_long_run_do_not_come_at_each_step() -> None:
 def test_the_longer_part_without_a_stall_says_how_often_it_may_come() -> None:
     seconds = [1.0] * 200
     seconds[50] = seconds[51] = 11.0
-    found = measure_step_time(seconds).undecided_stalls
+    (stall,) = measure_step_time(seconds).undecided_stalls
     # 148 steps after it, and its own 2: at most 20 s in each 150
-    assert found is not None
-    (stall,) = found.single
     assert stall.share_again == pytest.approx(20 / 150 * 199 / (199 + 20))
 
 
@@ -94,7 +91,7 @@ def test_a_stall_that_is_seen_twice_recurs_and_nothing_is_left_undecided(places:
         seconds[place] += 30.0
     found = measure_step_time(seconds)
     assert [(event.name, event.count) for event in found.recurring] == [(STALL, len(places))]
-    assert found.undecided_stalls is None
+    assert found.undecided_stalls == ()
     assert found.recurring_seconds == pytest.approx(30 * len(places) / 199)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput, percentile
+from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput, summarize_step_times
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
@@ -105,5 +105,7 @@ def test_no_steps_after_warm_up_is_no_throughput() -> None:
 
 
 def test_percentiles_lie_between_neighbours() -> None:
-    # position 0.9 x 4 = 3.6: 4 + 0.6 x (9 - 4)
-    assert percentile([1.0, 2.0, 3.0, 4.0, 9.0], 0.9) == pytest.approx(7.0)
+    found = summarize_step_times([9.0, 1.0, 2.0, 3.0])
+    # position 0.99 x 3 = 2.97: 3 + 0.97 x (9 - 3)
+    assert (found.mean_seconds, found.p50_seconds, found.p99_seconds) == pytest.approx((3.75, 2.5, 8.82))
+    assert summarize_step_times([4.0]).p99_seconds == 4.0

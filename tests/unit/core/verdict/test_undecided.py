@@ -10,7 +10,7 @@ from tests.unit.run_samples import completed_result, known, make_cell, make_suit
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.measurement.steady_window import Drift
-from traindyno.core.measurement.step_time import SingleStall, UndecidedStalls, measure_step_time
+from traindyno.core.measurement.step_time import SingleStall, measure_step_time
 from traindyno.core.statistics.estimates import NO_RANGE, Range
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
@@ -24,9 +24,9 @@ SUITE = make_suite(
 FAST, SLOW = expand_cells(SUITE)
 
 
-def a_stall(share: float, most_share: float, seconds: float = 30.0) -> UndecidedStalls:
+def a_stall(share: float, most_share: float, seconds: float = 30.0) -> tuple[SingleStall, ...]:
     again = (1 - share) * most_share / (1 - most_share)
-    return UndecidedStalls(single=(SingleStall(seconds=seconds, share=share, share_again=again, step=100),))
+    return (SingleStall(seconds=seconds, share=share, share_again=again, step=100),)
 
 
 STALLS = a_stall(0.02, 0.08)
@@ -118,7 +118,7 @@ def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
 def test_stalls_of_several_trials_at_different_steps_recur(steps: tuple[int | None, ...], is_decided: bool) -> None:
     def run_of(step: int | None, seconds: float = 30.0) -> MeasuredRun:
         single = SingleStall(seconds=seconds, share=0.02, share_again=0.08, step=step or 0)
-        return a_run(undecided_stalls=UndecidedStalls(single=(single,)) if step else None)
+        return a_run(undecided_stalls=(single,) if step else ())
 
     assert find_undecided([run_of(step) for step in steps]).stalls.is_empty is is_decided
     # of different length, they have no common cause
@@ -160,7 +160,7 @@ def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
 
 def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:
     changing = UNSTEADY | {"drift": Drift(change=0.02, standard_error=0.001)}
-    for stalls in (None, a_stall(0.001, 0.002)):
+    for stalls in ((), a_stall(0.001, 0.002)):
         assert judged(0.03, changing | {"undecided_stalls": stalls}).finding is Finding.UNDECIDED
 
 
