@@ -15,19 +15,12 @@ CLOCK_SECONDS = 5.0
 _ENDING = (JobPhaseName.UPLOADING, JobPhaseName.STOPPING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One run's part of the job. Parts add up to the job; None is unknown, as it is for the job."""
-
-    share: RunShare
-    billable_seconds: float | None
-    training_seconds: float | None
-
-
 def divide_job(
     job: Attempt, journal: JobJournal, *, began: Sequence[str], waiting: Sequence[str], in_progress: str | None
-) -> dict[str, Part]:
-    """A run's weight is its own time and an equal part of the rest; a spot discount is the same for all.
+) -> dict[str, Attempt]:
+    """Each run's part of the job. Parts add up to the job; None is unknown, as it is for the job.
+
+    A run's weight is its own time and an equal part of the rest; a spot discount is the same for all.
 
     ``began``: the runs that the job worked for, in order. If there are none, those that were ``waiting`` share equally.
     """
@@ -47,10 +40,9 @@ def divide_job(
     weights = [round((share.own_seconds + times.rest / len(shares)) * 1000) for share in shares]
     unknown = [None] * len(weights)
     billed = unknown if job.billable_seconds is None else divide_seconds(job.billable_seconds, weights)
-    parts = zip(shares, billed, _trained(job, weights), strict=True)
     return {
-        run_id: Part(share=share, billable_seconds=paid, training_seconds=trained)
-        for run_id, (share, paid, trained) in zip(sharing, parts, strict=True)
+        run_id: replace(job, share=share, billable_seconds=paid, training_seconds=trained)
+        for run_id, share, paid, trained in zip(sharing, shares, billed, _trained(job, weights), strict=True)
     }
 
 
@@ -139,8 +131,8 @@ def attempts_of_run(
         is_left_over = number == len(jobs) and run_id in waiting
         end = told.ends.get(run_id, end)
         if run_id in parts or run_id in told.ends or is_left_over:
-            part, phases = parts.get(run_id) or _nothing(job), _phases(job, told, run_id)
-            found.append(_attempt(job, end, part, phases, outcome_of))
+            part = replace(parts.get(run_id) or _nothing(job), phase_seconds=_phases(job, told, run_id))
+            found.append(_with_end(part, end, outcome_of))
         waiting = [each for each in waiting if each not in told.ends]
     return tuple(found)
 
@@ -162,10 +154,10 @@ def _runs_of(
     return [*began, turn] if began and turn else began, turn
 
 
-def _nothing(job: Attempt) -> Part:
+def _nothing(job: Attempt) -> Attempt:
     share = RunShare(own_seconds=0.0, start_seconds=0.0, end_seconds=0.0, place=0, runs=0)
-    unknown = job.billable_seconds is None
-    return Part(share=share, billable_seconds=None if unknown else 0.0, training_seconds=None if unknown else 0.0)
+    nothing = None if job.billable_seconds is None else 0.0
+    return replace(job, share=share, billable_seconds=nothing, training_seconds=nothing)
 
 
 def _phases(job: Attempt, journal: JobJournal, run_id: str) -> dict[str, float]:
@@ -179,24 +171,15 @@ def _phases(job: Attempt, journal: JobJournal, run_id: str) -> dict[str, float]:
     return {name: seconds for name, seconds in phases.items() if seconds or name != INTERRUPTED}
 
 
-def _attempt(
-    job: Attempt, end: RunEnd | None, part: Part, phases: Mapping[str, float], outcome_of: Classify
-) -> Attempt:
-    mine = replace(
-        job,
-        share=part.share,
-        billable_seconds=part.billable_seconds,
-        training_seconds=part.training_seconds,
-        phase_seconds=phases,
-    )
+def _with_end(part: Attempt, end: RunEnd | None, outcome_of: Classify) -> Attempt:
     if end is not None:
         outcome, message = outcome_of(end)
         return replace(
-            mine, outcome=outcome, error=None, message=message, ended_at=end.ended_at, bound=end.bound, batch=end.batch
+            part, outcome=outcome, error=None, message=message, ended_at=end.ended_at, bound=end.bound, batch=end.batch
         )
-    if job.outcome is Outcome.COMPLETED:
-        return replace(mine, outcome=Outcome.INTERNAL_ERROR, message=END_MISSING)
-    return mine
+    if part.outcome is Outcome.COMPLETED:
+        return replace(part, outcome=Outcome.INTERNAL_ERROR, message=END_MISSING)
+    return part
 
 
 # However many runs end in each.
