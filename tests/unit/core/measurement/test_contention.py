@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,13 +34,6 @@ def session_of(*loads: HostLoad, host_ids: tuple[str | None, ...] = ()) -> Sessi
     return Session(job_name="job", world_size=len(loads), processes=processes)
 
 
-def test_a_run_alone_on_its_host_is_not_contended() -> None:
-    found = known(measure_contention(session_of(QUIET)))
-    assert not found.is_contended
-    assert found.foreign_share == pytest.approx(0.01)  # 0.2 of 20 CPU seconds
-    assert found.queue_share == pytest.approx(0.1 / 9.9)
-
-
 @pytest.mark.parametrize(
     ("changes", "is_contended"),
     [
@@ -56,35 +50,31 @@ def test_shares_of_exactly_the_limits_are_no_contention(changes: dict[str, float
     assert found.is_contended is is_contended
 
 
-def test_steal_marks_a_run() -> None:
-    found = known(measure_contention(session_of(replace(QUIET, steal_seconds=0.5))))
-    assert found.steal_share == pytest.approx(0.025)
-    assert found.is_contended
-
-
-def test_waiting_for_cores_beside_foreign_work_marks_a_run() -> None:
-    found = measure_contention(
-        session_of(replace(QUIET, cpu_seconds=8.0, run_queue_seconds=2.0, host_busy_seconds=18.0))
-    )
-    assert found is not None
-    assert [found.foreign_share, found.queue_share] == pytest.approx([0.5, 0.2])
-    assert found.is_contended
-
-
-def test_more_threads_than_cores_are_no_foreign_work() -> None:
-    found = measure_contention(
-        session_of(replace(QUIET, cpu_seconds=19.5, run_queue_seconds=30.0, host_busy_seconds=19.7))
-    )
-    assert found is not None
-    assert not found.is_contended
+@pytest.mark.parametrize(
+    ("changes", "shares", "is_contended"),
+    [
+        # alone on its host: 0.2 of 20 CPU seconds are of others
+        ({}, (0.0, 0.01, 0.1 / 9.9), False),
+        ({"steal_seconds": 0.5}, (0.025, 0.01, 0.1 / 9.9), True),
+        ({"cpu_seconds": 8.0, "run_queue_seconds": 2.0, "host_busy_seconds": 18.0}, (0.0, 0.5, 0.2), True),
+        # more threads than cores
+        ({"cpu_seconds": 19.5, "run_queue_seconds": 30.0, "host_busy_seconds": 19.7}, (0.0, 0.01, 30 / 49.5), False),
+        # 1 of 20 CPU seconds is foreign work: the limit
+        ({"cpu_seconds": 9.0, "run_queue_seconds": 4.5}, (0.0, LARGEST_FOREIGN_SHARE, 1 / 3), False),
+    ],
+)
+def test_the_shares_of_a_host_say_whether_a_run_is_contended(
+    changes: dict[str, Any], shares: tuple[float, float, float], is_contended: bool
+) -> None:
+    found = known(measure_contention(session_of(replace(QUIET, **changes))))
+    assert (found.steal_share, found.foreign_share, found.queue_share) == pytest.approx(shares)
+    assert found.is_contended is is_contended
 
 
 def test_processes_of_one_machine_are_no_foreign_work_for_each_other() -> None:
     half = replace(QUIET, cpu_seconds=9.5, run_queue_seconds=2.0, host_busy_seconds=19.2)
-    together = measure_contention(session_of(half, half, host_ids=("boot_id:a", "boot_id:a")))
-    apart = measure_contention(session_of(half, half, host_ids=("boot_id:a", "boot_id:b")))
-    assert together is not None
-    assert apart is not None
+    together = known(measure_contention(session_of(half, half, host_ids=("boot_id:a", "boot_id:a"))))
+    apart = known(measure_contention(session_of(half, half, host_ids=("boot_id:a", "boot_id:b"))))
     assert together.foreign_share == pytest.approx(0.01)
     assert (together.is_contended, apart.is_contended) == (False, True)
 
@@ -93,13 +83,3 @@ def test_a_log_without_host_loads_says_nothing() -> None:
     session = session_of(QUIET)
     session.processes[0].host_loads.clear()
     assert measure_contention(session) is None
-
-
-def test_a_share_at_the_limit_does_not_mark_a_run() -> None:
-    # 1 of 20 CPU seconds is foreign work: 5 %; threads waited for 4.5 of 13.5 s
-    busy = replace(QUIET, cpu_seconds=9.0, host_busy_seconds=10.0, run_queue_seconds=4.5)
-    found = known(measure_contention(session_of(busy)))
-    assert found.foreign_share == LARGEST_FOREIGN_SHARE
-    assert not found.is_contended
-    more = known(measure_contention(session_of(replace(busy, host_busy_seconds=10.1))))
-    assert more.is_contended

@@ -2,9 +2,8 @@ from math import inf, isnan, nan
 
 import pytest
 
-from tests.unit.run_samples import completed_result, make_cell, step_log_of
+from tests.unit.run_samples import step_log_of
 from traindyno.core.measurement.loss_curve import MOST_POINTS, LossCurve, draw_loss_curve
-from traindyno.core.measurement.run_result import parse_run_result, run_result_document
 from traindyno.core.step_log.step_table import tabulate_steps
 
 
@@ -43,11 +42,3 @@ def test_a_curve_has_at_most_200_points() -> None:
 
 def test_steps_without_a_loss_have_no_point() -> None:
     assert [point.step for point in curve_of(None, 2.0, None).points] == [1]
-
-
-def test_a_curve_that_diverged_is_stored_and_read_again() -> None:
-    result = completed_result(make_cell(), 1, loss=lambda index: nan if index > 30 else 2.0)
-    read = parse_run_result(run_result_document(result))
-    assert read.measured is not None
-    assert isnan(read.measured.loss.points[-1].loss)
-    assert read.measured.loss.finite_points[-1].loss == 2.0

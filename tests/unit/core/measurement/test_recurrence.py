@@ -82,12 +82,6 @@ def test_two_stalls_that_are_alike_recur_wherever_they_are(places: tuple[int, ..
     assert not found.single
 
 
-def test_one_stall_shows_no_recurrence() -> None:
-    found = classify_stalls(stalls_at(97), count=199)
-    assert found.recurring == ()
-    assert [stall.first for stall in found.single] == [97]
-
-
 def test_a_long_stall_among_short_ones_is_judged_by_itself() -> None:
     stalls = [*stalls_at(40, 80, 120), *stalls_at(60, seconds=90.0)]
     found = classify_stalls(stalls, count=150)

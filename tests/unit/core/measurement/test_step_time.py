@@ -31,12 +31,6 @@ def test_a_logged_compilation_is_left_out_and_paid_once() -> None:
     assert found.steady_state.is_reached
 
 
-def test_a_compilation_before_the_steady_window_is_not_deducted_from_it() -> None:
-    found = measure_step_time([9.0, *[1.0] * 99], phases={0: {"compile": 40.0}})
-    assert found.one_time_seconds == 0
-    assert [event.name for event in found.one_time] == ["compile"]
-
-
 def test_a_stall_that_may_not_recur_is_in_the_rate_and_undecided() -> None:
     seconds = [1.0] * 100
     seconds[60] += 20.0
@@ -70,12 +64,6 @@ def test_a_single_phase_in_the_first_tenth_belongs_to_the_warm_up(
     assert bool(found.one_time) is not is_counted
 
 
-def test_phases_at_the_begin_of_a_long_run_do_not_come_at_each_step() -> None:
-    found = measure_step_time([0.1] * 1_000, phases={step: {"autotune": 5.0} for step in (1, 2, 3)})
-    # 0.1 s, and 3 x 5 s in 1,000 steps
-    assert found.seconds == pytest.approx(0.115)
-
-
 def test_the_longer_part_without_a_stall_says_how_often_it_may_come() -> None:
     seconds = [1.0] * 200
     seconds[50] = seconds[51] = 11.0
@@ -102,15 +90,6 @@ def test_all_time_after_the_warm_up_counts_that_no_one_time_phase_explains() -> 
     found = measure_step_time(seconds, phases={200: {"compile": 50.0}})
     first = found.steady_state.warmup_steps
     assert found.seconds == pytest.approx(sum(seconds[first:]) / (300 - first), rel=0.002)
-
-
-def test_a_stall_that_matters_little_is_in_the_step_time() -> None:
-    seconds = [1.0] * 200
-    seconds[120] += 1.0
-    found = measure_step_time(seconds)
-    assert found.steady_state.is_reached
-    # 1 s in 199 steady steps
-    assert found.seconds == pytest.approx(1 + 1 / 199)
 
 
 def test_the_interval_of_independent_steps_by_hand() -> None:
