@@ -1,5 +1,6 @@
 """Damage to texts, to documents and to requests, as hypothesis draws it."""
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -80,6 +81,14 @@ def damaged_documents(draw: st.DrawFn, document: Any) -> Any:
         else:
             container[key] = draw(VALUES)
     return damaged
+
+
+def json_of(document: Any) -> str | None:
+    """None where the document has no JSON: integers of more than 4300 digits, nesting beyond Python's stack."""
+    try:
+        return json.dumps(document)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _containers(document: Any) -> list[Any]:

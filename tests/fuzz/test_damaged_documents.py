@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz.mutations import VALUES, damaged_documents
+from tests.fuzz.mutations import VALUES, damaged_documents, json_of
 from tests.properties import examples
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryLab
 from tests.unit.planned_lab import measure, planned
@@ -64,16 +64,10 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
         case 1:
             return content[:at]
         case 2:
-            return as_json(draw(damaged_documents(json.loads(content))))
+            document = draw(damaged_documents(json.loads(content)))
         case _:
-            return as_json(draw(VALUES))
-
-
-def as_json(document: Any) -> bytes:
-    try:
-        return json.dumps(document).encode()
-    except (ValueError, RecursionError):
-        return b"[" * 100_000
+            document = draw(VALUES)
+    return (json_of(document) or "[" * 100_000).encode()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.cpu_limit import cpu_limit
-from tests.fuzz.mutations import VALUES, damaged_documents
+from tests.fuzz.mutations import VALUES, damaged_documents, json_of
 from tests.properties import examples
 from tests.unit.sagemaker.test_request import first_request
 from tests.unit.slices.test_imported import CAPTURED, DECISIONS, REQUESTS, Bucket, description
@@ -41,7 +41,8 @@ def damaged_jobs(draw: st.DrawFn) -> Any:
             name = draw(st.sampled_from([*SDK_NAMES, *job["HyperParameters"]]))
             text = draw(st.sampled_from(TEXTS))
             if name in job["HyperParameters"] and draw(st.booleans()):
-                text = json_text(draw(damaged_documents([decoded(job["HyperParameters"][name])]))) or text
+                values = draw(damaged_documents([decoded(job["HyperParameters"][name])]))
+                text = (values and json_of(values[0])) or text
             job["HyperParameters"][name] = text
             return job
         case _:
@@ -53,13 +54,6 @@ def decoded(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def json_text(values: Any) -> str | None:
-    try:
-        return json.dumps(values[0])
-    except (ValueError, RecursionError, IndexError):
-        return None
 
 
 def test_damage_ends_in_a_suite_or_in_a_refusal(tmp_path: Path) -> None:
@@ -82,7 +76,8 @@ def put_through(job: Any, data: st.DataObject, path: Path) -> bool:
     code, distributed = dict(documents), {"process_count_per_node": None}
     if data.draw(st.integers(0, 2)) == 2:
         code, distributed = (data.draw(damaged_documents(each)) for each in (code, distributed))
-    files = Bucket(sourcecode=bytes_of(code), distributed=bytes_of(distributed))
+    texts = {name: json_of(document) or "{" for name, document in (("sourcecode", code), ("distributed", distributed))}
+    files = Bucket(**{name: text.encode() for name, text in texts.items()})
     try:
         found = import_described(job, DECISIONS, s3=files)  # type: ignore[arg-type]
     except JobNotImportable as error:
@@ -93,10 +88,3 @@ def put_through(job: Any, data: st.DataObject, path: Path) -> bool:
     assert read_suite_text(path).document == found.document
     assert "\n".join(notes(found)).encode()
     return True
-
-
-def bytes_of(document: Any) -> bytes:
-    try:
-        return json.dumps(document).encode()
-    except (ValueError, RecursionError):
-        return b"{"

@@ -24,7 +24,7 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.service import EXTRA_VALUES
 from tests.fuzz.cpu_limit import cpu_limit
-from tests.fuzz.mutations import damaged_documents, damaged_texts
+from tests.fuzz.mutations import damaged_documents, damaged_texts, json_of
 from tests.properties import examples
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_suite
@@ -130,7 +130,7 @@ def _put_through(data: st.DataObject, folder: Path, api: Api) -> bool:
     text = shipped.read_text(encoding="utf-8")
     if data.draw(st.booleans()):
         damaged = data.draw(damaged_documents(read_suite_text(shipped).document))
-        text = _as_json(damaged) or text
+        text = json_of(damaged) or text
     else:
         text = data.draw(damaged_texts(text))
         damaged = None
@@ -143,14 +143,6 @@ def _put_through(data: st.DataObject, folder: Path, api: Api) -> bool:
     if loaded is not None:
         _send_jobs(loaded, data, api)
     return "refused" not in answer
-
-
-def _as_json(document: Any) -> str | None:
-    """None where the document has no JSON: integers of more than 4300 digits, nesting beyond Python's stack."""
-    try:
-        return json.dumps(document)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _load(path: Path, text: str) -> Suite | None:
@@ -170,7 +162,7 @@ def _send_jobs(loaded: Suite, data: st.DataObject, api: Api) -> None:
     except SourceMissing:
         return  # the source of a script is not in S3 yet
     for sent in (request, data.draw(damaged_documents(request))):
-        body = _as_json(sent)
+        body = json_of(sent)
         try:
             api.answer("CreateTrainingJob", read_document((body or "[" * 3000).encode()))
         except ApiError as error:

@@ -105,29 +105,21 @@ def test_a_forked_child_that_exits_writes_nothing(log: StepLogger, tmp_path: Pat
     assert kinds[-1] == "end"
 
 
-def test_a_script_that_takes_the_trials_seed_says_so_in_its_log(
-    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_script_that_takes_the_trials_seed_before_its_first_step_says_so_in_its_log(
+    is_late: bool, log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert log.seed(otherwise=7) == 7
     monkeypatch.setenv("TRAINDYNO_SEED", "3")
+    if is_late:
+        with log.step(samples=1):
+            pass
     assert log.seed(otherwise=7) == 3
     with log.step(samples=1):
         pass
     log.close()
-    environment = known(read_environment(read(tmp_path)))
-    assert environment.facts["seed"] == 3
-
-
-def test_a_seed_that_is_taken_after_the_first_step_is_not_said(
-    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINDYNO_SEED", "3")
-    with log.step(samples=1):
-        pass
-    assert log.seed() == 3
-    log.close()
-    environment = known(read_environment(read(tmp_path)))
-    assert "seed" not in environment.facts
+    facts = known(read_environment(read(tmp_path))).facts
+    assert facts.get("seed") == (None if is_late else 3)
 
 
 @pytest.mark.parametrize("resume", [StepLogger.resume, StepLogger.begin_training])
@@ -168,32 +160,21 @@ def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(l
         log.step(samples=samples)
 
 
+@pytest.mark.parametrize("joins_late", [False, True])
 def test_a_process_among_others_may_have_no_samples_left(
-    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    joins_late: bool, log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    log.independent()
-    with log.step(samples=0):
-        pass
-    assert [step["samples"] for step in of_kind(tmp_path, "step") or _closed(log, tmp_path)] == [0]
-
-
-def test_a_process_that_joins_its_group_after_its_log_opened_may_have_no_samples(
-    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """Also one that joins its group after its log was opened."""
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with log.phase("load"):
-        pass
+    if joins_late:
+        with log.phase("load"):
+            pass
     monkeypatch.setenv("WORLD_SIZE", "2")
     log.independent()
     with log.step(samples=0):
         pass
-    assert [step["samples"] for step in _closed(log, tmp_path)] == [0]
-
-
-def _closed(log: StepLogger, folder: Path) -> list[dict[str, Any]]:
     log.close()
-    return of_kind(folder, "step")
+    assert [step["samples"] for step in of_kind(tmp_path, "step")] == [0]
 
 
 @pytest.mark.parametrize("is_block", [True, False])

@@ -213,37 +213,6 @@ def test_a_log_without_steps_has_nothing_measured() -> None:
     assert read_step_log({}).sessions == ()
 
 
-def phases_and_steps(*changes: dict[str, object]) -> list[str]:
-    return [json.dumps({**STEP, **each}) for each in changes]
-
-
-@pytest.mark.parametrize(
-    ("changes", "is_valid"),
-    [
-        ({"begin": 0.0}, True),
-        ({"begin": -0.5}, False),
-        ({"begin": 2.0}, True),
-        ({"samples": 0}, True),
-        ({"wait_seconds": 0}, True),
-        ({"wait_seconds": -0.1}, False),
-        ({"wait_seconds": float("nan")}, False),
-        ({"end": float("nan")}, False),
-        ({"loss": "nan"}, True),
-        ({"loss": "low"}, False),
-        ({"tokens": None}, True),
-        ({"tokens": 1.5}, False),
-    ],
-)
-def test_a_step_at_the_ends_of_what_it_may_say(changes: dict[str, object], is_valid: bool) -> None:
-    lines = [*log_lines(step_seconds=[], is_ended=False), *phases_and_steps(changes)]
-    if is_valid:
-        (session,) = read_step_log({file_name(): lines}).sessions
-        assert len(session.processes[0].steps) == 1
-    else:
-        with pytest.raises(StepLogInvalid):
-            read_step_log({file_name(): lines})
-
-
 HOST_LOAD = line.host_load_line(
     begin=1.0,
     end=2.0,
@@ -253,11 +222,24 @@ HOST_LOAD = line.host_load_line(
     steal_seconds=0.0,
     host_cpu_count=1,
 )
+WHOLE = {"step": STEP, "phase": line.phase_line("load", 1.0, 2.0), "host_load": HOST_LOAD}
 
 
 @pytest.mark.parametrize(
     ("kind", "changes", "is_valid"),
     [
+        ("step", {"begin": 0.0}, True),
+        ("step", {"begin": -0.5}, False),
+        ("step", {"begin": 2.0}, True),
+        ("step", {"samples": 0}, True),
+        ("step", {"wait_seconds": 0}, True),
+        ("step", {"wait_seconds": -0.1}, False),
+        ("step", {"wait_seconds": float("nan")}, False),
+        ("step", {"end": float("nan")}, False),
+        ("step", {"loss": "nan"}, True),
+        ("step", {"loss": "low"}, False),
+        ("step", {"tokens": None}, True),
+        ("step", {"tokens": 1.5}, False),
         ("phase", {"begin": 0.0}, True),
         ("phase", {"end": 1.0}, True),
         ("phase", {"begin": -1.0}, False),
@@ -270,16 +252,13 @@ HOST_LOAD = line.host_load_line(
         ("host_load", {"host_cpu_count": 0}, False),
     ],
 )
-def test_phases_and_host_loads_at_the_ends_of_what_they_may_say(
-    kind: str, changes: dict[str, object], is_valid: bool
-) -> None:
-    plain = line.phase_line("load", 1.0, 2.0) if kind == "phase" else HOST_LOAD
-    lines = [*log_lines(step_seconds=[], is_ended=False), json.dumps({**plain, **changes})]
+def test_lines_at_the_ends_of_what_they_may_say(kind: str, changes: dict[str, object], is_valid: bool) -> None:
+    lines = [*log_lines(step_seconds=[], is_ended=False), json.dumps({**WHOLE[kind], **changes})]
     if is_valid:
         (process,) = read_step_log({file_name(): lines}).sessions[0].processes
-        assert len(process.phases if kind == "phase" else process.host_loads) == 1
+        assert [len(process.steps), len(process.phases), len(process.host_loads)] == [kind == each for each in WHOLE]
     else:
-        with pytest.raises(StepLogInvalid, match=f"{kind} has begin|end: got inf, expected a finite|firefox: got text"):
+        with pytest.raises(StepLogInvalid, match=f"{kind} .*has begin|end: got inf|loss: got text|tokens: got "):
             read_step_log({file_name(): lines})
 
 
