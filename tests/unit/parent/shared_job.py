@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -86,6 +87,14 @@ class SharedJob:
         with self.start(job_name) as parent:
             output, _ = parent.communicate(timeout=PATIENCE_SECONDS)
         return parent.returncode, output
+
+    def die(self, job_name: str, when: Callable[[], object]) -> None:
+        """An attempt whose parent is killed then."""
+        with self.start(job_name) as guard:
+            wait_until(when)
+            (parent,) = children_of(guard.pid)
+            os.kill(parent, signal.SIGKILL)
+            guard.wait(PATIENCE_SECONDS)
 
     def document(self) -> dict[str, Any]:
         document = {

@@ -147,10 +147,7 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -
     runs = [run_document("a"), run_document("b", "--sleep", "600"), run_document("c")]
     job = SharedJob(root=tmp_path, runs=runs)
     for name in ("job-a1", "job-a2"):
-        with job.start(name) as parent:
-            wait_until(partial(sleeps, job, "b", name))
-            os.kill(children_of(parent.pid)[0], signal.SIGKILL)
-            parent.wait(60)
+        job.die(name, partial(sleeps, job, "b", name))
     assert job.carry("job-a3")[0] == 0
     assert job.events("job-a3")[1:-1] == [
         ("run_skipped", "a", None),
@@ -164,12 +161,9 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -
 def test_a_run_that_the_jobs_limit_cut_off_has_not_died(tmp_path: Path) -> None:
     """No signal told the parent, twice: the next attempts' documents name the jobs that the service ended."""
     runs = [run_document("a"), run_document("b", "--sleep", "600")]
+    job = SharedJob(root=tmp_path, runs=runs)
     for name in ("job-a1", "job-a2"):
-        job = SharedJob(root=tmp_path, runs=runs)
-        with job.start(name) as parent:
-            wait_until(partial(sleeps, job, "b", name))
-            os.kill(children_of(parent.pid)[0], signal.SIGKILL)
-            parent.wait(60)
+        job.die(name, partial(sleeps, job, "b", name))
     last = SharedJob(root=tmp_path, runs=[run_document("a"), run_document("b")], limits={"cut_off": ["job-a1"]})
     assert last.carry("job-a3")[0] == 0
     assert last.events("job-a3")[1:-1] == [

@@ -1,8 +1,6 @@
 """A run that can't win any more ends; the first one never does, and without the document's word no run does."""
 
 import json
-import os
-import signal
 from collections.abc import Mapping
 from itertools import count
 from math import nan
@@ -11,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.parent.shared_job import ENTRY, SharedJob, children_of, is_alive, run_document, wait_until
+from tests.unit.parent.shared_job import ENTRY, SharedJob, run_document
 from tests.unit.run_samples import known
 from traindyno.core.search.outpaced import MOST_STEPS
 from traindyno.core.step_log.line import BATCH_SEARCH, KEPT_STEPS, SETUP, environment_line, phase_line, step_line
@@ -123,12 +121,7 @@ def test_runs_of_a_job_that_died_still_outpace_others(tmp_path: Path) -> None:
     """The run in progress begins again, and is compared with what ended in the earlier job."""
     behind = racing("behind", SLOW, waits=LONG_SECONDS, first={"steps": 3})
     job = race(tmp_path, racing("best", FAST), behind)
-    with job.start() as guard:
-        wait_until(lambda: list((job.folder() / "behind" / "step_log").glob("*/rank-*")))
-        (parent,) = children_of(guard.pid)
-        os.kill(parent, signal.SIGKILL)
-        guard.wait(60)
-        wait_until(lambda: not is_alive(parent))
+    job.die("job-a1", lambda: list((job.folder() / "behind" / "step_log").glob("*/rank-*")))
     assert job.carry("job-a2")[0] == 0
     assert job.events("job-a2")[1:3] == [("run_skipped", "best", None), ("run_began", "behind", None)]
     assert reasons(job, "job-a2") == {"behind": "outpaced"}
@@ -167,10 +160,7 @@ def test_a_throw_away_run_takes_what_is_cold(tmp_path: Path) -> None:
 
 def test_a_throw_away_run_in_which_a_job_died_is_left_out(tmp_path: Path) -> None:
     job = race(tmp_path, racing("a", SLOW), limits={"warm_up_steps": 1000})
-    with job.start() as guard:
-        wait_until(lambda: "warm_up_began" in {event for event, *_ in job.events()})
-        os.kill(children_of(guard.pid)[0], signal.SIGKILL)
-        guard.wait(60)
+    job.die("job-a1", lambda: "warm_up_began" in {event for event, *_ in job.events()})
     assert job.carry("job-a2")[0] == 0
     assert [event for event, *_ in job.events("job-a2")] == ["parent_started", "run_began", "run_ended", "parent_ended"]
 
@@ -258,5 +248,4 @@ def test_a_packed_sample_has_more_work(unit: str | None, work: float, tmp_path: 
 def of_one_step(folder: Path) -> StepsSoFar:
     logs = RunLogs(folder, hosts=1)
     logs.read_new()
-    found = known(logs.steps())
-    return found
+    return known(logs.steps())

@@ -40,6 +40,10 @@ ENVIRONMENTS: list[dict[str, str]] = [
 CASES = list(itertools.product(HYPERPARAMETERS, CHANNELS, ENVIRONMENTS, ["process", "torchrun"]))
 
 
+def job_of(run: RunOrder, instance_type: str = "local.cpu") -> JobOrder:
+    return JobOrder("j1", "train.py", instance_type, 60.0, None, 1.0, (run,))
+
+
 def described_job(
     program: str, hyperparameters: Mapping[str, Any], channels: Mapping[str, str], **given: str
 ) -> TrainingJob:
@@ -103,7 +107,7 @@ def test_a_run_has_the_variables_of_a_job_of_its_own(number: int, tmp_path: Path
             channels=channels,
         )
     )
-    job = JobOrder("j1", "train.py", "local.cpu", 60.0, None, 1.0, (run,))
+    job = job_of(run)
     shared = run_environment(run, job, host, tmp_path / "own")
     assert alone.keys() ^ shared.keys() <= ADDED | (OF_TORCHRUN if launcher == "torchrun" else set())
     assert alone.keys() <= shared.keys()
@@ -135,7 +139,7 @@ def test_torchrun_has_the_toolkits_network_and_a_plain_script_keeps_its_own(
     plain = {**OF_PLAIN, "NCCL_SOCKET_IFNAME": "eth0"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), {**plain, "SM_NETWORK_INTERFACE_NAME": "eth0"})
     run = RunOrder(**run_document("a", launcher=launcher))
-    job = JobOrder("j1", "train.py", instance_type, 60.0, None, 1.0, (run,))
+    job = job_of(run, instance_type)
     found = {name: value for name, value in run_environment(run, job, host, Path("/own")).items() if name in NETWORK}
     if launcher == "torchrun":
         assert found == {**expected, "NCCL_PROTO": "simple", "NCCL_SOCKET_IFNAME": "eth0"}
@@ -148,7 +152,7 @@ def test_variables_that_the_job_has_for_its_runs_are_the_runs_own() -> None:
     given = {"API_KEY": "sesame", "TMPDIR": "/opt/ml/mine", "TRAINDYNO_OPT_ML": "/here", "B": "job"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), given)
     run = RunOrder(**run_document("a", environment={"B": "run"}))
-    job = JobOrder("j1", "train.py", "local.cpu", 60.0, None, 1.0, (run,))
+    job = job_of(run)
     own = run_environment(run, job._replace(inherited=("API_KEY", "TMPDIR", "B", "C")), host, Path("/own"))
     assert [own.get(name) for name in ("API_KEY", "TMPDIR", "B", "C")] == ["sesame", "/here/mine", "run", None]
     assert run_environment(run, job, host, Path("/own"))["TMPDIR"] == "/own"
@@ -164,7 +168,7 @@ def test_the_toolkits_description_of_the_job_is_that_of_the_run() -> None:
     environment = {"SM_TRAINING_ENV": json.dumps(given), "SM_HP_OLD": "1", "SM_CHANNEL_RUNS": "x"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), environment)
     run = RunOrder(**run_document("a", hyperparameters={"lr": 0.1}, channels={"train": "train-2"}))
-    job = JobOrder("j1", "train.py", "ml.g5.xlarge", 60.0, None, 1.0, (run,))
+    job = job_of(run, "ml.g5.xlarge")
     found = run_environment(run, job, host, Path("/own"))
     described = json.loads(found["SM_TRAINING_ENV"])
     assert (described["hyperparameters"], described["user_entry_point"]) == ({"lr": 0.1}, "train.py")
@@ -186,8 +190,8 @@ def test_gloo_is_told_the_interface_where_several_hosts_meet(tmp_path: Path, lau
     for hosts in (["algo-1"], ["algo-1", "algo-2"]):
         environment = {"SM_HOSTS": json.dumps(hosts), "SM_CURRENT_HOST": "algo-1", "SM_NETWORK_INTERFACE_NAME": "eth0"}
         host = this_host({**environment, "TRAINDYNO_JOB_FOLDER": str(tmp_path), "TRAINING_JOB_NAME": "job-a1"})
-        run = RunOrder("run", launcher, 1, (), {}, {}, {})
-        job = JobOrder("job", "train.py", "ml.g5.xlarge", 600, None, 60, (run,))
+        run = RunOrder(**run_document("a", launcher=launcher))
+        job = job_of(run)
         found = run_environment(run, job, host, tmp_path).get("GLOO_SOCKET_IFNAME")
         assert found == (None if len(hosts) == 1 else "eth0")
         own = run._replace(environment={"GLOO_SOCKET_IFNAME": "eth1"})
