@@ -58,9 +58,13 @@ class CudaClock(HostClock):
         return resolved
 
 
-def clock_for_this_process() -> HostClock:
-    """The device's clock once the script has a CUDA context, the host's before that or without one."""
+def cuda_in_use() -> Any:
+    """``torch.cuda`` once the script has a CUDA context; None before that or without one."""
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        return CudaClock()
-    return HostClock()
+    is_in_use = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
+    return torch.cuda if torch is not None and is_in_use else None
+
+
+def clock_for_this_process() -> HostClock:
+    """The device's clock once the script uses one, else the host's."""
+    return CudaClock() if cuda_in_use() else HostClock()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Optional
 
+from traindyno.callbacks.clock import cuda_in_use
 from traindyno.core.step_log.line import SHARED_JOB, SHARED_JOB_VARIABLE
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -49,23 +50,16 @@ def thread_settings() -> Dict[str, Any]:
 
 def peak_memory_bytes() -> Optional[int]:
     """The peak memory of the CUDA device that this process uses, else of the process itself."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        return int(torch.cuda.max_memory_allocated())
-    return peak_memory_bytes_of_host()
+    cuda = cuda_in_use()
+    return int(cuda.max_memory_allocated()) if cuda else peak_memory_bytes_of_host()
 
 
 def allocator_retries() -> int:
-    """How often the CUDA allocator of this process had no memory left, freed what it kept, and tried again."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        return retries_of(torch.cuda.memory_stats())
-    return 0
-
-
-def retries_of(memory_stats: Dict[str, Any]) -> int:
-    """Allocation retries in ``torch.cuda.memory_stats()``; only PyTorch's own allocator counts them."""
-    return int(memory_stats.get("num_alloc_retries", 0))
+    """How often the CUDA allocator of this process had no memory left, freed what it kept, and tried again. Only
+    PyTorch's own allocator counts it.
+    """
+    cuda = cuda_in_use()
+    return int(cuda.memory_stats().get("num_alloc_retries", 0)) if cuda else 0
 
 
 def peak_memory_bytes_of_host() -> Optional[int]:

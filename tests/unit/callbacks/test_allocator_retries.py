@@ -1,12 +1,14 @@
 """Retries of CUDA's allocator in the step log: read from its statistics, and written when there are more."""
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from traindyno.callbacks.clock import HostClock
-from traindyno.callbacks.environment import allocator_retries, retries_of
+from traindyno.callbacks.environment import allocator_retries
 from traindyno.callbacks.recorder import StepLogFile, StepRecorder
 from traindyno.core.step_log.line import ALLOCATOR_RETRIES, IN_BACKGROUND, RETRIES
 
@@ -17,12 +19,14 @@ STATISTICS = {"num_alloc_retries": 3, "num_ooms": 0, "allocated_bytes.all.peak":
 @pytest.mark.parametrize(
     ("statistics", "expected"), [(STATISTICS, 3), ({**STATISTICS, "num_alloc_retries": 0}, 0), ({}, 0)]
 )
-def test_the_retries_of_the_statistics(statistics: dict[str, int], expected: int) -> None:
-    assert retries_of(statistics) == expected
-
-
-def test_a_process_without_a_cuda_device_has_none() -> None:
-    assert allocator_retries() == 0
+def test_the_retries_of_the_statistics(
+    statistics: dict[str, int], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda = SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: bool(statistics), memory_stats=lambda: statistics
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert allocator_retries() == expected
 
 
 def test_the_log_has_a_phase_without_length_when_there_are_more(tmp_path: Path) -> None:

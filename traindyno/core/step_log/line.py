@@ -97,48 +97,28 @@ def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, An
 
 
 class LoggedStep(NamedTuple):
-    """One optimizer step of one process. A tuple, because a run has millions of them to parse."""
-
-    step: int
-    begin: float
-    end: float
-    wait_seconds: float
-    samples: int
-    tokens: Optional[int]
-    loss: Optional[float]
-    peak_memory_bytes: Optional[int]
-
-
-def step_line(
-    *,
-    step: int,
-    begin: float,
-    end: float,
-    wait_seconds: float,
-    samples: int,
-    tokens: Optional[int] = None,
-    loss: Optional[float] = None,
-    learning_rate: Optional[float] = None,
-    peak_memory_bytes: Optional[int] = None,
-) -> Dict[str, Any]:
     """One optimizer step of one process. ``begin`` is before the wait for data, so ``end - begin`` includes it.
 
     ``samples`` and ``tokens`` are this process's own share, so that the sum over processes is the work done: processes
     that hold parts of one model replica (tensor, pipeline) split or attribute the replica's work among themselves.
     """
-    return {
-        "kind": "step",
-        "time": end,
-        "step": step,
-        "begin": begin,
-        "end": end,
-        "wait_seconds": wait_seconds,
-        "samples": samples,
-        "tokens": tokens,
-        "loss": json_number(loss),
-        "learning_rate": learning_rate,
-        "peak_memory_bytes": peak_memory_bytes,
-    }
+
+    # A tuple, because a run has millions of steps to parse
+    step: int
+    begin: float
+    end: float
+    wait_seconds: float
+    samples: int
+    tokens: Optional[int] = None
+    loss: Optional[float] = None
+    peak_memory_bytes: Optional[int] = None
+
+
+def step_line(*, learning_rate: Optional[float] = None, **fields: Any) -> Dict[str, Any]:
+    """``fields``: those of LoggedStep."""
+    step = LoggedStep(**fields)
+    line = {"kind": "step", "time": step.end, **step._asdict(), "learning_rate": learning_rate}
+    return {**line, "loss": json_number(step.loss)}
 
 
 def model_line(
