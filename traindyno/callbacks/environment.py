@@ -94,17 +94,13 @@ def _device_facts() -> Dict[str, Any]:
     }
 
 
-def host_identity(root: Path = Path("/")) -> Dict[str, str]:
-    """The identifiers that the system has, most reliable first."""
-    found = {name: _text(root / path) for name, path in IDENTIFIER_FILES.items()}
-    if not (found["instance_id"] or "").startswith("i-"):
-        found["instance_id"] = None
-    return {name: text for name, text in found.items() if text}
-
-
 def host_id(root: Path = Path("/")) -> Optional[str]:
     """One name for the machine: the EC2 instance, else this boot of it, else its installation; None if unknown."""
-    return next(("{}:{}".format(name, text) for name, text in host_identity(root).items()), None)
+    for name, path in IDENTIFIER_FILES.items():
+        text = _text(root / path)
+        if text and (name != "instance_id" or text.startswith("i-")):
+            return "{}:{}".format(name, text)
+    return None
 
 
 def _text(path: Path) -> Optional[str]:

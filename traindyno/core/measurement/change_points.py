@@ -23,28 +23,6 @@ class Regime:
     level: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """The straight line of a part: ``slope`` around ``mean``, over ``count`` places."""
-
-    mean: float
-    slope: float
-    count: int
-
-    @property
-    def squares(self) -> float:
-        return self.count * (self.count**2 - 1) / 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Jump:
-    """``size`` is the jump of a line with one jump at ``split``; ``deviations``: size in those of independent noise."""
-
-    split: int
-    size: float
-    deviations: float
-
-
 def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
     """Binary segmentation (Scott and Knott 1974; Vostrikova 1981) over the whole series.
 
@@ -66,30 +44,25 @@ def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
 
 def _find_change(levels: Sequence[float]) -> int | None:
     """The place of the largest jump in this part; None if none counts."""
-    if len(levels) < 2 * LEAST_REGIME_STEPS:
-        return None
     count = len(levels)
-    mean, middle = sum(levels) / count, (count - 1) / 2
-    products = sum((place - middle) * level for place, level in enumerate(levels))
-    line = _Line(mean=mean, slope=products / (count * (count**2 - 1) / 12), count=count)
-    jump = _largest_jump(levels, line)
-    if abs(jump.size) < LEAST_CHANGE:
+    if count < 2 * LEAST_REGIME_STEPS:
+        return None
+    mean, middle, squares = sum(levels) / count, (count - 1) / 2, count * (count**2 - 1) / 12
+    slope = sum((place - middle) * level for place, level in enumerate(levels)) / squares
+    before = list(accumulate(levels, initial=0.0))
+
+    def jump_at(split: int) -> tuple[float, float]:
+        """By least squares of a line with one jump there: in deviations of independent noise, and its size."""
+        pairs = split * (count - split)
+        left_over = before[-1] - before[split] - (count - split) * mean - slope * pairs / 2
+        explained = pairs / count - pairs**2 / (4 * squares)
+        return abs(left_over) / sqrt(explained), left_over / explained
+
+    split = max(range(LEAST_REGIME_STEPS, count - LEAST_REGIME_STEPS + 1), key=lambda split: jump_at(split)[0])
+    deviations, size = jump_at(split)
+    if abs(size) < LEAST_CHANGE:
         return None
     # what the line with the jump leaves of each level, up to a constant
-    slope = line.slope - jump.size * jump.split * (count - jump.split) / (2 * line.squares)
-    left = [level - slope * place - jump.size * (place >= jump.split) for place, level in enumerate(levels)]
-    return jump.split if jump.deviations > _CRITICAL_DEVIATIONS * robust_long_run_deviation(left) else None
-
-
-def _largest_jump(levels: Sequence[float], line: _Line) -> _Jump:
-    """Least squares of a line with one jump, at the split where the jump explains most."""
-    count, before = line.count, list(accumulate(levels, initial=0.0))
-    best = _Jump(split=0, size=0.0, deviations=-1.0)
-    for split in range(LEAST_REGIME_STEPS, count - LEAST_REGIME_STEPS + 1):
-        pairs = split * (count - split)
-        left_over = before[-1] - before[split] - (count - split) * line.mean - line.slope * pairs / 2
-        squares = pairs / count - pairs**2 / (4 * line.squares)
-        deviations = abs(left_over) / sqrt(squares)
-        if deviations > best.deviations:
-            best = _Jump(split=split, size=left_over / squares, deviations=deviations)
-    return best
+    slope_left = slope - size * split * (count - split) / (2 * squares)
+    left = [level - slope_left * place - size * (place >= split) for place, level in enumerate(levels)]
+    return split if deviations > _CRITICAL_DEVIATIONS * robust_long_run_deviation(left) else None
