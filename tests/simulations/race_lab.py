@@ -46,7 +46,7 @@ BILL = (JOB_STARTS, RUN_STARTS, THROWN_AWAY, WHOLE_STEPS, STEPS_OF_ENDED) = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """Standard deviations of the logarithm: of a run's level, of a step, and of the hosts of a job. ``cold``: by how
-    much the first run of a job is slower; ``throws_away``: a job begins with some steps that don't count.
+    much the first run of a job is slower, if the job does not begin with some steps that don't count, as a race's does.
     ``slow_hosts``: the share of jobs that are slower, and the logarithm of by how much. ``more_noise`` draws what is
     added to the logarithm of a run's level.
     """
@@ -56,7 +56,6 @@ class Conditions:
     hosts: float = 0.01
     slow_hosts: tuple[float, float] = (0.0, 0.0)
     cold: float = 0.1
-    throws_away: bool = True
     job_start: float = 300.0
     run_start: float = 45.0
     more_noise: Callable[[SurfaceCell, Random], float] = lambda cell, source: 0.0
@@ -155,14 +154,11 @@ class _Carried:
         paces = dict[str, Pace]()
         for place, run in enumerate(self.job.runs):
             cell = self.surface.by_id[run.cell.cell_id]
-            cold = 1.0
-            if place == 0 and self.job.is_shared and self.conditions.throws_away:
+            if place == 0 and self.job.is_shared:
                 self.bill[THROWN_AWAY] += self.conditions.run_start + FIRST_LOOK * step_seconds(self.surface, cell)
-            elif place == 0 and self.job.is_shared:
-                cold = 1 + self.conditions.cold
             if self.job.is_shared:
                 self.bill[RUN_STARTS] += self.conditions.run_start
-            result, pace = self._run(run, cell, cold, paces if round_of(run) == "1" else {})
+            result, pace = self._run(run, cell, paces if round_of(run) == "1" else {})
             paces |= {run.run_id: pace} if pace else {}
             yield self._in_job(result, place + 1)
         contenders = contenders_in_job(
@@ -171,17 +167,15 @@ class _Carried:
         for run in runs_again(self.job, self.suite):
             if run.cell.cell_id in contenders:
                 self.bill[RUN_STARTS] += self.conditions.run_start
-                result, _ = self._run(run, self.surface.by_id[run.cell.cell_id], 1.0, {})
+                result, _ = self._run(run, self.surface.by_id[run.cell.cell_id], {})
                 yield self._in_job(result, 0)
 
-    def _run(
-        self, run: Run, cell: SurfaceCell, cold: float, earlier: Mapping[str, Pace]
-    ) -> tuple[RunResult, Pace | None]:
+    def _run(self, run: Run, cell: SurfaceCell, earlier: Mapping[str, Pace]) -> tuple[RunResult, Pace | None]:
         if cell.seconds is None:
             self.bill[STEPS_OF_ENDED] += FAILING_SECONDS
             return self._result(run, outcome=cell.outcome), None
         deviation = self.source.gauss(0, self.conditions.noise) + self.conditions.more_noise(cell, self.source)
-        level = self.level * cold * exp(deviation)
+        level = self.level * exp(deviation)
         step, steps = step_seconds(self.surface, cell) * level, run_steps(self.surface, cell)
         steps = min(steps, STEPS_OF_A_RACE) if self.suite.search.is_race else steps
         times = [step * exp(self.source.gauss(0, self.conditions.step_noise)) for _ in range(steps)]

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from math import exp, log, sqrt
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from typing import Any
 
 from localcloud.home import REPO_ROOT
@@ -31,15 +30,12 @@ TABLE_START, LONGEST = 300.0, 600.0
 class SurfaceCell:
     """``seconds``: the true time of the whole work; None where every trial fails with ``outcome``.
 
-    ``billable_seconds`` are of one trial on one instance. ``scatter`` holds deviations of measured trials from their
-    mean, in logarithms; without them trials scatter normally with ``variation``.
+    ``billable_seconds`` are of one trial on one instance.
     """
 
     settings: Mapping[str, Any]
     seconds: float | None
     billable_seconds: float
-    variation: float = 0.0
-    scatter: tuple[float, ...] = ()
     outcome: Outcome = Outcome.COMPLETED
 
 
@@ -86,7 +82,7 @@ class Surface:
         return self.name.startswith(TABLES)
 
     def instances(self, cell: SurfaceCell) -> int:
-        return self._count(cell)
+        return int({"instance_count": 1, **self.training, **cell.settings}["instance_count"])
 
     @cached_property
     def suite_cells(self) -> tuple[Cell, ...]:
@@ -102,7 +98,7 @@ class Surface:
         found = self.by_id[cell_id]
         if found.seconds is None or self.goal is GoalKind.FASTEST:
             return found.seconds
-        hours = found.seconds * self._count(found) / SECONDS_PER_HOUR
+        hours = found.seconds * self.instances(found) / SECONDS_PER_HOUR
         return hours * float(self.usd_per_hour[self._instance(found)])
 
     @cached_property
@@ -114,36 +110,20 @@ class Surface:
         value = self.value(cell_id)
         return float("inf") if value is None else value / self.best_value - 1
 
-    def trial_seconds(self, cell_id: str) -> float:
-        """Billable seconds of one trial, of all its instances."""
-        found = self.by_id[cell_id]
-        return found.billable_seconds * self._count(found)
-
-    def grid_seconds(self, trials: int = TRIALS) -> float:
-        return trials * sum(map(self.trial_seconds, self.by_id))
-
     def price(self, cell_id: str) -> Decimal | None:
         return self.usd_per_hour.get(self._instance(self.by_id[cell_id]))
 
     def _instance(self, cell: SurfaceCell) -> str:
         return str({**self.training, **cell.settings}["instance"])
 
-    def _count(self, cell: SurfaceCell) -> int:
-        return int({"instance_count": 1, **self.training, **cell.settings}["instance_count"])
-
 
 def read_surfaces(folder: Path = FOLDER) -> tuple[Surface, ...]:
-    """The complete surfaces, in the order of their names."""
-    found = (read_surface(path) for path in sorted(folder.glob("*.json")))
-    return tuple(surface for surface in found if surface is not None)
+    """In the order of their names."""
+    return tuple(read_surface(path) for path in sorted(folder.glob("*.json")))
 
 
-def read_surface(path: Path) -> Surface | None:
-    """None while not all cells of a measured surface have all their trials."""
+def read_surface(path: Path) -> Surface:
     document = json.loads(path.read_text(encoding="utf-8"))
-    cells = [_cell(cell) for cell in document["cells"]]
-    if None in cells:
-        return None
     return Surface(
         name=document["name"],
         origin=document["origin"],
@@ -151,56 +131,16 @@ def read_surface(path: Path) -> Surface | None:
         goal=GoalKind(document["goal"]),
         training=document["training"],
         usd_per_hour={name: Decimal(str(usd)) for name, usd in document.get("usd_per_hour", {}).items()},
-        cells=tuple(cell for cell in cells if cell is not None),
+        cells=tuple(map(_cell, document["cells"])),
     )
 
 
-def surface_document(surface: Surface) -> dict[str, Any]:
-    """The document of a surface with true values; ``read_surface`` reads it."""
-    return {
-        "name": surface.name,
-        "origin": surface.origin,
-        "source": surface.source,
-        "goal": surface.goal.value,
-        "training": dict(surface.training),
-        "usd_per_hour": {name: float(usd) for name, usd in surface.usd_per_hour.items()},
-        "cells": [_cell_document(cell) for cell in surface.cells],
-    }
-
-
-def render(document: Mapping[str, Any]) -> str:
-    """JSON with one cell on each line."""
-    cells = ",\n".join(f"    {json.dumps(cell)}" for cell in document["cells"])
-    head = json.dumps({name: value for name, value in document.items() if name != "cells"}, indent=2)
-    return f'{head[:-2]},\n  "cells": [\n{cells}\n  ]\n}}\n'
-
-
-def _cell_document(cell: SurfaceCell) -> dict[str, Any]:
-    found = {"settings": dict(cell.settings), "billable_seconds": cell.billable_seconds}
-    if cell.seconds is None:
-        return {**found, "outcome": cell.outcome.value}
-    return {**found, "seconds": cell.seconds, "variation": cell.variation}
-
-
-def _cell(document: Mapping[str, Any]) -> SurfaceCell | None:
-    if "trials" in document:
-        return _measured(document) if len(document["trials"]) > 2 else None
+def _cell(document: Mapping[str, Any]) -> SurfaceCell:
+    """A measured one has trials, whose geometric mean is its truth."""
+    trials = document.get("trials", ())
     return SurfaceCell(
         settings=document["settings"],
-        seconds=document.get("seconds"),
-        billable_seconds=document["billable_seconds"],
-        variation=document.get("variation", 0.0),
+        seconds=geometric_mean([trial["seconds"] for trial in trials]) if trials else document.get("seconds"),
+        billable_seconds=fmean([each["billable_seconds"] for each in trials or [document]]),
         outcome=Outcome(document.get("outcome", Outcome.COMPLETED)),
-    )
-
-
-def _measured(document: Mapping[str, Any]) -> SurfaceCell:
-    """Trials are drawn from the measured ones; their scatter is widened, since their mean was taken from them."""
-    logs = [log(trial["seconds"]) for trial in document["trials"]]
-    center, widening = fmean(logs), sqrt(len(logs) / (len(logs) - 1))
-    return SurfaceCell(
-        settings=document["settings"],
-        seconds=exp(center),
-        billable_seconds=fmean([trial["billable_seconds"] for trial in document["trials"]]),
-        scatter=tuple((value - center) * widening for value in logs),
     )
