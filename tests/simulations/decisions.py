@@ -13,7 +13,7 @@ from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import PASSES
 from traindyno.core.statistics.distributions import SIGNIFICANCE
-from traindyno.core.statistics.selection import Looks, Relation, correct_for_selection
+from traindyno.core.statistics.selection import Relation, correct_for_selection
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise
 from traindyno.core.verdict.recommendation import Recommendation, recommend
@@ -69,10 +69,10 @@ def simulate(model: NoiseModel, shape: Shape) -> Outcomes:
     )
 
 
-def decide(cells: Cells, looks: Looks = Looks()) -> tuple[Recommendation, Noise]:  # noqa: B008 (frozen)
+def decide(cells: Cells, looks: int = 1) -> tuple[Recommendation, Noise]:
     trials = as_cell_trials(cells)
     noise = measure_noise(trials, value_of)
-    found = recommend(trials, value_of, noise, tolerance=TOLERANCE, significance=looks.significance)
+    found = recommend(trials, value_of, noise, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks)
     assert found is not None
     return found, noise
 
@@ -144,13 +144,13 @@ def wrong_with_looks(model: NoiseModel, cells: int, trials: int) -> Share:
     """A race of equal cells is judged after each further job, of two passes, and stops at the first claim."""
     source = random.Random(f"{SEED} looks {model.__name__} {cells}")
     shape = Shape(levels=(0.0,) * cells, trials=trials)
-    looks = Looks(count=(trials - 1) // PASSES)
+    looks = (trials - 1) // PASSES
 
     def claims() -> bool:
         values = model(source, shape, cells_of(cells))
         return any(
             is_superior(decide([each[: 1 + PASSES * look] for each in values], looks)[0])
-            for look in range(1, looks.count + 1)
+            for look in range(1, looks + 1)
         )
 
     suites = repetitions(cells) // 2
@@ -196,23 +196,23 @@ def coverage_with_looks(cells: int, trials: int) -> tuple[Coverage, Share]:
     """
     source = random.Random(f"{SEED} coverage with looks {cells} {trials}")
     shape = Shape(levels=(0.0,) * cells, trials=trials)
-    looks = Looks(count=(trials - 1) // PASSES)
+    looks = (trials - 1) // PASSES
     expected: list[bool] = []
     against: list[bool] = []
     last: list[bool] = []
     for _ in range(repetitions(cells) // 4):
         values = independent(source, shape, ())
-        for look in range(1, looks.count + 1):
+        for look in range(1, looks + 1):
             found, noise = decide([each[: 1 + PASSES * look] for each in values], looks)
             if is_decided(found):
                 break
-        correction = correct_for_selection(found.comparisons, looks.significance)
+        correction = correct_for_selection(found.comparisons, SIGNIFICANCE / looks)
         estimate = estimate_cell(found.best, value_of, noise, correction)
         assert estimate is not None
         assert estimate.interval is not None
         expected.append(estimate.interval.low <= 1 <= estimate.interval.high)
         for place, rival in enumerate(found.rivals, start=2):
-            ratio, _ = found.simultaneous(rival.comparison, looks.significance)
+            ratio, _ = found.simultaneous(rival.comparison, SIGNIFICANCE / looks)
             assert ratio is not None
             holds = ratio.low <= 1 <= ratio.high
             if place == cells:

@@ -159,30 +159,32 @@ def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[st
     return seconds
 
 
-def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
-    """The line's cents go to the phases that are billed, in proportion to their seconds."""
-    billed = [phase for phase in line.phases if phase.name not in UNBILLED_PHASES and phase.seconds > 0]
-    total_seconds = sum(Decimal(str(phase.seconds)) for phase in billed)
-    exact = [usd * Decimal(str(phase.seconds)) / total_seconds for phase in billed]
-    shares = dict(zip((phase.name for phase in billed), apportion(exact, usd), strict=True))
-    phases = tuple(
-        PhaseCost(name=phase.name, seconds=phase.seconds, usd=shares.get(phase.name, Decimal(0)))
+def _by_phase(line: ReceiptLine, usd: Decimal) -> dict[str, Decimal]:
+    """The line's money by the phases that are billed, in proportion to their seconds."""
+    seconds = {
+        phase.name: Decimal(str(phase.seconds))
         for phase in line.phases
+        if phase.name not in UNBILLED_PHASES and phase.seconds > 0
+    }
+    total = sum(seconds.values())
+    return {name: usd * each / total for name, each in seconds.items()}
+
+
+def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
+    exact = _by_phase(line, usd)
+    shares = dict(zip(exact, apportion(list(exact.values()), usd), strict=True))
+    return replace(
+        line, usd=usd, phases=tuple(replace(each, usd=shares.get(each.name, Decimal(0))) for each in line.phases)
     )
-    return replace(line, usd=usd, phases=phases)
 
 
 def exact_phase_usd(lines: Sequence[ReceiptLine]) -> dict[str, Decimal]:
     """What each phase cost, unrounded: for receipts so small that most phases cost less than a cent."""
     usd: dict[str, Decimal] = {}
     for line in lines:
-        if line.exact_usd is None:
-            continue
-        billed = [phase for phase in line.phases if phase.name not in UNBILLED_PHASES and phase.seconds > 0]
-        seconds = sum((Decimal(str(phase.seconds)) for phase in billed), Decimal(0))
-        for phase in billed:
-            share = Decimal(str(phase.seconds)) / seconds
-            usd[phase.name] = usd.get(phase.name, Decimal(0)) + line.exact_usd * share
+        if line.exact_usd is not None:
+            for name, share in _by_phase(line, line.exact_usd).items():
+                usd[name] = usd.get(name, Decimal(0)) + share
     return usd
 
 

@@ -1,6 +1,5 @@
 """What a run took and cost until an evaluation reached a target: time and cost to quality."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
@@ -73,7 +72,7 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
     if measured is None or clock is None:
         return None
     before = 0.0
-    for evaluation, value in evaluated(measured.evaluations, target):
+    for evaluation, value in evaluated(result, target.quality):
         logged = evaluation.time - measured.job.began_at
         # what other sessions lost is before the measured one, and so before its evaluations
         logged -= measured.job.lost_seconds if logged >= measured.job.lost_seconds + measured.job.kept_seconds else 0.0
@@ -88,9 +87,11 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
     return None
 
 
-def evaluated(evaluations: Sequence[Evaluation], target: QualityTarget) -> list[tuple[Evaluation, float]]:
-    """The evaluations that measured the target's quality, each with its value."""
-    found = ((each, each.metrics.get(target.quality.value)) for each in evaluations)
+def evaluated(result: RunResult, quality: Quality) -> list[tuple[Evaluation, float]]:
+    """The run's evaluations that measured the quality, each with its value."""
+    found = (
+        (each, each.metrics.get(quality.value)) for each in (result.measured.evaluations if result.measured else ())
+    )
     return [(each, value) for each, value in found if value is not None]
 
 
@@ -112,14 +113,11 @@ def training_curve(result: RunResult) -> tuple[LearningPoint, ...]:
 
 def evaluation_curve(result: RunResult, quality: Quality) -> tuple[LearningPoint, ...]:
     """Only values that are finite."""
-    measured = result.measured
-    if measured is None:
-        return ()
-    found = [(each, each.metrics.get(quality.value)) for each in measured.evaluations]
+    began_at = result.measured.job.began_at if result.measured else 0.0
     return tuple(
-        _point(result, each.step, each.time - measured.job.began_at, value)
-        for each, value in found
-        if value is not None and isfinite(value)
+        _point(result, each.step, each.time - began_at, value)
+        for each, value in evaluated(result, quality)
+        if isfinite(value)
     )
 
 

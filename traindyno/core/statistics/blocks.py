@@ -9,56 +9,6 @@ from statistics import fmean
 
 from traindyno.core.statistics.estimates import LEAST_COUNT, Comparison, comparison_of, satterthwaite, variance
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
-    """What the cells with a value in each of some blocks have in common there: the blocks' means.
-
-    ``variances`` is the sum of the cells' own variances around them.
-    """
-
-    count: int
-    means: Sequence[float]
-    variances: float
-
-
-def common_of(rows: Sequence[Sequence[float]]) -> Common:
-    """Statistics of cells with a value in each block."""
-    means = [fmean(block) for block in zip(*rows, strict=True)]
-    return Common(count=len(rows), means=means, variances=sum(_own_variance(row, means) for row in rows))
-
-
-def spread_of_difference(pair: Sequence[Sequence[float]], common: Common) -> tuple[float, float]:
-    """The variance of two rows' differences within blocks, and its degrees of freedom."""
-    found = [_paired(pair)] if common.count < LEAST_COUNT else [_paired(pair), _pooled(pair, common)]
-    return max(found, key=lambda each: each[1])
-
-
-def _paired(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The variance of the two rows' differences, and its degrees of freedom: Student's paired t test."""
-    differences = [one - other for one, other in zip(rows[0], rows[1], strict=True)]
-    return variance(differences), len(differences) - 1
-
-
-def _pooled(rows: Sequence[Sequence[float]], common: Common) -> tuple[float, float]:
-    """The same from each row's own variance around the blocks' means, as in Welch's test.
-
-    A residual holds (count - 1) / count of the row's variance, and a share of all others': the larger of the estimate
-    that is unbiased for equal spreads and of the one that is so for unequal ones (Grubbs 1948).
-    """
-    count = common.count
-    own = [_own_variance(row, common.means) for row in rows]
-    pair = own[0] + own[1]
-    equal = pair * count / (count - 1)
-    unequal = (pair - 2 * common.variances / (count * (count - 1))) * count / (count - 2)
-    degrees = (len(common.means) - 1) * (count - 1) / count
-    return max(equal, unequal), satterthwaite([(own[0], degrees), (own[1], degrees)])
-
-
-def _own_variance(row: Sequence[float], means: Sequence[float]) -> float:
-    return variance([value - mean for value, mean in zip(row, means, strict=True)])
-
-
 LEAST_PIVOT = 1e-12
 
 
@@ -144,8 +94,14 @@ class Layout:
         return Effects(sizes=(), inverse=())
 
     @cached_property
-    def common(self) -> Common:
-        return common_of([self.without_places(row) for row in self.rows])
+    def common(self) -> list[float]:
+        """What the cells have in common in each block."""
+        return [fmean(block) for block in zip(*map(self.without_places, self.rows), strict=True)]
+
+    @cached_property
+    def own_variances(self) -> float:
+        """The sum of the cells' own variances around what they have in common."""
+        return sum(self._own_variance(self.without_places(row)) for row in self.rows)
 
     @property
     def left(self) -> float:
@@ -153,7 +109,7 @@ class Layout:
         return 1 - len(self.effects.sizes) / self.degrees
 
     @cached_property
-    def variance(self) -> float:
+    def variance_of_run(self) -> float:
         """Variance of a run, pooled over all cells."""
         values = _centred([self.without_places(row) for row in self.rows])
         return dot(values, values) / (self.degrees * self.left)
@@ -168,16 +124,38 @@ class Layout:
     def compare(self, pair: Sequence[Sequence[InBlock]], inflation: float) -> Comparison:
         """The ratio of the first row to the second."""
         rows = [self.without_places(row) for row in pair]
-        spread, degrees = spread_of_difference(rows, self.common)
+        differences = [one - other for one, other in zip(*rows, strict=True)]
+        spread, degrees = variance(differences), float(len(differences) - 1)  # Student's paired t test
+        if len(self.rows) >= LEAST_COUNT:
+            spread, degrees = max((spread, degrees), self._pooled(rows), key=lambda each: each[1])
         spread, degrees = spread / self.left, degrees * self.left
         if degrees < LEAST_DEGREES and self.has_places:
             borrowed = min(1.0, max(0.0, self.degrees * self.left - degrees))
-            spread = (degrees * spread + borrowed * 2 * self.variance) / (degrees + borrowed)
+            spread = (degrees * spread + borrowed * 2 * self.variance_of_run) / (degrees + borrowed)
             degrees += borrowed
         means = [[fmean(term) for term in _terms(row)] for row in pair]
-        of_places = self.variance * self.effects.leverage([one - other for one, other in zip(*means, strict=True)])
-        variance = inflation * spread / len(rows[0]) + of_places
-        return comparison_of(fmean(rows[0]) - fmean(rows[1]), variance, degrees)
+        apart = [one - other for one, other in zip(*means, strict=True)]
+        of_places = self.variance_of_run * self.effects.leverage(apart)
+        error = inflation * spread / len(rows[0]) + of_places
+        return comparison_of(fmean(rows[0]) - fmean(rows[1]), error, degrees)
+
+    def _pooled(self, rows: Sequence[Sequence[float]]) -> tuple[float, float]:
+        """The variance of two rows' differences, and its degrees of freedom, from each row's own variance around the
+        blocks' means, as in Welch's test.
+
+        A residual holds (count - 1) / count of the row's variance, and a share of all others': the larger of the
+        estimate that is unbiased for equal spreads and of the one that is so for unequal ones (Grubbs 1948).
+        """
+        count = len(self.rows)
+        own = [self._own_variance(row) for row in rows]
+        pair = own[0] + own[1]
+        equal = pair * count / (count - 1)
+        unequal = (pair - 2 * self.own_variances / (count * (count - 1))) * count / (count - 2)
+        degrees = (len(self.common) - 1) * (count - 1) / count
+        return max(equal, unequal), satterthwaite([(own[0], degrees), (own[1], degrees)])
+
+    def _own_variance(self, row: Sequence[float]) -> float:
+        return variance([value - mean for value, mean in zip(row, self.common, strict=True)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

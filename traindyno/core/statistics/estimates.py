@@ -46,6 +46,7 @@ def mean_of(values: Iterable[float | None]) -> float | None:
 
 
 CONFIDENCE = 1 - SIGNIFICANCE
+_TAIL = (1 - CONFIDENCE) / 2
 # The fewest values of which a spread is known, with two degrees of freedom.
 LEAST_COUNT = 3
 KNOWN = 1e9  # degrees of freedom of a variance that no trials estimate; a document holds no infinity
@@ -96,8 +97,7 @@ class Comparison:
 
     def with_interval(self) -> "Comparison":
         """The same ratio with its two-sided 95 % interval."""
-        tail = (1 - CONFIDENCE) / 2
-        return replace(self, interval=self.interval_with(tail, tail))
+        return replace(self, interval=self.interval_with(_TAIL, _TAIL))
 
     def interval_with(self, lower_tail: float, upper_tail: float) -> Interval | None:
         """The ratio is below ``low`` with probability ``lower_tail`` at most, above ``high`` with ``upper_tail``."""
@@ -127,18 +127,18 @@ class Comparison:
         tail = two_sided_p(distance / self.standard_error, self.degrees_of_freedom) / 2
         return tail if distance > 0 else 1 - tail
 
+    def _of(self, difference: float, variance: float, degrees_of_freedom: float) -> "Comparison":
+        """Of the same hosts."""
+        return replace(comparison_of(difference, variance, degrees_of_freedom), host_variance=self.host_variance)
+
     def at(self, difference: float) -> "Comparison":
         """With another difference of the logarithms, which is known as well as this one."""
         if self.standard_error is None or self.degrees_of_freedom is None:
             return Comparison(ratio=exp(difference), host_variance=self.host_variance)
-        found = comparison_of(difference, self.standard_error**2, self.degrees_of_freedom)
-        return replace(found, host_variance=self.host_variance)
+        return self._of(difference, self.standard_error**2, self.degrees_of_freedom)
 
     def without_range(self) -> "Comparison":
-        if self.range.is_empty or self.standard_error is None or self.degrees_of_freedom is None:
-            return self
-        found = comparison_of(log(self.ratio), self.standard_error**2, self.degrees_of_freedom)
-        return replace(found, host_variance=self.host_variance)
+        return self if self.range.is_empty else self.at(log(self.ratio))
 
     def without_hosts(self) -> "Comparison":
         """As if the cells had run on the same hosts."""
@@ -150,10 +150,9 @@ class Comparison:
 
     def known_to(self, least_variance: float) -> "Comparison":
         """With at least this variance of the ratio's logarithm, which no spread of trials estimates."""
-        if self.standard_error is None or self.degrees_of_freedom is None or self.standard_error**2 >= least_variance:
+        if self.standard_error is None or self.standard_error**2 >= least_variance:
             return self
-        found = comparison_of(log(self.ratio), least_variance, KNOWN)
-        return replace(found, host_variance=self.host_variance)
+        return self._of(log(self.ratio), least_variance, KNOWN)
 
     def inflated(self, factor: float) -> "Comparison":
         """With a larger variance of the trials; what hosts contribute stays."""
@@ -174,13 +173,12 @@ class Comparison:
 
     def scaled(self, shift: float, variance: float) -> "Comparison":
         """Times a further factor whose logarithm is ``shift``, known with ``variance`` (normal)."""
-        if self.standard_error is None or self.degrees_of_freedom is None or self.p is None:
+        if self.standard_error is None or self.degrees_of_freedom is None:
             return Comparison(ratio=self.ratio * exp(shift), host_variance=self.host_variance)
         if not shift and not variance:
             return self
         parts = [(self.standard_error**2, self.degrees_of_freedom), (variance, inf)]
-        found = comparison_of(log(self.ratio) + shift, self.standard_error**2 + variance, satterthwaite(parts))
-        return replace(found, host_variance=self.host_variance)
+        return self._of(log(self.ratio) + shift, self.standard_error**2 + variance, satterthwaite(parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,16 +217,15 @@ def log_mean(values: Sequence[float], *, inflation: float = 1.0) -> LogMean:
     return LogMean(mean=fmean(logs), variance=inflation * variance(logs) / len(logs), degrees_of_freedom=len(logs) - 1)
 
 
-def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+def estimate(values: Sequence[float]) -> Estimate:
     """The mean of one cell's trials (positive), with Student's t interval."""
-    return estimate_of_mean(log_mean(values), values, confidence=confidence)
+    return estimate_of_mean(log_mean(values), values)
 
 
 def estimate_of_mean(
     found: LogMean,
     values: Sequence[float],
     *,
-    confidence: float = CONFIDENCE,
     tails: tuple[float, float] | None = None,
     undecided: Range = NO_RANGE,
 ) -> Estimate:
@@ -236,7 +233,7 @@ def estimate_of_mean(
     if found.variance is None or found.degrees_of_freedom is None:
         return Estimate(mean=exp(found.mean), count=len(values), variation=None, interval=None)
     error = sqrt(found.variance)
-    lower, upper = tails or ((1 - confidence) / 2, (1 - confidence) / 2)
+    lower, upper = tails or (_TAIL, _TAIL)
     down, up = (t_quantile(1 - tail, found.degrees_of_freedom) * error for tail in (lower, upper))
     return Estimate(
         mean=exp(found.mean),
@@ -245,29 +242,24 @@ def estimate_of_mean(
         interval=Interval(
             low=exp(found.mean + undecided.low - down),
             high=exp(found.mean + undecided.high + up),
-            confidence=confidence,
+            confidence=CONFIDENCE,
         ),
     )
 
 
-def estimate_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
+def estimate_share(shares: Sequence[float]) -> Estimate:
     """The arithmetic mean of shares such as accuracies, which may be 0, with Student's t interval within 0 and 1."""
-    mean, reach = fmean(shares), half_width_of_mean(shares, confidence=confidence)
-    if reach is None:
-        return Estimate(mean=mean, count=1, variation=None, interval=None)
+    mean, count = fmean(shares), len(shares)
+    if count < 2:
+        return Estimate(mean=mean, count=count, variation=None, interval=None)
+    spread = stdev(shares)
+    reach = t_half_width(spread / sqrt(count), count - 1, CONFIDENCE)
     return Estimate(
         mean=mean,
-        count=len(shares),
-        variation=stdev(shares) / mean if mean else None,
-        interval=Interval(low=max(0.0, mean - reach), high=min(1.0, mean + reach), confidence=confidence),
+        count=count,
+        variation=spread / mean if mean else None,
+        interval=Interval(low=max(0.0, mean - reach), high=min(1.0, mean + reach), confidence=CONFIDENCE),
     )
-
-
-def half_width_of_mean(values: Sequence[float], *, confidence: float = CONFIDENCE) -> float | None:
-    """Half width of Student's interval of the arithmetic mean; None below two values."""
-    if len(values) < 2:
-        return None
-    return t_half_width(stdev(values) / sqrt(len(values)), len(values) - 1, confidence)
 
 
 def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:

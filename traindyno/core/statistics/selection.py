@@ -34,27 +34,15 @@ class Relation(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
-    """The number of looks at the results until the last trial."""
-
-    count: int = 1
-
-    @property
-    def significance(self) -> float:
-        """Each look's share of 5 %, without regard to what looks share with each other (Bonferroni)."""
-        return SIGNIFICANCE / self.count
-
-
 def relate(comparisons: Sequence[Comparison], *, tolerance: float, significance: float) -> tuple[Relation, ...]:
     """``comparisons`` are best ÷ other of a quantity of which less is better, one for each other cell."""
     share = significance / max(1, count_contenders(comparisons))
     return tuple(_relation(comparison, tolerance, significance, share) for comparison in comparisons)
 
 
-def count_contenders(comparisons: Sequence[Comparison], p: float = CONTENDER_P) -> int:
-    """Cells that the best does not beat at the two-sided level ``p``; those with an unknown spread among them."""
-    return sum(not _is_beaten(comparison, p) for comparison in comparisons)
+def count_contenders(comparisons: Sequence[Comparison]) -> int:
+    """Those with an unknown spread among them."""
+    return sum(not _is_beaten(comparison, CONTENDER_P) for comparison in comparisons)
 
 
 def _relation(comparison: Comparison, tolerance: float, significance: float, share: float) -> Relation:
@@ -107,9 +95,7 @@ def correct_for_selection(comparisons: Sequence[Comparison], significance: float
     return Correction(shift=min(1.0, error / spread) * center, upper_tail=tail, lower_tail=significance / 2)
 
 
-def trials_to_decide(
-    comparisons: Sequence[Comparison], *, trials: int, tolerance: float, significance: float = SIGNIFICANCE
-) -> int | None:
+def trials_to_decide(comparisons: Sequence[Comparison], *, trials: int, tolerance: float) -> int | None:
     """Trials of each of these cells, in a suite of these cells only, that decide with a probability of 80 %.
 
     ``comparisons`` are of the best with the cells that are open, each measured with ``trials``. None if more than
@@ -128,8 +114,8 @@ def trials_to_decide(
     variance = fmean([variance for variance, _ in spreads])
     degrees = max(fmean([degrees for _, degrees in spreads]), float(len(spreads) * (trials - 1)))
     missed = t_quantile(1 - (1 - POWER) / len(spreads), degrees)
-    apart = t_quantile(1 - significance / 2, degrees) + missed
-    within = t_quantile(1 - significance / len(spreads), degrees) + missed
+    apart = t_quantile(1 - SIGNIFICANCE / 2, degrees) + missed
+    within = t_quantile(1 - SIGNIFICANCE / len(spreads), degrees) + missed
     needs = []
     for comparison in comparisons:
         behind = max(0.0, -log(comparison.ratio) - comparison.range.high)

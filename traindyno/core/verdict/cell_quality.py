@@ -1,19 +1,17 @@
 """How well a cell's model learned: loss and perplexity of the last evaluation, and the time and cost to a target."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
 from traindyno.core.costs.to_target import evaluated
 from traindyno.core.documents.stored import StoredPart
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
-from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, estimate, estimate_share
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell
-from traindyno.core.verdict.quantity import SecondsToTarget, UsdToTarget
+from traindyno.core.verdict.quantity import ToTarget, last_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ def measure_quality(
     is_of_seeds = are_draws_of_seeds(trials.measured)
 
     def last(quality: Quality) -> Estimate | None:
-        values = last_values(trials.measured, quality)
+        values = [value for each in trials.measured if (value := last_value(each, quality)) is not None]
         is_share = quality is Quality.ACCURACY
         if not values or not (is_share or all(value > 0 and isfinite(value) for value in values)):
             return None
@@ -57,23 +55,12 @@ def measure_quality(
     )
     if target is None:
         return known
-    to_target = SecondsToTarget(target=target)
-    seen = [
-        value
-        for each in trials.measured
-        for _, value in evaluated(each.measured.evaluations if each.measured else (), target)
-        if isfinite(value)
-    ]
+    to_target = ToTarget(target=target)
+    seen = [value for each in trials.measured for _, value in evaluated(each, target.quality) if isfinite(value)]
     return replace(
         known,
         reached=len(trials.values(to_target)),
         best=target.best(seen) if seen else None,
         seconds=estimate_cell(trials, to_target, noise, correction),
-        usd=estimate_cell(trials, UsdToTarget(target=target), noise, correction),
+        usd=estimate_cell(trials, ToTarget(target=target, is_money=True), noise, correction),
     )
-
-
-def last_values(results: Sequence[RunResult], quality: Quality) -> list[float]:
-    """One value for each trial whose last evaluation measured the quality."""
-    evaluations = [each.measured.evaluations[-1] for each in results if each.measured and each.measured.evaluations]
-    return [value for each in evaluations if (value := each.metrics.get(quality.value)) is not None]

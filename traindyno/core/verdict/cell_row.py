@@ -21,7 +21,7 @@ from traindyno.core.verdict.cell_trials import RATES, CellTrials, Noise, estimat
 from traindyno.core.verdict.found_batch import measure_batch
 from traindyno.core.verdict.quantity import (
     Quantity,
-    SecondsToTarget,
+    ToTarget,
     projected_billable_seconds,
     projected_instance_hours,
     projected_seconds,
@@ -187,7 +187,7 @@ def build_row(
     projections = [each for each in map(project_run, measured) if each]
     contended = [run.contention for run in runs if run.contention and run.is_contended]
     spread = noise.spread_of(trials)
-    reach = trials.extra(projected_seconds if target is None else SecondsToTarget(target=target)).interruptions
+    reach = trials.extra(projected_seconds if target is None else ToTarget(target=target)).interruptions
     seconds, usd = estimate(projected_seconds), estimate(projected_usd)
     prediction = predict_run(
         measured,

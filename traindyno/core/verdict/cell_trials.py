@@ -44,12 +44,9 @@ from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.extra_time import ExtraTime, extra_time
 from traindyno.core.verdict.quantity import (
+    PAID_AGAIN,
     Quantity,
-    depends_on_seed,
-    projected_billable_seconds,
-    projected_instance_hours,
-    projected_seconds,
-    projected_usd,
+    ToTarget,
     resolution,
     samples_per_second,
     steps_per_second,
@@ -59,7 +56,7 @@ from traindyno.core.verdict.quantity import (
 from traindyno.core.verdict.undecided import Undecided, find_undecided, range_between
 
 # What is undecided about the time per step is undecided about these, and inversely about rates.
-PROJECTED = (projected_seconds, projected_billable_seconds, projected_usd, projected_instance_hours, training_seconds)
+PROJECTED = (*PAID_AGAIN, training_seconds)
 # Standard errors of the difference of two runs, within which the long ones agree with the trials.
 AGREES_WITHIN = 2
 RATES = (samples_per_second, tokens_per_second, steps_per_second)
@@ -139,7 +136,7 @@ class CellTrials:
 
     def spread_is_known(self, quantity: Quantity) -> bool:
         """False for what depends on the seed, if the measured trials are not draws of it."""
-        return not depends_on_seed(quantity) or are_draws_of_seeds(self.measured)
+        return not isinstance(quantity, ToTarget) or are_draws_of_seeds(self.measured)
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
         """The measured trials with a value of the quantity."""

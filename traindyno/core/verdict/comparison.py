@@ -32,36 +32,24 @@ class ExecutionRecord:
 
 
 # These fields of a workload say how the work is done; two executions that differ in them can be compared.
-MEANS = {"source", "entry_point", "image", "environment"}
+MEANS = ("source", "entry_point", "image", "environment")
 RUNNING = ("measurement", "purchase", "training_plans")
 NONE = "none"
 # Drawn anew in each execution
 PLACE_FACT = f"{SHARED_JOB}.{PLACE}"
 
 
-def work_differences(first: ExecutionRecord, second: ExecutionRecord) -> tuple[Difference, ...]:
-    """If there is any, the two executions did not do the same work."""
-    works = (suite_document(record.suite)["workload"] for record in (first, second))
-    named = ({name: value for name, value in work.items() if name not in MEANS} for work in works)
-    return tuple(_differences(*(_flat({"workload": work}) for work in named)))
-
-
-def running_differences(first: ExecutionRecord, second: ExecutionRecord) -> tuple[Difference, ...]:
-    """How the suites were run: script, image, measurement, purchase."""
-    found = []
-    for document in (suite_document(record.suite) for record in (first, second)):
-        means = {name: value for name, value in document["workload"].items() if name in MEANS}
-        found.append(_flat({"workload": means, **{name: document[name] for name in RUNNING if name in document}}))
-    return tuple(_differences(found[0], found[1]))
-
-
-def environment_differences(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[Difference, ...]:
-    """Versions, devices, hosts, images and prices, as the runs reported them."""
-    return tuple(_differences(_environment(first), _environment(second)))
+def _work_and_running(suite: Suite) -> tuple[dict[str, str], dict[str, str]]:
+    """What the suite's runs do, and how they are run: script, image, measurement, purchase."""
+    document = suite_document(suite)
+    work = document.pop("workload")
+    means = {name: work.pop(name) for name in MEANS if name in work}
+    running = {name: document[name] for name in RUNNING if name in document}
+    return _flat({"workload": work}), _flat({"workload": means, **running})
 
 
 def _environment(results: Sequence[RunResult]) -> dict[str, str]:
-    """All values that any run reported, by name."""
+    """Versions, devices, hosts, images and prices: all values that any run reported, by name."""
     values: dict[str, set[str]] = {}
     for result in results:
         for name, value in _facts(result):
@@ -91,11 +79,9 @@ def _flat(document: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[Difference]:
-    for name in dict.fromkeys((*first, *second)):
-        values = first.get(name, NONE), second.get(name, NONE)
-        if values[0] != values[1]:
-            yield Difference(name=name, first=values[0], second=values[1])
+def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[Difference, ...]:
+    pairs = {name: (first.get(name, NONE), second.get(name, NONE)) for name in (*first, *second)}
+    return tuple(Difference(name=name, first=one, second=other) for name, (one, other) in pairs.items() if one != other)
 
 
 class NotComparable(TraindynoError):
@@ -141,7 +127,8 @@ class ExecutionComparison:
 
 def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> ExecutionComparison:
     """Raises NotComparable if the executions did not do the same work or share no cell."""
-    if found := work_differences(first, second):
+    (work, running), (other_work, other_running) = (_work_and_running(each.suite) for each in (first, second))
+    if found := _differences(work, other_work):
         named = "; ".join(f"{each.name} is {each.first} in the first and {each.second} in the second" for each in found)
         raise NotComparable(f"{first.execution_id} and {second.execution_id} did not do the same work: {named}")
     others = {_configuration(cell): cell for cell in second.cells}
@@ -167,8 +154,8 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
         cells=_compare_cells(trials[0], trials[1]),
         only_first=tuple(cell.label for cell in first.cells if cell.cell_id not in known),
         only_second=tuple(cell.label for cell in second.cells if cell.cell_id not in known),
-        running=running_differences(first, second),
-        environment=environment_differences(first.results, second.results),
+        running=_differences(running, other_running),
+        environment=_differences(_environment(first.results), _environment(second.results)),
         is_simulated=any(result.is_simulated for result in (*first.results, *second.results)),
     )
 

@@ -7,6 +7,7 @@ from math import inf, log1p, sqrt
 from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import WITHIN, WITHIN_OF_QUALITY, Racer, pick_contenders
@@ -24,8 +25,6 @@ from traindyno.core.verdict.goal_metric import (
     Metric,
     choose_metric,
     estimate_of,
-    is_within_limit,
-    limited_estimate,
     quantity_of,
 )
 from traindyno.core.verdict.quantity import Quantity, projected_usd
@@ -77,16 +76,21 @@ def _short_of(row: CellRow, target: QualityTarget, metric: Metric) -> str | None
 
 
 def _reason(row: CellRow, goal: Goal, metric: Metric) -> str | None:
+    """A limit is kept if 95 % of single runs keep it: by the upper end of their 90 % prediction."""
     if estimate_of(row, metric) is None:
         return _why_unknown(row, metric)
-    limited, limit = limited_estimate(row, goal)
-    if limited is not None and limit is not None and limited.mean > limit:
+    one_run = row.prediction
+    if goal.hours is not None:
+        limit, limited, run = float(goal.hours) * SECONDS_PER_HOUR, row.seconds, one_run.seconds if one_run else None
+    elif goal.usd is not None:
+        limit, limited, run = float(goal.usd), row.usd, one_run.usd if one_run else None
+    else:
+        return None
+    if limited is not None and limited.mean > limit:
         return BREAKS_LIMIT
-    is_within = is_within_limit(row, goal)
-    if is_within is None:
-        reason = row.prediction.reason if row.prediction else None
-        return f"{UNKNOWN_OF_LIMIT}{f': {reason}' if reason else ''}"
-    return None if is_within else MAY_BREAK_LIMIT
+    if run is None:
+        return f"{UNKNOWN_OF_LIMIT}{f': {one_run.reason}' if one_run and one_run.reason else ''}"
+    return None if run.high <= limit else MAY_BREAK_LIMIT
 
 
 def may_yet_win(reason: str | None) -> bool:
@@ -135,14 +139,6 @@ def scatter_of_runs(rows: Sequence[CellRow], metric: Metric) -> float | None:
     return sqrt(fmean(known)) if known else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkPerExample:
-    """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one example."""
-
-    unit: str
-    per_example: float
-
-
 def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[CellTrials, ...]:
     """Gives each run as many of its own examples as contain the work of the suite's examples in the reference cell.
 
@@ -156,17 +152,20 @@ def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[
     equal = []
     for each in trials:
         own, measured = work_of(each), each.measured
-        if own is not None and own.unit == reference.unit and own.per_example != reference.per_example:
-            factor = reference.per_example / own.per_example
+        if own is not None and own[0] == reference[0] and own != reference:
+            factor = reference[1] / own[1]
             measured = tuple(replace(run, examples=max(1, round(run.examples * factor))) for run in measured)
         equal.append(each if measured is each.measured else replace(each, measured=measured))
     return tuple(equal)
 
 
-def work_of(trials: CellTrials) -> WorkPerExample | None:
-    """None if nothing was measured, or if the unit is tokens and the log does not count them."""
+def work_of(trials: CellTrials) -> tuple[str, float] | None:
+    """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one example.
+
+    None if nothing was measured, or if the unit is tokens and the log does not count them.
+    """
     known = [(each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)]
-    return WorkPerExample(unit=known[0][0], per_example=fmean([amount for _, amount in known])) if known else None
+    return (known[0][0], fmean([amount for _, amount in known])) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults, measure
 from traindyno.core.costs.interruptions import mean_work
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import NO_RANGE, Range, range_to
-from traindyno.core.verdict.quantity import Quantity, SecondsToTarget, UsdToTarget, is_paid_again, projected_seconds
+from traindyno.core.verdict.quantity import PAID_AGAIN, Quantity, ToTarget, projected_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +48,16 @@ def extra_time(
     Own failures: 1 ÷ the success rate, which is binomial. The variance of its logarithm is (1 - p) ÷ (n p) by the delta
     method, with p by Jeffreys.
     """
-    if not is_paid_again(quantity) or not measured:
+    target = quantity.target if isinstance(quantity, ToTarget) else None
+    if not measured or (target is None and quantity not in PAID_AGAIN):
         return ExtraTime()
     success = measure_success([*measured, *others])
     failures = log(success.attempts / success.successes) if success.successes else 0.0
     p = (success.successes + 0.5) / (success.attempts + 1)
-    target = quantity.target if isinstance(quantity, SecondsToTarget | UsdToTarget) else None
     work = mean_work(measured, target)
     low = middle = high = 0.0
     if hazard is not None and work is not None:
-        is_wall = quantity is projected_seconds or isinstance(quantity, SecondsToTarget)
+        is_wall = quantity is projected_seconds or (isinstance(quantity, ToTarget) and not quantity.is_money)
         found = (work.at(hazard, rate) for rate in (hazard.low, hazard.per_instance_hour, hazard.high))
         low, middle, high = (log(each.wall if is_wall else each.training) for each in found)
     return ExtraTime(

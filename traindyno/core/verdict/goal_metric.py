@@ -12,8 +12,7 @@ from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (
     Quantity,
-    SecondsToTarget,
-    UsdToTarget,
+    ToTarget,
     projected_instance_hours,
     projected_seconds,
     projected_usd,
@@ -54,15 +53,9 @@ def quantity_of(metric: Metric, target: QualityTarget | None) -> Quantity:
             return projected_usd
         case Metric.INSTANCE_HOURS:
             return projected_instance_hours
-        case Metric.SECONDS_TO_TARGET:
-            return SecondsToTarget(target=_known(target))
-        case Metric.USD_TO_TARGET:
-            return UsdToTarget(target=_known(target))
-
-
-def _known(target: QualityTarget | None) -> QualityTarget:
-    assert target is not None, "the goal names a target"
-    return target
+        case Metric.SECONDS_TO_TARGET | Metric.USD_TO_TARGET:
+            assert target is not None, "the goal names a target"
+            return ToTarget(target=target, is_money=metric.is_money)
 
 
 def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:
@@ -88,27 +81,6 @@ def choose_metric(goal: Goal, measured: Sequence[tuple[str, bool]]) -> Metric:
     is_priced = any(is_known for _, is_known in measured)
     is_one_type = len({instance for instance, _ in measured}) == 1
     return Metric.INSTANCE_HOURS if not is_priced and is_one_type else Metric.USD
-
-
-def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float | None]:
-    """The quantity that the goal limits, and the limit in seconds or USD; None without a limit."""
-    if goal.hours is not None:
-        return row.seconds, float(goal.hours) * SECONDS_PER_HOUR
-    if goal.usd is not None:
-        return row.usd, float(goal.usd)
-    return None, None
-
-
-def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
-    """Whether 95 % of single runs keep the limit, if the goal has one: by the upper end of the 90 % prediction.
-
-    None if that is unknown, as with one trial.
-    """
-    limit, run = limited_estimate(row, goal)[1], row.prediction
-    if limit is None:
-        return True
-    found = None if run is None else run.seconds if goal.hours is not None else run.usd
-    return None if found is None else found.high <= limit
 
 
 CENTS = Decimal("0.0001")

@@ -86,7 +86,7 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
         return searched
     # rounds that ran cells again; a cell that left the race and came back adds none to the planned ones
     looks = {round_of(result.run) for each in searched for result in each.measured[1:]}
-    if len(looks) >= looks_of(suite, evidence).count:
+    if len(looks) >= looks_of(suite, evidence):
         return []
     verdict = judge_evidence(suite, evidence)
     return [] if is_futile(suite, verdict) else open_cells(verdict, searched)

@@ -1,7 +1,7 @@
 """What the trials leave open, what would settle it, and which cells a race dropped, in sentences."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import expm1
 
 from traindyno.core.costs.quantity_text import share_text
@@ -105,16 +105,27 @@ def none_near(verdict: Verdict) -> str | None:
 
 
 def describe_search(verdict: Verdict) -> Iterator[str]:
-    behind = left_behind(verdict)
-    if behind:
-        is_one = len(behind) == 1
-        cells, runs = ("1 cell was", "its one run") if is_one else (f"{len(behind)} cells were", "one run each")
-        ends = dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))
+    if behind := left_behind(verdict):
         word = "slower" if verdict.metric.is_time else "dearer"
         scatter = _scatter(verdict)
         known = None if scatter is None else share_text(scatter, digits=0 if scatter >= 0.01 else 1)
         by = "" if known is None else f" (single runs scatter by about {known})"
-        yield f"{cells} dropped: in {runs}, measured {' to '.join(ends)} % {word} than the recommended cell{by}."
+        runs = "its one run" if len(behind) == 1 else "one run each"
+        yield f"{_cells(behind)} dropped: in {runs}, measured {_ends(behind)} {word} than the recommended cell{by}."
+    if least := sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None):
+        runs = "its run was" if len(least) == 1 else "their runs were"
+        yield (
+            f"{_cells(least)} outpaced: {runs} at least {_ends(least)} slower than another run of the job, whatever the"
+            " scatter of steps and runs."
+        )
+
+
+def _cells(behind: Sequence[float]) -> str:
+    return "1 cell was" if len(behind) == 1 else f"{len(behind)} cells were"
+
+
+def _ends(behind: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))) + " %"
 
 
 def _scatter(verdict: Verdict) -> float | None:

@@ -50,52 +50,36 @@ def projected_instance_hours(result: RunResult) -> float | None:
     return projection.instance_hours if projection else None
 
 
-def last_accuracy(result: RunResult) -> float | None:
-    """A share; None if the last evaluation measured no accuracy."""
+def last_value(result: RunResult, quality: Quality) -> float | None:
+    """That of the last evaluation; None if it did not measure the quality."""
     evaluations = result.measured.evaluations if result.measured else ()
-    return evaluations[-1].metrics.get(Quality.ACCURACY.value) if evaluations else None
+    return evaluations[-1].metrics.get(quality.value) if evaluations else None
+
+
+#: A failed trial has to be paid again before the work is complete; so it has until a target is reached.
+PAID_AGAIN = (projected_seconds, projected_billable_seconds, projected_usd, projected_instance_hours)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecondsToTarget:
-    """Wall clock until an evaluation reached the target; None for a run in which none did."""
+class ToTarget:
+    """Wall clock until an evaluation reached the target, or with ``is_money`` the billed cost until then.
+
+    None for a run in which none did. Another seed gives another value, with the same times of the steps.
+    """
 
     target: QualityTarget
+    is_money: bool = False
 
     def __call__(self, result: RunResult) -> float | None:
         found = reach_target(result, self.target)
-        return found.seconds if found else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsdToTarget:
-    """The billed cost until an evaluation reached the target; None for a run in which none did."""
-
-    target: QualityTarget
-
-    def __call__(self, result: RunResult) -> float | None:
-        found = reach_target(result, self.target)
-        return float(found.usd) if found and found.usd is not None else None
+        if found is None or (self.is_money and found.usd is None):
+            return None
+        return float(found.usd or 0) if self.is_money else found.seconds
 
 
 def resolution(quantity: Quantity, result: RunResult) -> float:
     """The share of the value by which it moves from one evaluation to the next; 0.0 of what is not evaluated."""
-    if not isinstance(quantity, SecondsToTarget | UsdToTarget):
+    if not isinstance(quantity, ToTarget):
         return 0.0
     found = reach_target(result, quantity.target)
     return found.since_seconds / found.seconds if found and found.seconds > 0 else 0.0
-
-
-def depends_on_seed(quantity: Quantity) -> bool:
-    """Whether another seed gives another value, with the same times of the steps."""
-    return isinstance(quantity, SecondsToTarget | UsdToTarget)
-
-
-def is_paid_again(quantity: Quantity) -> bool:
-    """Whether a failed trial has to be paid again before the work is complete."""
-    return quantity in (
-        projected_seconds,
-        projected_billable_seconds,
-        projected_usd,
-        projected_instance_hours,
-    ) or isinstance(quantity, SecondsToTarget | UsdToTarget)

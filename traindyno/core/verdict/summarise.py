@@ -11,8 +11,7 @@ from traindyno.core.measurement.run_phases import script_phases
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import PROBE
 from traindyno.core.suite.choices import Purchase, Quality
-from traindyno.core.verdict.cell_quality import last_values
-from traindyno.core.verdict.quantity import projected_seconds, tokens_per_second
+from traindyno.core.verdict.quantity import last_value, projected_seconds, tokens_per_second
 
 
 def run_time(result: RunResult) -> RunTime:
@@ -68,8 +67,8 @@ RUN_COLUMNS: Mapping[str, Callable[[RunResult], Any]] = {
     "overhead_seconds": lambda each: run_time(each).overhead_seconds,
     "overhead_billable_seconds": lambda each: run_time(each).overhead_billable_seconds,
     "cost_usd": paid_usd,
-    "accuracy": lambda each: next(iter(last_values([each], Quality.ACCURACY)), None),
-    "evaluation_loss": lambda each: next(iter(last_values([each], Quality.LOSS)), None),
+    "accuracy": lambda each: last_value(each, Quality.ACCURACY),
+    "evaluation_loss": lambda each: last_value(each, Quality.LOSS),
     "late_loss": late_loss,
     "projected_seconds": projected_seconds,
     "projected_usd": lambda each: (projection := project_run(each)) and projection.usd,

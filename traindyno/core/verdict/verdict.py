@@ -12,9 +12,10 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.statistics.selection import Looks, Relation, correct_for_selection
+from traindyno.core.statistics.selection import Relation, correct_for_selection
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
@@ -169,7 +170,8 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_
         missing = replace(missing, baseline=baseline)
     costs = [row.spent_usd for row in rows if row.outcomes]
     compared = evidence.compared
-    significance = looks_of(suite, evidence).significance
+    # each look's share, without regard to what looks share with each other (Bonferroni)
+    significance = SIGNIFICANCE / looks_of(suite, evidence)
     quantity = quantity_of(metric, suite.goal.target)
     found = recommend(compared, quantity, noise, tolerance=suite.tolerance, significance=significance)
     expected, beaten = None, list[CellRow]()
@@ -215,11 +217,9 @@ def parse_verdict(document: Mapping[str, Any]) -> Verdict:
     return from_document(VERDICT.read(document), Verdict)
 
 
-def looks_of(suite: Suite, evidence: Evidence) -> Looks:
-    """A grid is judged once, at its end; a race after each round from the second on, with the share of its trials."""
-    if not suite.search.is_race:
-        return Looks()
-    return Looks(count=max(1, -(-(suite.measurement.trials - 1) // evidence.passes)))
+def looks_of(suite: Suite, evidence: Evidence) -> int:
+    """How often the results are judged: a grid once, at its end; a race after each round from the second on."""
+    return max(1, -(-(suite.measurement.trials - 1) // evidence.passes)) if suite.search.is_race else 1
 
 
 def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric) -> Finding:

@@ -284,16 +284,6 @@ def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
         for kind, describe in SENTENCES:
             yield from describe(row.label, row.part(kind))
     yield from describe_search(verdict)
-    behind = sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None)
-    if behind:
-        cells, runs = (
-            ("1 cell was", "its run was") if len(behind) == 1 else (f"{len(behind)} cells were", "their runs were")
-        )
-        least = " to ".join(dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1])))
-        yield (
-            f"{cells} outpaced: {runs} at least {least} % slower than another run of the job, whatever the scatter of"
-            " steps and runs."
-        )
     parities = verdict.likeness.parities
     if parities and all(parity.finding is ParityFinding.AGREES for parity in parities):
         count = len(parities) + len({parity.reference_cell_id for parity in parities})

@@ -3,19 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from math import inf
 
 from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval, compare, estimate
+from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.verdict.cell_trials import CellTrials, suite_trials
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.quantity import (
     Quantity,
-    last_accuracy,
+    last_value,
     projected_billable_seconds,
     projected_instance_hours,
     projected_seconds,
@@ -38,7 +40,7 @@ CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
     ClaimedQuantity.BILLABLE_SECONDS: projected_billable_seconds,
     ClaimedQuantity.USD: projected_usd,
     ClaimedQuantity.INSTANCE_HOURS: projected_instance_hours,
-    ClaimedQuantity.ACCURACY: last_accuracy,
+    ClaimedQuantity.ACCURACY: partial(last_value, quality=Quality.ACCURACY),
 }
 
 PLAYED = "the runs are simulated and play the figures that their traces were given"

@@ -192,13 +192,12 @@ def test_the_one_sided_p_value_points_the_right_way() -> None:
 
 def test_a_share_of_one_run_has_no_interval_and_two_have_one() -> None:
     assert estimate_share([0.4]) == Estimate(mean=0.4, count=1, variation=None, interval=None)
-    # deviation 0.141421, error 0.1, t(0.95, 1) = 6.313752: cut at 0 and at 1
-    found = estimate_share([0.4, 0.6], confidence=0.9)
-    assert found.interval == Interval(low=0.0, high=1.0, confidence=0.9)
-    assert found.count == 2
-    near = estimate_share([0.5, 0.502], confidence=0.9)
-    assert near.interval is not None
-    assert (near.interval.low, near.interval.high) == pytest.approx((0.501 - 0.006313752, 0.501 + 0.006313752))
+    # deviation 0.141421, error 0.1, t(0.975, 1) = 12.706205: cut at 0 and at 1
+    found = estimate_share([0.4, 0.6])
+    assert (found.interval, found.count) == (Interval(low=0.0, high=1.0, confidence=0.95), 2)
+    near = estimate_share([0.5, 0.502]).interval
+    assert near is not None
+    assert (near.low, near.high) == pytest.approx((0.501 - 0.012706205, 0.501 + 0.012706205))
 
 
 def test_an_unknown_side_leaves_a_comparison_without_a_spread() -> None:

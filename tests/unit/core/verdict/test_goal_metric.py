@@ -1,27 +1,17 @@
-"""What a goal minimises, and which cells keep its limit, at the limit itself."""
-
-from decimal import Decimal
-
-import pytest
+"""What a goal minimises."""
 
 from tests.unit.verdict_samples import make_estimate, make_row, make_verdict
-from traindyno.core.costs.prediction import Prediction
-from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.goal_metric import (
     Metric,
     choose_metric,
-    estimate_of,
-    is_within_limit,
-    limited_estimate,
     quantity_of,
 )
-from traindyno.core.verdict.quantity import SecondsToTarget, projected_instance_hours, projected_usd
+from traindyno.core.verdict.quantity import ToTarget, projected_instance_hours, projected_usd
 
 CHEAPEST, FASTEST = Goal(kind=GoalKind.CHEAPEST), Goal(kind=GoalKind.FASTEST)
-USD = {usd: Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(usd)) for usd in ("8.9", "9", "9.9", "10", "10.9", "11")}
 
 
 def test_money_decides_unless_no_price_is_known_for_the_one_type() -> None:
@@ -36,43 +26,13 @@ def test_a_target_has_metrics_of_its_own() -> None:
     assert choose_metric(Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9), []) is Metric.SECONDS_TO_TARGET
     assert choose_metric(Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9), []) is Metric.USD_TO_TARGET
     target = QualityTarget(quality=Quality.ACCURACY, value=0.9)
-    assert quantity_of(Metric.SECONDS_TO_TARGET, target) == SecondsToTarget(target=target)
+    assert quantity_of(Metric.SECONDS_TO_TARGET, target) == ToTarget(target=target)
     assert [quantity_of(metric, None) for metric in (Metric.USD, Metric.INSTANCE_HOURS)] == [
         projected_usd,
         projected_instance_hours,
     ]
     assert [metric.is_time for metric in Metric] == [True, False, False, True, False]
     assert [metric.is_money for metric in Metric] == [False, True, False, False, True]
-
-
-def test_the_limit_is_one_of_the_other_quantity() -> None:
-    row = make_row()
-    assert limited_estimate(row, Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(2))) == (row.seconds, 7200.0)
-    assert limited_estimate(row, USD["9"]) == (row.usd, 9.0)
-    assert limited_estimate(row, CHEAPEST) == (None, None)
-    assert estimate_of(row, Metric.INSTANCE_HOURS) == row.instance_hours
-
-
-def predicted(low: float, high: float) -> Prediction:
-    """A prediction of the cost only."""
-    interval = Interval(low=low, high=high, confidence=0.9)
-    return Prediction(trials=3, confidence=0.9, seconds=None, usd=interval, interruptions_per_hour=0.0)
-
-
-@pytest.mark.parametrize(
-    ("usd", "is_within"), [("11", True), ("10.9", False), ("10", False), ("9", False), ("8.9", False)]
-)
-def test_a_limit_is_kept_if_95_percent_of_single_runs_keep_it(usd: str, is_within: bool) -> None:
-    row = make_row(prediction=predicted(9.0, 11.0))
-    assert is_within_limit(row, USD[usd]) is is_within
-
-
-def test_with_one_trial_it_is_unknown_whether_a_limit_is_kept() -> None:
-    alone = make_row(usd=make_estimate(10.0))
-    assert is_within_limit(alone, USD["11"]) is None
-    unknown = make_row(usd=None)
-    assert is_within_limit(unknown, USD["11"]) is None
-    assert is_within_limit(unknown, CHEAPEST) is True
 
 
 def test_the_front_has_no_cell_that_another_one_beats_in_time_and_money() -> None:

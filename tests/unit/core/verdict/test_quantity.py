@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 import pytest
 
@@ -13,9 +14,8 @@ from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.quantity import (
     Quantity,
-    SecondsToTarget,
-    UsdToTarget,
-    last_accuracy,
+    ToTarget,
+    last_value,
     projected_billable_seconds,
     projected_instance_hours,
     projected_seconds,
@@ -42,10 +42,10 @@ BY_HAND: list[tuple[Quantity, float]] = [
     (projected_billable_seconds, 110.0 + 4_999.5),
     (projected_usd, (110.0 + 4_999.5) / 100),
     (projected_instance_hours, (110.0 + 4_999.5) / 3600),
-    (last_accuracy, 0.92),
+    (partial(last_value, quality=Quality.ACCURACY), 0.92),
     # 80 s before training and 50 s of the log; 20 s of downloading are billed too
-    (SecondsToTarget(target=TARGET), 130.0),
-    (UsdToTarget(target=TARGET), 0.70),
+    (ToTarget(target=TARGET), 130.0),
+    (ToTarget(target=TARGET, is_money=True), 0.70),
 ]
 
 
@@ -62,14 +62,14 @@ def test_a_run_that_measured_nothing_has_no_quantity(quantity: Quantity) -> None
 def test_a_price_that_is_unknown_leaves_time_known() -> None:
     unpriced = replace(RESULT, price=replace(PRICE, usd_per_instance_hour=None))
     assert projected_usd(unpriced) is None
-    assert UsdToTarget(target=TARGET)(unpriced) is None
-    assert SecondsToTarget(target=TARGET)(unpriced) == pytest.approx(130.0)
+    assert ToTarget(target=TARGET, is_money=True)(unpriced) is None
+    assert ToTarget(target=TARGET)(unpriced) == pytest.approx(130.0)
     assert projected_billable_seconds(unpriced) == pytest.approx(110.0 + 4_999.5)
     assert PRICE.usd_per_instance_hour == Decimal(36)
 
 
 def test_a_target_that_no_evaluation_reached_has_no_time() -> None:
-    assert SecondsToTarget(target=QualityTarget(quality=Quality.ACCURACY, value=0.95))(RESULT) is None
+    assert ToTarget(target=QualityTarget(quality=Quality.ACCURACY, value=0.95))(RESULT) is None
     # an evaluation without an accuracy says nothing of it
     other = completed_result(make_cell(), 1, after=[evaluation_line(START + 30, 20, {"loss": 2.0})])
-    assert last_accuracy(other) is None
+    assert last_value(other, Quality.ACCURACY) is None

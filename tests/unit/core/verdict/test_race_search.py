@@ -16,11 +16,10 @@ from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.runs import is_probed
 from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
-from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import MOST_UNTOLD, is_futile, plan_round
 from traindyno.core.verdict.recommendation import ToDecide
-from traindyno.core.verdict.verdict import Finding, Verdict, judge, looks_of
+from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 BATCHES = (1, 2, 4, 8)
@@ -243,9 +242,16 @@ def test_a_race_that_only_other_hosts_settle_goes_on() -> None:
         assert is_futile(suite_of(), verdict) is not needs_other_hosts
 
 
-@pytest.mark.parametrize(("trials", "looks"), [(3, 1), (4, 2), (5, 2), (9, 4)])
-def test_the_looks_after_further_jobs_share_the_significance(trials: int, looks: int) -> None:
-    suite = suite_of(trials=trials)
+@pytest.mark.parametrize(
+    ("jobs", "trials", "looks"),
+    [(Jobs.SHARED, 3, 1), (Jobs.SHARED, 4, 2), (Jobs.SHARED, 5, 2), (Jobs.SHARED, 9, 4), (Jobs.SEPARATE, 6, 5)],
+)
+def test_the_looks_after_further_jobs_share_the_significance_and_a_grid_has_one(
+    jobs: Jobs, trials: int, looks: int
+) -> None:
+    suite = suite_of(trials, jobs)
     results = rerun(suite, first_round(suite, {1: 1.0, 2: 1.05}), {1: 1.0, 2: 1.05}, 2, 3)
-    found = looks_of(suite, gather_evidence(suite, expand_cells(suite), results))
+    found = judge(suite, expand_cells(suite), results)
     assert found.significance == pytest.approx(0.05 / looks)
+    grid = replace(suite, search=Search.GRID)
+    assert judge(grid, expand_cells(grid), results).significance == 0.05
