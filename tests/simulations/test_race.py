@@ -19,8 +19,8 @@ from tests.simulations.race_lab import (
     step_seconds,
 )
 from tests.simulations.repetitions import TIMES
-from tests.simulations.response_surface import TABLES_FOLDER, Surface, SurfaceCell, read_surfaces
-from traindyno.core.suite.choices import GoalKind, Jobs
+from tests.simulations.response_surface import TABLES_FOLDER, Surface, SurfaceCell, read_surfaces, surface_of
+from traindyno.core.suite.choices import Jobs
 from traindyno.core.verdict.verdict import Finding
 
 # One of each size and goal; `python -m bench search` plays all.
@@ -61,16 +61,7 @@ def test_a_race_finds_a_good_cell_for_a_fraction_of_the_grid(noise: float) -> No
 
 def level(cells: int, lead: float = 0.0) -> Surface:
     """``lead``: of the first cell, as a share."""
-    found = tuple(
-        SurfaceCell(
-            settings={"batch_size_per_device": batch},
-            seconds=1000.0 * (1 + lead if batch > 1 else 1.0),
-            billable_seconds=100.0,
-        )
-        for batch in range(1, cells + 1)
-    )
-    training = {"instance": "ml.p4d.24xlarge"}
-    return Surface(name="level", origin="generated", source="", goal=GoalKind.FASTEST, training=training, cells=found)
+    return surface_of("level", [1000.0, *[1000.0 * (1 + lead)] * (cells - 1)])
 
 
 def test_equal_cells_are_said_to_beat_each_other_in_one_suite_of_twenty() -> None:

@@ -10,9 +10,8 @@ import pytest
 from tests.simulations.decisions import Share
 from tests.simulations.race_lab import Conditions, race
 from tests.simulations.repetitions import TIMES
-from tests.simulations.response_surface import Surface, SurfaceCell
+from tests.simulations.response_surface import surface_of
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.suite.choices import GoalKind
 
 SUITES = 40
 # Drawn after the method was written; other seeds are as good.
@@ -32,17 +31,8 @@ class Held:
     is_within: bool
 
 
-def surface_of(levels: tuple[float, ...]) -> Surface:
-    cells = tuple(
-        SurfaceCell(settings={"batch_size_per_device": batch}, seconds=1000.0 * exp(level), billable_seconds=100.0)
-        for batch, level in enumerate(levels, start=1)
-    )
-    training = {"instance": "ml.p4d.24xlarge"}
-    return Surface(name="figures", origin="generated", source="", goal=GoalKind.FASTEST, training=training, cells=cells)
-
-
 def measure(levels: tuple[float, ...], conditions: Conditions, suites: int, seed: int = SEED) -> Held:
-    surface = surface_of(levels)
+    surface = surface_of("figures", [1000.0 * exp(level) for level in levels])
     truth = dict(zip((cell.cell_id for cell in surface.suite_cells), map(exp, levels), strict=True))
     runs, ratios, widths, within = list[bool](), list[bool](), list[float](), True
     for number in range(suites):

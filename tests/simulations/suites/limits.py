@@ -6,13 +6,13 @@ from math import exp, log
 
 from tests.simulations.suites.levels import hosts
 from tests.simulations.suites.logs import FIXED_SECONDS, pooled_result
-from tests.simulations.suites.play import Played, index_of, run_rounds
-from tests.simulations.suites.simulated_suite import FULL_STEPS, cells_of, make_suite
+from tests.simulations.suites.play import Played, play_suite
+from tests.simulations.suites.simulated_suite import FULL_STEPS, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Run
-from traindyno.core.verdict.verdict import SETTLED, judge
+from traindyno.core.verdict.verdict import SETTLED
 
 COUNTS = (1, 2, 3, 4)
 EFFICIENCY = 0.8  # the exponent by which more instances are faster
@@ -27,18 +27,13 @@ def play_limit(deviation: float, name: str, number: int) -> Played:
     suite = make_suite(
         trials=5, matrix={"instance_count": COUNTS}, training={}, goal=Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=hours)
     )
-    cells = cells_of(suite)
-    noise = hosts(deviation)
-    draw = noise.begin(source, len(cells)).draw
+    of_run = hosts(deviation).begin(source, len(COUNTS)).draw
 
-    def drawn(run: Run) -> RunResult:
-        cell = index_of(cells, run.cell.cell_id)
-        assert cell is not None
-        found = draw(cell, run)
-        return pooled_result(source, run, suite, exp(levels[cell] + found.log_factor), found.host_ids)
+    def draw(run: Run, cell: int) -> tuple[RunResult, float | None]:
+        found = of_run(cell, run)
+        return pooled_result(source, run, suite, exp(levels[cell] + found.log_factor), found.host_ids), None
 
-    verdict = judge(suite, cells, run_rounds(suite, cells, f"{name} {number}", drawn))
-    best = index_of(cells, verdict.recommended)
+    verdict, best, _ = play_suite(suite, f"{name} {number}", draw)
     is_settled = best is not None and verdict.finding in SETTLED
     later = None if best is None else FIXED_SECONDS + FULL_STEPS * exp(levels[best] + source.gauss(0, deviation))
     return Played(

@@ -27,7 +27,6 @@ from traindyno.core.verdict.verdict import Verdict, judge
 
 SEED = "suites 20261123"
 EQUAL = (0.0, 0.0, 0.0, 0.0)
-ResultOfRun = Callable[[Run], RunResult]
 LEVELS = (0.0, log(1.03), log(1.05), log(1.08))
 
 
@@ -91,26 +90,19 @@ def play(situation: Situation, name: str, number: int) -> Played:
     """The same name and number give the same suite."""
     source = random.Random(f"{SEED} {name} {number}")
     suite = situation.suite()
-    cells = cells_of(suite)
-    started = situation.noise.begin(source, len(cells))
-    seen: list[list[float]] = [[] for _ in cells]
+    started = situation.noise.begin(source, len(situation.levels))
 
-    def draw_result(run: Run) -> RunResult:
-        cell = index_of(cells, run.cell.cell_id)
-        assert cell is not None
-        result, value = _trial(situation, suite, run, started.draw(cell, run), source)
-        seen[cell] += [] if value is None else [value]
-        return result
+    def draw(run: Run, cell: int) -> tuple[RunResult, float | None]:
+        return _trial(situation, suite, run, started.draw(cell, run), source)
 
-    verdict = judge(suite, cells, run_rounds(suite, cells, f"{name} {number}", draw_result))
-    best = index_of(cells, verdict.recommended)
+    verdict, best, values = play_suite(suite, f"{name} {number}", draw)
     return Played(
         verdict=verdict,
         best=best,
-        truth=tuple(map(situation.truth, range(len(cells)))),
+        truth=tuple(map(situation.truth, range(len(values)))),
         on_its_hosts=None if best is None else situation.truth(best, started.on_its_hosts),
         later=None if best is None else _later(situation, source, best),
-        values=tuple(map(tuple, seen)),
+        values=values,
     )
 
 
@@ -121,12 +113,25 @@ def play_baseline(situation: Situation, name: str, number: int) -> Played:
     return replace(played, is_wrong=found is not None and found.is_detected)
 
 
-def run_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, result_of_run: ResultOfRun) -> list[RunResult]:
-    results, number = list[RunResult](), 1
+def play_suite(
+    suite: Suite, execution_id: str, draw: Callable[[Run, int], tuple[RunResult, float | None]]
+) -> tuple[Verdict, int | None, tuple[tuple[float, ...], ...]]:
+    """The verdict, the number of the recommended cell, and the values of each cell.
+
+    ``draw``: of a run of the cell of this number, its result and the logarithm of what it took; None if it is lost.
+    """
+    cells, results, number = cells_of(suite), list[RunResult](), 1
+    seen: list[list[float]] = [[] for _ in cells]
     while runs := plan_round(suite, cells, execution_id=execution_id, round_number=number, results=results):
-        results += [result_of_run(run) for run in runs]
+        for run in runs:
+            cell = index_of(cells, run.cell.cell_id)
+            assert cell is not None
+            result, value = draw(run, cell)
+            results.append(result)
+            seen[cell] += [] if value is None else [value]
         number += 1
-    return results
+    verdict = judge(suite, cells, results)
+    return verdict, index_of(cells, verdict.recommended), tuple(map(tuple, seen))
 
 
 def index_of(cells: Sequence[Cell], cell_id: str | None) -> int | None:

@@ -10,14 +10,13 @@ from statistics import fmean
 from tests.simulations.logged_runs import DOWNLOADING_SECONDS, FIRST_STEP_SECONDS, STARTING_SECONDS
 from tests.simulations.suites.logs import on_speed, result_of, session_of
 from tests.simulations.suites.noises import quiet
-from tests.simulations.suites.play import Played, index_of, run_rounds
-from tests.simulations.suites.simulated_suite import cells_of, make_suite
+from tests.simulations.suites.play import Played, play_suite
+from tests.simulations.suites.simulated_suite import make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import TARGET_REACHED
 from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Run
-from traindyno.core.verdict.verdict import judge
 
 ACCURACY = 0.9
 STEPS_TO_TARGET = 200
@@ -52,33 +51,27 @@ def play_quality(learning: Learning, name: str, number: int) -> Played:
     )
     if learning.is_seed_fixed:
         suite = replace(suite, workload=replace(suite.workload, task=Task.SCRIPT))
-    cells = cells_of(suite)
-    fixed = [source.gauss(0, learning.deviation) for _ in cells]
-    seen: list[list[float]] = [[] for _ in cells]
+    fixed = [source.gauss(0, learning.deviation) for _ in learning.levels]
 
-    def draw(run: Run) -> RunResult:
-        cell = index_of(cells, run.cell.cell_id)
-        assert cell is not None
+    def draw(run: Run, cell: int) -> tuple[RunResult, float | None]:
         pace = fixed[cell] if learning.is_seed_fixed else source.gauss(0, learning.deviation)
         steps, speed = learning.steps(cell, pace), exp(source.gauss(0, HOSTS))
         simulated = on_speed(quiet(source, steps), speed)
-        seen[cell].append(log(_seconds(steps, speed)))
         session = session_of(
             simulated,
             host_id=f"host {run.run_id}",
             evaluations=_evaluations(steps, learning.evaluate_every),
             reason=TARGET_REACHED,
         )
-        return result_of(run, suite, [session])
+        return result_of(run, suite, [session]), log(_seconds(steps, speed))
 
-    verdict = judge(suite, cells, run_rounds(suite, cells, f"{name} {number}", draw))
-    best = index_of(cells, verdict.recommended)
+    verdict, best, values = play_suite(suite, f"{name} {number}", draw)
     return Played(
         verdict=verdict,
         best=best,
-        truth=tuple(_truth(learning, cell) for cell in range(len(cells))),
+        truth=tuple(_truth(learning, cell) for cell in range(len(values))),
         later=None,
-        values=tuple(map(tuple, seen)),
+        values=values,
     )
 
 

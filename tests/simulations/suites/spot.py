@@ -8,13 +8,12 @@ from tests.simulations.logged_runs import DOWNLOADING_SECONDS, FIRST_STEP_SECOND
 from tests.simulations.processes import Simulated
 from tests.simulations.suites.logs import FIXED_SECONDS, RESTART_SECONDS, STEPS, Session, result_of, session_of
 from tests.simulations.suites.noises import quiet
-from tests.simulations.suites.play import Played, index_of, run_rounds
-from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, SAMPLES_PER_STEP, cells_of, make_suite
+from tests.simulations.suites.play import Played, play_suite
+from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, SAMPLES_PER_STEP, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.workload import Workload
-from traindyno.core.verdict.verdict import judge
 
 STEP_SECONDS, FULL_STEPS = 5.0, 25_000
 TYPES = ("ml.p4d.24xlarge", "ml.g5.48xlarge", "ml.p3.16xlarge", "ml.g4dn.12xlarge")
@@ -51,26 +50,20 @@ class Spot:
 def play_spot(spot: Spot, name: str, number: int) -> Played:
     source = random.Random(f"spot {name} {number}")
     suite = spot.suite()
-    cells = cells_of(suite)
-    seen: list[list[float]] = [[] for _ in cells]
 
-    def draw(run: Run) -> RunResult:
-        cell = index_of(cells, run.cell.cell_id)
-        assert cell is not None
+    def draw(run: Run, cell: int) -> tuple[RunResult, float | None]:
         factor = exp(spot.levels[cell] + source.gauss(0, spot.deviation))
         sessions = _sessions(source, spot.per_hour[cell], factor, f"host {run.run_id}")
-        seen[cell].append(log((sessions[-1].end - sessions[0].begin) / STEPS))
-        return _with_interruptions(result_of(run, suite, sessions), sessions)
+        value = log((sessions[-1].end - sessions[0].begin) / STEPS)
+        return _with_interruptions(result_of(run, suite, sessions), sessions), value
 
-    results = run_rounds(suite, cells, f"{name} {number}", draw)
-    verdict = judge(suite, cells, results)
-    best = index_of(cells, verdict.recommended)
+    verdict, best, values = play_suite(suite, f"{name} {number}", draw)
     return Played(
         verdict=verdict,
         best=best,
-        truth=tuple(map(spot.truth, range(len(cells)))),
+        truth=tuple(map(spot.truth, range(len(values)))),
         later=None if best is None else _later(spot, source, best),
-        values=tuple(map(tuple, seen)),
+        values=values,
     )
 
 

@@ -301,14 +301,6 @@ def test_a_saved_model_is_named_in_the_sdks_call_for_a_batch() -> None:
     assert (".transformer(1, " in saved, ".transformer(" in unsaved) == (True, False)
 
 
-def test_a_run_of_one_step_can_be_drawn() -> None:
-    suite = sample_suite()
-    cell = expand_cells(suite)[0]
-    result = result_from(step_log_of([1.0]), run=make_run(cell), suite=suite)
-    page = render(report_of([result], suite))
-    structure_of(page)
-
-
 def test_a_run_that_ended_at_its_target_can_be_drawn_and_says_so() -> None:
     suite = make_suite(
         goal=Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9),

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_attempt, make_cell
-from traindyno.core.costs.quantity_text import apportion, exact_usd_text, to_cents, usd_text
+from traindyno.core.costs.quantity_text import to_cents
 from traindyno.core.costs.receipt import ReceiptLine, exact_phase_usd, write_receipt
 from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.outcome import Outcome
@@ -124,23 +124,6 @@ def test_failed_runs_are_paid_for_too() -> None:
 def test_nothing_run_costs_nothing() -> None:
     receipt = write_receipt([])
     assert (receipt.lines, receipt.total_usd) == ((), Decimal(0))
-
-
-def test_cents_left_over_go_to_the_largest_remainders() -> None:
-    thirds = [Decimal(1) / 3] * 3
-    assert apportion(thirds, Decimal("1.00")) == [Decimal("0.34"), Decimal("0.33"), Decimal("0.33")]
-    assert apportion([Decimal("0.009"), Decimal("0.001")], Decimal("0.01")) == [Decimal("0.01"), Decimal("0.00")]
-
-
-def test_money_is_written_with_cents_or_as_unknown() -> None:
-    amounts = [Decimal(amount) for amount in ("1234.5", "12.345", "0", "0.0042", "-3")]
-    assert [usd_text(amount) for amount in amounts] == ["$1,234.50", "$12.35", "$0.00", "$0.00420", "-$3.00"]
-    assert usd_text(None) == "unknown"
-
-
-def test_an_exact_price_keeps_what_cents_would_hide() -> None:
-    prices = [Decimal(price) for price in ("7.09", "12.5", "6.45481234", "0.10")]
-    assert [exact_usd_text(price) for price in prices] == ["$7.09", "$12.50", "$6.454812", "$0.10"]
 
 
 def test_a_phase_of_several_lines_adds_up() -> None:

@@ -1,10 +1,9 @@
 """What may be claimed of the best cell, by hand-made comparisons."""
 
-from math import ceil, exp, log, sqrt
+from math import ceil, log, sqrt
 
 import pytest
 
-from traindyno.core.statistics.autocorrelation import serial_correlation, variance_inflation
 from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import Comparison, comparison_of
 from traindyno.core.statistics.selection import (
@@ -71,17 +70,6 @@ def test_the_trials_that_would_tell_exceed_those_that_were_run() -> None:
     assert trials_to_decide([behind(5.0, 0.1)], trials=5, tolerance=0.02) == 6
     assert trials_to_decide([behind(0.0, 20.0)], trials=5, tolerance=0.02) is None
     assert trials_to_decide([Comparison(ratio=1.0)], trials=1, tolerance=0.02) is None
-
-
-def test_correlated_trials_widen_the_interval() -> None:
-    wave = [exp(0.01 * step) for step in (0, 1, 2, 3, 4, 5, 6, 7)]
-    found = serial_correlation([wave] * 4)
-    assert found > 0.5
-    assert variance_inflation(found, 8) > 3
-    alternating = [exp(0.01 * (step % 2)) for step in range(8)]
-    assert serial_correlation([alternating] * 4) == 0
-    # two trials with correlation r: variance (1 + r) / 2 of the mean, expected s^2 (1 - r): (1 + r) / (1 - r)
-    assert variance_inflation(0.5, 2) == pytest.approx(3)
 
 
 def test_the_best_of_several_is_shrunk_by_the_share_of_noise_in_their_differences() -> None:

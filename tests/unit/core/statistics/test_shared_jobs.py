@@ -1,6 +1,7 @@
 """Cells of one job are compared within it: hosts, hours and what a place does to a run cancel."""
 
 import random
+from dataclasses import replace
 from math import exp, log, sqrt
 from statistics import variance
 
@@ -35,16 +36,7 @@ def in_jobs(seed: int, cells: int, jobs: int, *, noise: float = NOISE, hosts: fl
 
 def slower(cells: Cells, *, leak: float = 0.0, cold: float = 0.0) -> Cells:
     return [
-        [
-            Trial(
-                value=each.value * exp(leak * (each.place or 0) + cold * (each.place == 1)),
-                hosts=each.hosts,
-                block=each.block,
-                job=each.job,
-                place=each.place,
-            )
-            for each in trials
-        ]
+        [replace(each, value=each.value * exp(leak * (each.place or 0) + cold * (each.place == 1))) for each in trials]
         for trials in cells
     ]
 
@@ -82,13 +74,7 @@ def test_without_degrees_of_freedom_to_spare_a_leak_counts_as_noise() -> None:
 def test_slow_hosts_of_a_job_cancel() -> None:
     plain = in_jobs(4, 4, 3)
     factors = {"0": 1.0, "1": 1.1, "2": 0.97}
-    moved = [
-        [
-            Trial(value=t.value * factors[t.block or ""], hosts=t.hosts, block=t.block, job=t.job, place=t.place)
-            for t in cell
-        ]
-        for cell in plain
-    ]
+    moved = [[replace(each, value=each.value * factors[each.block or ""]) for each in cell] for cell in plain]
     assert is_the_same(compare(plain), compare(moved))
 
 
@@ -96,10 +82,7 @@ def test_slow_hosts_of_a_job_cancel() -> None:
 def test_two_jobs_borrow_from_the_spread_of_all_their_cells(are_known: bool) -> None:
     """Two differences alone have one degree of freedom, and t = 12.7."""
     cells = [
-        [
-            Trial(value=t.value, hosts=t.hosts if are_known else None, block=t.block, job=t.job, place=t.place)
-            for t in cell
-        ]
+        [replace(each, hosts=each.hosts if are_known else None) for each in cell]
         for cell in in_jobs(5, 8, 2, hosts=0.05)
     ]
     assert (compare(cells).degrees_of_freedom or 0) > 1.5

@@ -21,7 +21,7 @@ from traindyno.core.planning.refusals import refuse_searches
 from traindyno.core.search.largest_batch import Probe
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.choices import Search, Strategy
+from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.processes import global_batch_size, planned_learning_rate
 from traindyno.core.suite.runs import trained_settings
 from traindyno.core.suite.settings import Settings
@@ -197,13 +197,6 @@ def test_a_suite_in_which_no_batch_can_be_searched_is_refused(changes: dict[str,
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite(unprepared_document(**{"training": training, **changes}))
     assert [str(each) for each in refused.value.problems if says(str(each), problem)]
-
-
-@pytest.mark.parametrize("search", sorted(Search))
-def test_each_search_of_cells_knows_the_batch_that_was_found(search: Search) -> None:
-    suite = suite_of(search=search)
-    first = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
-    assert [run.trial for run in first] == [1, 1]
 
 
 def test_a_script_names_the_argument_that_is_its_batch() -> None:

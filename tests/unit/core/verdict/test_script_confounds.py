@@ -2,30 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
+from tests.unit.core.verdict.test_control_cells import SUITES, samples_per_step
 from tests.unit.run_samples import completed_result
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.confounds import find_confound, learning_key
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.verdict import Verdict, judge
-
-SUITES = Path(__file__).parents[4] / "suites"
-BATCHES = ("per_device_train_batch_size", "batch_size")
-
-
-def batch_of(cell: Cell, suite: Suite) -> int:
-    arguments, processes = arguments_of(cell, suite.workload), world_size(cell.settings)
-    assert processes is not None
-    return processes * next(int(str(arguments[name])) for name in BATCHES if name in arguments)
 
 
 def results_of(suite: Suite) -> list[RunResult]:
@@ -34,11 +23,12 @@ def results_of(suite: Suite) -> list[RunResult]:
         completed_result(
             cell,
             trial,
-            step_seconds=(1.0 - index / 10) * (1 + trial / 1000) * batch_of(cell, suite) / 256,
-            samples=batch_of(cell, suite),
+            step_seconds=(1.0 - index / 10) * (1 + trial / 1000) * batch / 256,
+            samples=batch,
             suite=suite,
         )
         for index, cell in enumerate(expand_cells(suite))
+        for batch in [all_measured(suite)[cell.cell_id]]
         for trial in (1, 2)
     ]
 
@@ -58,7 +48,7 @@ def differences(first: Cell, second: Cell, suite: Suite, measured: dict[str, int
 
 
 def all_measured(suite: Suite) -> dict[str, int]:
-    return {cell.cell_id: batch_of(cell, suite) for cell in expand_cells(suite)}
+    return samples_per_step(suite, expand_cells(suite))
 
 
 @pytest.mark.parametrize(
@@ -71,9 +61,10 @@ def test_equal_measured_batches_are_no_difference_however_they_are_divided(name:
     cells = expand_cells(suite)
     if name == "bert-trainium/original":
         # the post's P4d cell with batch 8 trains on 64 samples a step, the added one with 32 on 256
-        assert [batch_of(cell, suite) for cell in cells] == [64, 256, 256]
-    assert batch_of(cells[first], suite) == batch_of(cells[second], suite)
-    named = [each for each, _, _ in differences(cells[first], cells[second], suite, all_measured(suite))]
+        assert [*all_measured(suite).values()] == [64, 256, 256]
+    batches = all_measured(suite)
+    assert batches[cells[first].cell_id] == batches[cells[second].cell_id]
+    named = [each for each, _, _ in differences(cells[first], cells[second], suite, batches)]
     assert named
     assert not [each for each in named if "batch" in each]
 

@@ -29,7 +29,6 @@ from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.suite import Cell, Measurement, Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.summarise import run_columns
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -174,13 +173,6 @@ def test_the_record_of_the_verdict_keeps_accuracy_and_quality() -> None:
     quality = verdict_document(verdict)["rows"][0]["parts"][0]
     assert (quality["part"], quality["reached"]) == ("CellQuality", 3)
     assert (quality["accuracy"]["mean"], quality["loss"]["mean"]) == (pytest.approx(0.92), pytest.approx(0.08))
-
-
-def test_a_runs_summary_has_its_last_accuracy_and_evaluation_loss() -> None:
-    suite = suite_of(FASTEST)
-    row = run_columns(evaluated(expand_cells(suite)[0], 1, suite))
-    assert row["accuracy"] == 0.92
-    assert row["evaluation_loss"] == pytest.approx(0.08)
 
 
 def stopped(cell: Cell, trial: int, suite: Suite, *, steps: int, accuracy: float = 0.91) -> RunResult:
