@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
 
@@ -13,6 +14,15 @@ def says(problem: str, path_and_words: str) -> bool:
     """Whether the problem is at this path, and its message holds these words."""
     path, _, words = path_and_words.partition(": ")
     return problem.startswith(f"{path}: ") and words in problem
+
+
+def problems(document: Any) -> list[str]:
+    """What a suite is refused for; nothing if it is accepted."""
+    try:
+        parse_suite(document)
+    except SuiteInvalid as error:
+        return [str(problem) for problem in error.problems]
+    return []
 
 
 def small_document(**changes: Any) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.suites import script_document, small_document
-from traindyno.core.errors import SuiteInvalid
+from tests.unit.suites import problems, script_document, small_document
 from traindyno.core.suite.checks.secrets_check import find_secrets
 from traindyno.core.suite.checks.suite_check import parse_suite
 
@@ -42,9 +41,7 @@ NO_SECRETS = {
 
 
 def problem(document: dict[str, Any]) -> str:
-    with pytest.raises(SuiteInvalid) as invalid:
-        parse_suite(document)
-    (found,) = map(str, invalid.value.problems)
+    (found,) = problems(document)
     return found
 
 

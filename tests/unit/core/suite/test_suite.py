@@ -1,13 +1,10 @@
 """The parts of a suite that answer questions about it, the limits of its numbers, and what holds without a value."""
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from tests.unit.suites import small_document, small_suite
-from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.suite_check import parse_suite
+from tests.unit.suites import problems, small_document, small_suite
 from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.suite import Measurement
@@ -36,14 +33,6 @@ def test_a_goal_is_of_time_or_money_with_a_target_or_without() -> None:
     )
 
 
-def problem_paths(**changes: Any) -> list[str]:
-    try:
-        parse_suite(small_document(**changes))
-    except SuiteInvalid as error:
-        return [problem.path for problem in error.problems]
-    return []
-
-
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
 
 
@@ -59,14 +48,20 @@ LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
     ],
 )
 def test_numbers_are_accepted_up_to_their_bounds(section: str, field: str, accepted: float, refused: float) -> None:
-    def paths(value: float) -> list[str]:
+    def found(value: float) -> list[str]:
         if section == "goal":
-            return problem_paths(goal={"cheapest-within": {field: value}})
+            return problems(small_document(goal={"cheapest-within": {field: value}}))
         plain = LIMITS if section == "limits" else {}
-        return problem_paths(**{section: {**plain, field: value}})
+        return problems(small_document(**{section: {**plain, field: value}}))
 
-    assert paths(accepted) == []
-    assert [path.rpartition(".")[2] for path in paths(refused)] == [field]
+    assert found(accepted) == []
+    (problem,) = found(refused)
+    assert problem.startswith(f"{section}.{field}: ")
+
+
+@pytest.mark.parametrize(("name", "is_valid"), [("a" * 40, True), ("a" * 41, False), ("a--b", False), ("-a", False)])
+def test_a_name_has_forty_characters_at_most(name: str, is_valid: bool) -> None:
+    assert (problems(small_document(name=name)) == []) is is_valid
 
 
 def test_fields_without_a_value_have_their_defaults() -> None:

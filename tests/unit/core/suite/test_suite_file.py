@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.suites import says, script_document, small_document
-from traindyno.core.errors import SuiteInvalid
+from tests.unit.suites import problems, says, script_document, small_document
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Search, Strategy
 from traindyno.core.suite.goal import Goal
@@ -34,12 +33,6 @@ def full_document() -> dict[str, Any]:
     return document
 
 
-def problems(document: Any) -> list[str]:
-    with pytest.raises(SuiteInvalid) as invalid:
-        parse_suite(document)
-    return [str(problem) for problem in invalid.value.problems]
-
-
 def test_the_full_example_reads_as_written() -> None:
     suite = parse_suite(full_document())
     assert suite.goal == Goal(kind=GoalKind.CHEAPEST)
@@ -57,26 +50,33 @@ def test_the_full_example_reads_as_written() -> None:
     assert suite.limits.max_usd == Decimal(800)
 
 
-@pytest.mark.parametrize("document", [full_document(), small_document(), script_document()])
+CLAIM = {
+    "claim_id": "gain",
+    "text": "inductor is 20 % faster",
+    "source": "a post",
+    "published": 0.2,
+    "quantity": "samples_per_second",
+    "form": "gain",
+    "tolerance": 0.1,
+    "cell": {"compiler": "inductor"},
+    "against": {"compiler": "none"},
+}
+CLAIMS = {"title": "A post", "source": "a post", "claims": [CLAIM]}
+NO_DEFAULTS = small_document(
+    goal={"cheapest-within": {"hours": 8}},
+    include=[{"learning_rate": 1e-4, "gradient_clip_norm": 1.0}],
+    measurement={"trials": 5, "warmup": 12, "max_steps": 7, "evaluate": True, "save_model": True},
+    purchase="spot",
+    training_plans={"ml.g5.xlarge": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/p"},
+    claims=CLAIMS,
+    notes="why",
+)
+
+
+@pytest.mark.parametrize("document", [full_document(), small_document(), script_document(), NO_DEFAULTS])
 def test_a_suite_survives_its_own_document_as_json(document: dict[str, Any]) -> None:
     suite = parse_suite(document)
     assert parse_suite(json.loads(json.dumps(suite_document(suite)))) == suite
-
-
-def test_every_field_that_is_not_a_default_survives_too() -> None:
-    document = small_document(
-        goal={"cheapest-within": {"hours": 8}},
-        include=[{"learning_rate": 1e-4, "gradient_clip_norm": 1.0}],
-        measurement={"trials": 5, "warmup": 12, "max_steps": 7, "evaluate": True, "save_model": True},
-        purchase="spot",
-        training_plans={"ml.g5.xlarge": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/p"},
-        claims=CLAIMS,
-        notes="why",
-    )
-    suite = parse_suite(document)
-    assert parse_suite(suite_document(suite)) == suite
-    assert suite_document(suite)["goal"] == {"cheapest-within": {"hours": "8"}}
-    assert suite_document(suite)["measurement"]["warmup"] == 12
 
 
 def test_the_parts_that_a_container_reads_survive_as_well() -> None:
@@ -152,20 +152,6 @@ def test_money_has_no_binary_noise(written: Any, meant: str) -> None:
     assert parse_suite(small_document(limits=limits)).limits.max_usd == Decimal(meant)
 
 
-CLAIM = {
-    "claim_id": "gain",
-    "text": "inductor is 20 % faster",
-    "source": "a post",
-    "published": 0.2,
-    "quantity": "samples_per_second",
-    "form": "gain",
-    "tolerance": 0.1,
-    "cell": {"compiler": "inductor"},
-    "against": {"compiler": "none"},
-}
-CLAIMS = {"title": "A post", "source": "a post", "claims": [CLAIM]}
-
-
 def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
     broken = {**CLAIMS, "claims": [CLAIM, {**CLAIM, "claim_id": "loss", "tolerance": 0, "against": {}}]}
     assert problems(small_document(claims=broken)) == [
@@ -198,10 +184,6 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "a yes for an integer": ({"measurement": {"trials": True}}, ["measurement.trials: got true, expected an integer"]),
     "a number for a yes": ({"measurement": {"evaluate": 1}}, ["measurement.evaluate: got 1, expected true or false"]),
-    "text for a fraction": (
-        {"measurement": {"stop_when": {"relative_half_width": "1%"}}},
-        ['measurement.stop_when.relative_half_width: got "1%", expected a number'],
-    ),
     "a misspelt choice": (
         {"matrix": {"compiler": ["none", "inductr"]}},
         ['matrix.compiler[1]: got "inductr": did you mean "inductor"? Expected one of none, inductor, xla, neuron'],
@@ -216,17 +198,6 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
             "exclude: got a mapping with compiler, expected a list of mappings of settings",
             'include: got "us-west-2", expected a list of mappings of settings',
         ],
-    ),
-    "a list where a mapping belongs": (
-        {"limits": [1]},
-        [
-            "limits: got a list, expected a mapping with max_usd, max_hours, max_job_seconds, max_run_seconds, "
-            "max_attempts, chain_jobs, max_pending_seconds"
-        ],
-    ),
-    "money that is none": (
-        {"limits": {"max_usd": "lots", "max_hours": None, "max_job_seconds": 60}},
-        ['limits.max_usd: got "lots", expected a number', "limits.max_hours: got nothing, expected a number"],
     ),
     "a goal with the wrong limit": (
         {"goal": {"cheapest-within": {"usd": 8}}},

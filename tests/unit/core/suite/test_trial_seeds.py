@@ -8,8 +8,7 @@ import pytest
 
 from tests.unit.run_samples import completed_result
 from tests.unit.sagemaker.test_request import SETTINGS
-from tests.unit.suites import says, script_document, small_document, small_suite
-from traindyno.core.errors import SuiteInvalid
+from tests.unit.suites import problems, says, script_document, small_document, small_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs, with_seeds
@@ -94,12 +93,6 @@ def test_a_script_gets_its_seed_as_the_argument_that_the_suite_names() -> None:
     found = requests(script_suite(measurement={"trials": 2, "seed_argument": "random_seed"}))
     assert [each["HyperParameters"]["random_seed"] for each in found] == ["0", "1"]
     assert [each["Environment"]["TRAINDYNO_SEED"] for each in found] == ["0", "1"]
-
-
-def problems(document: dict[str, Any]) -> list[str]:
-    with pytest.raises(SuiteInvalid) as caught:
-        parse_suite(document)
-    return [f"{problem.path}: {problem.message}" for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize("name", ["--seed", "", "a seed", "sagemaker_seed", "mp_parameters", "1st", "x" * 257])
