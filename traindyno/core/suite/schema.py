@@ -79,14 +79,14 @@ def file_schema() -> Schema:
     }
 
 
-def setting_schemas(kind: type = Settings) -> dict[str, Schema]:
+def setting_schemas() -> dict[str, Schema]:
     """Setting → the schema of one value of it."""
-    types = setting_types(kind)
+    types = setting_types()
     return {
         name: {"enum": list(instance_types()), "description": _text(description)}
         if name == "instance"
         else _described(schema_of(types[name], _special()), description)
-        for name, description in setting_descriptions(kind).items()
+        for name, description in setting_descriptions().items()
     }
 
 

@@ -14,7 +14,6 @@ from traindyno.core.documents.field_description import (
     Value,
     describe,
     described,
-    description_of,
 )
 from traindyno.core.suite.choices import (
     BatchChoice,
@@ -307,19 +306,15 @@ class Settings:
 
 
 @cache
-def setting_types(kind: type = Settings) -> dict[str, Any]:
+def setting_types() -> dict[str, Any]:
     """Setting → its type."""
-    return get_type_hints(kind)
+    return get_type_hints(Settings)
 
 
 @cache
-def setting_descriptions(kind: type = Settings) -> dict[str, SettingDescription]:
-    """Setting → its description, in the order of the fields; raises TypeError for a field without one."""
-    found = {each.name: description_of(each) for each in fields(kind)}
-    for name, description in found.items():
-        if not isinstance(description, SettingDescription):
-            raise TypeError(f"{kind.__name__}.{name} has no description: write it with setting(…)")
-    return found  # type: ignore[return-value]
+def setting_descriptions() -> dict[str, SettingDescription]:
+    """Setting → its description, in the order of the fields."""
+    return {each.name: each.metadata[KEY] for each in fields(Settings)}
 
 
 def settings_with(*effects: Effect) -> tuple[str, ...]:

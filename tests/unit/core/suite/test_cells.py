@@ -23,17 +23,6 @@ def test_the_matrix_is_every_combination_in_the_order_of_its_axes() -> None:
     assert labels(matrix=matrix) == ["eager · batch 8", "eager · batch 16", "compiled · batch 8", "compiled · batch 16"]
 
 
-def test_a_label_names_only_what_varies() -> None:
-    matrix = {"strategy": ["ddp", "fsdp"], "precision": ["bf16"], "activation_checkpointing": [False, True]}
-    training = {"instance": "ml.g5.12xlarge"}
-    assert labels(matrix=matrix, training=training, baseline={}) == [
-        "ddp · no checkpointing",
-        "ddp · checkpointing",
-        "fsdp · no checkpointing",
-        "fsdp · checkpointing",
-    ]
-
-
 def test_a_label_is_made_of_short_words() -> None:
     matrix = {"instance": ["local.cpu"], "instance_count": [1, 2], "compiler": ["none", "inductor"], "packing": [True]}
     found = labels(matrix=matrix, training={"batch_size_per_device": 4}, baseline={}, include=[{"packing": False}])
@@ -94,13 +83,6 @@ def test_what_was_fixed_in_training_counts_for_the_identity() -> None:
     other = expand_cells(small_suite(training={"instance": "ml.g5.xlarge", "precision": "fp32"}))[0]
     assert one.label == other.label
     assert one.cell_id != other.cell_id
-
-
-def test_a_scripts_hyperparameters_are_an_axis_like_any_other() -> None:
-    document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.lr": [0.1, 0.2]})
-    cells = expand_cells(parse_suite(document))
-    assert [cell.label for cell in cells] == ["lr 0.1", "lr 0.2"]
-    assert [cell.hyperparameters for cell in cells] == [{"lr": 0.1}, {"lr": 0.2}]
 
 
 def test_the_order_in_which_hyperparameters_are_written_is_no_difference() -> None:

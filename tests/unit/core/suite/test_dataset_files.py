@@ -183,13 +183,6 @@ def test_a_name_of_two_splits_is_refused() -> None:
         split_files(["train-test.csv", "b.csv"], dataset(), "train")
 
 
-def test_at_most_ten_files_are_listed() -> None:
-    names = [f"part{index:02}.csv" for index in range(12)]
-    with pytest.raises(DatasetFilesInvalid) as raised:
-        split_files(names, dataset(), "validation")
-    assert str(raised.value).count("(no split)") == 10
-
-
 def test_parts_of_two_generations_of_a_set_are_refused() -> None:
     mixed = ["data-00000-of-00001.arrow", "data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
     with pytest.raises(DatasetFilesInvalid, match=r"data-\*\.arrow are parts of sets of 1 and 2 files"):

