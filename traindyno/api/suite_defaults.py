@@ -19,7 +19,6 @@ from traindyno.api.model_check import read_configuration
 from traindyno.api.sample_data import is_sample, why_no_sample, write_sample
 from traindyno.api.training_code import has_training_code, missing_libraries
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.documents.field_description import document_name
 from traindyno.core.documents.problems import refusal, shown, unknown_field
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
@@ -32,7 +31,7 @@ from traindyno.core.suite.workload import Dataset, Workload
 if TYPE_CHECKING:
     from training.data.survey import Columns, Survey  # pyarrow: not everybody who plans has it
 
-WORKLOAD_FIELDS, SUITE_FIELDS = ({document_name(field): None for field in fields(kind)} for kind in (Workload, Suite))
+WORKLOAD_FIELDS, SUITE_FIELDS = ({field.name: None for field in fields(kind)} for kind in (Workload, Suite))
 # Section → its fields that may stand at the top of a file.
 FIELDS_AT_THE_TOP = {"workload": WORKLOAD_FIELDS, "measurement": {"confirm": None}}
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")

@@ -35,7 +35,7 @@ class Stopping:
         self._target = target
         self._is_target_reached = False
         self._half_width = measurement.stop_when.relative_half_width if measurement.stop_when else None
-        self._warmup_steps = measurement.warmup_steps
+        self._warmup_steps = measurement.warmup
         self._step_seconds: list[float] = []
         self._previous_end: float | None = None
         self._looks = 0

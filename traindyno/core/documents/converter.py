@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
-from traindyno.core.documents.field_description import described_fields, document_name
+from traindyno.core.documents.field_description import described_fields
 from traindyno.core.documents.problems import EXPECTED_OF_TYPE, Unexpected, close_to, expected_of, one_of
 from traindyno.core.documents.stored import JsonScalar, JsonValue, frozen_json, is_number
 
@@ -54,7 +54,7 @@ def dataclass_structure(converter: Converter, kind: type, **overrides: Any) -> S
         _cattrs_detailed_validation=True,
         **{**_described_overrides(converter, kind), **overrides},
     )
-    names = ", ".join(document_name(field) for field in fields(kind))
+    names = ", ".join(field.name for field in fields(kind))
 
     def structure(value: Any, target: Any) -> Any:
         if not isinstance(value, Mapping):
@@ -65,16 +65,11 @@ def dataclass_structure(converter: Converter, kind: type, **overrides: Any) -> S
 
 
 def _described_overrides(converter: Converter, kind: type) -> dict[str, Any]:
-    """The overrides for fields with another name in the document."""
+    """The overrides for fields whose document has a word for None."""
     return {
-        field.name: override(
-            rename=description.name,
-            struct_hook=None
-            if description.none_word is None
-            else _word_or_value(converter, field.type, description.none_word),
-        )
+        field.name: override(struct_hook=_word_or_value(converter, field.type, description.none_word))
         for field, description in described_fields(kind)
-        if description.name is not None or description.none_word is not None
+        if description.none_word is not None
     }
 
 
@@ -94,13 +89,13 @@ def _word_or_value(converter: Converter, kind: Any, none_word: str) -> Structure
 
 def _dataclass_unstructure(converter: Converter, kind: type) -> Callable[[Any], dict[str, Any]]:
     """Fields that are None are left out, except those that write it as a word: both are read as None."""
-    words = {field.name: description.none_word for field, description in described_fields(kind)}
-    names = {field.name: document_name(field) for field in fields(kind)}
+    words: dict[str, str | None] = dict.fromkeys(field.name for field in fields(kind))
+    words |= {field.name: description.none_word for field, description in described_fields(kind)}
 
     def unstructure(value: Any) -> dict[str, Any]:
-        found = ((name, getattr(value, name)) for name in names)
-        spelt = ((name, words.get(name) if inner is None else converter.unstructure(inner)) for name, inner in found)
-        return {names[name]: inner for name, inner in spelt if inner is not None}
+        found = ((name, getattr(value, name), word) for name, word in words.items())
+        spelt = ((name, word if inner is None else converter.unstructure(inner)) for name, inner, word in found)
+        return {name: inner for name, inner in spelt if inner is not None}
 
     return unstructure
 

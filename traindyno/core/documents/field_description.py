@@ -1,4 +1,4 @@
-"""The description of one field of a document: its help, bounds and unit, and its name in the document."""
+"""The description of one field of a document: its help, bounds and unit."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
@@ -47,14 +47,13 @@ NOT_NEGATIVE = Bound(least=0)
 class FieldDescription:
     """``meaning`` is one line for the schema and the documentation.
 
-    ``name`` is the field's name in the document, and ``none_word`` the document's word for None, if they differ from
-    the attribute's. ``default`` describes the default in words, if the type's default does not.
+    ``none_word`` is the document's word for None, if it has one. ``default`` describes the default in words, if the
+    type's default does not.
     """
 
     meaning: str
     bound: Bound | None = None
     unit: str | None = None
-    name: str | None = None
     none_word: str | None = None
     default: str | None = None
 
@@ -77,12 +76,6 @@ def described(
 def description_of(field: Field[Any]) -> FieldDescription | None:
     found = field.metadata.get(KEY)
     return found if isinstance(found, FieldDescription) else None
-
-
-def document_name(field: Field[Any]) -> str:
-    """The field's name in a document."""
-    description = description_of(field)
-    return field.name if description is None else description.name or field.name
 
 
 def described_fields(kind: Any) -> Iterator[tuple[Field[Any], FieldDescription]]:

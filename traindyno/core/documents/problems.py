@@ -18,7 +18,6 @@ from cattrs.errors import (
     IterableValidationNote,
 )
 
-from traindyno.core.documents.field_description import document_name
 from traindyno.core.errors import Problem
 
 # Control and format characters, lone surrogates, and the separators that end a line as \n does.
@@ -114,7 +113,7 @@ def problems_of(error: Exception, path: str) -> Iterator[Problem]:
     """``path`` is that of the value whose reading raised the error."""
     match error:
         case ForbiddenExtraKeysError():
-            accepted = [document_name(field) for field in fields(error.cl)]
+            accepted = [field.name for field in fields(error.cl)]
             for name in sorted(map(str, error.extra_fields)):
                 yield unknown_field(path, name, accepted)
         case FieldProblems():
@@ -129,10 +128,9 @@ def problems_of(error: Exception, path: str) -> Iterator[Problem]:
 
 def _nested_problems(error: BaseValidationError, path: str) -> Iterator[Problem]:
     assert isinstance(error, ClassValidationError | IterableValidationError)
-    names = {field.name: document_name(field) for field in fields(error.cl)} if is_dataclass(error.cl) else {}
     placed, unplaced = error.group_exceptions()
     for inner, note in placed:
-        part = note.index if isinstance(note, IterableValidationNote) else names.get(note.name, note.name)
+        part = note.index if isinstance(note, IterableValidationNote) else note.name
         where = join_path(path, part)
         if isinstance(inner, KeyError):
             yield Problem(path=where, message=f"got nothing, expected {expected_of(note.type)}")

@@ -8,6 +8,7 @@ from traindyno.core.documents.problems import shown
 from traindyno.core.errors import TraindynoError
 
 Document = dict[str, Any]
+VERSION = "version"  # the field that holds it
 
 
 class VersionUnknown(TraindynoError):
@@ -16,20 +17,19 @@ class VersionUnknown(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """One kind of stored document. ``key``: the field that holds the version."""
+    """One kind of stored document."""
 
     name: str
     version: int
-    key: str = "version"
 
     def mark(self, document: Mapping[str, Any]) -> Document:
         """The document with the current version."""
-        return {self.key: self.version, **{name: value for name, value in document.items() if name != self.key}}
+        return {VERSION: self.version, **{name: value for name, value in document.items() if name != VERSION}}
 
     def read(self, document: Mapping[str, Any]) -> Document:
         """The document without its version; raises VersionUnknown."""
-        found = document.get(self.key)
+        found = document.get(VERSION)
         if isinstance(found, bool) or found != self.version:
-            given = f"no {self.key}" if found is None else f"{self.key} {shown(found)} of another Traindyno"
+            given = f"no {VERSION}" if found is None else f"{VERSION} {shown(found)} of another Traindyno"
             raise VersionUnknown(f"{self.name}: got {given}, expected {self.version}")
-        return {name: value for name, value in document.items() if name != self.key}
+        return {name: value for name, value in document.items() if name != VERSION}

@@ -175,7 +175,7 @@ def build_run_result(
             step_log,
             session,
             table,
-            warmup_steps=suite.measurement.warmup_steps,
+            warmup_steps=suite.measurement.warmup,
             peak_flops_per_device=known.peak_dense_bf16_flops_per_device if known and is_known else None,
         )
         divided = [each for each in divide_steps(step_log.sessions) if each.session.job_name == session.job_name]

@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.converter import DIGITS
-from traindyno.core.documents.field_description import FieldDescription, described_fields, description_of, document_name
+from traindyno.core.documents.field_description import FieldDescription, described_fields, description_of
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
@@ -108,11 +108,11 @@ def schema_of(kind: Any, special: Mapping[Any, Schema]) -> Schema:
 
 def _object_schema(kind: Any, special: Mapping[Any, Schema]) -> Schema:
     hints = get_type_hints(kind)
-    required = [document_name(each) for each in fields(kind) if MISSING is each.default is each.default_factory]
+    required = [each.name for each in fields(kind) if MISSING is each.default is each.default_factory]
     schema: Schema = {
         "type": "object",
         "properties": {
-            document_name(field): _described(schema_of(hints[field.name], special), description_of(field))
+            field.name: _described(schema_of(hints[field.name], special), description_of(field))
             for field in fields(kind)
         },
         "additionalProperties": False,
@@ -214,7 +214,7 @@ def field_rows(kind: Any, path: str = "") -> list[str]:
     """One row for each described field."""
     hints = get_type_hints(kind)
     return [
-        f"| `{path}{document_name(field)}` | {_values(hints[field.name], description)} | {_default(field, description)}"
+        f"| `{path}{field.name}` | {_values(hints[field.name], description)} | {_default(field, description)}"
         f" | {_meaning(description)} |\n"
         for field, description in described_fields(kind)
     ]

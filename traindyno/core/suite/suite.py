@@ -49,19 +49,16 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """``warmup_steps`` of None: found from the step times."""
-
     trials: int = described(
         5,
         "runs of each cell, in a race of each leading cell at most; an interval needs two",
         bound=Bound(least=1, most=1000),
         default="9 in a race, 5 in a grid",
     )
-    warmup_steps: int | None = described(
+    warmup: int | None = described(
         None,
         "steps that don't count; auto finds the change point in the step times",
         bound=Bound(least=0, most=10**9),
-        name="warmup",
         none_word="auto",
     )
     stop_when: StopWhen | None = described(

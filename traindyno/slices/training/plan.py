@@ -151,7 +151,7 @@ def training_suite(
         measurement=replace(
             measurement,
             trials=1,
-            warmup_steps=None,
+            warmup=None,
             stop_when=None,
             max_steps=steps or MOST_STEPS,
             evaluate=not is_script,

@@ -11,7 +11,6 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from tests.unit.suites import small_document
-from traindyno.core.documents.field_description import document_name
 from traindyno.core.documents.problems import close_to, join_path, refusal, shown, unknown_field
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -30,7 +29,7 @@ ONLY_ACCEPTED = re.compile(r"(^|^[^ ]*: )expected ")
 def suite_fields(kind: type = Suite, path: str = "") -> Iterator[str]:
     hints = get_type_hints(kind)
     for field in fields(kind):
-        where = join_path(path, document_name(field))
+        where = join_path(path, field.name)
         parts = [part for part in (get_args(hints[field.name]) or [hints[field.name]]) if part is not NoneType]
         yield where
         if len(parts) == 1 and is_dataclass(parts[0]) and parts[0] is not Goal and isinstance(parts[0], type):

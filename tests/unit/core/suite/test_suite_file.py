@@ -45,7 +45,7 @@ def test_the_full_example_reads_as_written() -> None:
     )
     assert suite.matrix["strategy"] == (Strategy.DDP, Strategy.SMDDP, Strategy.FSDP)
     assert suite.exclude == ({"strategy": Strategy.SMDDP, "instance_count": 16, "loader_workers": 0},)
-    assert suite.measurement.warmup_steps is None
+    assert suite.measurement.warmup is None
     assert suite.measurement.stop_when == StopWhen(relative_half_width=0.01)
     assert suite.limits.max_usd == Decimal(800)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from traindyno.core.documents.field_description import Bound, description_of, document_name
+from traindyno.core.documents.field_description import Bound, description_of
 from traindyno.core.documents.problems import join_path, refusal, shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
@@ -27,7 +27,7 @@ def check_bounds(part: Any, path: str = "") -> Iterator[Problem]:
     """All numbers of a dataclass and of those within it, each by its field's description."""
     for field in fields(part):
         value, description = getattr(part, field.name), description_of(field)
-        where = join_path(path, document_name(field))
+        where = join_path(path, field.name)
         if is_dataclass(value):
             yield from check_bounds(value, where)
         elif isinstance(value, Mapping):
