@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.unit.run_samples import make_cell, make_run, make_suite
-from tests.unit.suites import small_suite
 from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.run_result import parse_preparation_result, parse_run_result
@@ -27,7 +26,7 @@ from traindyno.core.suite.preparation import (
     tokens_marker_document,
 )
 from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
-from traindyno.core.suite.suite_file import parse_part, read_stored_suite, settings_document, stored_suite
+from traindyno.core.suite.suite_file import parse_part, read_stored_suite, settings_document
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
 
@@ -87,12 +86,6 @@ def test_every_stored_document_of_another_version_is_refused_by_name(name: str) 
 def test_settings_that_are_written_are_read_alike(settings: Settings) -> None:
     written = json.loads(json.dumps(settings_document(settings)))
     assert parse_part(written, Settings) == settings
-
-
-def test_a_stored_suite_has_a_version_and_is_read_alike() -> None:
-    suite = small_suite()
-    assert stored_suite(suite)["version"] == 1
-    assert read_stored_suite(stored_suite(suite)) == suite
 
 
 def test_tokens_of_another_version_are_a_mismatch() -> None:

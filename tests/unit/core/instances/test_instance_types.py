@@ -25,10 +25,9 @@ def test_every_type_that_a_training_job_may_name_is_in_the_table() -> None:
         ("ml.trn1.32xlarge", AcceleratorKind.NEURON, 32, 128, 512),
         ("ml.trn2.48xlarge", AcceleratorKind.NEURON, 64, 192, 2048),
         ("ml.c4.8xlarge", AcceleratorKind.NONE, 1, 36, 60),
-        ("local.cpu", AcceleratorKind.NONE, 1, None, None),
     ],
 )
-def test_types_by_hand(name: str, kind: AcceleratorKind, devices: int, vcpus: int | None, gib: float | None) -> None:
+def test_types_by_hand(name: str, kind: AcceleratorKind, devices: int, vcpus: int, gib: float) -> None:
     found = instance_types()[name]
     assert (found.accelerator_kind, found.devices_per_instance, found.vcpus) == (kind, devices, vcpus)
     assert found.memory_gib == gib
@@ -72,10 +71,6 @@ def size_of(name: str) -> float:
     return {"medium": 0.25, "": 0.5, "x": 1.0}.get(size) or float(size.removesuffix("x"))
 
 
-def test_this_machines_vcpus_are_not_in_the_table() -> None:
-    assert [found.vcpus for found in instance_types().values() if found.is_local] == [None, None]
-
-
 @pytest.mark.parametrize(
     ("name", "instance_gb"),
     [("ml.p6-b200.48xlarge", 1_440), ("ml.p6-b300.48xlarge", 2_144), ("ml.p6e-gb200.36xlarge", 740)],
@@ -113,15 +108,14 @@ def test_types_without_a_training_quota_are_marked() -> None:
     assert withdrawn == {"ml.p3.2xlarge", "ml.p3.8xlarge", "ml.p3.16xlarge"}
 
 
-def test_only_this_machines_types_share_their_host() -> None:
+def test_only_this_machines_types_share_their_host_and_have_vcpus_that_no_table_knows() -> None:
     assert [name for name, found in instance_types().items() if found.shares_host] == ["local.cpu", "local.gpu"]
-    assert [name for name, found in instance_types().items() if found.is_local] == ["local.cpu", "local.gpu"]
+    assert [name for name, found in instance_types().items() if found.vcpus is None] == ["local.cpu", "local.gpu"]
 
 
-def test_what_the_table_does_not_say_of_a_type_is_the_usual() -> None:
-    g5 = instance_types()["ml.g5.xlarge"]
-    assert (g5.has_rdma, g5.has_training_quota, g5.family) == (False, True, "g5")
-    assert instance_types()["ml.p5.48xlarge"].has_rdma
+def test_families_and_rdma_are_read() -> None:
+    found = [instance_types()[name] for name in ("ml.g5.xlarge", "ml.p5.48xlarge")]
+    assert [(each.family, each.has_rdma) for each in found] == [("g5", False), ("p5", True)]
 
 
 def test_at_most_three_types_are_proposed_for_a_misspelt_one() -> None:
