@@ -124,7 +124,7 @@ def plan_suite(
         worst_case_hours=worst_hours + limits.max_attempts * preparing_hours,
         refusals=(
             *refuse_prices(suite, lanes, prices),
-            *refuse_hours(suite),
+            *refuse_hours("one job", limits.max_job_seconds, limits, shorten="limits.max_job_seconds"),
             *refuse_searches(suite, cells),
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),

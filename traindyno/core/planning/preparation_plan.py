@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
-from traindyno.core.costs.quantity_text import exact_usd_text, time_limit_text
+from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.planning.job_terms import preparation_terms
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
-from traindyno.core.planning.refusals import refuse_instances, refuse_quota
+from traindyno.core.planning.refusals import refuse_cost, refuse_hours, refuse_instances, refuse_quota
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import (
     LABEL,
@@ -112,16 +111,9 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
             f"the price of {plan.instance_type}, on which the {is_done}, is unknown, so"
             " limits.max_usd can't be kept: name another type as preparation.instance"
         )
-    elif (usd := terms.worst_case_usd(plan.price.usd_per_hour)) > suite.limits.max_usd:
-        yield (
-            f"{what} may cost {exact_usd_text(usd)} ({terms.longest_text}), over limits.max_usd"
-            f" {exact_usd_text(suite.limits.max_usd)}: raise it, or lower preparation.max_seconds"
-        )
-    if Decimal(plan.max_seconds) / SECONDS_PER_HOUR > suite.limits.max_hours:
-        yield (
-            f"{what} may take {plan.max_seconds} s, over {time_limit_text(suite.limits.max_hours)}: raise it,"
-            " or lower preparation.max_seconds"
-        )
+    else:
+        yield from refuse_cost(what, terms, plan.price, suite.limits, shorten="preparation.max_seconds")
+    yield from refuse_hours(what, plan.max_seconds, suite.limits, shorten="preparation.max_seconds")
     if not is_host_shared(plan.instance_type):
         yield from refuse_instances(plan.instance_type, Purchase.ON_DEMAND, 1, what, quotas)
         yield from refuse_quota(quotas.get(account_quota(Purchase.ON_DEMAND).name), 1, what)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.costs.quantity_text import exact_usd_text, time_limit_text
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, instance_types
-from traindyno.core.planning.job_terms import run_terms
+from traindyno.core.planning.job_terms import JobTerms, run_terms
 from traindyno.core.planning.jobs import why_alone
 from traindyno.core.planning.lanes import Lane
 from traindyno.core.planning.quotas import (
@@ -23,7 +23,7 @@ from traindyno.core.planning.quotas import (
     run_time_quota,
 )
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Cell, Limits, Suite
 
 
 def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[str]:
@@ -32,15 +32,8 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
         if lane.instance_type not in prices:
             yield _no_price_text(lane.instance_type)
             continue
-        price = prices[lane.instance_type].usd_per_hour
-        one_job_usd = terms.worst_case_usd(price)
-        if one_job_usd > suite.limits.max_usd:
-            yield (
-                f"one job on {terms.instance_count} x {lane.instance_type} may cost"
-                f" {exact_usd_text(one_job_usd)} at {exact_usd_text(price)} per instance hour ({terms.longest_text}),"
-                f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
-                " limits.max_job_seconds"
-            )
+        what = f"one job on {terms.instance_count} x {lane.instance_type}"
+        yield from refuse_cost(what, terms, prices[lane.instance_type], suite.limits, shorten="limits.max_job_seconds")
 
 
 def _no_price_text(instance_type: str) -> str:
@@ -52,13 +45,20 @@ def _no_price_text(instance_type: str) -> str:
     )
 
 
-def refuse_hours(suite: Suite) -> Iterator[str]:
-    one_job_hours = Decimal(suite.limits.max_job_seconds) / SECONDS_PER_HOUR
-    if one_job_hours > suite.limits.max_hours:
+def refuse_cost(what: str, terms: JobTerms, price: Price, limits: Limits, *, shorten: str) -> Iterator[str]:
+    """``what`` is one job. ``shorten``: the field with its time limit."""
+    usd = terms.worst_case_usd(price.usd_per_hour)
+    if usd > limits.max_usd:
         yield (
-            f"one job may take {suite.limits.max_job_seconds} s, over {time_limit_text(suite.limits.max_hours)}:"
-            " raise it, or lower limits.max_job_seconds"
+            f"{what} may cost {exact_usd_text(usd)} at {exact_usd_text(price.usd_per_hour)} per instance hour"
+            f" ({terms.longest_text}), over limits.max_usd {exact_usd_text(limits.max_usd)}: raise it, or lower"
+            f" {shorten}"
         )
+
+
+def refuse_hours(what: str, seconds: int, limits: Limits, *, shorten: str) -> Iterator[str]:
+    if Decimal(seconds) / SECONDS_PER_HOUR > limits.max_hours:
+        yield f"{what} may take {seconds} s, over {time_limit_text(limits.max_hours)}: raise it, or lower {shorten}"
 
 
 def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:

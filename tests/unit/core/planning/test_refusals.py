@@ -42,7 +42,7 @@ def reading(**changes: Any) -> QuotaReading:
 @pytest.mark.parametrize(("seconds", "is_refused"), [(3600, False), (3601, True)])
 def test_one_job_must_fit_into_the_hours(seconds: int, is_refused: bool) -> None:
     suite = unprepared_suite(limits={"max_usd": 50, "max_hours": 1, "max_job_seconds": seconds})
-    reasons = [*refuse_hours(suite)]
+    reasons = [*refuse_hours("one job", seconds, suite.limits, shorten="limits.max_job_seconds")]
     assert bool(reasons) is is_refused
     assert all(f"one job may take {seconds} s, over limits.max_hours 1" in reason for reason in reasons)
 
