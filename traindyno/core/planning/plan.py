@@ -28,7 +28,7 @@ from traindyno.core.planning.lanes import (
 from traindyno.core.planning.memory import CellMemory, too_large
 from traindyno.core.planning.planned_jobs import most_rounds, typical_rounds
 from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
-from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
+from traindyno.core.planning.quotas import QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import refuse_hours, refuse_prices, refuse_quotas, refuse_searches
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostPriors
@@ -51,7 +51,6 @@ class Plan:
     lanes: tuple[LanePlan, ...]
     lanes_at_once: int
     preparation: PreparationPlan | None = None
-    account_quota: QuotaReading | None
     one_attempt_usd: Decimal | None
     worst_case_usd: Decimal | None
     one_attempt_hours: Decimal
@@ -117,7 +116,6 @@ def plan_suite(
         lanes=lane_plans,
         lanes_at_once=concurrency.lanes,
         preparation=preparation,
-        account_quota=quotas.get(account_quota(suite.purchase).name),
         one_attempt_usd=_sum_known([part.one_attempt_usd for part in parts]),
         worst_case_usd=_sum_known([part.worst_case_usd for part in parts]),
         one_attempt_hours=once_hours + _preparation_hours(preparation, 0),

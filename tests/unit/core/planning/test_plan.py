@@ -10,7 +10,7 @@ from tests.unit.planned_suites import price
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
-from traindyno.core.planning.quotas import QuotaReading, account_quota, instance_quota, needed_quotas
+from traindyno.core.planning.quotas import QuotaReading, instance_quota, needed_quotas
 from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
@@ -178,8 +178,6 @@ def test_lanes_side_by_side_take_the_time_of_the_longest(account: int, hours: st
     planned = plan(suite, price("ml.g5.xlarge", "1"), price("ml.g6.xlarge", "1"), usage=100, across_all=account)
     # two lanes of two runs of half an hour: all at once; one of each lane; one at a time
     assert planned.one_attempt_hours == Decimal(hours)
-    assert planned.account_quota is not None
-    assert planned.account_quota.quota == account_quota(Purchase.ON_DEMAND)
 
 
 def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
