@@ -106,7 +106,7 @@ def test_a_forked_child_that_exits_writes_nothing(log: StepLogger, tmp_path: Pat
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_script_that_takes_the_trials_seed_before_its_first_step_says_so_in_its_log(
+def test_a_script_that_takes_the_trials_seed_before_its_first_step_says_so(
     is_late: bool, log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert log.seed(otherwise=7) == 7
