@@ -12,8 +12,8 @@ from tests.outsiders.data_files import CASES, DataCase
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.workload import Dataset
 from training.data import file_text
-from training.data.files import LocalFile
-from training.data.rows import find_files, read_rows
+from training.data.files import find_files, local_file
+from training.data.rows import read_rows
 from training.errors import WorkloadError
 
 
@@ -75,4 +75,4 @@ def test_nul_is_found_wherever_it_is_and_with_its_line(
         path.write_bytes(f"{text[:place]}\0{text[place:]}".encode(encoding))
         line = text.count("\n", 0, place) + 1
         with pytest.raises(WorkloadError, match=rf"{place}\.txt holds NUL bytes in line {line},"):
-            list(file_text.read_texts(LocalFile(name=path.name, path=path)))
+            list(file_text.read_texts(local_file(path, path.name)))

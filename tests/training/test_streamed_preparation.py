@@ -15,11 +15,10 @@ from tests.training.forked_jobs import run_forked
 from tests.training.jobs import SCRIPTS
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.workload import Dataset, Workload
-from training.data import file_text
+from training.data import file_text, files
 from training.data import prepare as tokenizers
-from training.data.files import LocalFile
+from training.data.files import local_file
 from training.data.prepare import prepare, train_tokenizer
-from training.data.rows import CSV_BLOCK_BYTES, file_rows
 from training.data.sequences import SequenceWriter, read_sequences
 from training.errors import WorkloadError, explained, volume_of
 
@@ -85,32 +84,12 @@ def test_pieces_of_a_text_are_the_text(
     text = separator.join(f"grüße{number}" for number in range(50))
     path = tmp_path / "train.txt"
     path.write_bytes(text.encode(encoding))
-    pieces = list(file_text.text_pieces(LocalFile(name=path.name, path=path)))
+    pieces = list(file_text.text_pieces(local_file(path, path.name)))
     assert "".join(pieces) == text
     assert len(pieces) > 5
     assert all(len(piece) <= 80 for piece in pieces)
     if separator:
         assert all(piece.lstrip(" ").startswith("grüße") for piece in pieces)
-
-
-@pytest.mark.parametrize("megabytes", [1, 3, 7])
-@pytest.mark.parametrize("position", [0, 1000])
-def test_a_row_of_a_csv_file_may_be_as_long_as_a_block(megabytes: int, position: int, tmp_path: Path) -> None:
-    path = tmp_path / "train.csv"
-    texts = ["b"] * 2000
-    texts[position] = "word\n" * (megabytes * 10**6 // len("word\n"))
-    path.write_text("text,label\n" + "".join(f'"{text}",1\n' for text in texts))
-    files = [LocalFile(name=path.name, path=path)]
-    found = file_rows(Dataset(path="data"), files, with_labels=False)
-    assert [text for rows in found for text in rows.texts] == texts
-
-
-def test_a_row_of_a_csv_file_that_is_longer_than_a_block_is_refused_with_the_limit(tmp_path: Path) -> None:
-    path = tmp_path / "train.csv"
-    path.write_text('text\n"' + "word " * (2 * CSV_BLOCK_BYTES // len("word ")) + '"\n' + "b\n" * 10)
-    files = [LocalFile(name=path.name, path=path)]
-    with pytest.raises(WorkloadError, match=r"train\.csv can't be read as csv: .*no row may be longer than 8 MiB"):
-        list(file_rows(Dataset(path="data"), files, with_labels=False))
 
 
 def word_tokenizer() -> PreTrainedTokenizerFast:
@@ -156,7 +135,7 @@ def test_no_more_of_a_text_is_read_than_its_examples_need(tmp_path: Path, monkey
     monkeypatch.setattr(file_text, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(file_text, "PIECE_CHARACTERS", 5000)
     read: list[int] = []
-    monkeypatch.setattr(LocalFile, "open", lambda file: Counting(file.path.read_bytes(), read))
+    monkeypatch.setattr(files, "_open_local", lambda path: Counting(path.read_bytes(), read))
     (tmp_path / "train.txt").write_text("\n".join(["a b c"] * 100_000))
     asked = Workload(task=Task.CAUSAL_LM, examples=100, sequence_length=6, dataset=Dataset(path="data"))
     prepare(asked, word_tokenizer(), tmp_path, tmp_path / "out", packing=True)

@@ -2,10 +2,8 @@
 be a class.
 """
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindyno.core.suite.workload import Dataset
@@ -32,16 +30,13 @@ class Rows:
     goes_on: bool = False
 
 
-def checked_rows(texts: Sequence[object], labels: list[object] | None, name: str, first_row: int) -> Rows:
-    check_labels(labels or [], name, first_row)
-    return Rows(texts=check_texts(texts, name, first_row), labels=labels, file=name, first_row=first_row)
-
-
 def wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
     return [dataset.text_column, *([dataset.label_column] if with_labels else [])]
 
 
 def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
+    if all(found.count(column) == 1 for column in wanted):
+        return
     shown = [name if name == name.strip() else repr(name) for name in (each[:SHOWN_CHARACTERS] for each in found)]
     columns = f"its columns are {', '.join(shown[:MOST_COLUMNS]) or 'none'}{', …' if shown[MOST_COLUMNS:] else ''}"
     missing = [column for column in wanted if column not in found]
@@ -65,32 +60,6 @@ def header_hint(found: Sequence[str]) -> str | None:
     if first.startswith("<"):
         return "it is HTML or XML, such as the answer of a server: expected a table as .csv"
     return read if len(found) == 1 and any(mark in first for mark in OTHER_DELIMITERS) else None
-
-
-def csv_header(content: io.BufferedReader, delimiter: str) -> list[str]:
-    """The names of the columns; the stream stays at its beginning. Empty where there is no header to understand."""
-    rows = csv.reader(io.StringIO(content.peek(1).decode(errors="ignore"), newline=""), delimiter=delimiter)
-    try:
-        return next((row for row in rows if row), [])
-    except csv.Error:
-        return []
-
-
-def check_quotes(lines: Iterable[str], delimiter: str, name: str, longest: int) -> None:
-    """Raises WorkloadError for a quote that ends its value too early or never: text or rows would be lost.
-
-    What else Python's reader refuses, such as a value above ``longest`` characters, Arrow's names.
-    """
-    csv.field_size_limit(longest)
-    rows = csv.reader(lines, delimiter=delimiter, strict=True)
-    try:
-        for _ in rows:
-            pass
-    except csv.Error as error:
-        for words, found in (("expected after", "text follows a closing quote"), ("end of data", "a quote is open")):
-            if words in str(error):
-                expected = 'expected each quoted value closed, and a quote in it written twice, as ""'
-                raise WorkloadError(f"{name}, line {rows.line_num}: {found}; {expected}") from error
 
 
 def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]:

@@ -13,7 +13,7 @@ from traindyno.core.suite.preparation import MOST_HELD_OUT, TOKENS_MANIFEST, des
 from traindyno.core.suite.workload import Workload
 from training.data.batch import Array
 from training.data.collate import SpecialTokens, special_tokens
-from training.data.files import DataFile
+from training.data.files import DataFile, find_files
 from training.data.labels import read_label_names
 from training.data.once_per_host import made_once_per_host
 from training.data.sequences import (
@@ -189,8 +189,6 @@ def _streamed(
     dataset = run.workload.dataset
     assert dataset is not None
     assert job.data_root is not None
-    from training.data.rows import find_files  # noqa: PLC0415  # pyarrow: only streams read files while training
-
     if run.measurement.evaluates and evaluation is None:
         raise WorkloadError("streamed data has no held-out part; expected dataset.evaluation_split")
     return TokenDataset(

@@ -122,28 +122,14 @@ def text_pieces(file: DataFile) -> Iterator[str]:
         yield held
 
 
-class Utf8Reader(io.RawIOBase):
-    """The file's text as a stream of UTF-8 bytes, for readers of tables and lines."""
-
-    def __init__(self, file: DataFile) -> None:
-        self._texts = read_texts(file)
-        self._held = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any, /) -> int:
-        while not self._held:
-            text = next(self._texts, None)
-            if text is None:
-                return 0
-            self._held = memoryview(text.encode())
-        with memoryview(target).cast("B") as room:
-            count = min(len(room), len(self._held))
-            room[:count] = self._held[:count]
-        self._held = self._held[count:]
-        return count
-
-
-def utf8_lines(file: DataFile) -> io.BufferedReader:
-    return io.BufferedReader(Utf8Reader(file), CHUNK_BYTES)
+def text_lines(file: DataFile) -> Iterator[str]:
+    """Yields the file's lines with their ends."""
+    held: list[str] = []
+    for text in read_texts(file):
+        for part in io.StringIO(text, newline=""):
+            if held and held[-1].endswith(("\n", "\r")) and (held[-1][-1], part) != ("\r", "\n"):
+                yield "".join(held)
+                held.clear()
+            held.append(part)
+    if held:
+        yield "".join(held)

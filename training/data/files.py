@@ -1,45 +1,47 @@
 """The files of a dataset, local or in S3."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO
 
-from traindyno.core.suite import data_formats
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import DatasetFilesInvalid, format_of, is_hidden
+from traindyno.core.suite.data_formats import DatasetFilesInvalid, format_of, is_hidden, split_files
 from traindyno.core.suite.workload import Dataset
 from training.errors import WorkloadError
 
-
-class DataFile(Protocol):
-    """``name`` is the path below the dataset's root, with slashes."""
-
-    @property
-    def name(self) -> str: ...
-
-    def open(self) -> BinaryIO:
-        """Reads a part at a time."""
-
-    def source(self) -> str | BinaryIO:
-        """What pyarrow reads from."""
+DataRoot = Path | str
+REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
+ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+READ_BYTES = 2**23
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalFile:
+class DataFile:
+    """``name`` is the path below the dataset's root, with slashes. What ``open`` returns reads a part at a time."""
+
     name: str
-    path: Path
+    open: Callable[[], BinaryIO]
 
-    def open(self) -> BinaryIO:
-        return self.path.open("rb")
 
-    def source(self) -> str | BinaryIO:
-        return str(self.path)
+def find_files(dataset: Dataset, root: DataRoot, split: str) -> list[DataFile]:
+    """The data files that hold ``split``, in a folder or below an S3 prefix. Raises WorkloadError if there are none."""
+    by_name = {file.name: file for file in (local_files(root) if isinstance(root, Path) else _s3_files(root))}
+    try:
+        return [by_name[name] for name in split_files(list(by_name), dataset, split)]
+    except DatasetFilesInvalid as error:
+        raise WorkloadError(f"{root}: {error}") from error
+
+
+def files_format(dataset: Dataset, files: Sequence[DataFile]) -> DatasetFormat:
+    return format_of(files[0].name) if dataset.format is DatasetFormat.AUTO else dataset.format
 
 
 def local_files(root: Path) -> list[DataFile]:
     if root.is_file():
-        return [LocalFile(name=root.name, path=root)]
+        return [local_file(root, root.name)]
     found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*"))}
     linked = [name for name, path in found.items() if path.is_dir() and path.is_symlink() and not is_hidden(name)]
     if linked:
@@ -47,17 +49,54 @@ def local_files(root: Path) -> list[DataFile]:
             f"{root} has links to folders, which are not followed: {', '.join(linked[:10])}; expected the folders in "
             "their place"
         )
-    return [LocalFile(name=name, path=path) for name, path in found.items() if path.is_file()]
+    return [local_file(path, name) for name, path in found.items() if path.is_file()]
 
 
-def split_files(files: Sequence[DataFile], dataset: Dataset, split: str, where: str) -> list[DataFile]:
-    """The data files that hold ``split``. Raises WorkloadError if there are none."""
-    by_name = {file.name: file for file in files}
+def local_file(path: Path, name: str) -> DataFile:
+    return DataFile(name=name, open=partial(_open_local, path))
+
+
+def _open_local(path: Path) -> BinaryIO:
+    return path.open("rb")
+
+
+def _s3_files(uri: str) -> list[DataFile]:
+    prefix = uri.split("/", 3)[3] if uri.count("/") > 2 else ""
+    files = [
+        DataFile(name=each.key.removeprefix(prefix).lstrip("/"), open=partial(_open_object, uri, number))
+        for number, each in enumerate(_listing(uri, os.getpid()))
+        if not each.key.endswith("/")
+    ]
+    return sorted(files, key=lambda file: file.name)
+
+
+def _open_object(uri: str, number: int) -> BinaryIO:
+    """``number`` is the object's place in the listing, which is made again in each process: a forked worker must not
+    share its client.
+    """
+    opened: BinaryIO = _listing(uri, os.getpid())[number]
+    return opened
+
+
+@cache
+def _listing(uri: str, _process: int) -> Any:
     try:
-        return [by_name[name] for name in data_formats.split_files(list(by_name), dataset, split)]
-    except DatasetFilesInvalid as error:
-        raise WorkloadError(f"{where}: {error}") from error
+        # Only streaming needs it.
+        from s3torchconnector import S3ClientConfig, S3MapDataset, S3ReaderConstructor  # noqa: PLC0415
+    except ImportError as error:
+        raise WorkloadError(
+            "input_mode stream needs the package s3torchconnector, which this image lacks; expected File or FastFile"
+        ) from error
+    endpoint = _first(ENDPOINT_VARIABLES)
+    # These readers hold a part of the object; the default ones keep all that was read.
+    return S3MapDataset.from_prefix(
+        uri,
+        region=_first(REGION_VARIABLES) or "us-east-1",
+        endpoint=endpoint,
+        s3client_config=S3ClientConfig(force_path_style=endpoint is not None),
+        reader_constructor=S3ReaderConstructor.range_based(buffer_size=READ_BYTES),
+    )
 
 
-def files_format(dataset: Dataset, files: Sequence[DataFile]) -> DatasetFormat:
-    return format_of(files[0].name) if dataset.format is DatasetFormat.AUTO else dataset.format
+def _first(variables: Sequence[str]) -> str | None:
+    return next((os.environ[name] for name in variables if os.environ.get(name)), None)

@@ -12,8 +12,9 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.workload import Workload
 from training.data.encoding import Encoder
+from training.data.files import DataRoot, find_files
 from training.data.labels import LabelValues, label_cautions, number_labels, write_label_names
-from training.data.rows import DataRoot, file_rows, find_files, read_rows
+from training.data.rows import file_rows, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
 from training.errors import WorkloadError, volume_of
 from training.models.model_check import refuse_forward

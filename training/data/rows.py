@@ -1,17 +1,13 @@
 """Reads the rows of a dataset, a batch at a time: the text column, and for classification the label column."""
 
-import io
+import csv
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.data_formats import READABLE, data_suffix
@@ -19,198 +15,35 @@ from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import (
     SHOWN_CHARACTERS,
     Rows,
-    check_quotes,
-    checked_rows,
-    csv_header,
+    check_labels,
+    check_texts,
     described,
+    header_hint,
     require_columns,
     wanted_columns,
 )
-from training.data.file_text import Utf8Reader, text_pieces, utf8_lines
-from training.data.files import DataFile, LocalFile, files_format, local_files, split_files
+from training.data.file_text import text_lines, text_pieces
+from training.data.files import DataFile, DataRoot, files_format, find_files
 from training.errors import WorkloadError
 
 # So many rows are tokenised together.
 ROWS_PER_BATCH = 500
-# No row of a CSV file may be longer. Arrow reads up to 32 blocks ahead.
-LONGEST_ERROR = 300
-CSV_BLOCK_BYTES = 2**23
+LONGEST_CSV_VALUE = 2**23
 PARQUET_READ_BYTES = 2**20
 SHOWN_FILES = 3
 # The first bytes of an Arrow file; a stream has none of its own.
 ARROW_FILE = b"ARROW1"
 
-
-def csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    """Keeps text columns as the file has them: 007 stays 007, and NA is a text. No row may be longer than a block."""
-    wanted = wanted_columns(dataset, with_labels=with_labels)
-    delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
-    # Arrow takes a short read as its block: the buffer fills it.
-    content: io.BufferedReader = io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES)
-    if not content.peek(1):
-        return
-    header = csv_header(content, delimiter)
-    if header:
-        require_columns(wanted, header, file.name)
-    if isinstance(file, LocalFile):  # a stream isn't read twice
-        text = io.TextIOWrapper(utf8_lines(file), encoding="utf-8", newline="")
-        check_quotes(text, delimiter, file.name, longest=CSV_BLOCK_BYTES)
-    try:
-        yield from _table_rows(_csv_reader(content, wanted, delimiter), wanted, file.name)
-    except pa.ArrowInvalid as error:
-        if "Empty CSV" in str(error):  # a header alone, without the end of its line
-            return
-        is_long = "straddling" in str(error) or "block" in str(error)
-        limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB, or a quote is not closed"
-        expected = limit if is_long else "expected as many fields in each row as in the header, and each quote closed"
-        found = " ".join(str(error)[:LONGEST_ERROR].split())
-        raise WorkloadError(f"{file.name} can't be read as csv: {found}; {expected}") from error
-
-
-def _csv_reader(content: io.BufferedReader, columns: Sequence[str], delimiter: str) -> csv.CSVStreamingReader:
-    convert = csv.ConvertOptions(
-        include_columns=[*dict.fromkeys(columns)],
-        column_types=dict.fromkeys(columns, pa.string()),
-        strings_can_be_null=False,
-    )
-    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
-    return csv.open_csv(
-        pa.PythonFile(content, mode="r"), parse_options=parse, convert_options=convert, read_options=read
-    )
-
-
-def parquet_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    try:
-        table = parquet.ParquetFile(file.source(), buffer_size=PARQUET_READ_BYTES)
-        wanted = wanted_columns(dataset, with_labels=with_labels)
-        require_columns(wanted, table.schema_arrow.names, file.name)
-        batches = table.iter_batches(ROWS_PER_BATCH, columns=[*dict.fromkeys(wanted)])
-        yield from _table_rows(batches, wanted, file.name)
-    except pa.ArrowInvalid as error:
-        raise WorkloadError(f"{file.name} can't be read as parquet: {error}; expected a whole Parquet file") from error
-
-
-def arrow_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    """Reads a stream of Arrow, which ``save_to_disk`` of Hugging Face datasets writes, or an Arrow file."""
-    wanted = wanted_columns(dataset, with_labels=with_labels)
-    try:
-        with file.open() as content:
-            schema, batches = arrow_batches(content)
-            require_columns(wanted, schema.names, file.name)
-            yield from _table_rows(batches, wanted, file.name)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise WorkloadError(f"{file.name} can't be read as arrow: {error}; expected a whole Arrow file") from error
-
-
-def arrow_batches(content: BinaryIO) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-    begin = content.read(len(ARROW_FILE))
-    content.seek(0)
-    if begin != ARROW_FILE:
-        stream = pa.ipc.open_stream(content)
-        return stream.schema, stream
-    whole = pa.ipc.open_file(content)
-    return whole.schema, map(whole.get_batch, range(whole.num_record_batches))
-
-
-def _table_rows(batches: Iterable[pa.RecordBatch], wanted: Sequence[str], name: str) -> Iterator[Rows]:
-    """``wanted``: the column of the texts, and that of the labels if they are read."""
-    first_row = 1
-    for whole in batches:
-        table = pa.Table.from_batches([whole])
-        require_columns(wanted, table.column_names, name)
-        for batch in table.select(wanted).to_batches(max_chunksize=ROWS_PER_BATCH):
-            labels = _values(batch.column(1), wanted[1], name, first_row) if len(wanted) > 1 else None
-            yield checked_rows(_values(batch.column(0), wanted[0], name, first_row), labels, name, first_row)
-            first_row += len(batch)
-
-
-def _values(column: pa.Array, label: str, name: str, first_row: int) -> list[object]:
-    """The values of ``column`` [N]. Raises WorkloadError for one that should be UTF-8 as the file says, but is not."""
-    try:
-        values: list[object] = column.to_pylist()
-    except UnicodeDecodeError:
-        for row, value in enumerate(column, start=first_row):
-            try:
-                value.as_py()
-            except UnicodeDecodeError as error:
-                found = f"the column {label!r} has {error.object[:20]!r}, which is not UTF-8"
-                raise WorkloadError(f"{name}, row {row}: {found}; expected text") from error
-        raise
-    return values
-
-
-REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
-READ_BYTES = 2**23
-ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Object:
-    name: str
-    uri: str
-    number: int  # its place in the listing
-
-    def open(self) -> BinaryIO:
-        # The listing is made again in each process: its client must not be shared with a forked worker.
-        opened: BinaryIO = _listing(self.uri, os.getpid())[self.number]
-        return opened
-
-    def source(self) -> str | BinaryIO:
-        return self.open()
-
-
-def s3_files(uri: str) -> list[DataFile]:
-    listing = _listing(uri, os.getpid())
-    prefix = uri.split("/", 3)[3] if uri.count("/") > 2 else ""
-    keys = [listing[number].key for number in range(len(listing))]
-    return sorted(
-        (
-            S3Object(name=key.removeprefix(prefix).lstrip("/"), uri=uri, number=number)
-            for number, key in enumerate(keys)
-            if not key.endswith("/")
-        ),
-        key=lambda found: found.name,
-    )
-
-
-@cache
-def _listing(uri: str, _process: int) -> Any:
-    try:
-        # Only streaming needs it.
-        from s3torchconnector import S3ClientConfig, S3MapDataset, S3ReaderConstructor  # noqa: PLC0415
-    except ImportError as error:
-        raise WorkloadError(
-            "input_mode stream needs the package s3torchconnector, which this image lacks; expected File or FastFile"
-        ) from error
-    endpoint = _first(os.environ, ENDPOINT_VARIABLES)
-    config = S3ClientConfig(force_path_style=endpoint is not None)
-    region = _first(os.environ, REGION_VARIABLES) or "us-east-1"
-    # These readers hold a part of the object; the default ones keep all that was read.
-    reader = S3ReaderConstructor.range_based(buffer_size=READ_BYTES)
-    return S3MapDataset.from_prefix(
-        uri, region=region, endpoint=endpoint, s3client_config=config, reader_constructor=reader
-    )
-
-
-def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((environment[name] for name in names if environment.get(name)), None)
-
-
-DataRoot = Path | str
+Objects = Iterator[Mapping[str, Any]]
 
 
 def read_rows(dataset: Dataset, root: DataRoot | None, split: str, *, with_labels: bool) -> Iterator[Rows]:
     """Reads from the folder or S3 prefix ``root``; without one, from the Hugging Face Hub."""
-    if root is None:
-        yield from _hub_rows(dataset, split, with_labels=with_labels)
-    else:
-        yield from file_rows(dataset, find_files(dataset, root, split), with_labels=with_labels)
-
-
-def find_files(dataset: Dataset, root: DataRoot, split: str) -> list[DataFile]:
-    files = local_files(root) if isinstance(root, Path) else s3_files(root)
-    return split_files(files, dataset, split, str(root))
+    if root is not None:
+        return file_rows(dataset, find_files(dataset, root, split), with_labels=with_labels)
+    assert dataset.path is not None
+    wanted = wanted_columns(dataset, with_labels=with_labels)
+    return _checked(_hub_objects(dataset, dataset.path, split, wanted), wanted, dataset.path)
 
 
 def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool) -> Iterator[Rows]:
@@ -218,31 +51,17 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
     file_format = files_format(dataset, files)
     if file_format is DatasetFormat.TEXT and with_labels:
         raise WorkloadError(f"{files[0].name} is text without labels; expected csv, json, parquet or arrow")
+    wanted = wanted_columns(dataset, with_labels=with_labels)
     has_rows = False
     for file in files:
-        for rows in _rows_of(file, file_format, dataset, with_labels=with_labels):
+        is_text = file_format is DatasetFormat.TEXT
+        for rows in _text_rows(file) if is_text else _checked(objects(file, file_format, wanted), wanted, file.name):
             has_rows = has_rows or bool(rows.texts)
             yield rows
     if not has_rows:
         raise WorkloadError(
             f"{', '.join(file.name for file in files[:SHOWN_FILES])} has no rows; expected at least one"
         )
-
-
-def _rows_of(file: DataFile, file_format: DatasetFormat, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    match file_format:
-        case DatasetFormat.TEXT:
-            return _text_rows(file)
-        case DatasetFormat.CSV:
-            return csv_rows(file, dataset, with_labels=with_labels)
-        case DatasetFormat.JSON:
-            return _json_rows(file, dataset, with_labels=with_labels)
-        case DatasetFormat.PARQUET:
-            return parquet_rows(file, dataset, with_labels=with_labels)
-        case DatasetFormat.ARROW:
-            return arrow_rows(file, dataset, with_labels=with_labels)
-        case _:
-            raise WorkloadError(f"{file.name} was to be read as {file_format}; readable are {READABLE}")
 
 
 def _text_rows(file: DataFile) -> Iterator[Rows]:
@@ -255,38 +74,89 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
         piece, continues = following, True
 
 
-def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    """Reads one object a line, or one list of objects."""
-    wanted = wanted_columns(dataset, with_labels=with_labels)
-    objects = enumerate(json_objects(file, wanted), start=1)
-    for batch in iter(lambda: list(itertools.islice(objects, ROWS_PER_BATCH)), []):
-        for row, found in batch:
-            if not isinstance(found, dict):
-                raise WorkloadError(f"{file.name}, row {row} is {described(found)}; expected an object")
-            require_columns(wanted, list(found), f"{file.name}, row {row}")
-        labels = [found[wanted[1]] for _, found in batch] if with_labels else None
-        yield checked_rows([found[wanted[0]] for _, found in batch], labels, file.name, batch[0][0])
+def _checked(found: Iterable[Any], wanted: Sequence[str], name: str) -> Iterator[Rows]:
+    """``wanted``: the column of the texts, and that of the labels if they are read."""
+    numbered = enumerate(found, start=1)
+    for batch in iter(lambda: list(itertools.islice(numbered, ROWS_PER_BATCH)), []):
+        for row, values in batch:
+            if not isinstance(values, dict):
+                raise WorkloadError(f"{name}, row {row} is {described(values)}; expected an object")
+            require_columns(wanted, list(values), f"{name}, row {row}")
+        texts, *labels = ([values[column] for _, values in batch] for column in wanted)
+        first_row = batch[0][0]
+        check_labels(labels[0] if labels else [], name, first_row)
+        yield Rows(
+            texts=check_texts(texts, name, first_row),
+            labels=labels[0] if labels else None,
+            file=name,
+            first_row=first_row,
+        )
 
 
-def json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
-    """Reads line by line; a list is read whole."""
-    lines, is_list = utf8_lines(file), None
+def objects(file: DataFile, file_format: DatasetFormat, wanted: Sequence[str]) -> Objects:
+    """The rows with the columns ``wanted``, or without any with all. A row of JSON may be no mapping.
+
+    Raises WorkloadError if a column is missing, or the file can't be read.
+    """
+    read = READERS.get(file_format)
+    if read is None:
+        raise WorkloadError(f"{file.name} was to be read as {file_format}; readable are {READABLE}")
+    try:
+        yield from read(file, wanted)
+    except (pa.ArrowInvalid, OSError) as error:
+        expected = f"expected a whole {file_format.capitalize()} file"
+        raise WorkloadError(f"{file.name} can't be read as {file_format}: {error}; {expected}") from error
+
+
+def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
+    """Keeps the values as the file has them: 007 stays 007, and NA is a text. An empty line is no row.
+
+    A quote that ends its value too early or never is refused: text or rows would be lost.
+    """
+    csv.field_size_limit(LONGEST_CSV_VALUE)
+    delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
+    lines = csv.reader(text_lines(file), delimiter=delimiter, strict=True)
+    rows = filter(None, lines)
+    try:
+        header = next(rows, None)
+        if header is None:
+            return
+        require_columns(wanted, header, file.name)
+        for row in rows:
+            if len(row) != len(header):
+                expected = "; ".join(filter(None, (f"expected {len(header)}, as in the header", header_hint(header))))
+                raise WorkloadError(f"{file.name}, line {lines.line_num}: the row has {len(row)} fields; {expected}")
+            yield dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        closed = 'expected each quoted value closed, and a quote in it written twice, as ""'
+        known = {
+            "expected after": f"text follows a closing quote; {closed}",
+            "end of data": f"a quote is open; {closed}",
+            "field limit": f"a value is longer than {LONGEST_CSV_VALUE:,} characters, or a quote is not closed",
+        }
+        why = next((why for words, why in known.items() if words in str(error)), str(error))
+        raise WorkloadError(f"{file.name}, line {lines.line_num}: {why}") from error
+
+
+def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
+    """Reads one object a line, line by line, or one list of objects, which is read whole."""
+    lines, is_list = text_lines(file), None
     for line, found in enumerate(lines, start=1):
         text = found.strip()
         if not text:
             continue
         if is_list is None:
-            is_list = text[:1] == b"["
-            text += lines.read() if is_list else b""
+            is_list = text[0] == "["
+            text += "".join(lines) if is_list else ""
         place = f"{file.name}, line {line}"
         try:
-            names = (json.dumps(column, ensure_ascii=False).encode() for column in wanted)
+            names = (json.dumps(column, ensure_ascii=False) for column in wanted)
             hook = _refuse_twice(place, wanted) if any(text.count(name) > 1 for name in names) else None
             value = json.loads(text, object_pairs_hook=hook)
         except ValueError as error:
-            shown = text[:SHOWN_CHARACTERS].decode(errors="replace").partition("\n")[0]
-            why = "one object in several lines" if text == b"{" else str(error)
-            if text[:1] not in b"{[":
+            shown = text[:SHOWN_CHARACTERS].partition("\n")[0]
+            why = "one object in several lines" if text == "{" else str(error)
+            if text[0] not in "{[":
                 why = f"it begins with {shown!r}"
             elif is_list and "Extra data" in str(error):
                 why = "a list on each line"
@@ -308,37 +178,79 @@ def _refuse_twice(place: str, wanted: Sequence[str]) -> Callable[[list[tuple[str
     return checked
 
 
-def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Rows]:
-    from datasets import ClassLabel  # noqa: PLC0415  # slow to import; only the Hub needs it
-
-    assert dataset.path is not None
-    rows = _hub_split(dataset, dataset.path, split)
-    wanted = wanted_columns(dataset, with_labels=with_labels)
-    first = 1
-    classes = (rows.features or {}).get(dataset.label_column)
-    if rows.column_names:  # others may need a decoder that is not installed
-        require_columns(wanted, rows.column_names, dataset.path)
-        rows = rows.select_columns([*dict.fromkeys(wanted)])
-    for batch in rows.iter(ROWS_PER_BATCH):
-        require_columns(wanted, list(batch), dataset.path)
-        labels = batch[wanted[1]] if with_labels else None
-        if labels is not None and isinstance(classes, ClassLabel):
-            labels = [None if label is None or label < 0 else label for label in labels]
-        yield checked_rows(batch[wanted[0]], labels, dataset.path, first)
-        first += len(batch[wanted[0]])
+def _parquet_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
+    with file.open() as content:
+        table = parquet.ParquetFile(content, buffer_size=PARQUET_READ_BYTES)
+        require_columns(wanted, table.schema_arrow.names, file.name)
+        batches = table.iter_batches(ROWS_PER_BATCH, columns=[*dict.fromkeys(wanted)] or None)
+        yield from _table_objects(batches, wanted, file.name)
 
 
-def _hub_split(dataset: Dataset, path: str, split: str) -> Any:
+def _arrow_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
+    """Reads a stream of Arrow, which ``save_to_disk`` of Hugging Face datasets writes, or an Arrow file."""
+    with file.open() as content:
+        is_file = content.read(len(ARROW_FILE)) == ARROW_FILE
+        content.seek(0)
+        table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(content)
+        require_columns(wanted, table.schema.names, file.name)
+        batches = map(table.get_batch, range(table.num_record_batches)) if is_file else table
+        yield from _table_objects(batches, wanted, file.name)
+
+
+def _table_objects(batches: Iterable[pa.RecordBatch], wanted: Sequence[str], name: str) -> Objects:
+    first_row = 1
+    for whole in batches:
+        table = pa.Table.from_batches([whole])
+        table = table.select([*dict.fromkeys(wanted)]) if wanted else table
+        for batch in table.to_batches(ROWS_PER_BATCH):
+            yield from _mappings(batch, name, first_row)
+            first_row += len(batch)
+
+
+def _mappings(batch: pa.RecordBatch, name: str, first_row: int) -> list[dict[str, Any]]:
+    """The rows of ``batch``. Raises WorkloadError for a value that should be UTF-8 as the file says, but is not."""
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+    except UnicodeDecodeError:
+        for column, values in zip(batch.schema.names, batch.columns, strict=True):
+            for row, value in enumerate(values, start=first_row):
+                try:
+                    value.as_py()
+                except UnicodeDecodeError as error:
+                    found = f"the column {column!r} has {error.object[:20]!r}, which is not UTF-8"
+                    raise WorkloadError(f"{name}, row {row}: {found}; expected text") from error
+        raise
+    return rows
+
+
+READERS: Mapping[DatasetFormat, Callable[[DataFile, Sequence[str]], Objects]] = {
+    DatasetFormat.CSV: _csv_objects,
+    DatasetFormat.JSON: _json_objects,
+    DatasetFormat.PARQUET: _parquet_objects,
+    DatasetFormat.ARROW: _arrow_objects,
+}
+
+
+def _hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str]) -> Objects:
     """Streams the split: only the files that are needed are read, and nothing is stored. A slice (train[:10%]) is cut
     from a copy of the whole dataset, which the job's volume must hold.
     """
-    from datasets import load_dataset  # noqa: PLC0415  # slow to import; only the Hub needs it
+    from datasets import ClassLabel, load_dataset  # noqa: PLC0415  # slow to import; only the Hub needs it
 
     is_slice = "[" in split
     try:
-        return load_dataset(path, dataset.name, split=split, revision=dataset.revision, streaming=not is_slice)
+        rows = load_dataset(path, dataset.name, split=split, revision=dataset.revision, streaming=not is_slice)
     except (OSError, ValueError, RuntimeError) as error:  # not found, not reachable, no such split, a Hub script
         raise WorkloadError(
             f"the dataset {path!r} can't be loaded from the Hugging Face Hub: {error}; expected an id such as "
             "nyu-mll/glue with its name and split, an S3 prefix, or a folder"
         ) from error
+    has_classes = isinstance((rows.features or {}).get(dataset.label_column), ClassLabel)
+    if rows.column_names:  # others may need a decoder that is not installed
+        require_columns(wanted, rows.column_names, path)
+        rows = rows.select_columns([*dict.fromkeys(wanted)])
+    for batch in rows.iter(ROWS_PER_BATCH):
+        if has_classes and dataset.label_column in wanted:
+            labels = batch[dataset.label_column]
+            batch[dataset.label_column] = [None if label is None or label < 0 else label for label in labels]
+        yield from (dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True))

@@ -1,25 +1,17 @@
 """What the rows of local data say of their columns, labels, lengths and number, for the suite's defaults."""
 
-import csv
-import io
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import parquet
-
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import data_suffix
 from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import header_hint, require_columns
-from training.data.file_text import Utf8Reader
-from training.data.files import DataFile, files_format
+from training.data.files import files_format, find_files
 from training.data.labels import Labelled, LabelValues, label_cautions, labels_of, number_labels
-from training.data.rows import arrow_batches, file_rows, find_files, json_objects
+from training.data.rows import file_rows, objects
 from training.errors import WorkloadError
 
 FIRST_ROWS = 200
@@ -58,14 +50,8 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
     kind = files_format(dataset, files)
     if kind is DatasetFormat.TEXT:
         return None
-    rows: list[Mapping[str, Any]] = []
-    try:
-        with suppress(csv.Error):  # of a field that is longer than Python's reader takes, and Arrow's doesn't mind
-            rows += itertools.islice(_objects(files[0], kind), FIRST_ROWS)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise WorkloadError(
-            f"{files[0].name} can't be read as {kind}: {error}; expected a whole file of this kind"
-        ) from error
+    found = itertools.islice(objects(files[0], kind, ()), FIRST_ROWS)
+    rows: list[Mapping[str, Any]] = [row for row in found if isinstance(row, dict)]
     names = tuple(dict.fromkeys(name for row in rows for name in row if isinstance(name, str)))
     if not names:
         return None
@@ -101,23 +87,6 @@ def label_problem(found: Survey, label_count: int) -> str | None:
     except WorkloadError as error:
         return str(error)
     return None
-
-
-def _objects(file: DataFile, kind: DatasetFormat) -> Iterator[Mapping[str, Any]]:
-    match kind:
-        case DatasetFormat.CSV:
-            delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
-            text = io.TextIOWrapper(io.BufferedReader(Utf8Reader(file)), encoding="utf-8", newline="")
-            yield from csv.DictReader(text, delimiter=delimiter)
-        case DatasetFormat.JSON:
-            yield from (row for row in json_objects(file, ()) if isinstance(row, dict))
-        case DatasetFormat.PARQUET:
-            for batch in parquet.ParquetFile(file.source()).iter_batches(FIRST_ROWS):
-                yield from pa.Table.from_batches([batch]).to_pylist()
-        case _:
-            with file.open() as content:
-                for batch in arrow_batches(content)[1]:
-                    yield from batch.slice(0, FIRST_ROWS).to_pylist()
 
 
 def _words(values: list[Any]) -> float:

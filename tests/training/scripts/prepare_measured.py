@@ -8,12 +8,9 @@ from transformers import PreTrainedTokenizerFast
 
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.workload import Dataset, Workload
-from training.data import rows
 from training.data.prepare import prepare
 
 data, out, kind = sys.argv[1:]
-# Smaller than the data: what is measured is whether the memory grows with the data.
-rows.CSV_BLOCK_BYTES = 2**16
 model = Tokenizer(models.WordLevel({"<unk>": 0, "word00001": 1}, unk_token="<unk>"))
 model.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
 tokenizer = PreTrainedTokenizerFast(tokenizer_object=model, unk_token="<unk>", eos_token="<unk>")
