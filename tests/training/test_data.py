@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from traindyno.core.suite.choices import Padding, Strategy
+from traindyno.core.suite.choices import Padding, Strategy, Task
 from traindyno.core.suite.settings import Settings
-from training.data.collate import CollateCausal, CollateClassified, Masking, PadTo
+from training.data.collate import Collate, Masking, PadTo
 from training.data.dataset import hold_out
 from training.data.labels import Labelled, number_labels
 from training.data.loader import BucketedOrder, SeededOrder, StepBatches
@@ -51,7 +51,7 @@ def test_buckets_bring_like_lengths_into_one_step_and_leave_no_sample_out() -> N
 
 def test_ranks_and_accumulated_batches_partition_the_global_step() -> None:
     data = ragged(*[1] * 24)
-    collate = CollateClassified(pad_to=None)
+    collate = Collate(task=Task.SEQUENCE_CLASSIFICATION, pad_to=None)
     one = StepBatches(data, collate, settings(batch_size_per_device=12), data_rank=0, data_world_size=1)
     options = settings(batch_size_per_device=3, gradient_accumulation_steps=2)
     seen = [
@@ -70,7 +70,11 @@ def test_batches_weigh_by_the_labels_they_hold() -> None:
     weights = {}
     for rank in range(2):
         (batch,) = StepBatches(
-            data, CollateCausal(pad_to=pad_to), settings(batch_size_per_device=1), data_rank=rank, data_world_size=2
+            data,
+            Collate(task=Task.CAUSAL_LM, pad_to=pad_to),
+            settings(batch_size_per_device=1),
+            data_rank=rank,
+            data_world_size=2,
         )[0]
         weights[batch["input_ids"].shape[1]] = float(batch["weight"])
     assert weights == {2: 1 * 2 / 4, 4: 3 * 2 / 4}
@@ -79,7 +83,7 @@ def test_batches_weigh_by_the_labels_they_hold() -> None:
 @pytest.mark.parametrize(("padding", "width"), [(Padding.MAX_LENGTH, 32), (Padding.LONGEST, 5), (Padding.BUCKET, 8)])
 def test_padding_gives_the_width_of_its_policy(padding: Padding, width: int) -> None:
     # Buckets of a 32-token limit are multiples of 32 / 8 = 4: five tokens go into 8.
-    collate = CollateClassified(pad_to=PadTo(padding=padding, sequence_length=32, pad_token=9))
+    collate = Collate(task=Task.SEQUENCE_CLASSIFICATION, pad_to=PadTo(padding=padding, sequence_length=32, pad_token=9))
     batch = collate(ragged(3, 5), np.array([0, 1]), np.array([0, 1]))
     assert batch["input_ids"].shape == (2, width)
     assert batch["input_ids"][0].tolist() == [1, 1, 1] + [9] * (width - 3)
@@ -88,7 +92,7 @@ def test_padding_gives_the_width_of_its_policy(padding: Padding, width: int) -> 
 
 def test_padding_is_no_label_of_a_language_model() -> None:
     pad_to = PadTo(padding=Padding.LONGEST, sequence_length=8, pad_token=0)
-    batch = CollateCausal(pad_to=pad_to)(ragged(2, 3), np.array([0, 1]), np.array([0, 1]))
+    batch = Collate(task=Task.CAUSAL_LM, pad_to=pad_to)(ragged(2, 3), np.array([0, 1]), np.array([0, 1]))
     assert batch["labels"].tolist() == [[1, 1, IGNORED_LABEL], [2, 2, 2]]
 
 
@@ -206,5 +210,5 @@ def test_selected_sequences_of_one_length_are_read_as_blocks() -> None:
 
 
 def test_batches_are_of_the_types_that_models_take() -> None:
-    batch = CollateClassified(pad_to=None)(ragged(2, 2), np.array([1, 0]), np.array([0, 1]))
+    batch = Collate(task=Task.SEQUENCE_CLASSIFICATION, pad_to=None)(ragged(2, 2), np.array([1, 0]), np.array([0, 1]))
     assert {name: tensor.dtype for name, tensor in batch.items()} == {"input_ids": torch.int64, "labels": torch.int64}

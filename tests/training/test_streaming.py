@@ -11,12 +11,13 @@ from transformers import PreTrainedTokenizerFast
 
 from tests.training.run_documents import parse_run, run_document, run_training, write_texts
 from tests.training.s3_server import PROGRAM, s3_client, s3_server, upload
-from training.data.collate import Collate, CollateCausal, CollateMasked, Masking
+from traindyno.core.suite.choices import Task
+from training.data.collate import Collate, Masking
 from training.data.files import local_files
 from training.data.stream import StreamedBatches, stream_steps
 from training.process.run_settings import RunSettings
 
-CAUSAL = CollateCausal(pad_to=None)
+CAUSAL = Collate(task=Task.CAUSAL_LM, pad_to=None)
 
 
 def run_of(**settings: Any) -> RunSettings:
@@ -87,7 +88,7 @@ def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
     numbers: Path, workers: int, ranks: int
 ) -> None:
     """It crosses the end of epochs and masks the same tokens: masking depends on a sample's place in the stream."""
-    masked = CollateMasked(masking=Masking(seed=1, mask_token=199, vocabulary_size=200), pad_to=None)
+    masked = Collate(task=Task.MASKED_LM, masking=Masking(seed=1, mask_token=199, vocabulary_size=200), pad_to=None)
     run, steps, accumulated = run_of(loader_workers=workers, gradient_accumulation_steps=2), 7, 2
 
     def batches(done: int) -> list[dict[str, torch.Tensor]]:

@@ -1,7 +1,6 @@
 """Sequences to a batch: a few array operations per batch, not a call per sample."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -77,13 +76,6 @@ def _mixed(values: AnyArray) -> AnyArray:
 BUCKETS = 8  # the most shapes that a compiler sees
 
 
-class Padded(NamedTuple):
-    """Has ``tokens`` [B, L] and ``mask`` [B, L], which is true for tokens of a sequence and false for padding."""
-
-    tokens: Array
-    mask: Mask
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PadTo:
     padding: Padding
@@ -100,13 +92,13 @@ class PadTo:
                 bucket = max(1, self.sequence_length // BUCKETS)
                 return min(self.sequence_length, -(-longest // bucket) * bucket)
 
-    def __call__(self, sequences: Sequences, samples: Array) -> Padded:
-        """Takes ``samples`` [B]."""
+    def __call__(self, sequences: Sequences, samples: Array) -> tuple[Array, Mask]:
+        """Returns the tokens [B, L] of ``samples`` [B], and a mask [B, L], which is false for padding."""
         begins, lengths = sequences.begins[samples], sequences.lengths[samples]
         columns = np.arange(self.width(int(lengths.max())))
         mask = columns < lengths[:, None]
         tokens = sequences.tokens.take(begins[:, None] + columns, mode="clip")  # what is beyond a sequence is padded
-        return Padded(np.where(mask, tokens, self.pad_token).astype(np.int64), mask)
+        return np.where(mask, tokens, self.pad_token).astype(np.int64), mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,72 +121,47 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
     )
 
 
-class Collate(Protocol):
-    def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
-        """The batch of ``samples`` [B]. What differs between epochs depends on ``positions`` [B] in the run's order."""
-
-    def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
-        """Returns [N], how many labels of each of ``samples`` [N] count in the loss; None if all have equally many."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollateCausal:
-    """The labels are the inputs, which the objective shifts. ``pad_to`` is None if all sequences have one length.
+class Collate:
+    """``pad_to`` is None if all sequences have one length, ``masking`` but for a masked language model.
 
     ``document_end``: the token after which positions begin again; None if they count through.
     """
 
+    task: Task
     pad_to: PadTo | None
+    masking: Masking | None = None
     document_end: int | None = None
 
     def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
-        if self.pad_to is None:
-            block = sequences.block(samples)
-            tokens = torch.from_numpy(block)
-            batch = {"input_ids": tokens, "labels": tokens}
-            if self.document_end is not None:
-                batch["position_ids"] = torch.from_numpy(positions_in_documents(block, self.document_end))
-            return batch
-        padded = self.pad_to(sequences, samples)
-        labels = np.where(padded.mask, padded.tokens, IGNORED_LABEL)
-        return {**_inputs(padded.tokens, padded.mask), "labels": torch.from_numpy(labels)}
-
-    def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
-        return None if self.pad_to is None else sequences.lengths[samples] - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollateMasked:
-    masking: Masking
-    pad_to: PadTo | None
-
-    def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
+        """The batch of ``samples`` [B]. What differs between epochs depends on ``positions`` [B] in the run's order."""
+        mask: Mask | None = None
         if self.pad_to is None:
             tokens = sequences.block(samples)
-            inputs, labels = self.masking(tokens, None, positions)
-            return {"input_ids": torch.from_numpy(inputs), "labels": torch.from_numpy(labels)}
-        padded = self.pad_to(sequences, samples)
-        inputs, labels = self.masking(padded.tokens, padded.mask, positions)
-        return {**_inputs(inputs, padded.mask), "labels": torch.from_numpy(labels)}
+        else:
+            tokens, mask = self.pad_to(sequences, samples)
+        inputs = labels = tokens  # a causal model's, which the objective shifts
+        if self.masking is not None:
+            inputs, labels = self.masking(tokens, mask, positions)
+        elif self.task is Task.SEQUENCE_CLASSIFICATION:
+            assert sequences.labels is not None
+            labels = sequences.labels[samples]
+        elif mask is not None:
+            labels = np.where(mask, tokens, IGNORED_LABEL)
+        batch = {"input_ids": torch.from_numpy(inputs)}
+        if mask is not None:
+            batch["attention_mask"] = torch.from_numpy(mask.astype(np.int64))
+        batch["labels"] = batch["input_ids"] if labels is inputs else torch.from_numpy(labels)
+        if self.document_end is not None:
+            batch["position_ids"] = torch.from_numpy(positions_in_documents(tokens, self.document_end))
+        return batch
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
-        return None if self.pad_to is None else self.masking.counts(sequences.lengths[samples])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollateClassified:
-    pad_to: PadTo | None
-
-    def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
-        assert sequences.labels is not None
-        labels = torch.from_numpy(sequences.labels[samples])
-        if self.pad_to is None:
-            return {"input_ids": torch.from_numpy(sequences.block(samples)), "labels": labels}
-        padded = self.pad_to(sequences, samples)
-        return {**_inputs(padded.tokens, padded.mask), "labels": labels}
-
-    def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
-        return None
+        """Returns [N], how many labels of each of ``samples`` [N] count in the loss; None if all have equally many."""
+        if self.pad_to is None or self.task is Task.SEQUENCE_CLASSIFICATION:
+            return None
+        lengths = sequences.lengths[samples]
+        return lengths - 1 if self.masking is None else self.masking.counts(lengths)
 
 
 def positions_in_documents(tokens: Array, end: int) -> Array:
@@ -205,25 +172,19 @@ def positions_in_documents(tokens: Array, end: int) -> Array:
     return columns - np.maximum.accumulate(begins, axis=1)
 
 
-def _inputs(tokens: Array, mask: Mask) -> Batch:
-    """Takes ``tokens`` [B, L] and ``mask`` [B, L]."""
-    return {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
-
-
 def choose_collate(workload: Workload, settings: Settings, special: SpecialTokens, *, is_uniform: bool) -> Collate:
     """With ``is_uniform``, all sequences have the workload's length, so that nothing is padded."""
     assert workload.sequence_length is not None
+    masking = document_end = None
+    if workload.task is Task.MASKED_LM:
+        if special.mask is None:
+            raise WorkloadError("the tokenizer has no mask token; expected one of a masked language model")
+        masking = Masking(seed=settings.seed, mask_token=special.mask, vocabulary_size=special.vocabulary_size)
+    elif workload.task is Task.CAUSAL_LM and settings.document_masking:
+        document_end = special.end
+        if document_end is None:
+            raise WorkloadError("the tokenizer has no end token; expected one for document_masking")
     padded = PadTo(padding=settings.padding, sequence_length=workload.sequence_length, pad_token=special.pad)
-    pad_to = None if is_uniform else padded
-    match workload.task:
-        case Task.CAUSAL_LM:
-            if settings.document_masking and special.end is None:
-                raise WorkloadError("the tokenizer has no end token; expected one for document_masking")
-            return CollateCausal(pad_to=pad_to, document_end=special.end if settings.document_masking else None)
-        case Task.MASKED_LM:
-            if special.mask is None:
-                raise WorkloadError("the tokenizer has no mask token; expected one of a masked language model")
-            masking = Masking(seed=settings.seed, mask_token=special.mask, vocabulary_size=special.vocabulary_size)
-            return CollateMasked(masking=masking, pad_to=pad_to)
-        case _:
-            return CollateClassified(pad_to=pad_to)
+    return Collate(
+        task=workload.task, pad_to=None if is_uniform else padded, masking=masking, document_end=document_end
+    )

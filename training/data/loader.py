@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from training.data.collate import Collate
 from training.data.sequences import Sequences
 
 STEPS_PER_WINDOW = 64
+
+Made = TypeVar("Made")
 
 
 class SeededOrder:
@@ -123,34 +126,21 @@ def _order(sequences: Sequences, settings: Settings, samples_per_step: int) -> S
     return BucketedOrder(order, sequences.lengths, samples_per_step, settings.seed)
 
 
-def load_steps(batches: StepBatches, steps: range, settings: Settings) -> Iterator[list[Batch]]:
-    """The batches of ``steps``, which count from 0; a resumed run begins with a later one."""
-    pins = settings.pin_memory and torch.cuda.is_available()
-    if settings.loader_workers == 0:
-        return _in_this_process(batches, steps, pins=pins)
+def load(batches: Dataset[Made], settings: Settings, steps: range | None = None) -> Iterator[Made]:
+    """What ``batches`` gives: for each of ``steps``, which count from 0, or as it iterates itself."""
     loader = DataLoader(
         batches,
         batch_size=None,
         sampler=steps,
         num_workers=settings.loader_workers,
-        pin_memory=pins,
-        generator=own_generator(),
-        worker_init_fn=ignore_sigterm,
+        pin_memory=settings.pin_memory and torch.cuda.is_available(),
+        # It draws a number when it starts. From the run's generator, this number would differ in a resumed run.
+        generator=torch.Generator(),
+        worker_init_fn=_ignore_sigterm,
     )
     return iter(loader)
 
 
-def own_generator() -> torch.Generator:
-    """A loader draws a number when it starts. From the run's generator, this number would differ in a resumed run."""
-    return torch.Generator()
-
-
-def ignore_sigterm(_worker: int) -> None:
+def _ignore_sigterm(_worker: int) -> None:
     """A worker ends with its process, which writes a checkpoint before; both receive the signal."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-
-def _in_this_process(batches: StepBatches, steps: range, *, pins: bool) -> Iterator[list[Batch]]:
-    for step in steps:
-        made = batches[step]
-        yield [{name: tensor.pin_memory() for name, tensor in batch.items()} for batch in made] if pins else made

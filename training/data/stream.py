@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 from torch import distributed
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset, get_worker_info
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import Task
@@ -15,7 +15,7 @@ from training.data.collate import Collate
 from training.data.encoding import Encoded, Encoder
 from training.data.files import DataFile
 from training.data.labels import LabelNumbers
-from training.data.loader import ignore_sigterm, own_generator
+from training.data.loader import load
 from training.data.rows import file_rows
 from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
@@ -115,18 +115,9 @@ def _held(rows: list[Encoded], numbers: LabelNumbers) -> Sequences:
 
 
 def stream_steps(batches: StreamedBatches, step_count: int, run: RunSettings) -> Iterator[list[Batch]]:
-    settings = run.settings
-    loader = DataLoader(
-        batches,
-        batch_size=None,
-        num_workers=settings.loader_workers,
-        pin_memory=settings.pin_memory and torch.cuda.is_available(),
-        generator=own_generator(),
-        worker_init_fn=ignore_sigterm,
-    )
-    row = iter(loader)
+    row = load(batches, run.settings)
     for _ in range(step_count):
-        yield _weighed(list(itertools.islice(row, settings.gradient_accumulation_steps)))
+        yield _weighed(list(itertools.islice(row, run.settings.gradient_accumulation_steps)))
 
 
 def _weighed(batches: list[Batch]) -> list[Batch]:

@@ -19,7 +19,7 @@ from training.checkpoints.checkpoints import Checkpoints
 from training.data.batch import Batch, sample_count, token_count
 from training.data.collate import Collate, choose_collate
 from training.data.dataset import TokenDataset
-from training.data.loader import StepBatches, load_steps
+from training.data.loader import StepBatches, load
 from training.errors import LossDiverged
 from training.models.gradients import drop_gradients
 from training.models.optimizer import build_optimizer, schedule_learning_rate
@@ -176,7 +176,7 @@ def load_batches(
     rank, world_size = strategy.data_rank, strategy.data_world_size
     if dataset.train is not None:
         batches = StepBatches(dataset.train, collate, run.settings, data_rank=rank, data_world_size=world_size)
-        return load_steps(batches, steps, run.settings)
+        return load(batches, run.settings, steps)
     assert dataset.tokenizer is not None
     from training.data.stream import StreamedBatches, stream_steps  # noqa: PLC0415  # pyarrow: only streams need it
 
