@@ -150,17 +150,25 @@ def load_dataset(run: RunSettings, job: JobPaths, topology: Topology) -> TokenDa
     folder = _token_folder(run, job, topology)
     evaluation = read_sequences(folder / EVALUATION) if (folder / EVALUATION).exists() else None
     tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER, trust_remote_code=run.workload.trust_remote_code)
+    train, files = None, list[DataFile]()
     if dataset.input_mode is InputMode.STREAM:
-        return _streamed(run, job, evaluation, tokenizer)
-    train = read_sequences(folder / TRAIN)
-    if evaluation is None:
-        train, evaluation = _held_out(train, run)
+        if run.measurement.evaluates and evaluation is None:
+            raise WorkloadError("streamed data has no held-out part; expected dataset.evaluation_split")
+        assert job.data_root is not None
+        files = find_files(dataset, job.data_root, dataset.split)
+        is_uniform = run.settings.packing and run.workload.task is not Task.SEQUENCE_CLASSIFICATION
+    else:
+        train = read_sequences(folder / TRAIN)
+        if evaluation is None:
+            train, evaluation = _held_out(train, run)
+        is_uniform = _are_uniform(run, train, evaluation)
     return TokenDataset(
         train=train,
+        files=files,
         evaluation=evaluation,
         tokenizer=tokenizer,
         special_tokens=special_tokens(tokenizer),
-        is_uniform=_are_uniform(run, train, evaluation),
+        is_uniform=is_uniform,
         label_names=read_label_names(folder),
     )
 
@@ -174,30 +182,10 @@ def _token_folder(run: RunSettings, job: JobPaths, topology: Topology) -> Path:
         return folder
     if isinstance(folder, Path) and (folder / TRAIN / MANIFEST).exists():
         return folder
-    return made_once_per_host("data", topology, lambda made: _tokenise(run, job, made))
-
-
-def _tokenise(run: RunSettings, job: JobPaths, folder: Path) -> None:
     from training.data.prepare import tokenise  # noqa: PLC0415  # pyarrow: not needed for tokens that exist
 
-    tokenise(run.workload, job, folder, packing=run.settings.packing)
-
-
-def _streamed(
-    run: RunSettings, job: JobPaths, evaluation: Sequences | None, tokenizer: PreTrainedTokenizerBase
-) -> TokenDataset:
-    dataset = run.workload.dataset
-    assert dataset is not None
-    assert job.data_root is not None
-    if run.measurement.evaluates and evaluation is None:
-        raise WorkloadError("streamed data has no held-out part; expected dataset.evaluation_split")
-    return TokenDataset(
-        train=None,
-        files=find_files(dataset, job.data_root, dataset.split),
-        evaluation=evaluation,
-        tokenizer=tokenizer,
-        special_tokens=special_tokens(tokenizer),
-        is_uniform=run.settings.packing and run.workload.task is not Task.SEQUENCE_CLASSIFICATION,
+    return made_once_per_host(
+        "data", topology, lambda made: tokenise(run.workload, job, made, packing=run.settings.packing)
     )
 
 

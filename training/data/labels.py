@@ -32,8 +32,9 @@ class Labelled(NamedTuple):
     row: int
 
 
-def labels_of(rows: "Rows") -> Iterable[Labelled]:
-    return (Labelled(value, rows.file, row) for row, value in enumerate(rows.labels or [], start=rows.first_row))
+def label_of(rows: "Rows", place: int) -> Labelled | None:
+    """The label of the row ``place``, counted from 0; None where no labels are read."""
+    return None if rows.labels is None else Labelled(rows.labels[place], rows.file, rows.first_row + place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

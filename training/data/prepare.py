@@ -12,9 +12,9 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.workload import Workload
 from training.data.encoding import Encoder
-from training.data.files import DataRoot, find_files
+from training.data.files import DataRoot
 from training.data.labels import LabelValues, label_cautions, number_labels, write_label_names
-from training.data.rows import file_rows, read_rows
+from training.data.rows import read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
 from training.errors import WorkloadError, volume_of
 from training.models.model_check import refuse_forward
@@ -100,11 +100,10 @@ def tokenise(workload: Workload, job: JobPaths, folder: Path, *, packing: bool, 
         config = model_config(workload, tokenizer, model_path=path)  # refuses a tokenizer of another
         refuse_forward(config, workload)
         head = labels_of_head(config)
-    is_streamed = workload.dataset.input_mode is InputMode.STREAM
     limited = replace(workload, examples=sequences or workload.examples)
     folder.mkdir(parents=True, exist_ok=True)
     with volume_of(f"tokenising {workload.dataset.path}", folder):
-        prepare(limited, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed, head=head)
+        prepare(limited, tokenizer, job.data_root, folder, packing=packing, head=head)
         tokenizer.save_pretrained(folder / TOKENIZER)
 
 
@@ -115,26 +114,23 @@ def prepare(
     folder: Path,
     *,
     packing: bool,
-    with_train: bool = True,
     head: Sequence[str] = (),
 ) -> None:
-    """``folder`` gets ``train`` (the workload's examples, from the beginning of the split) and, where the workload
-    names one, the evaluation split. Sequences are written as they are made, and rows behind the last are not read.
+    """``folder`` gets ``train`` (the workload's examples, from the beginning of the split), unless it is streamed, and
+    where the workload names one, the evaluation split. Sequences are written as they are made, and rows behind the last
+    are not read.
 
     ``head``: the labels of a saved classifier by their numbers.
     """
     dataset = workload.dataset
     assert dataset is not None
-    splits: dict[str, tuple[str, int | None]] = {TRAIN: (dataset.split, workload.examples)} if with_train else {}
+    splits = {} if dataset.input_mode is InputMode.STREAM else {TRAIN: dataset.split}
     if dataset.evaluation_split is not None:
-        splits[EVALUATION] = (dataset.evaluation_split, None)
-    folder.mkdir(parents=True, exist_ok=True)
+        splits[EVALUATION] = dataset.evaluation_split
     values = LabelValues()
     codes = {
-        name: _write_split(
-            workload, tokenizer, root, split, folder=folder / name, values=values, packing=packing, limit=limit
-        )
-        for name, (split, limit) in splits.items()
+        name: _write_split(workload, tokenizer, root, split, folder=folder / name, values=values, packing=packing)
+        for name, split in splits.items()
     }
     numbers = number_labels(values.firsts, workload.label_count, head)
     for line in label_cautions(values.firsts, dataset.label_column):
@@ -154,22 +150,16 @@ def _write_split(
     folder: Path,
     values: LabelValues,
     packing: bool,
-    limit: int | None,
 ) -> "array[int]":
     """Returns the codes of the split's labels; none without labels."""
     dataset, length = workload.dataset, workload.sequence_length
     assert dataset is not None
     assert length is not None
-    with_labels = workload.task is Task.SEQUENCE_CLASSIFICATION
-    if root is None:
-        rows, source = read_rows(dataset, root, split, with_labels=with_labels), str(dataset.path)
-    else:
-        files = find_files(dataset, root, split)
-        rows, source = file_rows(dataset, files, with_labels=with_labels), ", ".join(file.name for file in files)
+    rows = read_rows(dataset, root, split, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION)
     encoder = Encoder(tokenizer, task=workload.task, sequence_length=length, packing=packing)
     writer, codes = SequenceWriter(folder, len(tokenizer)), array("i")
     unknown, of_unknown, of_all = tokenizer.unk_token_id, 0, 0
-    for one in itertools.islice(encoder.encode(rows), limit):
+    for one in itertools.islice(encoder.encode(rows), workload.examples if folder.name == TRAIN else None):
         writer.append(one.tokens)
         of_unknown, of_all = of_unknown + int((one.tokens == unknown).sum()), of_all + len(one.tokens)
         if one.label is not None:
@@ -182,8 +172,9 @@ def _write_split(
         share = f"{of_unknown / of_all:.0%} of the tokens of split {split}".replace("%", " %")
         print(f"caution: {share} are unknown to the tokenizer ({tokenizer.unk_token})", flush=True)  # noqa: T201
     short = ""
-    if encoder.left_out.count:
-        counted = f"{encoder.left_out.count:,} (such as {encoder.left_out.example})"
+    if encoder.left_out:
+        counted = f"{encoder.left_out:,} (such as {encoder.example})"
         short = f"; rows left out because they are too short to train on: {counted}"
-    print(f"split {split}: {len(writer):,} sequences from {source[:400]}{short}", flush=True)  # noqa: T201
+    source = ", ".join(encoder.sources)[:400]
+    print(f"split {split}: {len(writer):,} sequences from {source}{short}", flush=True)  # noqa: T201
     return codes

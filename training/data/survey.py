@@ -10,7 +10,7 @@ from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import header_hint, require_columns
 from training.data.files import files_format, find_files
-from training.data.labels import Labelled, LabelValues, label_cautions, labels_of, number_labels
+from training.data.labels import Labelled, LabelValues, label_cautions, label_of, number_labels
 from training.data.rows import file_rows, objects
 from training.errors import WorkloadError
 
@@ -71,8 +71,9 @@ def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
         count += len(sizes)
         size += sum(sizes)
         longest = max(longest, *sizes) if sizes else longest
-        for label in labels_of(rows):
-            labels.code(label)
+        for place in range(len(sizes)):
+            if (label := label_of(rows, place)) is not None:
+                labels.code(label)
     number_labels(labels.firsts, None)  # refuses one label in two forms
     cautions = tuple(label_cautions(labels.firsts, dataset.label_column))
     return Survey(rows=count, bytes=size, longest_bytes=longest, labels=labels.firsts, cautions=cautions)
