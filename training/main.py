@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from traindyno.callbacks import StepLogger
@@ -11,10 +11,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.processes import tensor_divisions
 from training.checkpoints.checkpoints import Checkpoints
-from training.checkpoints.slots import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
-from training.data.dataset import TokenDataset, load_dataset
+from training.data.dataset import load_dataset
+from training.data.sequences import Sequences
 from training.models.flops import measure_size
 from training.models.gradients import number_format
 from training.models.hub import use_hub_token
@@ -23,7 +23,7 @@ from training.models.model_check import refuse_model
 from training.process.environment import environment_facts
 from training.process.job import find_job
 from training.process.process_group import end_process_group, read_topology
-from training.process.run_settings import RunSettings, environment_facts_of_run, read_run_settings, with_accumulation
+from training.process.run_settings import RunSettings, read_run_settings, run_facts, with_accumulation
 from training.run.crash_handling import CrashHandler
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
@@ -42,7 +42,7 @@ def main() -> None:
     crash_handler.install()
     run = with_accumulation(read_run_settings(os.environ), read_topology())
     use_hub_token(run.workload.hub_token_secret)
-    step_log.open({**environment_facts(), **environment_facts_of_run(run)})
+    step_log.open({**environment_facts(), **run_facts(run)})
     job = find_job(run.workload)
     stopping = Stopping(run.measurement, run.target)
     step_log.observe_with(stopping.observe)
@@ -74,7 +74,10 @@ def main() -> None:
                 keep_best(Path(folder) / "best", step_log.steps, metrics, save)
         stopping.observe_evaluation(metrics)
 
-    evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, observe=observe)
+    def evaluate_on(held_out: Sequences) -> Mapping[str, float]:
+        return evaluate(strategy, setup, held_out, collate_for(run, dataset))
+
+    evaluations = EvaluationSchedule(run.measurement, dataset.evaluation, evaluate_on, observe, step_log)
     optimizer = train(
         run,
         setup,
@@ -115,28 +118,6 @@ def _set_up(run: RunSettings, step_log: StepLogger) -> Setup:
     )
 
 
-def _schedule_evaluations(
-    run: RunSettings,
-    setup: Setup,
-    strategy: TrainingStrategy,
-    dataset: TokenDataset,
-    *,
-    step_log: StepLogger,
-    observe: Callable[[Mapping[str, float]], None],
-) -> EvaluationSchedule:
-    held_out = dataset.evaluation
-    if held_out is None:
-        return EvaluationSchedule(run.measurement, step_log, None, examples=0)
-    collate = collate_for(run, dataset)
-    return EvaluationSchedule(
-        run.measurement,
-        step_log,
-        lambda: evaluate(strategy, setup, held_out, collate),
-        examples=len(held_out),
-        observe=observe,
-    )
-
-
 def _checkpoints(
     run: RunSettings, setup: Setup, strategy: TrainingStrategy, step_log: StepLogger, stop: StopRequest
 ) -> Checkpoints | None:
@@ -146,8 +127,7 @@ def _checkpoints(
         return None
     return Checkpoints(
         Path(folder),
-        every_steps=run.measurement.checkpoint_every_steps,
-        identity=identity_of(run, setup.topology),
+        run=run,
         setup=setup,
         strategy=strategy,
         stop=stop,

@@ -41,7 +41,7 @@ def test_trials_hold_out_the_same_sequences_whatever_their_seed() -> None:
 def test_a_trial_trains_with_its_own_seed_and_says_so() -> None:
     runs = [run_of(trial_seed) for trial_seed in (None, 5, 6)]
     assert [run.settings.seed for run in runs] == [5, 5, 6]
-    assert [run_facts(run)["settings"]["seed"] for run in runs] == [5, 5, 6]
+    assert [run_facts(run)["run"]["settings"]["seed"] for run in runs] == [5, 5, 6]
 
 
 def test_another_seed_gives_another_start() -> None:

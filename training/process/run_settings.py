@@ -1,12 +1,10 @@
 """Reads the run or the preparation of this job from the hyperparameters that SageMaker passes."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from traindyno.core.errors import SuiteInvalid
 from traindyno.core.step_log.line import ROWS, RUN, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import QualityTarget
@@ -20,7 +18,6 @@ from training.errors import WorkloadError
 from training.process.process_group import Topology
 
 HYPERPARAMETERS_VARIABLE = "SM_HPS"
-PARTS = ("run_id", "workload", "settings", "measurement")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,35 +46,29 @@ class PreparationSettings:
 
 
 def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSettings | None:
-    """None if the job is a run. Raises WorkloadError if the hyperparameters describe neither."""
-    document = _hyperparameters(environment)
+    """None if the job is a run."""
+    document = json.loads(environment[HYPERPARAMETERS_VARIABLE])
     if "preparation" not in document:
         return None
-    with _refused("a preparation"):
-        return PreparationSettings(
-            preparation=parse_part(document["preparation"], DataPreparation),
-            workload=parse_part(document["workload"], Workload),
-        )
+    return PreparationSettings(
+        preparation=parse_part(document["preparation"], DataPreparation),
+        workload=parse_part(document["workload"], Workload),
+    )
 
 
 def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
-    """Raises WorkloadError if the hyperparameters describe no run."""
-    document = _hyperparameters(environment)
-    missing = [name for name in PARTS if name not in document]
-    if missing:
-        raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} has no {', '.join(missing)}; expected {', '.join(PARTS)}")
-    with _refused("a run"):
-        settings = parse_part(document["settings"], Settings)
-        return RunSettings(
-            run_id=str(document["run_id"]),
-            workload=parse_part(document["workload"], Workload),
-            settings=replace(settings, seed=int(document.get("trial_seed", settings.seed))),
-            split_seed=settings.seed,
-            measurement=parse_part(document["measurement"], Measurement),
-            tokens=parse_part(document["tokens"], Tokens) if "tokens" in document else None,
-            target=parse_part(document["target"], QualityTarget) if "target" in document else None,
-            probes=bool(document.get("probes", False)),
-        )
+    document = json.loads(environment[HYPERPARAMETERS_VARIABLE])
+    settings = parse_part(document["settings"], Settings)
+    return RunSettings(
+        run_id=str(document["run_id"]),
+        workload=parse_part(document["workload"], Workload),
+        settings=replace(settings, seed=int(document.get("trial_seed", settings.seed))),
+        split_seed=settings.seed,
+        measurement=parse_part(document["measurement"], Measurement),
+        tokens=parse_part(document["tokens"], Tokens) if "tokens" in document else None,
+        target=parse_part(document["target"], QualityTarget) if "target" in document else None,
+        probes=bool(document.get("probes", False)),
+    )
 
 
 def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
@@ -94,30 +85,9 @@ def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
     return replace(run, settings=replace(settings, gradient_accumulation_steps=steps))
 
 
-def _hyperparameters(environment: Mapping[str, str]) -> dict[str, Any]:
-    text = environment.get(HYPERPARAMETERS_VARIABLE)
-    if text is None:
-        raise WorkloadError(f"the environment has no {HYPERPARAMETERS_VARIABLE}; expected the run as a JSON object")
-    document: dict[str, Any] = json.loads(text)
-    return document
-
-
-@contextmanager
-def _refused(what: str) -> Iterator[None]:
-    try:
-        yield
-    except SuiteInvalid as error:
-        problems = "; ".join(map(str, error.problems))
-        raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} does not describe {what}: {problems}") from error
-
-
-def environment_facts_of_run(run: RunSettings) -> dict[str, Any]:
-    """The facts besides the machine's: the run, and the unit of work of its task."""
-    unit = ROWS if run.workload.task is Task.SEQUENCE_CLASSIFICATION else TOKENS
-    return {WORK_UNIT: unit, RUN: run_facts(run)}
-
-
 def run_facts(run: RunSettings) -> dict[str, Any]:
-    """What the environment line contains about the run itself."""
+    """What the environment line contains about the run itself, and the unit of work of its task."""
     facts = {"run_id": run.run_id, "task": run.workload.task.value, "settings": settings_document(run.settings)}
-    return {**facts, "tokens": suite_converter().unstructure(run.tokens)} if run.tokens else facts
+    tokens = {"tokens": suite_converter().unstructure(run.tokens)} if run.tokens else {}
+    unit = ROWS if run.workload.task is Task.SEQUENCE_CLASSIFICATION else TOKENS
+    return {WORK_UNIT: unit, RUN: {**facts, **tokens}}

@@ -55,44 +55,43 @@ def _only(batch: Batch, counted: Mask) -> Batch:
 
 
 class EvaluationSchedule:
-    """Evaluates after every so many steps, and after the last one.
+    """Evaluates on ``held_out`` after every so many steps, and after the last one.
 
     All ranks take the same steps, so they evaluate at the same steps without communication.
 
-    ``evaluate`` is None if the run has no data to evaluate on. ``observe`` gets the metrics of each evaluation.
+    ``observe`` gets the metrics of each evaluation.
     """
 
     def __init__(
         self,
         measurement: Measurement,
+        held_out: Sequences | None,
+        evaluate: Callable[[Sequences], Mapping[str, float]],
+        observe: Callable[[Mapping[str, float]], None],
         step_log: StepLogger,
-        evaluate: Callable[[], Mapping[str, float]] | None,
-        *,
-        examples: int,
-        observe: Callable[[Mapping[str, float]], None] = lambda _: None,
     ) -> None:
-        self._every = measurement.evaluate_every_steps if evaluate is not None else None
-        self._is_wanted = measurement.evaluates and evaluate is not None
-        self._step_log = step_log
+        self._measurement = measurement
+        self._held_out = held_out
         self._evaluate = evaluate
-        self._examples = examples
         self._observe = observe
+        self._step_log = step_log
         self._steps = 0
         self._evaluated_at: int | None = None
 
     def after_step(self) -> None:
         self._steps = max(self._steps + 1, self._step_log.steps)  # a resumed run has done some before
-        if self._every is not None and self._steps % self._every == 0:
+        every = self._measurement.evaluate_every_steps
+        if every is not None and self._steps % every == 0:
             self._evaluate_now()
 
     def at_end(self) -> None:
-        if self._is_wanted and self._evaluated_at != self._steps:
+        if self._measurement.evaluates and self._evaluated_at != self._steps:
             self._evaluate_now()
 
     def _evaluate_now(self) -> None:
-        assert self._evaluate is not None, "there is nothing to evaluate on"
-        with self._step_log.phase("evaluate", {"examples": self._examples}):
-            metrics = self._evaluate()
+        assert self._held_out is not None
+        with self._step_log.phase("evaluate", {"examples": len(self._held_out)}):
+            metrics = self._evaluate(self._held_out)
         self._step_log.evaluation(dict(metrics))
         self._evaluated_at = self._steps
         self._observe(metrics)
