@@ -14,7 +14,6 @@ from tests.training.strategy_trial import setup_of
 from traindyno.callbacks import StepLogger
 from traindyno.core.step_log.line import LoggedStep
 from training.checkpoints.checkpoints import Checkpoints
-from training.checkpoints.slots import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.data.dataset import load_dataset
 from training.data.once_per_host import remove_made_folders
@@ -102,8 +101,7 @@ def train_attempt(attempt: Attempt) -> Ended:
     if attempt.checkpoints is not None:
         checkpoints = Checkpoints(
             Path(attempt.checkpoints),
-            every_steps=attempt.every_steps,
-            identity=identity_of(run, topology),
+            run=run,
             setup=setup,
             strategy=strategy,
             stop=stop,

@@ -229,6 +229,6 @@ def test_checkpoint_logs_its_phase_and_its_background_write_with_their_bytes(tmp
     )
     files = sum(path.stat().st_size for path in newest(folder).iterdir() if path.name != MARKER)
     assert writes[-1]["facts"]["bytes"] == files
-    # Parameters and two moments of AdamW, 4 bytes each; one number per tensor and the random states are beside them.
+    # Parameters and two moments of AdamW, 4 bytes each; one number per tensor is beside them.
     parameters = sum(tensor.numel() for tensor in train_attempt(single(folder)).parameters.values()) - 96 * 32  # tied
     assert 12 * parameters <= blocking[-1]["facts"]["bytes"] < 12 * parameters + 100_000

@@ -3,15 +3,12 @@
 Tensors have any shape [...].
 """
 
-import json
-import random
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import distributed, nn
 from torch.distributed import ProcessGroup
@@ -27,68 +24,19 @@ from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import LogSizes, measure_log
 from traindyno.callbacks.clock import now
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
-from traindyno.core.suite.processes import degrees_of
-from training.checkpoints.slots import DEGREES, IDENTITY, PROCESSES, SCALER, STEP, STRATEGY, Found, Identity, Slots
+from training.checkpoints.slots import IDENTITY, SCALER, STEP, Found, Slots, identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.errors import RunStopped
 from training.models.tensor_file import byte_count
+from training.process.run_settings import RunSettings
 from training.strategies import Setup, TrainingStrategy
-
-PREFIX = "random"
-LARGEST_SEED = 2**63
-
-
-def random_states(rank: int) -> dict[str, torch.Tensor]:
-    """Returns the states by name; each rank has its own names."""
-    generator: Any = np.random.get_state(legacy=True)
-    _, keys, *rest = generator
-    states = {
-        "torch": torch.get_rng_state(),
-        "python": _from_text(random.getstate()),
-        "numpy": _from_text([keys.tolist(), *rest]),
-    }
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        states["cuda"] = torch.cuda.get_rng_state()
-    return {f"{PREFIX}.{rank}.{name}": state for name, state in states.items()}
-
-
-def restore_random_states(states: Mapping[str, torch.Tensor], rank: int) -> None:
-    own = {name.rpartition(".")[2]: state for name, state in states.items() if name.startswith(f"{PREFIX}.{rank}.")}
-    torch.set_rng_state(own["torch"])
-    random.setstate(_tuples(_to_value(own["python"])))
-    keys, *rest = _to_value(own["numpy"])
-    np.random.set_state(("MT19937", np.asarray(keys, dtype=np.uint32), *rest))
-    if "cuda" in own and torch.cuda.is_available():
-        torch.cuda.set_rng_state(own["cuda"])
-
-
-def reseed(seed: int, step: int, data_rank: int) -> None:
-    """Seed the generators if processes resume that are divided otherwise: those of one replica must draw the same."""
-    (drawn,) = np.random.SeedSequence((seed, step, data_rank)).generate_state(1, np.uint64)
-    torch.manual_seed(int(drawn) % LARGEST_SEED)
-    random.seed(int(drawn))
-    np.random.seed(int(drawn) % 2**32)
-
-
-def _from_text(value: Any) -> torch.Tensor:
-    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
-
-
-def _to_value(text: torch.Tensor) -> Any:
-    return json.loads(bytes(text.tolist()))
-
-
-def _tuples(value: Any) -> Any:
-    """The form that ``random.setstate`` needs: tuples, where JSON has lists."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
 
 MODEL, OPTIMIZER = "model", "optimizer"
 # Tensors of other devices (PyTorch/XLA's) are copied to the host to be written, and back.
 WRITTEN_FROM = ("cpu", "cuda")
 
 
-def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer, rank: int) -> dict[str, torch.Tensor]:
+def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer) -> dict[str, torch.Tensor]:
     """Returns the tensors themselves, not copies: the next step changes them."""
     named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
@@ -97,13 +45,10 @@ def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer, rank: int) 
         for key, value in values.items():
             if isinstance(value, torch.Tensor):
                 state[f"{OPTIMIZER}.{names[id(parameter)]}.{key}"] = value.detach()
-    state |= random_states(rank)
     return {name: each if each.device.type in WRITTEN_FROM else each.cpu() for name, each in state.items()}
 
 
-def state_to_read(
-    strategy: TrainingStrategy, optimizer: Optimizer, metadata: Metadata, rank: int
-) -> dict[str, torch.Tensor]:
+def state_to_read(strategy: TrainingStrategy, optimizer: Optimizer, metadata: Metadata) -> dict[str, torch.Tensor]:
     """Returns tensors for all that the checkpoint contains for this process; the optimizer's are allocated here."""
     named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
@@ -116,10 +61,6 @@ def state_to_read(
             if values:
                 optimizer.state[parameter] = values
             state |= {f"{OPTIMIZER}.{names[id(parameter)]}.{key}": value for key, value in values.items()}
-    for name in random_states(rank):
-        entry = metadata.state_dict_metadata.get(name)
-        if isinstance(entry, TensorStorageMetadata):
-            state[name] = torch.zeros(entry.size, dtype=entry.properties.dtype)
     return state
 
 
@@ -162,23 +103,21 @@ class Checkpoints:
     """Tensors are copied between two steps and written by a thread while training continues.
 
     The thread uses a separate process group on the CPU, so that its messages do not mix with those of training.
-    If ``every_steps`` is None, one is written on SIGTERM only.
+    Without ``checkpoint_every_steps``, one is written on SIGTERM only.
     """
 
     def __init__(
         self,
         folder: Path,
         *,
-        every_steps: int | None,
-        identity: Identity,
+        run: RunSettings,
         setup: Setup,
         strategy: TrainingStrategy,
         stop: StopRequest,
         step_log: StepLogger,
     ) -> None:
-        self._every_steps = every_steps
-        self._identity = {**identity, **strategy.layout}
-        self._degrees = asdict(degrees_of(setup.settings, setup.topology.world_size))
+        self._every_steps = run.measurement.checkpoint_every_steps
+        self._identity = {**identity_of(run, setup.topology), **strategy.layout}
         self._setup = setup
         self._strategy = strategy
         self._stop = stop
@@ -226,7 +165,7 @@ class Checkpoints:
             log = measure_log()
             self._collect()
             folder = self._slots.begin()
-            state = state_to_write(self._strategy, self._optimizer, self._setup.topology.rank)
+            state = state_to_write(self._strategy, self._optimizer)
             stager = DefaultStager(ON_HOST)
             copy: dict[str, torch.Tensor] = stager.stage(state)  # type: ignore[assignment]
             stager.close()
@@ -250,8 +189,6 @@ class Checkpoints:
         return {
             STEP: step,
             IDENTITY: dict(self._identity),
-            PROCESSES: self._setup.topology.world_size,
-            DEGREES: self._degrees,
             SCALER: self._setup.number_format.scaler.state_dict(),
         }
 
@@ -265,16 +202,7 @@ class Checkpoints:
 
     def _read(self, found: Found) -> None:
         reader = FileSystemReader(found.folder)
-        rank = self._setup.topology.rank
-        state = state_to_read(self._strategy, self._optimizer, reader.read_metadata(), rank)
+        state = state_to_read(self._strategy, self._optimizer, reader.read_metadata())
         load(state, storage_reader=reader, process_group=self._group, no_dist=self._group is None)
         if found.facts[SCALER]:
             self._setup.number_format.scaler.load_state_dict(found.facts[SCALER])
-        is_placed_alike = (
-            found.facts.get(DEGREES, self._degrees) == self._degrees
-            and found.facts[IDENTITY][STRATEGY] == self._identity[STRATEGY]
-        )
-        if is_placed_alike and found.facts[PROCESSES] == self._setup.topology.world_size:
-            restore_random_states(state, rank)
-        else:
-            reseed(self._setup.settings.seed, found.step, self._strategy.data_rank)

@@ -80,7 +80,7 @@ def difference(found: Identity, expected: Identity) -> str | None:
 
 KEPT = 2  # so many are complete while a further one is being written
 SLOTS = KEPT + 1
-STEP, IDENTITY, DEGREES, SCALER = "step", "identity", "degrees", "scaler"
+STEP, IDENTITY, SCALER = "step", "identity", "scaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class Slots:
         except CheckpointRefused as error:
             return str(error)
         facts = document["facts"]
-        if missing := {STEP, IDENTITY, PROCESSES, SCALER} - set(facts):
+        if missing := {STEP, IDENTITY, SCALER} - set(facts):
             return f"{folder} has a marker without {', '.join(sorted(missing))}"
         other = difference(facts[IDENTITY], identity)
         if other is not None:

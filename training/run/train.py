@@ -1,10 +1,14 @@
 """The part of a run that is measured: from sequences on disk to trained weights."""
 
 import math
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import ceil
+from zlib import crc32
 
+import numpy as np
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -132,6 +136,7 @@ def run_steps(
         samples = strategy.share(sum(map(sample_count, batches)))
         tokens = strategy.share(sum(map(token_count, batches)))
         with step_log.step(samples, tokens, optimizer.param_groups[0]["lr"]) as step:
+            _seed(setup.settings.seed, step_log.steps + 1, strategy.data_rank)
             step.loss = one_step(batches, setup=setup, strategy=strategy, optimizer=optimizer)
             if schedule is not None:
                 schedule.step()
@@ -143,6 +148,16 @@ def run_steps(
     if checkpoints:
         checkpoints.finish()
     step_log.close_window()
+
+
+def _seed(seed: int, step: int, data_rank: int) -> None:
+    """A resumed run draws the numbers of an uninterrupted one. Processes of one replica draw the same, others don't."""
+    drawn = crc32(f"{seed}/{step}/{data_rank}".encode())
+    torch.default_generator.manual_seed(drawn)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed(drawn)
+    random.seed(drawn)
+    np.random.seed(drawn)
 
 
 def one_step(
