@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TextIO
 
+from localcloud.gate import LOOPBACK, free_port
 from tests.training.jobs import REPO_ROOT, JobEnd, job_environment
-
-ANSWER_SECONDS = 60
 
 
 def run_forked(
@@ -22,51 +22,61 @@ def run_forked(
     processes: int = 1,
     environment: dict[str, str] | None = None,
     timeout_seconds: float = 240,
-    path: Path | None = None,
     modules: Sequence[str] = (),
 ) -> JobEnd:
     """Do what ``run_job`` does, without the launcher's own start. The output is that of all processes.
 
-    ``path``: a folder that comes before the others from which modules are imported. ``modules``: what the script
-    imports beside PyTorch and transformers; it is imported once for all jobs.
+    ``modules``: what the script imports beside PyTorch and transformers; it is imported once for all jobs.
     """
+    output = folder / "output.txt"
+    output.touch()
+    port = free_port()
     job = {
-        "folder": str(folder),
-        "script": str(script),
-        "arguments": arguments,
-        "processes": processes,
+        "number": 0,
+        "program": str(script),
+        "arguments": [str(folder), *arguments],
         "environment": {**job_environment(folder), **(environment or {})},
-        "limit_seconds": timeout_seconds,
-        "path": str(path) if path else None,
-        "modules": modules,
+        "output": str(output),
+        "ranks": [place(rank, processes, port) for rank in range(processes)] if processes > 1 else [],
+        "serves": True,
+        "address": LOOPBACK,
+        "port": port,
     }
-    server = _server()
+    server, answers = _server(tuple(modules))
     assert server.stdin is not None
-    assert server.stdout is not None
     server.stdin.write(json.dumps(job) + "\n")
     server.stdin.flush()
-    readable, _, _ = select.select([server.stdout], [], [], timeout_seconds + ANSWER_SECONDS)
+    readable, _, _ = select.select([answers], [], [], timeout_seconds)
+    if not readable:
+        server.kill()  # its processes end with it
+        _server.cache_clear()
     assert readable, f"{script} did not end in time"
-    status = int(server.stdout.readline())
-    return JobEnd(exit_code=status, output=(folder / "output.txt").read_text(), folder=folder)
+    status = int(answers.readline().split()[1])
+    return JobEnd(exit_code=status, output=output.read_text(), folder=folder)
+
+
+def place(rank: int, processes: int, port: int) -> dict[str, str]:
+    """torchrun's variables of this process on the only host."""
+    ranks = {name: str(rank) for name in ("RANK", "LOCAL_RANK", "ROLE_RANK")}
+    sizes = {name: str(processes) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE")}
+    master = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    return {**ranks, **sizes, **master, "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "none"}
 
 
 @cache
-def _server() -> "subprocess.Popen[str]":
+def _server(modules: tuple[str, ...]) -> tuple["subprocess.Popen[str]", TextIO]:
     """One server starts all jobs of this process; it ends when its input does."""
+    reader, writer = os.pipe()
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.training.job_server"],
+        [sys.executable, "-m", "tests.training.job_server", str(writer), *modules],
         cwd=REPO_ROOT,
-        env={
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "CUDA_VISIBLE_DEVICES": "",
-            "HF_HUB_OFFLINE": "1",
-            "PYTHONPATH": str(REPO_ROOT),
-        },
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"},
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        pass_fds=(writer,),
         text=True,
     )
-    atexit.register(server.terminate)
-    return server
+    os.close(writer)
+    answers = os.fdopen(reader)
+    assert answers.readline() == "ready\n"
+    atexit.register(server.kill)
+    return server, answers

@@ -5,6 +5,7 @@ The stand-in for SageMaker's model parallel library takes what the library's doc
 
 import itertools
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -112,8 +113,9 @@ def gptj_run(folder: Path) -> JobEnd:
     GPTJForCausalLM(small).save_pretrained(weights)
     places = ("--model_name_or_path", str(weights), "--output_dir", str(folder / "model"))
     channels = {"SM_CHANNEL_TRAIN": str(texts), "SM_CHANNEL_TEST": str(texts), "HF_HOME": str(folder / "cache")}
+    environment = {**channels, "PYTHONPATH": f"{STAND_INS}{os.pathsep}{REPO_ROOT}"}
     arguments = (*places, *GPTJ_ARGUMENTS.split())
-    return run_forked(folder, GPTJ_SCRIPT, *arguments, environment=channels, path=STAND_INS)
+    return run_forked(folder, GPTJ_SCRIPT, *arguments, environment=environment)
 
 
 @pytest.mark.parametrize("pack", [pytest.param(pack, marks=NEEDS_S3 if pack == STREAMS else ()) for pack in CELLS])
