@@ -5,7 +5,6 @@ Tensors have any shape [...].
 
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +88,6 @@ ON_HOST = StagingOptions(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """Times are epoch seconds; ``bytes`` are this process's files."""
-
-    step: int
-    begin: float
-    end: float
-    bytes: int
-
-
 class Checkpoints:
     """Tensors are copied between two steps and written by a thread while training continues.
 
@@ -128,7 +117,7 @@ class Checkpoints:
         self._slots = Slots(folder, setup.topology, self._group)
         self._optimizer: Optimizer
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
-        self._pending: Future[Written] | None = None
+        self._pending: Future[tuple[float, float, dict[str, Any]]] | None = None
 
     def resume(self, optimizer: Optimizer) -> int:
         """Restores the newest usable checkpoint; returns the steps that it has done, 0 without one."""
@@ -175,14 +164,17 @@ class Checkpoints:
             if waits:
                 self._collect()
 
-    def _write_copy(self, copy: dict[str, torch.Tensor], folder: Path, facts: dict[str, Any], log: LogSizes) -> Written:
+    def _write_copy(
+        self, copy: dict[str, torch.Tensor], folder: Path, facts: dict[str, Any], log: LogSizes
+    ) -> tuple[float, float, dict[str, Any]]:
+        """Returns begin, end and facts of the phase; ``bytes`` are this process's files."""
         begin = now()
         writer = FileSystemWriter(folder, single_file_per_rank=True, sync_files=False)
         save(copy, storage_writer=writer, process_group=self._group, no_dist=self._group is None)
         topology = self._setup.topology
         own = [path.name for path in folder.glob(f"__{topology.rank}_*.distcp")]
         count = self._slots.complete(folder, [*own, *([".metadata"] if topology.is_first else [])], facts, log)
-        return Written(step=facts[STEP], begin=begin, end=now(), bytes=count)
+        return begin, now(), {"step": facts[STEP], "bytes": count, IN_BACKGROUND: True}
 
     def _facts(self, step: int) -> dict[str, Any]:
         """The content of the marker, including the loss scaler's state after this step."""
@@ -196,12 +188,10 @@ class Checkpoints:
         """Waits for the current write, and logs it: only the main thread writes the log."""
         pending, self._pending = self._pending, None
         if pending is not None:
-            written = pending.result()
-            facts = {"step": written.step, "bytes": written.bytes, IN_BACKGROUND: True}
-            self._step_log.add_phase(CHECKPOINT_WRITE, written.begin, written.end, facts)
+            self._step_log.add_phase(CHECKPOINT_WRITE, *pending.result())
 
     def _read(self, found: Found) -> None:
-        reader = FileSystemReader(found.folder)
+        reader = FileSystemReader(self._slots.folder_of(found.slot))
         state = state_to_read(self._strategy, self._optimizer, reader.read_metadata())
         load(state, storage_reader=reader, process_group=self._group, no_dist=self._group is None)
         if found.facts[SCALER]:

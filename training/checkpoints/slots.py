@@ -88,7 +88,6 @@ class Found:
     """A checkpoint that every process can read. ``facts`` are the run's data besides its tensors."""
 
     slot: int
-    folder: Path
     step: int
     facts: dict[str, Any]
 
@@ -117,10 +116,9 @@ class Slots:
             if len(candidates) == len(looked):
                 found.append(candidates[0])
         newest = max(found, key=lambda each: each.step, default=None)
-        if newest is None:
-            return None
-        self._next = (newest.slot + 1) % SLOTS
-        return Found(slot=newest.slot, folder=self.folder_of(newest.slot), step=newest.step, facts=newest.facts)
+        if newest is not None:
+            self._next = (newest.slot + 1) % SLOTS
+        return newest
 
     def begin(self) -> Path:
         """The folder of the next checkpoint, emptied; it is refused until it is complete again."""
@@ -168,7 +166,7 @@ class Slots:
             return f"{folder} is of other settings: it has {other}"
         files = sorted(document["files"].items())[self._topology.local_rank :: self._topology.local_world_size]
         problem = next((found for name, expected in files if (found := problem_of(folder / name, expected))), None)
-        return problem or Found(slot=slot, folder=folder, step=int(facts[STEP]), facts=facts)
+        return problem or Found(slot=slot, step=int(facts[STEP]), facts=facts)
 
     def _gathered(self, value: Any) -> list[Any]:
         """The value of every process, by rank."""

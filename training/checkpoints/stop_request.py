@@ -30,11 +30,6 @@ class StopRequest:
         with self._lock:
             self._open_step = step
 
-    @property
-    def is_running(self) -> bool:
-        """Whether there are finished steps that a checkpoint can keep."""
-        return self._open_step is not None
-
     def request(self) -> bool:
         """Called by the thread that receives the signal; returns whether the main thread will write a checkpoint."""
         with self._lock:

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import itertools
 import lzma
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
@@ -61,40 +62,31 @@ def _other_format(begin: bytes, name: str) -> str | None:
 
 def read_texts(file: DataFile) -> Iterator[str]:
     """Yields the text in parts. UTF-16 is recognised by its byte order mark; a line that is not text is refused."""
-    encoding, decoder, lines = "utf-8", getincrementaldecoder("utf-8")(), 0
-    for number, chunk in enumerate(_chunks(file)):
-        if number == 0 and chunk.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
-            raise WorkloadError(f"{file.name} is UTF-32; expected {_accepted(file, 'utf-32')}")
-        kind = _other_format(chunk, file.name) if number == 0 else None
-        if kind is not None:
-            is_twice = kind.startswith("is packed") and file.name.lower().endswith(tuple(UNPACK))
-            raise WorkloadError(f"{file.name} {'is packed twice: unpack it once' if is_twice else kind}")
-        if number == 0 and chunk.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            encoding, decoder = "utf-16", getincrementaldecoder("utf-16")()
-        content = chunk.removeprefix(BOM_UTF8) if number == 0 else chunk
-        text = _decoded(file, decoder.decode, content, encoding, lines, final=False)
+    chunks = _chunks(file)
+    begin = next(chunks, b"")
+    if begin.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
+        raise WorkloadError(f"{file.name} is UTF-32; expected {_accepted(file, 'utf-32')}")
+    if (kind := _other_format(begin, file.name)) is not None:
+        is_twice = kind.startswith("is packed") and file.name.lower().endswith(tuple(UNPACK))
+        raise WorkloadError(f"{file.name} {'is packed twice: unpack it once' if is_twice else kind}")
+    is_wide = begin.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    decoder, lines = getincrementaldecoder("utf-16" if is_wide else "utf-8")(), 0
+    for chunk in itertools.chain([begin.removeprefix(BOM_UTF8)], chunks, [b""]):
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            line = lines + error.object.count(b"\n", 0, error.start) + 1
+            if not is_wide and b"\0" in error.object:
+                raise _not_text(file, line) from error
+            found = error.object[max(0, error.start - SHOWN_BYTES // 2) : error.start + SHOWN_BYTES // 2]
+            encoding = "UTF-16" if is_wide else "UTF-8"
+            raise WorkloadError(
+                f"{file.name}, line {line}: {found!r} is not {encoding}; expected {_accepted(file, 'latin1')}"
+            ) from error
+        if "\0" in text:
+            raise _not_text(file, lines + text.count("\n", 0, text.index("\0")) + 1)
         lines += text.count("\n")
         yield text
-    yield _decoded(file, decoder.decode, b"", encoding, lines, final=True)
-
-
-def _decoded(
-    file: DataFile, decode: Callable[[bytes, bool], str], chunk: bytes, encoding: str, lines: int, *, final: bool
-) -> str:
-    """``lines`` is the number of lines in the text before."""
-    try:
-        text = decode(chunk, final)
-    except UnicodeDecodeError as error:
-        line = lines + error.object.count(b"\n", 0, error.start) + 1
-        if encoding == "utf-8" and b"\0" in error.object:
-            raise _not_text(file, line) from error
-        found = error.object[max(0, error.start - SHOWN_BYTES // 2) : error.start + SHOWN_BYTES // 2]
-        raise WorkloadError(
-            f"{file.name}, line {line}: {found!r} is not {encoding.upper()}; expected {_accepted(file, 'latin1')}"
-        ) from error
-    if "\0" in text:
-        raise _not_text(file, lines + text.count("\n", 0, text.index("\0")) + 1)
-    return text
 
 
 def _not_text(file: DataFile, line: int) -> WorkloadError:

@@ -78,7 +78,7 @@ def _launch(order: dict[str, Any]) -> None:
     ranks: list[dict[str, str]] = order["ranks"]
     if not ranks:
         return
-    listener = _listen(order) if order["serves"] else None
+    listener = socket.create_server((order["address"], order["port"])) if order["serves"] else None
     started = []
     for variables in ranks:
         process = os.fork()
@@ -115,14 +115,6 @@ def _draw_random_state() -> None:
     import numpy as np  # noqa: PLC0415 -- the imports that take seconds include it
 
     np.random.seed()
-
-
-def _listen(order: dict[str, Any]) -> socket.socket:
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((order["address"], order["port"]))
-    listener.listen()
-    return listener
 
 
 def _serve(order: dict[str, Any], listener: socket.socket | None) -> object:
