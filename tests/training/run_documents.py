@@ -14,6 +14,7 @@ from training.process.run_settings import RunSettings
 
 ENTRY_POINT = REPO_ROOT / "training" / "entry" / "traindyno_train.py"
 SEQUENCE_LENGTH = 16
+KEY = "0123456789abcdef" * 4
 
 GPT = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": SEQUENCE_LENGTH}
 ENCODER = {
@@ -96,6 +97,21 @@ def run_training(
         environment["SM_CHANNEL_TRAIN"] = str(data)
     run = run_forked if is_forked else run_job
     return run(folder, ENTRY_POINT, processes=processes, environment=environment)
+
+
+def run_preparation(
+    folder: Path,
+    document: dict[str, Any],
+    data: Path | None,
+    *,
+    environment: dict[str, str] | None = None,
+    **asked: Any,
+) -> JobEnd:
+    """The preparation that the runs of ``document`` share; ``asked`` replaces parts of what is asked of it."""
+    folder.mkdir()
+    preparation = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": True, **asked}
+    given = {"workload": document["workload"], "preparation": preparation}
+    return run_training(folder, given, data, environment=environment, is_forked=data is not None)
 
 
 def write_texts(folder: Path) -> Path:

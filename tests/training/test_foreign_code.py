@@ -14,8 +14,7 @@ import yaml
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.training.family_sweep import small_tokenizer
-from tests.training.run_documents import run_document, run_training, write_texts
-from tests.training.test_prepared_data import KEY
+from tests.training.run_documents import KEY, run_document, run_training, write_texts
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import find_model_problems, model_lines
 from traindyno.core.suite.checks.suite_check import parse_suite

@@ -15,12 +15,11 @@ from pyarrow import parquet
 from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, Hub, hub_server
 from tests.training.jobs import JobEnd
-from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training, write_texts
+from tests.training.run_documents import KEY, SEQUENCE_LENGTH, run_document, run_preparation, run_training, write_texts
 from traindyno.core.suite.preparation import TOKENS_MANIFEST
 from training.data.sequences import read_sequences
 from training.models.hub import needed_files
 
-KEY = "0123456789abcdef" * 4
 ROWS = 20_000
 LARGE_ROWS = 20_000
 TOO_LARGE_BYTES = 2**42
@@ -54,12 +53,9 @@ def hub(repositories: Path, tmp_path: Path) -> Iterator[Hub]:
         yield started
 
 
-def prepared(folder: Path, hub: Hub, workload: dict[str, Any], **preparation: Any) -> JobEnd:
-    folder.mkdir()
-    asked = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": None, **preparation}
-    changes = {"model": {"path": "me/model"}, "tokenizer": None, **workload}
-    document = {"workload": run_document("gpt2", workload=changes)["workload"], "preparation": asked}
-    return run_training(folder, document, None, environment=hub.environment, is_forked=False)
+def prepared(folder: Path, hub: Hub, workload: dict[str, Any], **asked: Any) -> JobEnd:
+    document = run_document("gpt2", workload={"model": {"path": "me/model"}, "tokenizer": None, **workload})
+    return run_preparation(folder, document, None, environment=hub.environment, **{"packing": None, **asked})
 
 
 def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(tmp_path: Path, hub: Hub) -> None:
@@ -105,7 +101,9 @@ def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: 
     assert "me/data has no column 'words'; its columns are text, more" in end.failure
 
 
-def test_a_models_copy_holds_what_a_run_reads_and_a_run_needs_no_hub(tmp_path: Path, hub: Hub) -> None:
+def test_a_models_copy_holds_what_a_run_reads_once_and_a_run_needs_no_hub(
+    tmp_path: Path, hub: Hub, repositories: Path
+) -> None:
     end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}})
     assert end.exit_code == 0, end.output
     copy = end.folder / "model"
@@ -114,6 +112,7 @@ def test_a_models_copy_holds_what_a_run_reads_and_a_run_needs_no_hub(tmp_path: P
         TOKENS_MANIFEST,
     }
     assert set(hub.sent) <= NEEDED
+    assert hub.sent["model.safetensors"] == (repositories / "me/model/model.safetensors").stat().st_size
     assert f"model me/model at commit {COMMIT}: {len(NEEDED)} files" in end.output
     assert json.loads((copy / TOKENS_MANIFEST).read_text())["key"] == KEY
     (tmp_path / "run").mkdir()
@@ -124,12 +123,6 @@ def test_a_models_copy_holds_what_a_run_reads_and_a_run_needs_no_hub(tmp_path: P
     run = run_training(tmp_path / "run", document, texts, environment=channel)
     assert run.exit_code == 0, run.output
     assert len(run.of_kind("step")) == 2
-
-
-def test_a_large_file_that_is_there_is_loaded_once(tmp_path: Path, hub: Hub, repositories: Path) -> None:
-    end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}})
-    assert end.exit_code == 0, end.output
-    assert hub.sent["model.safetensors"] == (repositories / "me/model/model.safetensors").stat().st_size
 
 
 def test_a_model_without_weights_is_named(tmp_path: Path, hub: Hub) -> None:

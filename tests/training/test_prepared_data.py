@@ -7,27 +7,9 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import JobEnd
-from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
-from traindyno.core.suite.settings import Settings
+from tests.training.run_documents import KEY, run_document, run_preparation, run_training
 
-KEY = "0123456789abcdef" * 4
 READ = {"key": KEY, "s3_uri": "s3://bucket/prepared/"}
-
-
-def is_packed(document: dict[str, Any]) -> bool:
-    return bool(document["settings"].get("packing", Settings(instance="local.cpu").packing))
-
-
-def prepare(folder: Path, document: dict[str, Any], data: Path, **changes: Any) -> JobEnd:
-    folder.mkdir()
-    preparation = {
-        "execution_id": "execution",
-        "key": KEY,
-        "instance": "local.cpu",
-        "packing": is_packed(document),
-        **changes,
-    }
-    return run_training(folder, {"workload": document["workload"], "preparation": preparation}, data)
 
 
 def read(folder: Path, document: dict[str, Any], tokens: Path, **changes: str) -> JobEnd:
@@ -40,12 +22,14 @@ def losses(end: JobEnd) -> list[float]:
 
 
 @pytest.mark.parametrize("model", ["gpt2", "bert"])
-def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(model: str, tmp_path: Path) -> None:
-    data = write_texts(tmp_path / "data") if model == "gpt2" else write_reviews(tmp_path / "data")
+def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(
+    model: str, tmp_path: Path, texts: Path, reviews: Path
+) -> None:
+    data = texts if model == "gpt2" else reviews
     # The reviews have a split for evaluation; a part of the texts is held out for it.
     dataset = {"path": "s3://bucket/data", **({"evaluation_split": "train"} if model == "bert" else {})}
     document = run_document(model, workload={"dataset": dataset}, measurement={"max_steps": 4, "evaluate": True})
-    prepared = prepare(tmp_path / "prepare", document, data)
+    prepared = run_preparation(tmp_path / "prepare", document, data)
     assert prepared.exit_code == 0, prepared.output
     assert [line["name"] for line in prepared.of_kind("phase")] == ["import", "tokenise", "teardown"]
     # The channel holds tokens only: there is nothing to tokenise again.
@@ -62,9 +46,9 @@ def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(model:
     assert run.of_kind("environment")[0]["facts"]["run"]["tokens"]["key"] == KEY
 
 
-def test_tokens_of_another_key_or_a_part_of_them_are_refused(tmp_path: Path) -> None:
+def test_tokens_of_another_key_or_a_part_of_them_are_refused(tmp_path: Path, texts: Path) -> None:
     document = run_document(measurement={"max_steps": 1})
-    tokens = prepare(tmp_path / "prepare", document, write_texts(tmp_path / "data")).folder / "model"
+    tokens = run_preparation(tmp_path / "prepare", document, texts).folder / "model"
     other = read(tmp_path / "other", document, tokens, key="f" * 64)
     assert other.exit_code != 0
     assert f"key {KEY}; expected key {'f' * 64}" in other.failure
@@ -75,12 +59,12 @@ def test_tokens_of_another_key_or_a_part_of_them_are_refused(tmp_path: Path) -> 
     assert "does not bring the prepared data" in part.failure
 
 
-def test_a_preparation_refuses_a_model_that_the_cells_cannot_divide(tmp_path: Path) -> None:
+def test_a_preparation_refuses_a_model_that_the_cells_cannot_divide(tmp_path: Path, texts: Path) -> None:
     """By the degrees, the stages and the plans of the suite, all of which come with the job."""
     document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
     plan = {"degree": 2, "layers": {"colwise": ["h.*.mlp.fc"], "rowwise": ["h.*.mlp.c_proj"]}}
-    asked = {"divisions": [{"degree": 1}, {"degree": 3}, plan], "stage_counts": [2, 3]}
-    end = prepare(tmp_path / "prepare", document, write_texts(tmp_path / "data"), **asked)
+    asked: dict[str, Any] = {"divisions": [{"degree": 1}, {"degree": 3}, plan], "stage_counts": [2, 3]}
+    end = run_preparation(tmp_path / "prepare", document, texts, **asked)
     assert end.exit_code != 0
     assert "matrix.tensor_degree: strategy tensor with degree 3 cannot divide this gpt2" in end.failure
     assert "matrix.strategy: strategy pipeline asks for 3 stages, but this gpt2 has 2 blocks" in end.failure

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import JOB_NAME, JobEnd, job_environment
-from tests.training.run_documents import ENTRY_POINT, MODELS, run_document, run_training, write_reviews
+from tests.training.run_documents import ENTRY_POINT, MODELS, run_document, run_training
 from traindyno.core.jobs.outcome import Outcome
 
 TOO_LONG = {"max_steps": 100_000}
@@ -45,18 +45,44 @@ def assert_failed(end: JobEnd, outcome: Outcome, *words: str, processes: int = 1
     assert end.failure.startswith(f"traindyno-outcome: {outcome}: rank ")
 
 
-def test_a_missing_column_is_named_with_the_columns_found(tmp_path: Path) -> None:
-    data = write_reviews(tmp_path / "data", text="review", label="stars")
-    end = run_training(tmp_path, run_document("bert", settings=SPREAD), data, processes=2)
-    words = ("train.csv has no column 'text'", "its columns are stars, review")
-    assert_failed(end, Outcome.USER_CODE_ERROR, *words, processes=2)
+def with_config(**changes: Any) -> dict[str, Any]:
+    return {"model": {"config": {**MODELS["gpt2"], **changes}}}
 
 
-def test_a_model_with_a_smaller_vocabulary_than_the_tokenizer_is_refused(tmp_path: Path, texts: Path) -> None:
-    config = {**MODELS["gpt2"], "vocab_size": 300}
-    document = run_document(workload={"model": {"config": config}}, settings=SPREAD)
-    end = run_training(tmp_path, document, texts, processes=2)
-    assert_failed(end, Outcome.USER_CODE_ERROR, "tokens and the model's vocabulary 300", processes=2)
+# The document, its outcome, and words of the message.
+FAILURES = {
+    "data": (
+        run_document(workload={"task": "sequence-classification"}, settings=SPREAD),
+        Outcome.USER_CODE_ERROR,
+        "part0.txt is text without labels",
+    ),
+    "vocabulary": (
+        run_document(workload=with_config(vocab_size=300), settings=SPREAD),
+        Outcome.USER_CODE_ERROR,
+        "tokens and the model's vocabulary 300",
+    ),
+    "model": (
+        run_document(workload={"model": {"path": "nobody/no-such-model"}}, settings=SPREAD),
+        Outcome.USER_CODE_ERROR,
+        "the model nobody/no-such-model can't be loaded",
+    ),
+    "loss": (
+        run_document(settings={**SPREAD, "learning_rate": {"base": 1e20}}),
+        Outcome.LOSS_DIVERGED,
+        "is nan",
+    ),
+    "memory": (
+        run_document(workload=with_config(n_embd=2**20, n_layer=1), settings=SPREAD),
+        Outcome.OUT_OF_MEMORY,
+        "memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", FAILURES)
+def test_what_fails_on_all_ranks_is_named_by_all(cause: str, tmp_path: Path, texts: Path) -> None:
+    document, outcome, words = FAILURES[cause]
+    assert_failed(run_training(tmp_path, document, texts, processes=2), outcome, words, processes=2)
 
 
 def test_inductor_without_a_compiler_of_its_own_is_named_before_anything_is_loaded(tmp_path: Path, texts: Path) -> None:
@@ -69,24 +95,6 @@ def test_a_hub_dataset_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     dataset = {"path": "nobody/no-such-dataset", "format": "hub"}
     end = run_training(tmp_path, run_document(workload={"dataset": dataset}), None)
     assert_failed(end, Outcome.USER_CODE_ERROR, "the dataset 'nobody/no-such-dataset' can't be loaded from the")
-
-
-def test_a_model_that_is_not_there_is_named(tmp_path: Path, texts: Path) -> None:
-    end = run_training(tmp_path, run_document(workload={"model": {"path": "nobody/no-such-model"}}), texts)
-    assert_failed(end, Outcome.USER_CODE_ERROR, "the model nobody/no-such-model can't be loaded")
-
-
-def test_a_loss_that_is_no_number_ends_all_ranks(tmp_path: Path, texts: Path) -> None:
-    document = run_document(settings={"strategy": "ddp", "learning_rate": {"base": 1e20}})
-    end = run_training(tmp_path, document, texts, processes=2)
-    assert_failed(end, Outcome.LOSS_DIVERGED, "the loss of step", "is nan", processes=2)
-
-
-def test_a_model_too_big_for_the_machine_is_out_of_memory(tmp_path: Path, texts: Path) -> None:
-    config = {**MODELS["gpt2"], "n_embd": 2**20, "n_layer": 1}
-    document = run_document(workload={"model": {"config": config}}, settings=SPREAD)
-    end = run_training(tmp_path, document, texts, processes=2)
-    assert_failed(end, Outcome.OUT_OF_MEMORY, "memory", processes=2)
 
 
 @pytest.mark.skipif(not can_mount(), reason="no user namespaces here, so no small file system of the test's own")

@@ -3,6 +3,7 @@
 import errno
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,53 +62,53 @@ def test_errors_are_classified_by_what_they_say(error: BaseException, outcome: O
     assert failure.classify(error) == outcome
 
 
-def test_time_spent_in_a_phase_is_not_waiting_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = [50.0]
-    for module in ("clock", "log", "recorder"):
-        monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: seconds[0])
-    log = StepLogger(str(tmp_path))
-    log.measure_with(HostClock, peak_memory_bytes)  # an earlier test may have used a CUDA device
+class TimedLog:
+    """A step log whose clock stands still until ``seconds`` changes."""
 
-    def step(wait: float, work: float) -> None:
-        seconds[0] += wait
-        with log.step(samples=1):
-            seconds[0] += work
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds, self._folder = 50.0, folder
+        for module in ("clock", "log", "recorder"):
+            monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: self.seconds)
+        self.log = StepLogger(str(folder))
+        self.log.measure_with(HostClock, peak_memory_bytes)  # an earlier test may have used a CUDA device
 
-    step(0.0, 1.0)
-    step(0.5, 1.0)
-    with log.phase("evaluate"):
-        seconds[0] += 10.0
-    step(0.25, 1.0)
-    log.close()
-    (path,) = tmp_path.glob("*/rank-*.jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["wait_seconds"] for line in lines if line["kind"] == "step"] == [0.0, 0.5, 0.25]
-    assert [line["begin"] for line in lines if line["kind"] == "step"] == [50.0, 51.0, 62.5]
-    assert clock.now() == seconds[0]
+    def steps(self) -> list[dict[str, Any]]:
+        self.log.close()
+        (path,) = self._folder.glob("*/rank-*.jsonl")
+        return [line for line in map(json.loads, path.read_text().splitlines()) if line["kind"] == "step"]
 
 
-def test_waiting_for_the_device_to_tell_a_loss_is_not_waiting_for_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seconds = [50.0]
-    for module in ("clock", "log", "recorder"):
-        monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: seconds[0])
+@pytest.fixture
+def timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimedLog:
+    return TimedLog(tmp_path, monkeypatch)
 
+
+def test_time_spent_in_a_phase_is_not_waiting_for_data(timed: TimedLog) -> None:
+    for wait, has_phase in ((0.0, False), (0.5, False), (0.25, True)):
+        if has_phase:
+            with timed.log.phase("evaluate"):
+                timed.seconds += 10.0
+        timed.seconds += wait
+        with timed.log.step(samples=1):
+            timed.seconds += 1.0
+    steps = timed.steps()
+    assert [step["wait_seconds"] for step in steps] == [0.0, 0.5, 0.25]
+    assert [step["begin"] for step in steps] == [50.0, 51.0, 62.5]
+    assert clock.now() == timed.seconds
+
+
+def test_waiting_for_the_device_to_tell_a_loss_is_not_waiting_for_data(timed: TimedLog) -> None:
     class LossOnTheDevice:
         def __float__(self) -> float:
-            seconds[0] += 3.0
+            timed.seconds += 3.0
             return 1.0
 
-    log = StepLogger(str(tmp_path))
-    log.measure_with(HostClock, peak_memory_bytes)
     for _ in range(2):
-        seconds[0] += 0.5
-        with log.step(samples=1) as step:
-            seconds[0] += 1.0
+        timed.seconds += 0.5
+        with timed.log.step(samples=1) as step:
+            timed.seconds += 1.0
             step.loss = LossOnTheDevice()
-    log.close()
-    (path,) = tmp_path.glob("*/rank-*.jsonl")
-    steps = [line for line in map(json.loads, path.read_text().splitlines()) if line["kind"] == "step"]
+    steps = timed.steps()
     # 0.5 s for data and 1 s of work each; the 3 s before the first loss was known belong to the second step
     assert [step["wait_seconds"] for step in steps] == [0.0, 0.5]
     assert [step["end"] - step["begin"] for step in steps] == [1.0, 4.5]

@@ -255,16 +255,6 @@ def test_another_unicode_form_of_a_column_is_named(tmp_path: Path) -> None:
         Suite.from_text(json.dumps({**suite, "dataset": composed}), folder=tmp_path, local=True)
 
 
-@pytest.mark.parametrize(("label", "told"), [("nan", "the label 'nan' is a class"), ("up", "all rows have the label")])
-def test_labels_that_are_likely_a_mistake_lead_to_a_caution(label: str, told: str, tmp_path: Path) -> None:
-    rows = [("a b c", label), *(("a b c", "up") for _ in range(9))]
-    (tmp_path / "data.csv").write_text(csv_text(rows))
-    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv", "label_count": 2}
-    loaded = Suite.from_text(json.dumps({**suite, "matrix": MATRIX}), folder=tmp_path, local=True)
-    (caution,) = (line for line in loaded.lines if line.startswith("caution"))
-    assert told in caution
-
-
 def test_a_source_that_is_no_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SuiteInvalid) as caught:
         Suite.of(folder=tmp_path, local=True, source="nowhere", examples=9, matrix={"hyperparameters.a": [1, 2]})

@@ -8,7 +8,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from tests.training.jobs import JobEnd
-from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training
+from tests.training.run_documents import SEQUENCE_LENGTH, parse_run, run_document, run_training
+from training.errors import WorkloadError
+from training.process.process_group import Topology
+from training.process.run_settings import with_accumulation
 
 
 def mean_losses(end: JobEnd, processes: int) -> list[float]:
@@ -27,17 +30,15 @@ def test_accumulation_follows_from_the_global_batch(tmp_path: Path, texts: Path)
         assert end.exit_code == 0, end.output
         steps = [end.of_kind("step", rank) for rank in range(processes)]
         assert {sum(step["samples"] for step in of_step) for of_step in zip(*steps, strict=True)} == {12}
-        losses.append([sum(step["loss"] for step in of_step) / processes for of_step in zip(*steps, strict=True)])
+        losses.append(mean_losses(end, processes))
     assert losses[0] == pytest.approx(losses[1], abs=1e-4)
 
 
-def test_a_batch_that_can_not_keep_the_global_batch_is_refused(tmp_path: Path, texts: Path) -> None:
+def test_a_batch_that_can_not_keep_the_global_batch_is_refused() -> None:
     """The lab refuses it before; the container has as many processes as it finds."""
-    settings = {"batch_size_per_device": 5, "global_batch_size": 12}
-    end = run_training(tmp_path, run_document(settings=settings), texts)
-    assert end.exit_code != 0
-    assert "batch_size_per_device 5 on 1 processes does not divide global_batch_size 12" in end.failure
-    assert "expected one of 1, 2, 3, 4, 6, 12" in end.failure
+    run = parse_run(run_document(settings={"batch_size_per_device": 5, "global_batch_size": 12}))
+    with pytest.raises(WorkloadError, match=r"5 on 1 processes does not divide .* expected one of 1, 2, 3, 4, 6, 12"):
+        with_accumulation(run, Topology())
 
 
 def test_a_run_logs_its_phases_steps_and_evaluation_and_saves_a_model_that_loads(tmp_path: Path, texts: Path) -> None:

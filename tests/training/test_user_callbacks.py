@@ -12,7 +12,7 @@ from tests.training.jobs import REPO_ROOT, SCRIPTS, JobEnd, run_job
 from traindyno.callbacks import failure
 from traindyno.callbacks.checkpoints import read_marker
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.measured_run import read_environment
+from traindyno.core.measurement.measured_run import RunEnvironment, read_environment
 from traindyno.core.step_log.line import WORK_UNIT
 from traindyno.core.step_log.reader import read_step_log
 
@@ -24,6 +24,13 @@ TRAINER, LIGHTNING, ACCELERATE = ("transformers.trainer",), ("lightning",), ("ac
 def run_trainer(folder: Path, *arguments: str, processes: int = 1) -> JobEnd:
     script = SCRIPTS / "hf_trainer_script.py"
     return run_forked(folder, script, str(folder / "hf"), *arguments, processes=processes, modules=TRAINER)
+
+
+def environment_of(end: JobEnd) -> RunEnvironment:
+    log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
+    environment = read_environment(log)
+    assert environment is not None
+    return environment
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -44,6 +51,11 @@ def test_a_plain_loop_logs_every_step_of_every_rank(tmp_path: Path, processes: i
         assert {step["samples"] for step in steps} == {8}
         assert steps[-1]["loss"] < steps[0]["loss"]
         assert lines[-1]["steps"] == 6
+    group = {"process_group": "torch.distributed", "process_group_size": 2} if processes == 2 else {}
+    assert all(phase["facts"] == group for phase in end.of_kind("phase") if phase["name"] == "setup")
+    environment = environment_of(end)
+    assert environment.facts.get("process_group") == group.get("process_group")
+    assert "python" in environment.facts
 
 
 @pytest.mark.parametrize(
@@ -104,23 +116,23 @@ def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
     assert end.of_kind("error")[0]["outcome"] == Outcome.LOSS_DIVERGED
 
 
-def test_processes_in_which_trainer_trains_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    end = run_trainer(tmp_path, "64", "unsaid", processes=2)
+@pytest.mark.parametrize(
+    ("script", "arguments", "modules", "remedy"),
+    [
+        ("plain_loop.py", ("alone",), (), "step_log.independent()"),
+        ("hf_trainer_script.py", ("hf", "64", "unsaid"), TRAINER, "expected TrainingArguments(use_cpu=True) on a CPU"),
+        ("accelerate_script.py", ("default",), ACCELERATE, "expected Accelerator(cpu=True) on a CPU"),
+        ("lightning_script.py", ("lightning", "1"), LIGHTNING, "expected Lightning's Trainer(devices="),
+    ],
+)
+def test_processes_that_train_alone_and_do_not_say_so_are_refused_with_the_remedy(
+    tmp_path: Path, script: str, arguments: Sequence[str], modules: Sequence[str], remedy: str
+) -> None:
+    end = run_forked(tmp_path, SCRIPTS / script, *arguments, processes=2, modules=modules)
     assert end.exit_code == 1
     assert "2 processes were started, but this one has no process group" in end.failure
-    assert "expected TrainingArguments(use_cpu=True) on a CPU; or step_log.independent()" in end.failure
-
-
-def test_each_process_logs_the_group_that_it_trains_in(tmp_path: Path) -> None:
-    end = run_forked(tmp_path, PLAIN, processes=2)
-    for rank in (0, 1):
-        (setup,) = [phase for phase in end.of_kind("phase", rank) if phase["name"] == "setup"]
-        assert setup["facts"] == {"process_group": "torch.distributed", "process_group_size": 2}
-    log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
-    environment = read_environment(log)
-    assert environment is not None
-    assert environment.facts["process_group"] == "torch.distributed"
-    assert "python" in environment.facts
+    assert remedy in end.failure
+    assert end.of_kind("step") == []
 
 
 def test_processes_that_are_meant_to_train_alone_say_so(tmp_path: Path) -> None:
@@ -131,30 +143,10 @@ def test_processes_that_are_meant_to_train_alone_say_so(tmp_path: Path) -> None:
     assert setup["facts"] == {"process_group": "independent"}
 
 
-def test_processes_that_train_alone_and_do_not_say_so_are_refused(tmp_path: Path) -> None:
-    end = run_forked(tmp_path, PLAIN, "alone", processes=2)
-    assert end.exit_code == 1
-    assert "2 processes were started, but this one has no process group" in end.failure
-    assert end.of_kind("step") == []
-
-
-def test_processes_that_accelerate_leaves_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    end = run_forked(tmp_path, SCRIPTS / "accelerate_script.py", "default", processes=2, modules=ACCELERATE)
-    assert end.exit_code == 1
-    assert "expected Accelerator(cpu=True) on a CPU; or step_log.independent()" in end.failure
-
-
 def test_processes_that_accelerate_brings_together_share_the_data(tmp_path: Path) -> None:
     end = run_forked(tmp_path, SCRIPTS / "accelerate_script.py", "cpu", processes=2, modules=ACCELERATE)
     assert end.exit_code == 0, end.output
     assert [[step["samples"] for step in end.of_kind("step", rank)] for rank in (0, 1)] == [[4, 4], [4, 4]]
-
-
-def test_processes_that_lightning_leaves_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    script = SCRIPTS / "lightning_script.py"
-    end = run_forked(tmp_path, script, str(tmp_path / "lightning"), "1", processes=2, modules=LIGHTNING)
-    assert end.exit_code == 1
-    assert "expected Lightning's Trainer(devices=" in end.failure
 
 
 def test_a_loss_function_that_logs_changes_no_step(tmp_path: Path) -> None:
@@ -173,10 +165,7 @@ def test_a_loss_function_that_logs_changes_no_step(tmp_path: Path) -> None:
 def test_packed_blocks_are_another_unit_than_rows(tmp_path: Path) -> None:
     end = run_trainer(tmp_path, "64", "packing")
     assert end.exit_code == 0, end.output
-    log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
-    environment = read_environment(log)
-    assert environment is not None
-    assert environment.facts[WORK_UNIT] == "packed blocks of 8 tokens"
+    assert environment_of(end).facts[WORK_UNIT] == "packed blocks of 8 tokens"
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -195,12 +184,6 @@ def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processe
         names = [phase["name"] for phase in end.of_kind("phase", rank)]
         assert sorted(name for name in names if name in ("evaluate", "checkpoint")) == ["checkpoint", "evaluate"]
         assert saving_is_no_waiting(end, rank)
-
-
-def test_importing_the_step_log_imports_no_torch_and_no_aws() -> None:
-    code = "import sys, traindyno.callbacks; print([m for m in ('torch', 'boto3') if m in sys.modules])"
-    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
 
 
 def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:

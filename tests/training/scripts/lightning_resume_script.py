@@ -6,24 +6,11 @@ from typing import Any
 import lightning as L
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
-from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from tests.training.scripts.lightning_script import Regression
 from traindyno.callbacks.checkpoints import checkpoint_folder
 from traindyno.callbacks.lightning import StepLogCallback
-
-
-class Regression(L.LightningModule):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 1)
-
-    def training_step(self, batch: list[torch.Tensor]) -> torch.Tensor:
-        rows, target = batch
-        return nn.functional.mse_loss(self.layer(rows), target)
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(self.parameters(), lr=0.1)
 
 
 def train(folder: str | None, epochs: int, *callbacks: Any) -> Any:
