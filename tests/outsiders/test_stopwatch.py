@@ -102,7 +102,6 @@ L.Trainer(
 """,
 }
 # What these frameworks import late is imported once for all jobs.
-IMPORTED_LATE = {"trainer": ["transformers.trainer"], "lightning": ["lightning"]}
 # One write keeps a line whole: processes share their standard output.
 PRINT = f"""
 rate = {BATCH_SIZE} * {STEPS - FIRST_STEP} / (ends[-1] - ends[{FIRST_STEP - 1}])
@@ -114,9 +113,7 @@ os.write(1, f"stopwatch {{rate}}\\n".encode())
 def test_the_logged_rate_is_the_stopwatchs(framework: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(COMMON + SCRIPTS[framework] + PRINT)
-    end = run_forked(
-        tmp_path, script, processes=2 if framework == "ddp" else 1, modules=IMPORTED_LATE.get(framework, ())
-    )
+    end = run_forked(tmp_path, script, processes=2 if framework == "ddp" else 1)
     assert end.exit_code == 0, end.output
     (by_stopwatch, *_) = [float(line.split()[1]) for line in end.output.splitlines() if line.startswith("stopwatch")]
     steps = end.of_kind("step")

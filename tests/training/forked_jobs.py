@@ -6,7 +6,6 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TextIO
@@ -22,12 +21,8 @@ def run_forked(
     processes: int = 1,
     environment: dict[str, str] | None = None,
     timeout_seconds: float = 240,
-    modules: Sequence[str] = (),
 ) -> JobEnd:
-    """Do what ``run_job`` does, without the launcher's own start. The output is that of all processes.
-
-    ``modules``: what the script imports beside PyTorch and transformers; it is imported once for all jobs.
-    """
+    """Do what ``run_job`` does, without the launcher's own start. The output is that of all processes."""
     output = folder / "output.txt"
     output.touch()
     port = free_port()
@@ -42,7 +37,7 @@ def run_forked(
         "address": LOOPBACK,
         "port": port,
     }
-    server, answers = _server(tuple(modules))
+    server, answers = _server("lightning" if "import lightning" in script.read_text() else "torch")
     assert server.stdin is not None
     server.stdin.write(json.dumps(job) + "\n")
     server.stdin.flush()
@@ -64,11 +59,11 @@ def place(rank: int, processes: int, port: int) -> dict[str, str]:
 
 
 @cache
-def _server(modules: tuple[str, ...]) -> tuple["subprocess.Popen[str]", TextIO]:
-    """One server starts all jobs of this process; it ends when its input does."""
+def _server(library: str) -> tuple["subprocess.Popen[str]", TextIO]:
+    """One server starts all jobs of this process whose scripts need ``library``; it ends when its input does."""
     reader, writer = os.pipe()
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.training.job_server", str(writer), *modules],
+        [sys.executable, "-m", "tests.training.job_server", str(writer), library],
         cwd=REPO_ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"},
         stdin=subprocess.PIPE,

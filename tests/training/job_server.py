@@ -1,4 +1,4 @@
-"""Forks the jobs of ``forked_jobs`` as a shared job forks its runs. Arguments: a pipe, and modules to import before."""
+"""Forks the jobs of ``forked_jobs`` as a shared job forks its runs. Arguments: a pipe, and a module to import too."""
 
 import atexit
 import os
@@ -41,7 +41,7 @@ def run(script: str, folder: str, *arguments: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    for name in (*IMPORTED, *sys.argv[2:]):
+    for name in (*IMPORTED, sys.argv[2]):
         import_module(name)
     traindyno_ranks.main(int(sys.argv[1]))
     run(*sys.argv)

@@ -14,7 +14,6 @@ from traindyno.core.suite.cells import expand_cells
 SUITES = REPO_ROOT / "suites"
 SHORTER = {"own_script": {"epochs": 2}, "hf_trainer": {"max_steps": 4, "logging_steps": 1}}
 BATCH = {"own_script": "batch_size", "hf_trainer": "per_device_train_batch_size"}
-MODULES = {"own_script": (), "hf_trainer": ("transformers.trainer",)}
 
 
 def run_cell(name: str, processes: int, folder: Path) -> tuple[JobEnd, int]:
@@ -31,9 +30,7 @@ def run_cell(name: str, processes: int, folder: Path) -> tuple[JobEnd, int]:
     given = {**workload.hyperparameters, **cell.hyperparameters, **SHORTER[name]}
     script = SUITES / name / str(workload.entry_point)
     environment = {variable: str(place) for variable, place in places.items()}
-    end = run_forked(
-        folder, script, *command_arguments(given), processes=processes, environment=environment, modules=MODULES[name]
-    )
+    end = run_forked(folder, script, *command_arguments(given), processes=processes, environment=environment)
     return end, int(str(given[BATCH[name]]))
 
 

@@ -17,13 +17,11 @@ from traindyno.core.step_log.line import WORK_UNIT
 from traindyno.core.step_log.reader import read_step_log
 
 PLAIN = SCRIPTS / "plain_loop.py"
-# What the scripts import.
-TRAINER, LIGHTNING, ACCELERATE = ("transformers.trainer",), ("lightning",), ("accelerate",)
 
 
 def run_trainer(folder: Path, *arguments: str, processes: int = 1) -> JobEnd:
     script = SCRIPTS / "hf_trainer_script.py"
-    return run_forked(folder, script, str(folder / "hf"), *arguments, processes=processes, modules=TRAINER)
+    return run_forked(folder, script, str(folder / "hf"), *arguments, processes=processes)
 
 
 def environment_of(end: JobEnd) -> RunEnvironment:
@@ -117,18 +115,18 @@ def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "arguments", "modules", "remedy"),
+    ("script", "arguments", "remedy"),
     [
-        ("plain_loop.py", ("alone",), (), "step_log.independent()"),
-        ("hf_trainer_script.py", ("hf", "64", "unsaid"), TRAINER, "expected TrainingArguments(use_cpu=True) on a CPU"),
-        ("accelerate_script.py", ("default",), ACCELERATE, "expected Accelerator(cpu=True) on a CPU"),
-        ("lightning_script.py", ("lightning", "1"), LIGHTNING, "expected Lightning's Trainer(devices="),
+        ("plain_loop.py", ("alone",), "step_log.independent()"),
+        ("hf_trainer_script.py", ("hf", "64", "unsaid"), "expected TrainingArguments(use_cpu=True) on a CPU"),
+        ("accelerate_script.py", ("default",), "expected Accelerator(cpu=True) on a CPU"),
+        ("lightning_script.py", ("lightning", "1"), "expected Lightning's Trainer(devices="),
     ],
 )
 def test_processes_that_train_alone_and_do_not_say_so_are_refused_with_the_remedy(
-    tmp_path: Path, script: str, arguments: Sequence[str], modules: Sequence[str], remedy: str
+    tmp_path: Path, script: str, arguments: Sequence[str], remedy: str
 ) -> None:
-    end = run_forked(tmp_path, SCRIPTS / script, *arguments, processes=2, modules=modules)
+    end = run_forked(tmp_path, SCRIPTS / script, *arguments, processes=2)
     assert end.exit_code == 1
     assert "2 processes were started, but this one has no process group" in end.failure
     assert remedy in end.failure
@@ -144,7 +142,7 @@ def test_processes_that_are_meant_to_train_alone_say_so(tmp_path: Path) -> None:
 
 
 def test_processes_that_accelerate_brings_together_share_the_data(tmp_path: Path) -> None:
-    end = run_forked(tmp_path, SCRIPTS / "accelerate_script.py", "cpu", processes=2, modules=ACCELERATE)
+    end = run_forked(tmp_path, SCRIPTS / "accelerate_script.py", "cpu", processes=2)
     assert end.exit_code == 0, end.output
     assert [[step["samples"] for step in end.of_kind("step", rank)] for rank in (0, 1)] == [[4, 4], [4, 4]]
 
@@ -171,9 +169,7 @@ def test_packed_blocks_are_another_unit_than_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
     script = SCRIPTS / "lightning_script.py"
-    end = run_forked(
-        tmp_path, script, str(tmp_path / "lightning"), str(processes), processes=processes, modules=LIGHTNING
-    )
+    end = run_forked(tmp_path, script, str(tmp_path / "lightning"), str(processes), processes=processes)
     assert end.exit_code == 0, end.output
     for rank in range(processes):
         steps = end.of_kind("step", rank)
@@ -212,15 +208,15 @@ def test_outcomes_written_on_python_3_8_are_the_projects_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "modules", "resumed_after"),
-    [("hf_resume_script.py", TRAINER, 2), ("lightning_resume_script.py", LIGHTNING, 4)],
+    ("script", "resumed_after"),
+    [("hf_resume_script.py", 2), ("lightning_resume_script.py", 4)],
 )
 def test_a_users_script_resumes_from_its_newest_whole_checkpoint(
-    tmp_path: Path, script: str, modules: Sequence[str], resumed_after: int
+    tmp_path: Path, script: str, resumed_after: int
 ) -> None:
     """The script compares its model with an uninterrupted one. The last checkpoint of the Trainer is cut short."""
     environment = {"TRAINDYNO_CHECKPOINT_DIRECTORY": str(tmp_path / "state")}
-    end = run_forked(tmp_path, SCRIPTS / script, environment=environment, modules=modules)
+    end = run_forked(tmp_path, SCRIPTS / script, environment=environment)
     assert end.exit_code == 0, end.output
     steps = [line["step"] for line in end.of_kind("step")]
     assert steps == list(range(1, 1 + 4 + 6 - resumed_after))  # both trainings are of one process
