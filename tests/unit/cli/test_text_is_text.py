@@ -226,7 +226,6 @@ PARTS_OF_RICH = {
     "rich.console.RenderableType",
     "rich.live.Live",
     "rich.padding.Padding",
-    "rich.progress_bar.ProgressBar",
     "rich.table.Table",
 }
 WRITERS = {"sys.stdout", "sys.stderr", "typer.echo", "typer.secho", "typer.style", "typer.prompt", "typer.confirm"}

@@ -2,26 +2,19 @@
 
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from traindyno.api.execution_state import State
 from traindyno.api.progress import Display, PlainDisplay, state_rows
 from traindyno.cli.output import Terminal
 
-BAR_WIDTH = 30
-
 
 def render_state(state: State) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    for name, text in state_rows(state):
-        shown: RenderableType = text
-        if name == "runs":
-            shown = bar = Table.grid(padding=(0, 1))
-            bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=state.runs_ended, width=BAR_WIDTH), text)
-        table.add_row(name, shown)
+    for row in state_rows(state):
+        table.add_row(*row)
     return Group("", table)
 
 

@@ -16,7 +16,7 @@ from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
-from traindyno.report.markup import Markup, PlotData, columns, download_csv, draw_table, element, join
+from traindyno.report.markup import Markup, columns, draw_table, element, join
 
 PART = "pricing"
 
@@ -172,7 +172,6 @@ def draw_pricing(report: Report) -> Markup | None:
             caption="The runs were measured once; each row applies other prices to the same measurements.",
             emphasized=[index for index, option in enumerate(options) if option.is_flipped],
         ),
-        element("p", "Time and cost of all cells: ", download_csv(_data(report.verdict, options)), class_="hint"),
         id="pricing",
     )
 
@@ -190,20 +189,6 @@ def _summary(option: PricedOption, verdict: Verdict) -> list[str | None]:
         UNKNOWN if price is None else f"{exact_usd_text(price)}/h",
         option.basis,
     ]
-
-
-def _data(verdict: Verdict, options: Sequence[PricedOption]) -> PlotData:
-    return PlotData(
-        name="pricing",
-        header=("cell", *(f"{option.name}: {unit}" for option in options for unit in ("usd", "seconds"))),
-        rows=[
-            (
-                row.label,
-                *(values.get(row.cell_id, "") for option in options for values in (option.usd, option.seconds)),
-            )
-            for row in verdict.ranked_rows
-        ],
-    )
 
 
 def verdict_lines(report: Report) -> Iterator[str]:
