@@ -10,7 +10,6 @@ from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.suites import small_document
 from traindyno.api.local_paths import find_path_problems
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, check_startable, load_suite
-from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 
@@ -133,16 +132,9 @@ def test_a_field_of_a_section_that_stands_at_the_top_has_its_line(tmp_path: Path
         load_suite(path)
 
 
-@pytest.mark.parametrize("named", ["/dev/zero", ".", "no\0where.yaml"])
-def test_a_claims_path_that_is_no_file_is_refused(tmp_path: Path, named: str) -> None:
+@pytest.mark.parametrize("named", ["/dev/zero", ".", "post.yaml"])
+def test_a_claims_path_that_is_no_file_is_refused_with_its_line(tmp_path: Path, named: str) -> None:
     path = tmp_path / "suite.yaml"
     path.write_text(yaml.safe_dump({**small_document(), "claims": named}, sort_keys=False))
-    with pytest.raises((SuiteFileInvalid, SuiteUnreadable), match=r"suite\.yaml:\d+: "):
-        load_suite(path)
-
-
-def test_a_claims_file_that_is_missing_is_named_with_its_line(tmp_path: Path) -> None:
-    path = write(tmp_path, CLAIMS)
-    (tmp_path / "published" / "post.yaml").unlink()
-    with pytest.raises(SuiteFileInvalid, match=r"suite\.yaml:\d+: claims: .*post\.yaml is no file of this machine"):
+    with pytest.raises(SuiteFileInvalid, match=r"(?s)suite\.yaml:\d+: claims: .* is no file of this machine"):
         load_suite(path)

@@ -45,12 +45,6 @@ def test_options_become_one_value_beside_the_commands_own() -> None:
     assert answer(AccountChoice, "--local") == AccountChoice(local=True)
 
 
-def test_a_profile_is_one_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config").write_text("[profile work]\nregion = eu-west-1\n")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    assert answer(AccountChoice, "--profile", "work") == AccountChoice(profile="work")
-
-
 def test_the_local_cloud_has_one_lab_of_the_default_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable names the lab that a person usually means; --local means the other one."""
     deployed = answer(LabChoice, "--lab", "mine")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tests.unit.run_samples import completed_result, make_suite
 from tests.unit.step_log_samples import START
 from traindyno.api.suite_loading import load_suite
-from traindyno.cli.main import app, commands
+from traindyno.cli.main import commands
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import expand_cells
@@ -274,18 +274,6 @@ def test_contradictions_are_shown_without_an_execution() -> None:
     findings = {each["claim"]["claim_id"]: each["finding"] for each in json.loads(done.stdout)}
     assert findings["faster-time-to-train"] == "internally_inconsistent"
     assert findings["p4d-cost"] == "not_measured"
-
-
-def test_a_wrong_file_is_refused_with_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "claims.yaml"
-    file.write_text("title: x\nsource: y\nclaims:\n  - claim_id: a\n    form: gian\n", encoding="utf-8")
-    monkeypatch.setattr("sys.argv", ["traindyno", "claims", str(file)])
-    with pytest.raises(SystemExit) as left:
-        app()
-    assert left.value.code == 2
-    assert f"{file}:5: claims[0].form: got" in capsys.readouterr().err
 
 
 def test_without_an_execution_the_claims_are_counted_and_contradictions_listed() -> None:

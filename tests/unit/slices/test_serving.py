@@ -267,15 +267,6 @@ def test_what_fails_or_differs_is_told_and_deleted(lab: MemoryServing, call: Cal
     assert "is Creating, and SageMaker deletes no endpoint before that has ended" in text
 
 
-@pytest.mark.parametrize(
-    ("instance", "says"), [("ml.inf2.xlarge", "with CPUs or NVIDIA GPUs, such as ml.c5"), ("local.cpu", "add --local")]
-)
-def test_options_that_can_not_be_are_refused(call: Call, instance: str, says: str) -> None:
-    status, text = call("deploy", EXECUTION, "--instance", instance)
-    assert status == 2
-    assert says in " ".join(word for word in text.split() if word != "│")
-
-
 def test_the_cost_is_told_before_and_after() -> None:
     lines = list(lines_before(replace(DEPLOYMENT, max_usd=Decimal("0.30"), hours=9)))
     assert lines[1] == "on ml.c5.xlarge: $0.20 per hour"
