@@ -1,7 +1,7 @@
 """What a plan reads: prices and quotas, from files or from the account."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,15 @@ from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
 from traindyno.core.costs.prices import PRICES_SHAPE, Price, PriceList, parse_prices
 from traindyno.core.planning.preparation_plan import planned_instances
-from traindyno.core.planning.quotas import SHAPE, GivenQuotas, QuotaReading, QuotaReadings, needed_quotas, parse_quotas
+from traindyno.core.planning.quotas import (
+    SHAPE,
+    GivenQuotas,
+    Quota,
+    QuotaReading,
+    QuotaReadings,
+    needed_quotas,
+    parse_quotas,
+)
 from traindyno.core.suite.suite import Cell, Suite
 
 NO_SETTINGS = (NoRegionError, NoCredentialsError)
@@ -48,19 +56,18 @@ def read_plan_inputs(
     """Creates an AWS client only for values that no file gives. Raises AccountUnreachable."""
     prices = read_price_file(price_path) if price_path else None
     given = read_input_file(quota_path, parse_quotas, fields=SHAPE) if quota_path else None
-    region = _one_region(prices, given)
+    region, needed = _one_region(prices, given), needed_quotas(suite, cells)
     try:
         if prices is None:
             region = region or account_region()
             prices = PriceSource(region=region, now=now).read(planned_instances(suite, cells))
-        quotas = given.needed(needed_quotas(suite, cells)) if given else read_quotas(suite, cells, now=now)
+        quotas = given.needed(needed) if given else _read_quotas(needed, now)
     except (BotoCoreError, ClientError) as error:
         problem = settings_problem(error)
         if problem is None:
             raise
         snapshot = _snapshot_prices() if price_path is None and quota_path is None else {}
         if snapshot and isinstance(error, NO_SETTINGS):
-            needed = needed_quotas(suite, cells)
             defaults = {
                 each.name: QuotaReading(quota=each, applied=None, default=each.default, in_use=None) for each in needed
             }
@@ -100,12 +107,10 @@ def read_price_file(path: Path) -> dict[str, Price]:
     return read_input_file(path, lambda document: parse_prices(document, source=path.name), fields=PRICES_SHAPE)
 
 
-def read_quotas(suite: Suite, cells: Sequence[Cell], *, now: float) -> QuotaReadings:
-    needed = needed_quotas(suite, cells)
+def _read_quotas(needed: Collection[Quota], now: float) -> QuotaReadings:
     if not needed:
         return {}
-    quotas = Quotas(clients.service_quotas(), clients.sagemaker(), sleep=time.sleep)
-    return quotas.read(needed, now=now)
+    return Quotas(clients.service_quotas(), clients.sagemaker(), sleep=time.sleep).read(needed, now=now)
 
 
 def account_region() -> str:

@@ -25,7 +25,7 @@ from traindyno.store.results_bucket import ResultsBucket
 
 REPORT_PARTS: Mapping[str, Callable[[ExecutionRecord], Sequence[Any]]] = {
     claims.PART: claims.claims_of,
-    pricing.PART: pricing.options_of,
+    pricing.PART: pricing.price_options,
 }
 # Kept projections of an execution, or of its cells, with what came of them; the name is that of the part of the report.
 PROJECTED: Mapping[str, Callable[[ResultsBucket, str], Iterator[ProjectedActual]]] = {

@@ -1,5 +1,6 @@
 """One measurement at several prices, and old measurements at new prices: the published Trainium comparison."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from math import expm1
@@ -18,12 +19,13 @@ from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
-from traindyno.core.statistics.hosts import HostClass, HostSpread
+from traindyno.core.statistics.hosts import HostClass, HostPriors, HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
+from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import Report, parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.report.html import render
@@ -53,6 +55,11 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
     return results
 
 
+def record_of(suite: Suite, results: Sequence[RunResult], priors: HostPriors | None = None) -> ExecutionRecord:
+    cells = expand_cells(suite)
+    return ExecutionRecord(execution_id="e", suite=suite, cells=cells, results=tuple(results), host_priors=priors)
+
+
 def price(instance: str, usd: str) -> dict[str, Price]:
     found = Price(
         instance_type=instance, region="us-west-2", usd_per_hour=Decimal(usd), as_of="2026-11-21", source="a file"
@@ -62,7 +69,7 @@ def price(instance: str, usd: str) -> dict[str, Price]:
 
 def test_the_published_answer_holds_at_the_published_prices() -> None:
     suite = suite_of()
-    repriced = reprice(suite, expand_cells(suite), measured(suite), {})
+    repriced = reprice(record_of(suite, measured(suite)), {})
     p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
     assert repriced.verdict.recommended == trn1
     assert not repriced.is_flipped
@@ -73,16 +80,16 @@ def test_the_published_answer_holds_at_the_published_prices() -> None:
 
 def test_a_price_below_break_even_flips_the_answer() -> None:
     suite = suite_of()
-    cells, results = expand_cells(suite), measured(suite)
-    assert not reprice(suite, cells, results, price(P4D, "25.251286")).is_flipped
-    flipped = reprice(suite, cells, results, price(P4D, "22.50"))
+    record = record_of(suite, measured(suite))
+    assert not reprice(record, price(P4D, "25.251286")).is_flipped
+    flipped = reprice(record, price(P4D, "22.50"))
     assert flipped.is_flipped
-    assert flipped.verdict.recommended == cells[0].cell_id
+    assert flipped.verdict.recommended == record.cells[0].cell_id
 
 
 def test_every_cost_is_computed_anew_and_says_from_where() -> None:
     suite = suite_of()
-    repriced = reprice(suite, expand_cells(suite), measured(suite), price(P4D, "10"))
+    repriced = reprice(record_of(suite, measured(suite)), price(P4D, "10"))
     p4d, trn1 = repriced.results[1], repriced.results[4]
     assert (p4d.price.usd_per_instance_hour, p4d.price.source) == (Decimal("10"), "a file")
     projection = project_run(p4d)
@@ -109,7 +116,7 @@ def on_spot(result: RunResult, *, billed: float, interruptions: int = 0) -> RunR
 
 
 def options_of(suite: Suite, results: list[RunResult]) -> dict[str, PricedOption]:
-    return {each.name: each for each in price_options(suite, expand_cells(suite), results)}
+    return {each.name: each for each in price_options(record_of(suite, results))}
 
 
 def test_spot_prices_say_where_they_flip_the_verdict() -> None:
@@ -140,7 +147,7 @@ def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
     history = dict.fromkeys(HostClass, HostSpread(deviation=0.002, typical=0.002, degrees_of_freedom=20, source="past"))
     for prior in (None, history):
         finding = judge(suite, cells, results, host_priors=prior).finding
-        options = price_options(suite, cells, results, host_priors=prior)
+        options = price_options(record_of(suite, results, prior))
         assert [option.finding for option in options] == [finding, finding]
     assert finding is Finding.RECOMMENDED
 
@@ -272,7 +279,7 @@ def test_the_report_says_where_the_verdict_changes() -> None:
         cells=cells,
         verdict=judge(suite, cells, results),
         results=tuple(results),
-        parts={PART: to_document(price_options(suite, cells, results))},
+        parts={PART: to_document(price_options(record_of(suite, results)))},
     )
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page

@@ -1,8 +1,8 @@
 """`traindyno reprice`: an execution's costs and verdict at other prices, without running anything."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -20,8 +20,6 @@ from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
-from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
@@ -65,18 +63,12 @@ class Repriced:
     is_flipped: bool
 
 
-def reprice(
-    suite: Suite,
-    cells: Sequence[Cell],
-    results: Sequence[RunResult],
-    prices: PriceList,
-    *,
-    host_priors: HostPriors | None = None,
-) -> Repriced:
+def reprice(record: ExecutionRecord, prices: PriceList) -> Repriced:
     """Types without an entry in ``prices`` keep the price that was paid."""
-    before = judge(suite, cells, results, host_priors=host_priors)
-    repriced = tuple(_at_price(result, prices.get(result.run.cell.settings.instance)) for result in results)
-    after = judge(suite, cells, repriced, host_priors=host_priors)
+    judged = partial(judge, record.suite, record.cells, host_priors=record.host_priors)
+    before = judged(record.results)
+    repriced = tuple(_at_price(result, prices.get(result.run.cell.settings.instance)) for result in record.results)
+    after = judged(repriced)
     return Repriced(results=repriced, before=before, verdict=after, is_flipped=after.recommended != before.recommended)
 
 
@@ -111,10 +103,7 @@ def reprice_execution(
     found = PriceSource(region=where).read(wanted) if given is None else given
     if not any(name in found for name in wanted):
         raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
-    after = reprice(
-        *(record.suite, record.cells, record.results, found),
-        host_priors=record.host_priors,
-    )
+    after = reprice(record, found)
     if output is OutputFormat.JSON:
         verdicts = {"before": verdict_document(after.before), "after": verdict_document(after.verdict)}
         prices_used = to_document(found)

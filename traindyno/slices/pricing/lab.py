@@ -9,9 +9,8 @@ from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, post
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
 from traindyno.core.jobs.attempt import trained_seconds
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.report_data import Report
@@ -56,22 +55,10 @@ def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
     return {name: max(0.0, 1 - billable[name] / seconds) for name, seconds in training.items() if seconds > 0}
 
 
-def options_of(record: ExecutionRecord) -> tuple[PricedOption, ...]:
-    return price_options(record.suite, record.cells, record.results, host_priors=record.host_priors)
-
-
-def price_options(
-    suite: Suite,
-    cells: Sequence[Cell],
-    results: Sequence[RunResult],
-    *,
-    host_priors: HostPriors | None = None,
-) -> tuple[PricedOption, ...]:
-    """Empty if the only way is the one that was paid: there is nothing to compare.
-
-    ``host_priors`` are the verdict's own, from the lab's history.
-    """
-    judged = partial(judge, suite, cells, host_priors=host_priors)
+def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
+    """Empty if the only way is the one that was paid: there is nothing to compare."""
+    suite, results = record.suite, record.results
+    judged = partial(judge, suite, record.cells, host_priors=record.host_priors)
     hazards, discounts = _hazards(suite, results), {name: terms.discount for name, terms in suite.pricing.spot.items()}
     discounts |= observe_discounts(results)
     prices = {result.run.cell.settings.instance: result.price for result in results}

@@ -21,6 +21,7 @@ from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Run, Suite
 from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import Verdict, judge
@@ -204,6 +205,7 @@ def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> Non
         billed = row.billable_seconds.mean / 3600 * float(PRICE.usd_per_instance_hour or 0)
         assert billed == pytest.approx(row.usd.mean, rel=0.001)
     reserved = replace(suite, pricing=Pricing(spot={TWO_TYPES[0]: SpotTerms(discount=0.5)}))
-    paid, _ = price_options(reserved, cells, results)
+    record = ExecutionRecord(execution_id="e", suite=reserved, cells=cells, results=tuple(results))
+    paid, _ = price_options(record)
     assert paid.basis == "prices of the runs"
     assert paid.usd == {row.cell_id: row.usd.mean for row in (first, second) if row.usd}
