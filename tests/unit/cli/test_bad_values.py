@@ -35,8 +35,6 @@ TEXTS = {
     "source": (*NAMES, "missing/suite.yaml"),
     "set_": ("x", "", "=1"),
     "instance": ("g5", "", "ml.g5.huge", "ml.trn1.2xlarge", LONG),
-    "transform": ("nowhere/requests", "", "s3://"),
-    "owner": ("a;b", "", "a" * 257),
     **dict.fromkeys(("text_column", "label_column"), ("", "missing")),
     **dict.fromkeys(("model", "data", "script"), ("", "missing/file.csv", "sample:nothing")),
 }

@@ -319,9 +319,11 @@ SHAPE: Mapping[str, Any] = {
 }
 
 
-def shape_problem(job: object) -> Problem | None:
-    """The first place at which the description is none of a training job; None if there is none."""
-    return excess_of(job) or next(_problems("", job, SHAPE), None)
+def refuse_wrong_shape(job: object) -> None:
+    """Raises JobNotImportable for the first place at which the description is none of a training job."""
+    problem = excess_of(job) or next(_problems("", job, SHAPE), None)
+    if problem is not None:
+        raise JobNotImportable(f"this is no training job's description: {problem}")
 
 
 def _problems(path: str, value: object, shape: Any) -> Iterator[Problem]:

@@ -40,7 +40,7 @@ from traindyno.slices.imported.job import (
     read_program,
     refuse_excess,
     refuse_secrets,
-    shape_problem,
+    refuse_wrong_shape,
     toolkit_arguments,
     toolkit_values,
     without_secrets,
@@ -215,7 +215,7 @@ def import_job(job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers
     """``drivers``: of a job of the SDK 3, which no request tells. Raises JobNotImportable for a job that no suite can
     ask for.
     """
-    _refuse_wrong_shape(job)
+    refuse_wrong_shape(job)
     job, left_out = without_secrets(job, REQUEST_FIELDS)
     document = {
         "name": _suite_name(job_name(job)),
@@ -250,18 +250,12 @@ def import_job(job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers
 
 def check_description(job: Mapping[str, Any]) -> None:
     """Check a job's description before its channels and its end are read. Raises JobNotImportable."""
-    _refuse_wrong_shape(job)
+    refuse_wrong_shape(job)
     refuse_secrets(job_name(job), find_secrets(job.get("InputDataConfig", ()), "InputDataConfig"))
     try:
         has_ended(job)
     except (KeyError, UnknownJobStatus) as error:
         raise JobNotImportable(f"{job_name(job)}: its status is unknown, expected one such as Completed") from error
-
-
-def _refuse_wrong_shape(job: object) -> None:
-    problem = shape_problem(job)
-    if problem is not None:
-        raise JobNotImportable(f"this is no training job's description: {problem}")
 
 
 def _work(job: Mapping[str, Any], drivers: Drivers | None, left_out: dict[str, str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from traindyno.api.lab_target import LabTarget
 from traindyno.api.plans import file_lines, stage
 from traindyno.api.reports import ExecutionFailed, write_report
 from traindyno.api.suite_loading import load_startable_suite
-from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
+from traindyno.aws.executions import EXECUTION_NAME_RULE
 from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
 from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.cli.lab_choice import DEFAULT_FOLDER, CellOption, FolderOption, LabChoice, with_options_of
@@ -136,7 +136,7 @@ def train(
         tell(line)
     if no_wait:
         return
-    show_training(target, training, _follow(target, training), folder)
+    show_training(target, training, folder)
     if deploy:
         for serve in DEPLOYERS:
             serve(choice, training.execution_id)
@@ -160,21 +160,21 @@ def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]
     )
 
 
-def _follow(target: LabTarget, training: Training) -> Execution:
-    return follow_to_end(target, training.execution_id, TrainingDisplay(target, training, tell))
-
-
 def watch_training(target: LabTarget, execution: str, folder: Path) -> bool:
     """Follow the execution to its end if it is a training; else False."""
     training = find_training(target, execution)
     if training is not None:
-        show_training(target, training, _follow(target, training), folder)
+        show_training(target, training, folder)
     return training is not None
 
 
-def show_training(target: LabTarget, training: Training, ended: Execution, folder: Path) -> None:
-    """Print what was projected and what it was, and write the model card, here and into the bucket."""
-    name, result = training.execution_id, find_result(target, training)
+def show_training(target: LabTarget, training: Training, folder: Path) -> None:
+    """Follow it to its end. Print what was projected and what it was, and write the model card, here and into the
+    bucket.
+    """
+    name = training.execution_id
+    ended = follow_to_end(target, name, TrainingDisplay(target, training, tell))
+    result = find_result(target, training)
     if result is None:
         raise ExecutionFailed(ended, [f"{name}: {ended.status.lower()}, without a result", ended.cause or ""])
     found = compared(training, result)
