@@ -17,7 +17,7 @@ from localcloud.home import REPO_ROOT
 
 SUITES = REPO_ROOT / "suites"
 QUOTA = 64
-SERVICE_OPTIONS = ("--engine", "replay", "--grant-quotas", str(QUOTA), "--speed-up", "3000")
+SERVICE_OPTIONS = ("--simulate-all", "--grant-quotas", str(QUOTA), "--speed-up", "3000")
 
 
 def main(packs: Sequence[str]) -> int:

@@ -33,7 +33,7 @@ TELL_SECONDS = 60.0
 INSTANCES = ("ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6.xlarge", "ml.g5.12xlarge")
 TRIALS = 2
 TRACE = {"step_seconds": 2, "steps": 20, "load_seconds": 10}
-SERVICE_OPTIONS = ("--engine", "replay", "--grant-quotas", "10000", "--speed-up", "3000")
+SERVICE_OPTIONS = ("--simulate-all", "--grant-quotas", "10000", "--speed-up", "3000")
 CONTEXT = {"lanes_at_once": str(len(INSTANCES)), "lane_concurrency": "4"}
 
 

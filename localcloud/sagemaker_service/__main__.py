@@ -13,15 +13,14 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 
 from localcloud.gate import LOOPBACK
 from localcloud.home import OWNER_ONLY
 from localcloud.sagemaker_service.event_delivery import local_aws_clients
-from localcloud.sagemaker_service.instance_table import PricesInvalid, read_given_prices, usable_cores
+from localcloud.sagemaker_service.instance_table import read_given_prices, usable_cores
 from localcloud.sagemaker_service.service import Service
-from localcloud.sagemaker_service.settings import EngineChoice, ServiceSettings
+from localcloud.sagemaker_service.settings import ServiceSettings
 
 LOG_BYTES = 5 * 1024 * 1024
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         handlers=[logging.handlers.RotatingFileHandler(log, maxBytes=LOG_BYTES, backupCount=1)],
         format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s",
     )
-    clients = local_aws_clients(settings.aws_endpoint, settings.region, settings.access_key_id)
+    clients = local_aws_clients(settings.aws_endpoint, settings.access_key_id)
     with Service(settings, clients) as service:
         for number in (signal.SIGTERM, signal.SIGINT):
             # A thread calls ``stop``, because it waits for the loop that this signal has interrupted.
@@ -63,11 +62,15 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     add("--aws-endpoint", required=True, help="the local S3, Lambda, EventBridge and CloudWatch Logs")
     add("--python", default=sys.executable, help="interpreter that runs the jobs' scripts")
     add("--environments", dest="environments_folder", type=_folder, help="folder of the environments of images")
-    add("--engine", type=EngineChoice, choices=list(EngineChoice))
+    add("--simulate-all", dest="simulates_all", action="store_true", help="simulate local.* jobs too")
     add("--checkpoint-sync-seconds", type=float)
     add("--stop-grace-seconds", type=float, help="between SIGTERM and SIGKILL")
     add("--local-memory-gib", type=float, help="memory of local.cpu; default: 80 %% of this machine's")
-    add("--prices", type=_prices, help="JSON file of USD per hour by instance type; replaces the snapshot's prices")
+    add(
+        "--prices",
+        type=read_given_prices,
+        help="JSON file of USD per hour by instance type; replaces the snapshot's prices",
+    )
     add("--grant-quotas", dest="granted_quota", type=float, help="apply this value to the quotas of instances")
     add("--traces", dest="traces_folder", type=Path, help="folder of trace files (*.json) for simulated jobs")
     add("--speed-up", type=float, help="virtual seconds of simulated jobs per second")
@@ -77,13 +80,6 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
 
 def _folder(text: str) -> Path:
     return Path(text).resolve()
-
-
-def _prices(path: str) -> dict[str, Decimal]:
-    try:
-        return read_given_prices(Path(path))
-    except PricesInvalid as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 if __name__ == "__main__":

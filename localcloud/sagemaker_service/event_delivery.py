@@ -10,15 +10,15 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from localcloud.environment import REGION
 from localcloud.sagemaker_service.jobs.job_store import JobStore, StoredEvent
 from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Activity, Worker
-from localcloud.sagemaker_service.storage.log_shipping import LogClient
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
@@ -32,12 +32,6 @@ DELIVERED_AT_ONCE = 8
 LAMBDA_ARN_PART = ":lambda:"
 
 
-class FunctionClient(Protocol):
-    """The part of boto3's ``lambda`` client that is used here."""
-
-    def invoke(self, **request: Any) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRule:
     name: str
@@ -48,9 +42,8 @@ class EventRule:
 class EventDelivery:
     """Delivers each event at least once: the store keeps it until every target has accepted it."""
 
-    def __init__(
-        self, *, store: JobStore, events: "EventBridgeClient", functions: FunctionClient, activity: Activity
-    ) -> None:
+    def __init__(self, *, store: JobStore, events: "EventBridgeClient", functions: Any, activity: Activity) -> None:
+        """``functions``: boto3's ``lambda`` client."""
         self._store = store
         self._events = events
         self._functions = functions
@@ -162,13 +155,13 @@ SETTINGS = Config(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsClients:
     s3: "S3Client"
-    logs: LogClient
+    logs: Any
     events: "EventBridgeClient"
-    functions: FunctionClient
+    functions: Any
 
 
-def local_aws_clients(endpoint: str, region: str, access_key_id: str) -> AwsClients:
-    session = boto3.Session(aws_access_key_id=access_key_id, aws_secret_access_key="test", region_name=region)
+def local_aws_clients(endpoint: str, access_key_id: str) -> AwsClients:
+    session = boto3.Session(aws_access_key_id=access_key_id, aws_secret_access_key="test", region_name=REGION)
     return AwsClients(
         s3=session.client("s3", endpoint_url=endpoint, config=SETTINGS),
         logs=session.client("logs", endpoint_url=endpoint, config=SETTINGS),

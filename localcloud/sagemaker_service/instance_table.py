@@ -38,14 +38,14 @@ def usable_cores() -> tuple[int, ...]:
 EXPECTED = 'a JSON file such as {"ml.p4d.24xlarge": "37.69"}'
 
 
-class PricesInvalid(ValueError):
+class PricesInvalid(Exception):
     """The file has no prices."""
 
 
-def read_given_prices(path: Path) -> dict[str, Decimal]:
+def read_given_prices(path: Path | str) -> dict[str, Decimal]:
     """Raises PricesInvalid."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise PricesInvalid(f"{path} can't be read ({error}), expected {EXPECTED}") from error
     if not isinstance(document, Mapping) or not document:
@@ -53,7 +53,7 @@ def read_given_prices(path: Path) -> dict[str, Decimal]:
     return {name: _price(path, name, value) for name, value in document.items()}
 
 
-def _price(path: Path, name: str, value: object) -> Decimal:
+def _price(path: Path | str, name: str, value: object) -> Decimal:
     try:
         usd_per_hour = Decimal(str(value))
     except InvalidOperation:

@@ -2,7 +2,7 @@
 
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import botocore.session
 
@@ -27,7 +27,7 @@ from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.trace import read_traces
 from localcloud.sagemaker_service.service_health import Activity
-from localcloud.sagemaker_service.settings import EngineChoice, ServiceSettings
+from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 EXTRA_VALUES = {
@@ -99,7 +99,7 @@ class Service:
     @property
     def _main_clock(self) -> Clock:
         """The virtual clock if every job uses it, otherwise the machine's clock."""
-        return self._virtual_clock if self._settings.engine is EngineChoice.REPLAY else self._machine_clock
+        return self._virtual_clock if self._settings.simulates_all else self._machine_clock
 
     def _make_process_engine(self, clients: AwsClients) -> ProcessEngine:
         context = JobContext(
@@ -117,7 +117,7 @@ class Service:
         folder = self._settings.traces_folder
         return ReplayEngine(
             store=self._store,
-            files=SimulatedFiles(clients.s3),
+            files=SimulatedFiles(S3Transfer(clients.s3)),
             clock=self._virtual_clock,
             faults=self._faults,
             traces=read_traces(folder) if folder else (),
@@ -125,11 +125,7 @@ class Service:
         )
 
     def _administration(self) -> Administration:
-        facts: dict[str, Any] = {
-            "engine": self._settings.engine,
-            "gpu_count": self._gpu_count,
-            "cores": list(self._settings.cores),
-        }
+        facts = {"gpu_count": self._gpu_count, "cores": list(self._settings.cores)}
         return Administration(
             store=self._store,
             faults=self._faults,
@@ -140,7 +136,6 @@ class Service:
         )
 
     def _apis(self) -> list[Api]:
-        settings = self._settings
         session = botocore.session.get_session()
         jobs = TrainingJobsApi(
             store=self._store,
@@ -148,26 +143,17 @@ class Service:
             clocks={Engine.PROCESS: self._machine_clock, Engine.REPLAY: self._virtual_clock},
             engines={Engine.PROCESS: self._process_engine, Engine.REPLAY: self._replay_engine},
             engine_for=self._engine_for,
-            arn_prefix=f"arn:aws:sagemaker:{settings.region}:{settings.account_id}:training-job/",
         )
-        quotas = QuotasApi(self._quotas, arn_prefix=f"arn:aws:servicequotas:{settings.region}:{settings.account_id}:")
-        prices = PricingApi(region=settings.region, given=settings.prices)
         operations = {
             "sagemaker": {**jobs.operations(), **self._hosting.operations(jobs.operations()["ListTags"])},
-            "service-quotas": quotas.operations(),
-            "pricing": prices.operations(),
+            "service-quotas": QuotasApi(self._quotas).operations(),
+            "pricing": PricingApi(self._settings.prices).operations(),
         }
         return [Api(session.get_service_model(name), offered, EXTRA_VALUES) for name, offered in operations.items()]
 
     def _engine_for(self, instance_type: str) -> Engine:
-        choice = self._settings.engine
-        if choice is EngineChoice.REPLAY or (choice is EngineChoice.BOTH and not is_local(instance_type)):
+        if self._settings.simulates_all or not is_local(instance_type):
             return Engine.REPLAY
-        if not is_local(instance_type):
-            offered = ", ".join(sorted(LOCAL_TYPES))
-            raise validation_error(
-                f"{instance_type}: this service simulates nothing (--engine process); it runs {offered}"
-            )
         if instance_type == LOCAL_GPU and self._gpu_count == 0:
             raise validation_error(f"{instance_type}: this machine has no GPU that nvidia-smi lists")
         return Engine.PROCESS
@@ -178,7 +164,7 @@ class Service:
 
     def _events_of(self, job: TrainingJob) -> list[NewEvent]:
         """The events of a job's change. The current faults may lose, delay and repeat them."""
-        event = state_change_event(job, account_id=self._settings.account_id, region=self._settings.region)
+        event = state_change_event(job)
         due_seconds = self._faults.event_delays(job.name, job.secondary_status)
         self._delivery.wake()
         return [NewEvent(due_seconds=time.monotonic() + delay, document=event) for delay in due_seconds]

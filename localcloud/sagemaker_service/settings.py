@@ -3,19 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
 
 from localcloud.home import ENVIRONMENTS
 from traindyno.core.suite.job_time import STOP_SECONDS
-
-
-class EngineChoice(StrEnum):
-    """``process`` runs local.* jobs and refuses others; ``replay`` simulates all jobs; ``both`` selects by the type."""
-
-    PROCESS = "process"
-    REPLAY = "replay"
-    BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +18,9 @@ class ServiceSettings:
     cores: tuple[int, ...]
     # Each request must name it; without one no request is answered.
     access_key_id: str = field(default="", repr=False)
-    region: str = "us-east-1"
-    account_id: str = "000000000000"
     environments_folder: Path = ENVIRONMENTS
-    engine: EngineChoice = EngineChoice.BOTH
+    # Otherwise local.* jobs run on this machine.
+    simulates_all: bool = False
     checkpoint_sync_seconds: float = 2.0
     stop_grace_seconds: float = float(STOP_SECONDS)
     # Of local.cpu, all hosts of a job together; None: most of this machine's.

@@ -104,7 +104,6 @@ def api(tmp_path: Path) -> Iterator[Api]:
         clocks=dict.fromkeys(Engine, SystemClock()),
         engines=dict.fromkeys(Engine, NoEngine()),
         engine_for=lambda _: Engine.REPLAY,
-        arn_prefix="arn:aws:sagemaker:us-east-1:123456789012:training-job/",
     )
     yield Api(SERVICE, jobs.operations(), EXTRA_VALUES)
     store.close()

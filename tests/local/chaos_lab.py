@@ -29,7 +29,7 @@ from traindyno.core.errors import Throttled
 from traindyno.core.lab_names import DEFAULT_LAB
 
 # The clock must not jump here, so that jobs still run when the abort comes.
-OPTIONS = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "3000", "--jump-when-quiet-seconds", "86400")
+OPTIONS = ("--simulate-all", "--grant-quotas", "1000", "--speed-up", "3000", "--jump-when-quiet-seconds", "86400")
 CONTEXT = {"lanes_at_once": "4", "lane_concurrency": "8"}
 SLOW_LANE, OVERRUNNING_LANE, CAPPED_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
 QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}

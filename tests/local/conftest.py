@@ -23,7 +23,7 @@ def aws() -> Iterator[AwsDouble]:
 
 @pytest.fixture(scope="module")
 def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    with start_service(Path(tmp_path_factory.mktemp("state")), aws.endpoint, "--engine", "process", *FAST) as running:
+    with start_service(Path(tmp_path_factory.mktemp("state")), aws.endpoint, *FAST) as running:
         yield running
 
 

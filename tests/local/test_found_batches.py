@@ -41,7 +41,7 @@ MODEL = {"model_type": "gpt2", "vocab_size": 64, "n_embd": 16, "n_layer": 1, "n_
 
 @pytest.fixture(scope="module")
 def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    options = ("--engine", "process", "--checkpoint-sync-seconds", "0.2", "--local-memory-gib", str(MEMORY_GIB))
+    options = ("--checkpoint-sync-seconds", "0.2", "--local-memory-gib", str(MEMORY_GIB))
     with start_service(tmp_path_factory.mktemp("state"), aws.endpoint, *options) as running:
         yield running
 

@@ -91,7 +91,7 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
 
 
 def test_a_killed_service_leaves_no_container_and_hosts_its_endpoints_again(aws: AwsDouble, tmp_path: Path) -> None:
-    options = ("--engine", "process", "--checkpoint-sync-seconds", "0.2")
+    options = ("--checkpoint-sync-seconds", "0.2")
     with start_service(tmp_path, aws.endpoint, *options) as first:
         sagemaker = client("sagemaker", first.endpoint)
         make_endpoint(aws, sagemaker, "stays")

@@ -5,19 +5,18 @@ from pathlib import Path
 import pytest
 
 from localcloud.home import ENVIRONMENTS, HOME_VARIABLE
-from localcloud.sagemaker_service.host.process_environment import SEPARATE_ENVIRONMENTS
+from localcloud.sagemaker_service.host import process_environment
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from tests.notebook_cells import run_cells
 from tests.xla.xla_environment import make_environment
 from traindyno.api.notebook import Figure, Results
-from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 NOTEBOOKS = sorted((REPO_ROOT / "notebooks").glob("*.ipynb"))
 WITH_XLA = "bert_trainium"
-XLA_FOLDER = ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder
+XLA_FOLDER = ENVIRONMENTS / process_environment.XLA_FOLDER
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=[each.stem for each in NOTEBOOKS])

@@ -343,7 +343,7 @@ def test_a_child_that_outlives_its_job_is_ended_with_it(
 
 def test_a_job_of_the_same_name_in_another_service_lives_on(aws: AwsDouble, sagemaker: Any, tmp_path: Path) -> None:
     stage_script(aws, SLEEP_FOR_EVER)
-    with start_service(tmp_path, aws.endpoint, "--engine", "process", *FAST) as other:
+    with start_service(tmp_path, aws.endpoint, *FAST) as other:
         elsewhere = client("sagemaker", other.endpoint)
         elsewhere.create_training_job(**job_request("twin"))
         processes = pids_of(other, "twin")

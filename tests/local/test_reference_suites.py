@@ -6,18 +6,17 @@ import pytest
 import yaml
 
 from localcloud.home import ENVIRONMENTS
-from localcloud.sagemaker_service.host.process_environment import SEPARATE_ENVIRONMENTS
+from localcloud.sagemaker_service.host import process_environment
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from tests.xla.xla_environment import make_environment
-from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 SUITES = REPO_ROOT / "suites"
 # Hyperparameters that shorten each job: a run needs enough steps for a rate, and no good model.
 SCRIPT_SUITES = {"own_script": {"epochs": 4}, "hf_trainer": {"max_steps": 15}, "lightning": {"epochs": 2}}
-XLA_FOLDER = ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder
+XLA_FOLDER = ENVIRONMENTS / process_environment.XLA_FOLDER
 # Threads that wait for each other on a busy machine use most of its time.
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 # Most of XLA's time here is compilation, and the compiled code is not measured.

@@ -28,7 +28,7 @@ from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.preparation import TOKENS_MANIFEST, describe_mismatch
 from traindyno.sagemaker.job_description import read_job_end
 
-FAST = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "10000", "--jump-when-quiet-seconds", "0.02")
+FAST = ("--simulate-all", "--grant-quotas", "1000", "--speed-up", "10000", "--jump-when-quiet-seconds", "0.02")
 # 3 s download, 10 s load, 5 steps of 2 s, 2 s upload: 25 s billed, 7 s more to start.
 PLAIN_TRACE: dict[str, Any] = {
     "start_seconds": 7,
@@ -373,7 +373,7 @@ def test_faults_that_do_not_exist_are_refused(aws: AwsDouble, tmp_path: Path) ->
 
 
 def test_without_a_grant_accelerators_have_no_quota(aws: AwsDouble, tmp_path: Path) -> None:
-    with start_service(tmp_path, aws.endpoint, "--engine", "replay") as running:
+    with start_service(tmp_path, aws.endpoint, "--simulate-all") as running:
         assert refusal(impatient(running).create_training_job, **simulated_request("none")) == "ResourceLimitExceeded"
 
 

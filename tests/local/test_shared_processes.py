@@ -80,7 +80,7 @@ if does == "hang":
 @pytest.fixture(scope="module")
 def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A stop gives the parent some seconds, as SageMaker does."""
-    options = ("--engine", "process", "--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "60")
+    options = ("--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "60")
     memory = ("--local-memory-gib", "2")
     with start_service(tmp_path_factory.mktemp("state"), aws.endpoint, *options, *memory) as running:
         yield running

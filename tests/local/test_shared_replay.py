@@ -95,4 +95,5 @@ def test_a_shared_job_without_its_document_fails_with_a_reason(aws: AwsDouble, t
     with replaying(tmp_path, aws) as running:
         described = run_one(running, request_of(job, suite))
     assert described["TrainingJobStatus"] == "Failed"
-    assert "jobs/j1-3.json, the document of" in described["FailureReason"]
+    assert "NoSuchKey" in described["FailureReason"]
+    assert "jobs/j1-3.json" in described["FailureReason"]

@@ -73,7 +73,7 @@ def spot_service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> An
     """The service gives jobs time for a checkpoint after the notice."""
     folder = Path(tmp_path_factory.mktemp("state"))
     options = (*FAST[:2], "--stop-grace-seconds", "30")
-    with start_service(folder, aws.endpoint, "--engine", "process", *options) as running:
+    with start_service(folder, aws.endpoint, *options) as running:
         yield running
 
 

@@ -125,7 +125,6 @@ GROUPS = [{**each, "InstanceCount": 1, "InstanceGroupName": f"g{number}"} for nu
 LIMITS = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 30}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (on("ml.p9.huge"), "'ml.p9.huge' at 'resourceConfig.instanceType' failed to satisfy constraint"),
-    (on("ml.g5.xlarge"), "simulates nothing"),
     (
         {"ResourceConfig": {"VolumeSizeInGB": 1, "InstanceCount": 1, "InstanceGroups": GROUPS}},
         "InstanceGroups: this local",

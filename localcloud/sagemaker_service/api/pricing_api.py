@@ -7,20 +7,12 @@ from decimal import Decimal
 from importlib.resources import files
 from typing import Any
 
+from localcloud.environment import REGION
 from localcloud.sagemaker_service.api_error import ApiError, Operation, page_of
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES
 
 SERVICE_CODE = "AmazonSageMaker"
-OFFER_TERM_CODE = "JRTCKXETXF"
-RATE_CODE = "6YS6EN2CT7"
 INVALID_TOKEN = ApiError("InvalidNextTokenException", "The pagination token is invalid")
-USAGE_PREFIXES = {
-    "us-east-1": "USE1",
-    "us-west-2": "USW2",
-    "us-east-2": "USE2",
-    "eu-west-1": "EU",
-    "eu-central-1": "EUC1",
-}
 # The attribute ``platoinstancetype`` says what an instance is used for; the values are its names in a usage type.
 TRAINING = "Training"
 USAGE_NAMES = {TRAINING: "Train", "Hosting": "Host"}
@@ -29,9 +21,9 @@ Product = dict[str, Any]
 
 
 class PricingApi:
-    def __init__(self, *, region: str, given: Mapping[str, Decimal] | None = None) -> None:
+    def __init__(self, given: Mapping[str, Decimal]) -> None:
         """``given`` has USD per hour of training by instance type; it replaces the snapshot's prices."""
-        self._products = list(_products(region, given or {}))
+        self._products = list(_products(given))
 
     def operations(self) -> dict[str, Operation]:
         return {"GetProducts": self._get_products}
@@ -61,7 +53,7 @@ def read_snapshot() -> tuple[str, dict[str, tuple[Decimal, str]]]:
     return snapshot["as_of"], rows
 
 
-def _products(region: str, given: Mapping[str, Decimal]) -> Iterator[Product]:
+def _products(given: Mapping[str, Decimal]) -> Iterator[Product]:
     as_of, training = read_snapshot()
     nominal = (LOCAL_USD_PER_HOUR, "nominal price of this machine")
     training |= dict.fromkeys(LOCAL_TYPES, nominal)
@@ -69,46 +61,24 @@ def _products(region: str, given: Mapping[str, Decimal]) -> Iterator[Product]:
     hosting = dict.fromkeys(LOCAL_TYPES, nominal)
     for use, prices in ((TRAINING, training), ("Hosting", hosting)):
         for name, (usd_per_hour, source) in sorted(prices.items()):
-            yield _product(name, region, usd_per_hour, use=use, as_of=as_of, source=source)
+            yield _product(name, usd_per_hour, use=use, as_of=as_of, source=source)
 
 
-def _product(instance_type: str, region: str, usd_per_hour: Decimal, *, use: str, as_of: str, source: str) -> Product:
-    usage_type = f"{USAGE_PREFIXES.get(region, region)}-{USAGE_NAMES[use]}:{instance_type}"
-    sku = hashlib.sha256(usage_type.encode()).hexdigest()[:16].upper()
-    term = f"{sku}.{OFFER_TERM_CODE}"
-    dimension = {
-        "unit": "Hrs",
-        "endRange": "Inf",
-        "description": f"Local snapshot: USD {usd_per_hour} per {use} {instance_type} hour ({source})",
-        "appliesTo": [],
-        "rateCode": f"{term}.{RATE_CODE}",
-        "beginRange": "0",
-        "pricePerUnit": {"USD": f"{usd_per_hour:.10f}"},
-    }
-    on_demand = {
-        "priceDimensions": {f"{term}.{RATE_CODE}": dimension},
-        "sku": sku,
-        "effectiveDate": f"{as_of}T00:00:00Z",
-        "offerTermCode": OFFER_TERM_CODE,
-        "termAttributes": {},
-    }
+def _product(instance_type: str, usd_per_hour: Decimal, *, use: str, as_of: str, source: str) -> Product:
+    """With those attributes of AWS's that callers read, and one that says where the price is from."""
+    usage_type = f"USE1-{USAGE_NAMES[use]}:{instance_type}"
+    term = hashlib.sha256(usage_type.encode()).hexdigest()[:16].upper()
+    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{usd_per_hour:.10f}"}}
     attributes = {
-        "servicecode": SERVICE_CODE,
-        "servicename": "Amazon SageMaker",
-        "regionCode": region,
-        "locationType": "AWS Region",
+        "regionCode": REGION,
         "instanceName": instance_type,
-        "instanceType": instance_type,
         "platoinstancetype": use,
-        "component": use,
-        "operation": "RunInstance",
         "usagetype": usage_type,
         "localSnapshot": f"as of {as_of}: {source}",
     }
     return {
-        "product": {"productFamily": "ML Instance", "attributes": attributes, "sku": sku},
+        "product": {"productFamily": "ML Instance", "attributes": attributes},
         "serviceCode": SERVICE_CODE,
-        "terms": {"OnDemand": {term: on_demand}},
+        "terms": {"OnDemand": {term: {"priceDimensions": {f"{term}.1": dimension}}}},
         "version": f"local-snapshot-{as_of}",
-        "publicationDate": f"{as_of}T00:00:00Z",
     }

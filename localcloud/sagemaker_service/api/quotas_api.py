@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localcloud.environment import ACCOUNT, REGION
 from localcloud.sagemaker_service.api_error import ApiError, Operation, page_of
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable, ServiceQuota
 
@@ -11,9 +12,8 @@ INVALID_TOKEN = ApiError("InvalidPaginationTokenException", "The pagination toke
 
 
 class QuotasApi:
-    def __init__(self, quotas: QuotaTable, *, arn_prefix: str) -> None:
+    def __init__(self, quotas: QuotaTable) -> None:
         self._quotas = quotas
-        self._arn_prefix = arn_prefix
 
     def operations(self) -> dict[str, Operation]:
         return {
@@ -59,7 +59,7 @@ class QuotasApi:
         return {
             "ServiceCode": SERVICE_CODE,
             "ServiceName": "Amazon SageMaker",
-            "QuotaArn": f"{self._arn_prefix}{SERVICE_CODE}/{quota.code}",
+            "QuotaArn": f"arn:aws:servicequotas:{REGION}:{ACCOUNT}:{SERVICE_CODE}/{quota.code}",
             "QuotaCode": quota.code,
             "QuotaName": quota.name,
             "Value": quota.default if applied is None else applied,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from localcloud.environment import ACCOUNT, REGION
 from localcloud.sagemaker_service.api_error import ApiError, Operation, tag_list, tags_of, validation_error
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.jobs.job import (
@@ -115,6 +116,7 @@ def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
     return page
 
 
+ARN_PREFIX = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/"
 SIMULATED_TAG = "traindyno:simulated"
 
 
@@ -130,7 +132,6 @@ class TrainingJobsApi:
     clocks: Mapping[Engine, Clock]
     engines: Mapping[Engine, JobEngine]
     engine_for: Callable[[str], Engine]
-    arn_prefix: str
 
     def operations(self) -> dict[str, Operation]:
         return {
@@ -143,7 +144,7 @@ class TrainingJobsApi:
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         check_combination(request)
-        arn = f"{self.arn_prefix}{request['TrainingJobName']}"
+        arn = f"{ARN_PREFIX}{request['TrainingJobName']}"
         tags = tags_of(request)
         kept = {name: value for name, value in request.items() if name != "Tags"}
         engine = self.engine_for(request["ResourceConfig"]["InstanceType"])
@@ -183,8 +184,8 @@ class TrainingJobsApi:
 
     def _job_by_arn(self, request: Mapping[str, Any]) -> TrainingJob:
         arn: str = request["ResourceArn"]
-        if not arn.startswith(self.arn_prefix):
+        if not arn.startswith(ARN_PREFIX):
             raise validation_error(
-                f"{arn} has no tags here; this local service keeps tags of training jobs ({self.arn_prefix}<name>)"
+                f"{arn} has no tags here; this local service keeps tags of training jobs ({ARN_PREFIX}<name>)"
             )
-        return self._job({"TrainingJobName": arn.removeprefix(self.arn_prefix)})
+        return self._job({"TrainingJobName": arn.removeprefix(ARN_PREFIX)})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.host.container_tree import (
@@ -50,7 +51,7 @@ from localcloud.sagemaker_service.jobs.job import (
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.settings import ServiceSettings
-from localcloud.sagemaker_service.storage.log_shipping import LogClient, ship_logs
+from localcloud.sagemaker_service.storage.log_shipping import ship_logs
 from localcloud.sagemaker_service.storage.s3_transfer import CheckpointSync, DataUnavailable, S3Transfer
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 
@@ -81,7 +82,7 @@ class JobContext:
 
     store: JobStore
     transfer: S3Transfer
-    log_client: LogClient
+    log_client: Any
     settings: ServiceSettings
     clock: SystemClock
     gpu_count: int

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localcloud.environment import REGION
 from localcloud.gate import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import LOOPBACK_INTERFACE, HostTree
 from localcloud.sagemaker_service.host.host_processes import MARK_VARIABLE, process_mark
@@ -38,32 +39,22 @@ class LocalImage:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeparateEnvironment:
-    folder: str
-    made_by: str
-    variables: Mapping[str, str]
-
-
-# The packages of these images can't be installed together with the service's. Any other image runs on
+# PyTorch/XLA can't be installed together with the service's packages. Any other image runs on
 # ``ServiceSettings.python``.
-SEPARATE_ENVIRONMENTS: Mapping[str, SeparateEnvironment] = {
-    LOCAL_XLA_IMAGE: SeparateEnvironment(folder="xla", made_by="make xla", variables={"PJRT_DEVICE": "CPU"})
-}
+XLA_FOLDER = "xla"
 
 
 def find_local_image(image_uri: str, settings: ServiceSettings) -> LocalImage:
     """The environment is searched for each job, so that a new one is found without a restart."""
-    environment = SEPARATE_ENVIRONMENTS.get(image_uri)
-    if environment is None:
+    if image_uri != LOCAL_XLA_IMAGE:
         return LocalImage(python=settings.python)
-    folder: Path = settings.environments_folder / environment.folder
+    folder: Path = settings.environments_folder / XLA_FOLDER
     if not (folder / READY_MARK).is_file():
         raise UnsupportedJob(
             f"image {image_uri} was not found on this machine: its environment is not in {folder}; make it with "
-            f"{environment.made_by}, then run the suite again"
+            "make xla, then run the suite again"
         )
-    return LocalImage(python=str(folder / "bin" / "python"), variables=environment.variables)
+    return LocalImage(python=str(folder / "bin" / "python"), variables={"PJRT_DEVICE": "CPU"})
 
 
 INHERITED = frozenset(
@@ -129,8 +120,8 @@ def process_environment(
     environment |= local_credentials(settings)
     environment |= {
         "AWS_ENDPOINT_URL": settings.aws_endpoint,
-        "AWS_REGION": settings.region,
-        "AWS_DEFAULT_REGION": settings.region,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
         # MKL_NUM_THREADS is not set here, because it would override the suite's setting.

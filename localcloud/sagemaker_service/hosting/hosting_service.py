@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from localcloud.environment import ACCOUNT, REGION
 from localcloud.sagemaker_service.api_error import ApiError, Operation, tag_list, tags_of, validation_error
 from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.hosting.model_container import ContainerFailed, ModelContainer
@@ -68,7 +69,7 @@ class HostingService:
     def invoke(self, name: str, body: bytes) -> bytes:
         """Answers InvokeEndpoint of ``sagemaker-runtime``. Raises ApiError with that service's own errors."""
         if self._store.documents("endpoint").get(name, {}).get("EndpointStatus") != "InService":
-            raise ApiError("ValidationError", f"Endpoint {name} of account {self._settings.account_id} not found.")
+            raise ApiError("ValidationError", f"Endpoint {name} of account {ACCOUNT} not found.")
         try:
             status, answer = self._containers[name].invoke(body)
         except ContainerFailed as error:
@@ -124,8 +125,9 @@ class HostingService:
         self._store.write_document(kind, name, {**request, **arn, "CreationTime": now, "LastModifiedTime": now})
         return arn
 
-    def _arn(self, kind: str, name: str) -> str:
-        return f"arn:aws:sagemaker:{self._settings.region}:{self._settings.account_id}:{kind}/{name.lower()}"
+    @staticmethod
+    def _arn(kind: str, name: str) -> str:
+        return f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:{kind}/{name.lower()}"
 
     def _host(self, name: str) -> None:
         """Starts the endpoint's process in the background."""

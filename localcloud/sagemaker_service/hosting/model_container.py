@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from localcloud.environment import REGION
 from localcloud.sagemaker_service.host.job_ends import last_lines
 from localcloud.sagemaker_service.host.process_environment import INHERITED, find_local_image, local_credentials
 from localcloud.sagemaker_service.hosting import inference_container
@@ -47,7 +48,7 @@ class ModelContainer:
         environment = {
             **{name: value for name, value in os.environ.items() if name in INHERITED},
             **local_credentials(self._settings),
-            "AWS_REGION": self._settings.region,
+            "AWS_REGION": REGION,
             "AWS_ENDPOINT_URL": self._settings.aws_endpoint,
             "OMP_NUM_THREADS": str(len(self._settings.cores)),
             "PYTHONUNBUFFERED": "1",

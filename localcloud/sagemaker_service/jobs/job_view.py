@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from localcloud.environment import ACCOUNT, REGION
 from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Status, TrainingJob
 
 ECHOED = (
@@ -73,7 +74,7 @@ def summary(job: TrainingJob) -> dict[str, Any]:
     )
 
 
-def state_change_event(job: TrainingJob, *, account_id: str, region: str) -> dict[str, Any]:
+def state_change_event(job: TrainingJob) -> dict[str, Any]:
     """The EventBridge event: its times are epoch milliseconds, its tags a map, and it has no billable seconds."""
     detail = {name: job.request[name] for name in ECHOED_IN_EVENTS if name in job.request}
     detail |= without_none(
@@ -97,9 +98,9 @@ def state_change_event(job: TrainingJob, *, account_id: str, region: str) -> dic
         "id": str(uuid.uuid4()),
         "detail-type": DETAIL_TYPE,
         "source": "aws.sagemaker",
-        "account": account_id,
+        "account": ACCOUNT,
         "time": datetime.fromtimestamp(job.modified_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "region": region,
+        "region": REGION,
         "resources": [job.arn],
         "detail": detail,
     }

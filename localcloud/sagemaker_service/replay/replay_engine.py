@@ -25,11 +25,10 @@ from localcloud.sagemaker_service.jobs.job import (
     moved,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.simulation import Simulation, simulation_of
 from localcloud.sagemaker_service.replay.timeline import plan_stop
-from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
+from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Worker, internal_error, write_until_done
 
 LOG = logging.getLogger(__name__)
@@ -103,9 +102,7 @@ class ReplayEngine:
         job = self._store.get(name)
         if job is None or job.status in TERMINAL:
             return None
-        simulation = simulation_of(
-            job, self._files, lambda one: (read_work(one), choose_trace(one, self._traces)), self._faults
-        )
+        simulation = simulation_of(job, self._files, self._traces, self._faults)
         if not job.planned:
             planned = simulation.plan(job, self._faults)
             plan = {name: getattr(planned, name) for name in PLAN}

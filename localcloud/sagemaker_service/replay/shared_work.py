@@ -1,6 +1,6 @@
 """The runs of a simulated job that several runs share: how long each takes, and how it ends."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from signal import SIGKILL
@@ -8,10 +8,10 @@ from typing import Any
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector, JobFault
 from localcloud.sagemaker_service.jobs.job import TrainingJob
-from localcloud.sagemaker_service.jobs.job_work import JobWork, job_of_run
+from localcloud.sagemaker_service.jobs.job_work import JobWork, job_of_run, read_work
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.replay.timeline import OUT_OF_MEMORY_TEXT, impossible_text
-from localcloud.sagemaker_service.replay.trace import Trace, implied_rate
+from localcloud.sagemaker_service.replay.trace import Trace, choose_trace, implied_rate
 
 FAILED = 1
 
@@ -75,7 +75,7 @@ class SharedWork:
 def read_shared_work(
     job: TrainingJob,
     document: Mapping[str, Any],
-    work_of: Callable[[TrainingJob], tuple[JobWork, Trace]],
+    traces: Sequence[Trace],
     faults: FaultInjector,
 ) -> SharedWork:
     limit = document.get("max_run_seconds")
@@ -83,7 +83,7 @@ def read_shared_work(
     runs = list[SharedRun]()
     for run in (*document["runs"], *document.get("again", ())):
         own = job_of_run(job, run)
-        work, trace = work_of(own)
+        work, trace = read_work(own), choose_trace(own, traces)
         fate, about = _fate(own, work, trace, faults), {"run_id": run["run_id"], "first": run.get("first")}
         runs.append(SharedRun(job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms, **about))
     seconds = document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds

@@ -6,13 +6,13 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.trace import Trace, implied_rate
-from localcloud.sagemaker_service.storage.s3_transfer import split_uri
+from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer, split_uri
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, ENDED, JOURNAL
 from traindyno.core.step_log.line import (
     CHECKPOINT,
@@ -26,6 +26,8 @@ from traindyno.core.step_log.line import (
 from traindyno.core.suite.preparation import TOKENS_MANIFEST, tokens_manifest
 
 EVALUATE = "evaluate"  # the phase
+WAIT_FRACTION = 0.02
+LOSS_AT_START, LOSS_AT_END = 10.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +127,11 @@ def _lines(
             step=step,
             begin=now,
             end=now + seconds,
-            wait_seconds=seconds * trace.wait_fraction,
+            wait_seconds=seconds * WAIT_FRACTION,
             samples=samples,
-            tokens=samples * (trace.tokens_per_sample or work.sequence_length),
-            loss=trace.loss_at_end
-            + (trace.loss_at_start - trace.loss_at_end) * math.exp(-3 * ((step + 1) / last_step)),
-            peak_memory_bytes=trace.peak_memory_bytes,
+            tokens=samples * work.sequence_length,
+            loss=LOSS_AT_END + (LOSS_AT_START - LOSS_AT_END) * math.exp(-3 * ((step + 1) / last_step)),
+            peak_memory_bytes=None,
         )
         now += seconds
     if trace.accuracy is not None:
@@ -149,19 +150,12 @@ def simulated_facts(job: TrainingJob, trace: Trace, work: JobWork) -> dict[str, 
     }
 
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
 DEFAULT_CHECKPOINTS = "/opt/ml/checkpoints"
 
 
-class DocumentMissing(Exception):
-    """A shared job has no document that says which runs it carries."""
-
-
 class SimulatedFiles:
-    def __init__(self, client: "S3Client") -> None:
-        self._client = client
+    def __init__(self, transfer: S3Transfer) -> None:
+        self._transfer = transfer
 
     def write(self, job: TrainingJob, trace: Trace, work: JobWork, training: Transition, *, until_ms: int) -> int:
         """Writes the log of the training until ``until_ms``. Returns how many steps the job has done."""
@@ -170,39 +164,26 @@ class SimulatedFiles:
         )
         place = _step_log_uri(job)
         if place is not None:
-            bucket, prefix = split_uri(place)
             for name, text in stretch.files.items():
-                self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=text.encode())
+                self._transfer.write(f"{place}/{name}", text.encode())
         return stretch.next_step
 
     def read_document(self, job: TrainingJob) -> dict[str, Any]:
-        """The document of a shared job."""
-        for channel in job.request.get("InputDataConfig", ()):
-            if channel["ChannelName"] == DOCUMENT_CHANNEL:
-                bucket, key = split_uri(channel["DataSource"]["S3DataSource"]["S3Uri"])
-                try:
-                    body = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
-                except self._client.exceptions.NoSuchKey as error:
-                    raise DocumentMissing(f"s3://{bucket}/{key}, the document of {job.name}, is not there") from error
-                document: dict[str, Any] = json.loads(body)
-                return document
-        raise DocumentMissing(f"{job.name} has no channel {DOCUMENT_CHANNEL}, which names its runs")
+        """The document of a shared job, which says which runs it carries."""
+        channels = {each["ChannelName"]: each["DataSource"] for each in job.request.get("InputDataConfig", ())}
+        document: dict[str, Any] = json.loads(self._transfer.read(channels[DOCUMENT_CHANNEL]["S3DataSource"]["S3Uri"]))
+        return document
 
     def read_records(self, job: TrainingJob) -> dict[str, bytes]:
         """Key below the checkpoint prefix of the shared job → contents: journals and ends of all its attempts."""
-        bucket, prefix = split_uri(_checkpoints_uri(job))
-        keys = [key for key in self._list(job) if key.startswith(f"{JOURNAL}/") or f"/{ENDED}/" in key]
-        return {key: self._client.get_object(Bucket=bucket, Key=f"{prefix}/{key}")["Body"].read() for key in keys}
-
-    def _list(self, job: TrainingJob) -> Iterator[str]:
-        bucket, prefix = split_uri(_checkpoints_uri(job))
-        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/"):
-            yield from (entry["Key"].removeprefix(f"{prefix}/") for entry in page.get("Contents", []))
+        root = f"{_checkpoints_uri(job)}/"
+        keys = [key.removeprefix(split_uri(root)[1]) for key, _ in self._transfer.list_objects(root)]
+        wanted = [key for key in keys if key.startswith(f"{JOURNAL}/") or f"/{ENDED}/" in key]
+        return {key: self._transfer.read(f"{root}{key}") for key in wanted}
 
     def write_shared(self, job: TrainingJob, files: Iterable[tuple[str, bytes]]) -> None:
-        bucket, prefix = split_uri(_checkpoints_uri(job))
         for name, contents in files:
-            self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=contents)
+            self._transfer.write(f"{_checkpoints_uri(job)}/{name}", contents)
 
     def write_tokens(self, job: TrainingJob) -> None:
         """Writes the output of a completed preparation: a manifest without tokens, marked as simulated."""
@@ -210,8 +191,7 @@ class SimulatedFiles:
         if not isinstance(preparation, Mapping) or not is_uncompressed(job):
             return
         manifest = {**tokens_manifest(str(preparation.get("key")), {}), "is_simulated": True}
-        bucket, prefix = split_uri(f"{output_uri(job)}/output/model")
-        self._client.put_object(Bucket=bucket, Key=f"{prefix}/{TOKENS_MANIFEST}", Body=json.dumps(manifest).encode())
+        self._transfer.write(f"{output_uri(job)}/output/model/{TOKENS_MANIFEST}", json.dumps(manifest).encode())
 
 
 def _checkpoints_uri(job: TrainingJob) -> str:

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
-from localcloud.sagemaker_service.jobs.job_work import JobWork, is_shared
+from localcloud.sagemaker_service.jobs.job_work import JobWork, is_shared, read_work
 from localcloud.sagemaker_service.replay.shared_session import (
     SharedSession,
     Span,
@@ -19,7 +19,7 @@ from localcloud.sagemaker_service.replay.shared_session import (
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import TrainingTimes, plan_statuses, plan_timeline
-from localcloud.sagemaker_service.replay.trace import Trace
+from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
 from traindyno.core.jobs.journal_format import (
     DEADLINE,
     ENDED,
@@ -123,9 +123,6 @@ def _json(document: Mapping[str, Any]) -> bytes:
     return f"{json.dumps(document)}\n".encode()
 
 
-WorkOf = Callable[[TrainingJob], tuple[JobWork, Trace]]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRun:
     """``trace`` has the times of the job itself: start, download and end."""
@@ -181,9 +178,9 @@ class SimulatedRuns:
 Simulation = OneRun | SimulatedRuns
 
 
-def simulation_of(job: TrainingJob, files: SimulatedFiles, work_of: WorkOf, faults: FaultInjector) -> Simulation:
+def simulation_of(
+    job: TrainingJob, files: SimulatedFiles, traces: Sequence[Trace], faults: FaultInjector
+) -> Simulation:
     if is_shared(job):
-        work = read_shared_work(job, files.read_document(job), work_of, faults)
-        return SimulatedRuns(work=work, files=files)
-    one_work, trace = work_of(job)
-    return OneRun(work=one_work, trace=trace, files=files)
+        return SimulatedRuns(work=read_shared_work(job, files.read_document(job), traces, faults), files=files)
+    return OneRun(work=read_work(job), trace=choose_trace(job, traces), files=files)

@@ -44,14 +44,9 @@ class Trace:
     step_relative_deviation: float = 0.01
     #: Step times that are repeated in this order, instead of ``step_seconds`` with its random deviation.
     recorded_step_seconds: tuple[float, ...] = ()
-    wait_fraction: float = 0.02
     steps: int | None = None
     #: The samples of one process; None divides the job's global batch among its processes.
     samples_per_step: int | None = None
-    tokens_per_sample: int | None = None
-    loss_at_start: float = 10.0
-    loss_at_end: float = 5.0
-    peak_memory_bytes: int | None = None
     #: The result of an evaluation at the end, as a share; None for no evaluation.
     accuracy: float | None = None
     #: From SIGTERM to the script's end. The toolkit does not pass SIGTERM on, so SageMaker ends the script by SIGKILL.

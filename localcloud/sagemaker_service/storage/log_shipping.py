@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -23,18 +23,10 @@ MOST_BYTES = 2**20
 FINISH_SECONDS = 10.0
 
 
-class LogClient(Protocol):
-    """The part of boto3's ``logs`` client that is used here."""
-
-    def create_log_group(self, **request: Any) -> Any: ...
-
-    def create_log_stream(self, **request: Any) -> Any: ...
-
-    def put_log_events(self, **request: Any) -> Any: ...
-
-
-def ship_logs(client: LogClient, job_name: str, logs: Mapping[str, Path]) -> None:
-    """``logs``: host → its log. If they can't be sent, the service's log says so, and the job ends without them."""
+def ship_logs(client: Any, job_name: str, logs: Mapping[str, Path]) -> None:
+    """``client``: boto3's ``logs``; ``logs``: host → its log. If they can't be sent, the service's log says so, and the
+    job ends without them.
+    """
     thread = threading.Thread(target=_try_to_ship, args=(client, job_name, logs), name="logs", daemon=True)
     thread.start()
     thread.join(FINISH_SECONDS)
@@ -42,7 +34,7 @@ def ship_logs(client: LogClient, job_name: str, logs: Mapping[str, Path]) -> Non
         LOG.warning("logs of %s not sent to CloudWatch Logs within %g s", job_name, FINISH_SECONDS)
 
 
-def _try_to_ship(client: LogClient, job_name: str, logs: Mapping[str, Path]) -> None:
+def _try_to_ship(client: Any, job_name: str, logs: Mapping[str, Path]) -> None:
     now_ms = time.time_ns() // 1_000_000
     try:
         _create_group(client)
@@ -58,7 +50,7 @@ def _try_to_ship(client: LogClient, job_name: str, logs: Mapping[str, Path]) -> 
         LOG.warning("logs of %s not sent to CloudWatch Logs: %s", job_name, error)
 
 
-def _create_group(client: LogClient) -> None:
+def _create_group(client: Any) -> None:
     try:
         client.create_log_group(logGroupName=LOG_GROUP)
     except ClientError as error:

@@ -62,6 +62,17 @@ class S3Transfer:
             raise _unavailable(f"s3://{bucket}/{key}", error) from error
         return path
 
+    def read(self, uri: str) -> bytes:
+        bucket, key = split_uri(uri)
+        try:
+            return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            raise _unavailable(uri, error) from error
+
+    def write(self, uri: str, contents: bytes) -> None:
+        bucket, key = split_uri(uri)
+        self._client.put_object(Bucket=bucket, Key=key, Body=contents)
+
     def upload(self, path: Path, uri: str, *, is_over: Callable[[], bool] = lambda: False) -> None:
         """Raises UploadEnded, or botocore's error about it, once ``is_over``."""
         bucket, key = split_uri(uri)

@@ -5,8 +5,6 @@ from decimal import Decimal
 
 from localcloud.sagemaker_service.api.pricing_api import PricingApi
 
-REGION = "us-east-1"
-
 
 def usd_per_hour(api: PricingApi, instance_type: str) -> list[str]:
     conditions = [{"Type": "TERM_MATCH", "Field": "instanceName", "Value": instance_type}]
@@ -19,13 +17,13 @@ def usd_per_hour(api: PricingApi, instance_type: str) -> list[str]:
 
 
 def test_a_given_price_replaces_the_snapshots_and_leaves_the_others() -> None:
-    plain = PricingApi(region=REGION)
-    given = PricingApi(region=REGION, given={"ml.p4d.24xlarge": Decimal("37.69")})
+    plain = PricingApi({})
+    given = PricingApi({"ml.p4d.24xlarge": Decimal("37.69")})
     assert usd_per_hour(plain, "ml.p4d.24xlarge") == ["25.2512860000"]
     assert usd_per_hour(given, "ml.p4d.24xlarge") == ["37.6900000000"]
     assert usd_per_hour(given, "ml.trn1.32xlarge") == usd_per_hour(plain, "ml.trn1.32xlarge") == ["24.7250000000"]
 
 
 def test_a_type_that_the_snapshot_lacks_gets_the_given_price() -> None:
-    api = PricingApi(region=REGION, given={"ml.trn2.48xlarge": Decimal("45")})
+    api = PricingApi({"ml.trn2.48xlarge": Decimal("45")})
     assert usd_per_hour(api, "ml.trn2.48xlarge") == ["45.0000000000"]

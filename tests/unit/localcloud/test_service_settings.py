@@ -4,10 +4,8 @@ from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
-
 from localcloud.sagemaker_service.__main__ import _read_settings
-from localcloud.sagemaker_service.settings import EngineChoice, ServiceSettings
+from localcloud.sagemaker_service.settings import ServiceSettings
 
 REQUIRED = ("--state", "/state", "--aws-endpoint", "http://aws")
 
@@ -18,7 +16,7 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
         "port": ("--port 1", 1),
         "python": ("--python py", "py"),
         "environments_folder": ("--environments /images", Path("/images")),
-        "engine": ("--engine replay", EngineChoice.REPLAY),
+        "simulates_all": ("--simulate-all", True),
         "checkpoint_sync_seconds": ("--checkpoint-sync-seconds 0.5", 0.5),
         "stop_grace_seconds": ("--stop-grace-seconds 3", 3.0),
         "local_memory_gib": ("--local-memory-gib 1.5", 1.5),
@@ -30,7 +28,7 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
     }
     settings = _read_settings([*REQUIRED, *" ".join(argument for argument, _ in given.values()).split()])
     assert {name: getattr(settings, name) for name in given} == {name: value for name, (_, value) in given.items()}
-    without_argument = {"access_key_id", "account_id", "cores", "region"}
+    without_argument = {"access_key_id", "cores"}
     assert {field.name for field in fields(ServiceSettings)} == {
         "state_folder",
         "aws_endpoint",
@@ -43,15 +41,3 @@ def test_without_arguments_the_defaults_are_those_of_the_settings() -> None:
     settings = _read_settings(REQUIRED)
     own = {name: getattr(settings, name) for name in ("port", "state_folder", "aws_endpoint", "python", "cores")}
     assert settings == ServiceSettings(**own)
-
-
-@pytest.mark.parametrize("content", [None, "{"])
-def test_a_file_that_cannot_be_read_is_named(
-    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "prices.json"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(SystemExit):
-        _read_settings([*REQUIRED, "--prices", str(path)])
-    assert f"argument --prices: {path} can't be read (" in capsys.readouterr().err

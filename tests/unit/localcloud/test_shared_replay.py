@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ import pytest
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
-from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
+from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.shared_session import SharedSession, as_begun, next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import training_seconds
@@ -63,13 +63,13 @@ def service_job(request: dict[str, Any]) -> TrainingJob:
 
 
 def simulated(
-    faults: FaultInjector, suite: Suite | None = None, trace_of: Callable[[JobWork], Trace] = lambda _: TRACE
+    faults: FaultInjector, suite: Suite | None = None, traces: Sequence[Trace] = (TRACE,)
 ) -> tuple[TrainingJob, SharedWork]:
     suite = suite or make_suite()
     job = shared_job(suite)
     own = service_job(build_shared_job_request(job, suite, attempt=1, settings=SETTINGS))
     document = job_document(job, suite, SETTINGS)
-    work = read_shared_work(own, document, lambda alone: (of := read_work(alone), trace_of(of)), faults)
+    work = read_shared_work(own, document, traces, faults)
     return replace(own, simulated_runs=tuple(run.run_id for run in job.runs)), work
 
 
@@ -221,13 +221,12 @@ def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(faults: 
         assert (session.closed_ms or 0) <= max(limit * 900 - 45_000, 0)
 
 
-def compiled_is_slow(work: JobWork) -> Trace:
-    return replace(TRACE, step_seconds=1.0) if work.values["compiler"] == "inductor" else TRACE
+COMPILED_IS_SLOW = (TRACE, replace(TRACE, match={"compiler": "inductor"}, step_seconds=1.0))
 
 
 def test_a_run_that_cannot_win_ends_as_the_parent_would_end_it(faults: FaultInjector) -> None:
     suite = replace(make_suite(), search=Search.RACE)
-    job, work = simulated(faults, suite, compiled_is_slow)
+    job, work = simulated(faults, suite, COMPILED_IS_SLOW)
     is_slow = {run.run_id: run.cell.settings.compiler is Compiler.INDUCTOR for run in shared_job(suite).runs}
     session = next_session(job, work, (), start_ms=BEGAN_MS)
     files = written(job, work, [session])
@@ -254,7 +253,7 @@ def test_a_run_that_cannot_win_ends_as_the_parent_would_end_it(faults: FaultInje
 
 
 def test_a_race_that_is_cut_off_anywhere_ends_each_run_once(faults: FaultInjector) -> None:
-    job, work = simulated(faults, replace(make_suite(), search=Search.RACE), compiled_is_slow)
+    job, work = simulated(faults, replace(make_suite(), search=Search.RACE), COMPILED_IS_SLOW)
     whole_ms = (next_session(job, work, (), start_ms=0).closed_ms or 0) + 1
     for cut_ms in range(0, whole_ms, 2003):
         first, second = training(BEGAN_MS, BEGAN_MS + cut_ms), training(5 * BEGAN_MS, None)
@@ -291,10 +290,11 @@ def replayed(
     """The document's job in the replay engine, at the speeds of its runs. ``files``: what earlier jobs have left."""
     request = build_shared_job_request(shared_job(unprepared_suite()), unprepared_suite(), attempt=1, settings=SETTINGS)
     own = replace(service_job(request), name=name)
-    trace = replace(TRACE, steps=20, warmup_factor=1)
-    work = read_shared_work(
-        own, document, lambda alone: (of := read_work(alone), replace(trace, step_seconds=of.values["seconds"])), faults
-    )
+    traces = [
+        replace(TRACE, match={"seconds": seconds}, steps=20, warmup_factor=1, step_seconds=seconds)
+        for seconds in SPEEDS.values()
+    ]
+    work = read_shared_work(own, document, traces, faults)
     return as_begun(own, work, files), work
 
 
