@@ -2,18 +2,18 @@
 
 import json
 import os
-import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from localcloud.gate import authorization
-from tests.local.forked_programs import REPO_ROOT, ForkedProgram, start_program
+from tests.local.forked_programs import REPO_ROOT, start_program
 
 LOOK_AGAIN_SECONDS = 0.05
 ACCESS_KEY = "test"
@@ -26,7 +26,7 @@ class ServiceNotReady(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningService:
-    process: ForkedProgram
+    process: BaseProcess
     endpoint: str
     state_folder: Path
 
@@ -39,11 +39,9 @@ class RunningService:
 
     def stop(self, seconds: float = 30.0) -> None:
         self.process.terminate()
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.process.join(seconds)
+        self.process.kill()
+        self.process.join()
 
     def __enter__(self) -> Self:
         return self
@@ -86,9 +84,9 @@ def administer(
         return json.load(response)
 
 
-def _wait_until_ready(process: ForkedProgram, port_file: Path, wait_seconds: float, arguments: Sequence[str]) -> str:
+def _wait_until_ready(process: BaseProcess, port_file: Path, wait_seconds: float, arguments: Sequence[str]) -> str:
     deadline = time.monotonic() + wait_seconds
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline and process.exitcode is None:
         text = port_file.read_text(encoding="utf-8").strip() if port_file.exists() else ""
         if text:
             endpoint = f"http://127.0.0.1:{text}"
@@ -100,6 +98,6 @@ def _wait_until_ready(process: ForkedProgram, port_file: Path, wait_seconds: flo
             return endpoint
         time.sleep(LOOK_AGAIN_SECONDS)
     process.kill()
-    process.wait()
+    process.join()
     output = (port_file.parent / "output.txt").read_text(encoding="utf-8", errors="replace")[-2000:]
     raise ServiceNotReady(f"the service with {' '.join(arguments)} did not answer within {wait_seconds:g} s:\n{output}")

@@ -378,8 +378,8 @@ def test_a_service_that_dies_takes_its_job_along_and_says_so_after_its_restart(
         before.create_training_job(**job_request("lost"))
         pids = pids_of(running, "lost")
         before.create_training_job(**job_request("queued"))
-        os.kill(running.process.pid, number)
-        running.process.wait()
+        os.kill(running.process.pid or 0, number)
+        running.process.join()
         eventually(lambda: not [pid for pid in pids if is_alive(pid)])
     stage_script(aws, "print('fine')")
     with start_service(tmp_path, aws.endpoint, *FAST) as running:

@@ -312,7 +312,7 @@ def test_a_restart_in_the_middle_loses_and_repeats_nothing(aws: AwsDouble, tmp_p
             sagemaker.create_training_job(**simulated_request(name))
         wait_until(sagemaker, names[-1], frozenset({"Training"}))
         running.process.kill()
-        running.process.wait()
+        running.process.join()
     with replaying(tmp_path, aws) as running:
         assert running.administer("/_local/faults")["duplicated_event_fraction"] == 0.5
         sagemaker = client("sagemaker", running.endpoint)
