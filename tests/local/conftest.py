@@ -33,8 +33,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
     lab = LocalLab(tmp_path_factory.mktemp("lab"))
     try:
         with writing_calls(lab.folder):
-            up = lab.traindyno("local", "up")
-        assert up.status == 0, up.errors
+            lab.succeed("local", "up")
         yield lab
     finally:
         lab.traindyno("local", "down", "--erase", "--yes")

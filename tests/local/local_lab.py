@@ -1,8 +1,10 @@
 """A local cloud for tests, used through the command line as a person does."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,26 @@ class LocalLab:
         """Runs the command in the lab's folder."""
         environment = {**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)}
         return run_command(*arguments, folder=self.folder, environment=environment)
+
+    def succeed(self, *arguments: str) -> Answer:
+        answer = self.traindyno(*arguments)
+        assert answer.status == 0, answer.errors
+        return answer
+
+    def run_suite(self, name: str, suite: dict[str, Any], execution: str = "") -> Answer:
+        """Runs it to its verdict; the answer has the report. Without a name, the execution has the suite's."""
+        path = self.write_suite(name, suite)
+        return self.succeed("run", str(path), "--local", "--name", execution or name, "--format", "json")
+
+    def receipt(self, execution: str) -> dict[str, Any]:
+        answer = self.succeed("report", "--receipt", execution, "--local", "--format", "json")
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def billed_seconds(self, name_part: str) -> dict[str, Decimal]:
+        """By job, from the service's own ledger."""
+        rows = self.administer("/_local/ledger")["rows"]
+        return {row["job_name"]: Decimal(str(row["billed_seconds"])) for row in rows if name_part in row["job_name"]}
 
     def client(self, service: str, config: Config | None = None) -> Any:
         return _client(service, config, **self._connection(service))
@@ -79,6 +101,32 @@ class LocalLab:
         (self.folder / folder).mkdir(exist_ok=True)
         (self.folder / folder / "train.py").write_text(text)
         return folder
+
+
+@contextmanager
+def started_lab(folder: Path, *options: str) -> Iterator[LocalLab]:
+    """With the deployed app. It is stopped and removed at the end, also after a failure."""
+    lab = LocalLab(folder)
+    try:
+        lab.succeed("local", "up", *options)
+        yield lab
+    finally:
+        lab.traindyno("local", "down", "--erase", "--yes")
+
+
+def script_suite(source: str, matrix: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Of a user's script; the members of ``workload`` are added to those of it."""
+    workload = {"task": "script", "source": source, "entry_point": "train.py", "examples": 1000}
+    return {
+        "goal": "fastest",
+        "search": "grid",
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "matrix": matrix,
+        "measurement": {"trials": 2},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
+        **changes,
+        "workload": {**workload, **changes.get("workload", {})},
+    }
 
 
 @cache

@@ -21,7 +21,8 @@ MODEL = {
 }
 
 
-def suite(**dataset: str) -> dict[str, Any]:
+def briefly(**changes: Any) -> dict[str, Any]:
+    """Each run is a process that imports PyTorch, so that there is one of each cell."""
     return {
         "goal": "fastest",
         "search": "grid",
@@ -29,7 +30,7 @@ def suite(**dataset: str) -> dict[str, Any]:
             "task": "sequence-classification",
             "model": {"config": MODEL},
             "tokenizer": {"train_vocabulary_size": 300},
-            "dataset": {"path": REVIEWS, "text_column": "review", **dataset},
+            "dataset": {"path": REVIEWS, "text_column": "review"},
             "sequence_length": 16,
             "label_count": 2,
             "examples": 200,
@@ -37,19 +38,15 @@ def suite(**dataset: str) -> dict[str, Any]:
         },
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": {"batch_size_per_device": [2, 4]},
-        "measurement": {"trials": 2, "max_steps": 6},
+        "measurement": {"trials": 1, "max_steps": 6},
         "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
+        **changes,
     }
 
 
 def write_reviews(lab: LocalLab) -> None:
     rows = [f'{row % 2},"a {"good" if row % 2 else "bad"} film seen {row} times"' for row in range(200)]
     (lab.folder / REVIEWS).write_text("\n".join(["label,review", *rows]))
-
-
-def briefly(**changes: Any) -> dict[str, Any]:
-    """Each run is a process that imports PyTorch, so that there is one of each cell."""
-    return suite() | {"measurement": {"trials": 1, "max_steps": 6}} | changes
 
 
 def jobs_of(lab: LocalLab, name: str) -> list[dict[str, Any]]:
@@ -69,9 +66,7 @@ def train_channel(job: dict[str, Any]) -> str:
 @pytest.fixture(scope="module")
 def first(lab: LocalLab) -> dict[str, Any]:
     write_reviews(lab)
-    path = lab.write_suite("prepared", briefly())
-    answer = lab.traindyno("run", str(path), "--local", "--name", "prepared-1", "--format", "json")
-    assert answer.status == 0, answer.errors
+    answer = lab.run_suite("prepared", briefly(), "prepared-1")
     return {"report": answer.json(), "jobs": jobs_of(lab, "prepared")}
 
 
@@ -86,29 +81,7 @@ def test_one_job_prepares_and_every_run_reads_its_tokens(first: dict[str, Any]) 
 
 
 def test_the_same_suite_again_prepares_nothing(lab: LocalLab, first: dict[str, Any]) -> None:
-    path = lab.write_suite("prepared", briefly(matrix={"batch_size_per_device": [2]}))
-    answer = lab.traindyno("run", str(path), "--local", "--name", "prepared-2", "--format", "json")
-    assert answer.status == 0, answer.errors
+    answer = lab.run_suite("prepared", briefly(matrix={"batch_size_per_device": [2]}), "prepared-2")
     again = jobs_of(lab, "prepared")[len(first["jobs"]) :]
     assert [train_channel(job) for job in again] == [train_channel(first["jobs"][1])]
     assert len(again) == len(answer.json()["results"]) == 1
-
-
-@pytest.fixture(scope="module")
-def rehearsed(lab: LocalLab) -> dict[str, Any]:
-    write_reviews(lab)
-    lab.grant_quotas(4, "ml.g5.xlarge", "ml.m7i.xlarge")
-    rehearsal = {**suite(), "training": {"instance": "ml.g5.xlarge", "strategy": "single"}}
-    path = lab.write_suite("rehearsal", rehearsal)
-    answer = lab.traindyno("run", str(path), "--local", "--name", "rehearsal-1", "--format", "json")
-    assert answer.status == 0, answer.errors
-    report: dict[str, Any] = answer.json()
-    return report
-
-
-def test_a_suite_of_simulated_types_rehearses_its_preparation(lab: LocalLab, rehearsed: dict[str, Any]) -> None:
-    preparation, *jobs = jobs_of(lab, "rehearsal")
-    assert preparation["ResourceConfig"]["InstanceType"] == "ml.m7i.xlarge"
-    assert len(jobs) == 2  # one for each trial
-    assert {train_channel(job).split("/prepared/")[1].split("/")[1] for job in jobs} == {preparation["TrainingJobName"]}
-    assert all(result["is_simulated"] for result in rehearsed["results"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.local.local_lab import LocalLab
+from tests.local.local_lab import LocalLab, script_suite
 
 pytestmark = pytest.mark.local
 
@@ -29,18 +29,7 @@ CAUTIONS = (
 
 def test_a_caught_error_and_a_hard_exit_are_cautions(lab: LocalLab) -> None:
     source = lab.write_script("doubtful_script", SCRIPT)
-    document = {
-        "goal": "fastest",
-        "search": "grid",
-        "workload": {"task": "script", "source": source, "entry_point": "train.py", "examples": 1000},
-        "training": {"instance": "local.cpu", "strategy": "single"},
-        "matrix": {"hyperparameters.ends": ["caught", "os_exit"]},
-        "measurement": {"trials": 2},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
-    }
-    suite = lab.write_suite("doubtful", document)
-    answer = lab.traindyno("run", str(suite), "--local", "--name", "doubtful-1", "--format", "json")
-    assert answer.status == 0, answer.errors
+    answer = lab.run_suite("doubtful", script_suite(source, {"hyperparameters.ends": ["caught", "os_exit"]}))
     for said in CAUTIONS:
         assert said in answer.errors
-        assert said in lab.traindyno("report", "doubtful-1", "--local").output
+        assert said in lab.traindyno("report", "doubtful", "--local").output

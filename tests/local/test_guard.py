@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.local.local_lab import LocalLab
+from tests.local.jobs import eventually
+from tests.local.local_lab import LocalLab, script_suite
 
 pytestmark = pytest.mark.local
 
@@ -19,23 +20,6 @@ for number in range(600):
     with step_log.step(samples=1) as step:
         time.sleep(0.5)
 """
-
-
-def suite(lab: LocalLab) -> dict[str, Any]:
-    return {
-        "goal": "cheapest",
-        "search": "grid",
-        "workload": {
-            "task": "script",
-            "source": lab.write_script("sleeping", SLEEPING),
-            "entry_point": "train.py",
-            "examples": 1000,
-        },
-        "training": {"instance": "local.cpu", "strategy": "single"},
-        "matrix": {"hyperparameters.x": [0]},
-        "measurement": {"trials": 1},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
-    }
 
 
 @pytest.fixture
@@ -64,21 +48,12 @@ def await_end(client: Any) -> str:
     raise AssertionError(f"{STACK} is still {status} after a minute")
 
 
-def await_job(lab: LocalLab) -> None:
-    for _ in range(480):
-        if lab.client("sagemaker").list_training_jobs(StatusEquals="InProgress", NameContains="sleeping")[
-            "TrainingJobSummaries"
-        ]:
-            return
-        time.sleep(0.25)
-    raise AssertionError("the suite's job has not started after two minutes")
-
-
 def test_a_lab_is_not_deleted_under_a_suite_that_runs(lab: LocalLab, cloudformation: Any) -> None:
-    path = lab.write_suite("sleeping", suite(lab))
-    started = lab.traindyno("run", str(path), "--local", "--name", EXECUTION, "--no-wait")
-    assert started.status == 0, started.errors
-    await_job(lab)
+    suite = script_suite(lab.write_script("sleeping", SLEEPING), {"hyperparameters.x": [0]}, measurement={"trials": 1})
+    path = lab.write_suite("sleeping", suite)
+    lab.succeed("run", str(path), "--local", "--name", EXECUTION, "--no-wait")
+    asked = {"StatusEquals": "InProgress", "NameContains": "sleeping"}
+    eventually(lambda: lab.client("sagemaker").list_training_jobs(**asked)["TrainingJobSummaries"], 120)
     down = lab.traindyno("local", "down")
     told, _, ended = down.errors.strip().splitlines()
     assert told.startswith("running, and would end as failed: ")
@@ -89,7 +64,6 @@ def test_a_lab_is_not_deleted_under_a_suite_that_runs(lab: LocalLab, cloudformat
     events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
     assert any(f"traindyno stop {EXECUTION}" in event.get("ResourceStatusReason", "") for event in events)
 
-    stopped = lab.traindyno("stop", EXECUTION, "--local")
-    assert stopped.status == 0, stopped.errors
+    lab.succeed("stop", EXECUTION, "--local")
     cloudformation.delete_stack(StackName=STACK)
     assert await_end(cloudformation) in {"DELETE_COMPLETE", "gone"}

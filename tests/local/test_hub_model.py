@@ -41,14 +41,11 @@ def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(lab: L
     write_dataset(tmp_path / "hub" / "me" / "data", rows=1000)
     sagemaker = lab.client("sagemaker")
     with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
-        path = lab.write_suite("hub-model", suite(hub.environment))
-        first = lab.traindyno("run", str(path), "--local", "--name", "hub-model-1", "--format", "json")
-        assert first.status == 0, first.errors
+        first = lab.run_suite("hub-model", suite(hub.environment), "hub-model-1")
         asked = len(hub.asked)
         assert asked > 0
         assert hub.sent["model.safetensors"] == (tmp_path / "hub/me/model/model.safetensors").stat().st_size
-        again = lab.traindyno("run", str(path), "--local", "--name", "hub-model-2", "--format", "json")
-        assert again.status == 0, again.errors
+        again = lab.run_suite("hub-model", suite(hub.environment), "hub-model-2")
         assert len(hub.asked) == asked
     results = [*first.json()["results"], *again.json()["results"]]
     assert [result["outcome"] for result in results] == ["completed"] * 2
@@ -58,5 +55,5 @@ def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(lab: L
     made = {"train": data, "model": copy}
     places = {name: job["ModelArtifacts"]["S3ModelArtifacts"] for name, job in made.items()}
     assert [channels(run) for run in runs] == [places] * 2
-    receipt = lab.traindyno("report", "--receipt", "hub-model-1", "--local", "--format", "json").json()["receipt"]
+    receipt = lab.receipt("hub-model-1")["receipt"]
     assert {"data preparation", "model staging"} < {line["label"] for line in receipt["lines"]}

@@ -36,8 +36,7 @@ def report(lab: LocalLab) -> dict[str, Any]:
     document["measurement"]["trials"] = 2
     path = lab.folder / "trainer.yaml"
     path.write_text(yaml.safe_dump(document))
-    answer = lab.traindyno("run", str(path), "--local", "--name", "trainer", "--format", "json")
-    assert answer.status == 0, answer.errors
+    answer = lab.succeed("run", str(path), "--local", "--name", "trainer", "--format", "json")
     found: dict[str, Any] = answer.json()
     return found
 
@@ -67,14 +66,12 @@ def test_the_script_gets_the_arguments_that_the_sdks_drivers_pass(lab: LocalLab,
 def test_a_job_of_the_execution_is_imported(lab: LocalLab, report: dict[str, Any]) -> None:
     job = report["results"][0]["attempts"][-1]["job_name"]
     decisions = ("--examples", "1000", "--max-usd", "50", "--max-hours", "48")
-    answer = lab.traindyno("import", job, "--local", "--output", "imported.yaml", *decisions)
-    assert answer.status == 0, answer.errors
+    lab.succeed("import", job, "--local", "--output", "imported.yaml", *decisions)
     again = yaml.safe_load((lab.folder / "imported.yaml").read_text())
     assert again["workload"]["entry_point"] == "train.py"
     assert again["workload"]["environment"] == {"A": "1"}
     assert again["training"] == {"instance": "local.cpu", "instance_count": 1, "strategy": "single"}
-    planned = lab.traindyno("plan", "imported.yaml", "--local")
-    assert planned.status == 0, planned.errors
+    lab.succeed("plan", "imported.yaml", "--local")
 
 
 def test_a_job_that_does_not_exist_is_named(lab: LocalLab) -> None:

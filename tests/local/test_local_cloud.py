@@ -14,7 +14,7 @@ import pytest
 from localcloud import cloud
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.jobs import eventually
-from tests.local.local_lab import LocalLab
+from tests.local.local_lab import LocalLab, script_suite, started_lab
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 MARK_TABLE = "kept-over-a-kill"
@@ -23,13 +23,8 @@ MARK_TABLE = "kept-over-a-kill"
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
     """A cloud of this module, because its parts are killed."""
-    lab = LocalLab(tmp_path_factory.mktemp("own"))
-    try:
-        up = lab.traindyno("local", "up")
-        assert up.status == 0, up.errors
+    with started_lab(tmp_path_factory.mktemp("own")) as lab:
         yield lab
-    finally:
-        lab.traindyno("local", "down", "--erase", "--yes")
 
 
 def process_of(lab: LocalLab, part: str) -> psutil.Process:
@@ -41,24 +36,20 @@ def process_of(lab: LocalLab, part: str) -> psutil.Process:
 def kill(lab: LocalLab, part: str) -> None:
     process = process_of(lab, part)
     os.kill(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, 10)
 
 
 def test_up_starts_a_service_that_has_ended_and_stop_needs_ministack_only(own: LocalLab) -> None:
     healthy = process_of(own, cloud.MINISTACK).pid
     kill(own, cloud.SAGEMAKER)
     assert cloud.find_stall(own.home) is not None
-    assert own.traindyno("list", "--local").status == 0
+    own.succeed("list", "--local")
     unknown = own.traindyno("stop", "never-started", "--local")
     assert "has no execution" in unknown.errors
     plan = own.traindyno("plan", str(REPO_ROOT / "suites" / "quickstart.yaml"), "--local")
     assert plan.status == 1
     assert "the local SageMaker service of the local cloud in" in plan.errors
-    up = own.traindyno("local", "up")
-    assert up.status == 0, up.errors
+    up = own.succeed("local", "up")
     assert "nothing to deploy" in up.errors
     assert process_of(own, cloud.MINISTACK).pid == healthy
     assert cloud.find_stall(own.home) is None
@@ -78,8 +69,7 @@ def test_a_start_of_ministack_removes_the_code_that_the_one_before_has_unpacked(
     unpacked = own.home.state("tmp") / "ministack-lambda-code-of-before" / "traindyno"
     unpacked.mkdir(parents=True)
     kill(own, cloud.MINISTACK)
-    up = own.traindyno("local", "up")
-    assert up.status == 0, up.errors
+    own.succeed("local", "up")
     assert not unpacked.parent.exists()
 
 
@@ -91,10 +81,7 @@ def create_saved_table(lab: LocalLab) -> None:
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
     )
     saved = lab.home.state("ministack-state") / "dynamodb.json"
-    deadline = time.monotonic() + 30
-    while not saved.exists() or MARK_TABLE not in saved.read_text():
-        assert time.monotonic() < deadline, "not saved within 30 s, though nothing else goes on"
-        time.sleep(0.2)
+    eventually(lambda: saved.exists() and MARK_TABLE in saved.read_text(), 30)  # though nothing else goes on
 
 
 def test_a_change_is_saved_though_no_other_follows(tmp_path: Path) -> None:
@@ -110,7 +97,7 @@ def test_a_change_is_saved_though_no_other_follows(tmp_path: Path) -> None:
 def test_what_was_written_before_the_last_save_outlives_a_kill_of_ministack(own: LocalLab) -> None:
     create_saved_table(own)
     kill(own, cloud.MINISTACK)
-    assert own.traindyno("local", "up").status == 0
+    own.succeed("local", "up")
     assert MARK_TABLE in own.client("dynamodb").list_tables()["TableNames"]
 
 
@@ -125,16 +112,18 @@ def test_a_cloud_that_has_lost_what_was_deployed_says_how_to_start_anew(own: Loc
     assert "local down --erase" in " ".join(up.errors.split())
     kill(own, cloud.MINISTACK)
     stacks.write_bytes(kept)
-    assert own.traindyno("local", "up").status == 0
+    own.succeed("local", "up")
+
+
+def begin(lab: LocalLab, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "traindyno", *arguments]
+    environment = {**os.environ, "TRAINDYNO_HOME": str(lab.home.folder), "PYTHONPATH": str(REPO_ROOT)}
+    return subprocess.Popen(command, cwd=lab.folder, env=environment, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_second_up_waits_for_the_first_and_finds_nothing_to_do(own: LocalLab) -> None:
     kill(own, cloud.MINISTACK)
-    command = [sys.executable, "-m", "traindyno", "local", "up"]
-    environment = {**os.environ, "TRAINDYNO_HOME": str(own.home.folder), "PYTHONPATH": str(REPO_ROOT)}
-    both = [
-        subprocess.Popen(command, cwd=own.folder, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)
-    ]
+    both = [begin(own, "local", "up") for _ in range(2)]
     told = [each.communicate(timeout=120)[1] for each in both]
     assert [each.returncode for each in both] == [0, 0], told
     assert sum("starting MiniStack" in text for text in told) == 1
@@ -148,22 +137,10 @@ def test_both_parts_listen_on_loopback_only(own: LocalLab) -> None:
 
 
 def start_sleeping(own: LocalLab, name: str) -> None:
-    suite = {
-        "goal": "fastest",
-        "search": "grid",
-        "workload": {
-            "task": "script",
-            "source": own.write_script("sleeping", "import time\ntime.sleep(600)\n"),
-            "entry_point": "train.py",
-            "examples": 1000,
-        },
-        "training": {"instance": "local.cpu", "strategy": "single"},
-        "matrix": {"hyperparameters.x": [0]},
-        "measurement": {"trials": 1},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
-    }
+    source = own.write_script("sleeping", "import time\ntime.sleep(600)\n")
+    suite = script_suite(source, {"hyperparameters.x": [0]}, measurement={"trials": 1})
     path = own.write_suite("sleeping", suite)
-    assert own.traindyno("run", str(path), "--local", "--no-wait", "--name", name).status == 0
+    own.succeed("run", str(path), "--local", "--no-wait", "--name", name)
 
 
 def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab) -> None:
@@ -173,11 +150,10 @@ def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab)
     assert "would end as failed: sleeping-1" in refused.errors
     assert "the option --yes" in refused.errors
     assert cloud.find_stall(own.home) is None
-    assert own.traindyno("local", "down", "--yes").status == 0
-    up = own.traindyno("local", "up")
-    assert up.status == 0, up.errors
+    own.succeed("local", "down", "--yes")
+    up = own.succeed("local", "up")
     assert "execution sleeping-1 was running and has failed" in up.errors
-    assert own.traindyno("report", "--receipt", "sleeping-1", "--local").status == 0
+    own.succeed("report", "--receipt", "sleeping-1", "--local")
 
 
 def test_executions_of_a_ministack_that_was_killed_fail_and_their_jobs_end(own: LocalLab) -> None:
@@ -191,8 +167,7 @@ def test_executions_of_a_ministack_that_was_killed_fail_and_their_jobs_end(own: 
     eventually(jobs)
     cloud.save_state(own.home, cloud.require_ports(own.home))
     kill(own, cloud.MINISTACK)
-    up = own.traindyno("local", "up")
-    assert up.status == 0, up.errors
+    up = own.succeed("local", "up")
     assert "MiniStack has ended, and its executions with it: their training jobs are stopped" in up.errors
     assert "execution sleeping-2 was running and has failed" in up.errors
     assert jobs() == []
@@ -202,14 +177,12 @@ def test_executions_of_a_ministack_that_was_killed_fail_and_their_jobs_end(own: 
 def test_down_waits_for_an_up(own: LocalLab) -> None:
     told: list[str] = []
     with own.home.alone(tell=told.append):
-        command = [sys.executable, "-m", "traindyno", "local", "down"]
-        environment = {**os.environ, "TRAINDYNO_HOME": str(own.home.folder), "PYTHONPATH": str(REPO_ROOT)}
-        down = subprocess.Popen(command, cwd=own.folder, env=environment, stderr=subprocess.PIPE, text=True)
+        down = begin(own, "local", "down")
         assert down.stderr is not None
         assert f"waiting for process {os.getpid()}" in down.stderr.readline()
         assert cloud.status(own.home).ministack
     assert down.communicate(timeout=60)[1].strip() == "the local cloud is stopped"
-    assert own.traindyno("local", "up").status == 0
+    own.succeed("local", "up")
 
 
 def test_down_takes_five_seconds_at_most(own: LocalLab) -> None:
@@ -217,6 +190,6 @@ def test_down_takes_five_seconds_at_most(own: LocalLab) -> None:
     it.
     """
     began = time.monotonic()
-    assert own.traindyno("local", "down").status == 0
+    own.succeed("local", "down")
     assert time.monotonic() - began < 5
     assert not cloud.status(own.home).ministack

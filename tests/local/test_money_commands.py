@@ -1,12 +1,11 @@
 """The commands about money in the local cloud: plan, quotas, receipt, reprice, compare and stop."""
 
-import time
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from tests.local.local_lab import LocalLab
+from tests.local.local_lab import LocalLab, script_suite
 from traindyno.core.measurement.run_result import parse_run_result
 from traindyno.core.verdict.cell_trials import is_measured
 
@@ -23,42 +22,26 @@ for number in range(30):
 """
 
 
-def script_suite(lab: LocalLab, delays: list[int], *, jobs: str = "separate", **workload: Any) -> dict[str, Any]:
-    source = lab.write_script("money", SCRIPT)
-    work = {"task": "script", "source": source, "entry_point": "train.py", "examples": 1_000_000, **workload}
-    return {
-        "goal": "cheapest",
-        "search": "grid",
-        "workload": work,
-        "training": {"instance": "local.cpu", "strategy": "single"},
-        "matrix": {"hyperparameters.delay_milliseconds": delays},
-        "measurement": {"trials": 2, "jobs": jobs},
-        "limits": LIMITS,
-    }
-
-
-def run(lab: LocalLab, name: str, suite: dict[str, Any]) -> dict[str, Any]:
-    path = lab.write_suite(name, suite)
-    answer = lab.traindyno("run", str(path), "--local", "--name", name, "--format", "json")
-    assert answer.status == 0, answer.errors
-    report: dict[str, Any] = answer.json()
-    return report
+def suite_of(lab: LocalLab, delays: list[int], *, jobs: str = "separate", **workload: Any) -> dict[str, Any]:
+    return script_suite(
+        lab.write_script("money", SCRIPT),
+        {"hyperparameters.delay_milliseconds": delays},
+        goal="cheapest",
+        workload={"examples": 1_000_000, **workload},
+        measurement={"trials": 2, "jobs": jobs},
+        limits=LIMITS,
+    )
 
 
 @pytest.fixture(scope="module")
 def spent(lab: LocalLab) -> dict[str, Any]:
-    return run(lab, "spent", script_suite(lab, [5, 40]))
-
-
-def receipt_of(lab: LocalLab, execution: str) -> dict[str, Any]:
-    found: dict[str, Any] = lab.traindyno("report", "--receipt", execution, "--local", "--format", "json").json()
-    return found
+    report: dict[str, Any] = lab.run_suite("spent", suite_of(lab, [5, 40])).json()
+    return report
 
 
 def test_the_plan_reads_the_local_price_and_shares_the_machine(lab: LocalLab) -> None:
-    path = lab.write_suite("planned", script_suite(lab, [5, 40]))
-    answer = lab.traindyno("plan", str(path), "--local", "--format", "json")
-    assert answer.status == 0, answer.errors
+    path = lab.write_suite("planned", suite_of(lab, [5, 40]))
+    answer = lab.succeed("plan", str(path), "--local", "--format", "json")
     planned = answer.json()
     (lane,) = planned["lanes"]
     assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 1, 4)
@@ -67,39 +50,31 @@ def test_the_plan_reads_the_local_price_and_shares_the_machine(lab: LocalLab) ->
 
 
 def test_the_second_plan_expects_what_the_first_execution_was_billed(lab: LocalLab, spent: dict[str, Any]) -> None:
-    before = lab.write_suite("planned-before", script_suite(lab, [5, 40], examples=999))
+    before = lab.write_suite("planned-before", suite_of(lab, [5, 40], examples=999))
     assert "no run of these cells has been measured yet" in lab.traindyno("plan", str(before), "--local").output
-    path = lab.write_suite("planned-again", {**script_suite(lab, [5, 40]), "goal": "fastest"})
+    path = lab.write_suite("planned-again", {**suite_of(lab, [5, 40]), "goal": "fastest"})
     expected = lab.traindyno("plan", str(path), "--local", "--format", "json").json()["expected"]
     assert (expected["past_runs"], expected["known_cells"], expected["is_simulated"]) == (4, 2, False)
-    billed = sum(Decimal(line["exact_usd"]) for line in receipt_of(lab, "spent")["receipt"]["lines"])
+    billed = sum(Decimal(line["exact_usd"]) for line in lab.receipt("spent")["receipt"]["lines"])
     assert abs(Decimal(expected["usd"]) - billed) < Decimal("1e-9")
     shown = lab.traindyno("plan", str(path), "--local").output
     assert "expected, from 4 earlier runs of these cells" in shown
 
 
 def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[str, Any]) -> None:
-    found = receipt_of(lab, "spent")
+    found = lab.receipt("spent")
     lines = found["receipt"]["lines"]
     assert found["is_final"]
     assert [line["outcome"] for line in lines] == ["completed"] * 4
     billed = {line["job_name"]: Decimal(line["billable_seconds"]) for line in lines}
-    assert billed == billed_by_service(lab, "-spent-")
+    assert billed == lab.billed_seconds("-spent-")
     total = sum(Decimal(line["usd"]) for line in lines)
     assert total == Decimal(found["receipt"]["total_usd"])
 
 
-def billed_by_service(lab: LocalLab, name_part: str) -> dict[str, Decimal]:
-    """Billed seconds by job, from the service's own ledger."""
-    rows = lab.administer("/_local/ledger")["rows"]
-    found = {row["job_name"]: Decimal(str(row["billed_seconds"])) for row in rows}
-    return {name: seconds for name, seconds in found.items() if name_part in name}
-
-
 def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dict[str, Any]) -> None:
     (lab.folder / "dear.yaml").write_text("region: here\nas_of: 2026-11-21\nprices: {local.cpu: 0.25}\n")
-    answer = lab.traindyno("reprice", "spent", "--local", "--prices", "dear.yaml", "--format", "json")
-    assert answer.status == 0, answer.errors
+    answer = lab.succeed("reprice", "spent", "--local", "--prices", "dear.yaml", "--format", "json")
     found = answer.json()
     before, after = (
         {row["cell_id"]: row["usd"]["mean"] for row in found[side]["rows"] if row["usd"]}
@@ -120,15 +95,14 @@ def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dic
 def test_two_executions_are_compared_cell_by_cell_and_shares_add_up_to_each_bill(
     lab: LocalLab, spent: dict[str, Any]
 ) -> None:
-    run(lab, "later", script_suite(lab, [40, 60], jobs="shared"))
-    lines = receipt_of(lab, "later")["receipt"]["lines"]
+    lab.run_suite("later", suite_of(lab, [40, 60], jobs="shared"))
+    lines = lab.receipt("later")["receipt"]["lines"]
     shares: dict[str, Decimal] = {}
     for line in lines:
         shares[line["job_name"]] = shares.get(line["job_name"], Decimal(0)) + Decimal(line["billable_seconds"])
     assert (len(lines), len(shares)) == (4, 2)
-    assert shares == billed_by_service(lab, "-later-")
-    answer = lab.traindyno("compare", "spent", "later", "--local", "--format", "json")
-    assert answer.status == 0, answer.errors
+    assert shares == lab.billed_seconds("-later-")
+    answer = lab.succeed("compare", "spent", "later", "--local", "--format", "json")
     compared = answer.json()
     (cell,) = compared["cells"]
     assert cell["label"] == "delay_milliseconds 40"
@@ -140,16 +114,15 @@ def test_two_executions_are_compared_cell_by_cell_and_shares_add_up_to_each_bill
 @pytest.fixture(scope="module")
 def stopped(lab: LocalLab) -> dict[str, Any]:
     """The receipt while the suite ran, and the output of the command that stopped it."""
-    suite = {**script_suite(lab, [10_000], examples=2_000_000), "limits": {**LIMITS, "max_job_seconds": 300}}
+    suite = {**suite_of(lab, [10_000], examples=2_000_000), "limits": {**LIMITS, "max_job_seconds": 300}}
     path = lab.write_suite("endless-money", suite)
-    started = lab.traindyno("run", str(path), "--local", "--name", "stopped", "--no-wait")
-    assert started.status == 0, started.errors
-    deadline = time.monotonic() + 60
-    while not (running := receipt_of(lab, "stopped"))["running_jobs"]:
-        assert time.monotonic() < deadline
-    answer = lab.traindyno("stop", "stopped", "--local")
-    assert answer.status == 0, answer.errors
-    return {"running": running, "said": answer.errors}
+    lab.succeed("run", str(path), "--local", "--name", "stopped", "--no-wait")
+    receipts = [lab.receipt("stopped")]
+    while not receipts[-1]["running_jobs"]:
+        assert len(receipts) < 100
+        receipts.append(lab.receipt("stopped"))
+    answer = lab.succeed("stop", "stopped", "--local")
+    return {"running": receipts[-1], "said": answer.errors}
 
 
 def test_the_receipt_of_a_running_execution_is_not_final(stopped: dict[str, Any]) -> None:
@@ -162,8 +135,8 @@ def test_the_receipt_of_a_running_execution_is_not_final(stopped: dict[str, Any]
 def test_stopping_says_what_was_spent(lab: LocalLab, stopped: dict[str, Any]) -> None:
     assert "for 1 training job\n" in stopped["said"]
     assert "traindyno report stopped --receipt --local" in stopped["said"]
-    final = receipt_of(lab, "stopped")
+    final = lab.receipt("stopped")
     assert final["is_final"]
     (line,) = final["receipt"]["lines"]
     assert line["outcome"] == "stopped_by_user"
-    assert {line["job_name"]: Decimal(line["billable_seconds"])} == billed_by_service(lab, "-endless-money-")
+    assert {line["job_name"]: Decimal(line["billable_seconds"])} == lab.billed_seconds("-endless-money-")

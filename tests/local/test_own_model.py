@@ -12,8 +12,7 @@ pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 def test_four_lines_and_a_file_lead_to_a_verdict(lab: LocalLab) -> None:
     suite = REPO_ROOT / "suites/own_model.yaml"
-    answer = lab.traindyno("run", str(suite), "--local", "--name", "own-model", "--format", "json")
-    assert answer.status == 0, answer.errors
+    answer = lab.succeed("run", str(suite), "--local", "--name", "own-model", "--format", "json")
     report = answer.json()
     assert "default workload.examples: 600" in answer.errors
     assert {result["outcome"] for result in report["results"]} <= {"completed", "outpaced"}
@@ -35,13 +34,10 @@ SMALL = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 1, "num_a
 )
 def test_a_suite_of_init_leads_to_a_verdict(name: str, options: tuple[str, ...], lab: LocalLab) -> None:
     (lab.folder / "config.json").write_text(json.dumps({**SMALL, "intermediate_size": 64}))
-    begun = lab.traindyno("init", f"{name}.yaml", "--local", *options)
-    assert begun.status == 0, begun.errors
+    begun = lab.succeed("init", f"{name}.yaml", "--local", *options)
     assert "no basis" in begun.output
-    answer = lab.traindyno("run", f"{name}.yaml", "--local", "--name", name, "--format", "json")
-    assert answer.status == 0, answer.errors
+    answer = lab.succeed("run", f"{name}.yaml", "--local", "--name", name, "--format", "json")
     assert answer.json()["verdict"]["recommended"] is not None
-    again = lab.traindyno("init", f"{name}-2.yaml", "--local", *options, "--format", "json")
-    assert again.status == 0, again.errors
+    again = lab.succeed("init", f"{name}-2.yaml", "--local", *options, "--format", "json")
     runs = [each["evidence"].removesuffix(" of yours") for each in again.json()["cells"]]
     assert all(each.partition(" ")[2] in ("run", "runs") for each in runs), runs

@@ -45,7 +45,6 @@ def test_the_examples_measure_what_the_script_does(names: dict[str, Any]) -> Non
 
 
 def test_the_report_is_that_of_the_command_line(names: dict[str, Any], lab: LocalLab) -> None:
-    answer = lab.traindyno("report", "sleeper", "--local", "--format", "json", "--output", "fetched")
-    assert answer.status == 0, answer.errors
+    answer = lab.succeed("report", "sleeper", "--local", "--format", "json", "--output", "fetched")
     assert json.loads(json.dumps(report_document(names["report"].data))) == answer.json()
     assert names["path"].read_bytes() == (lab.folder / "fetched" / "sleeper.html").read_bytes()

@@ -39,10 +39,7 @@ def reference_suite(name: str) -> dict[str, Any]:
 
 
 def report_of(lab: LocalLab, name: str, suite: dict[str, Any]) -> dict[str, Any]:
-    name = name.replace("_", "-")
-    answer = lab.traindyno("run", str(lab.write_suite(name, suite)), "--local", "--name", name, "--format", "json")
-    assert answer.status == 0, answer.errors
-    report: dict[str, Any] = answer.json()
+    report: dict[str, Any] = lab.run_suite(name.replace("_", "-"), suite).json()
     return report
 
 

@@ -11,7 +11,7 @@ from bench.rehearsal import findings, write_traces
 from bench.rehearsal_findings import differences
 from bench.rehearsal_traces import PACKS
 from tests.local.forked_programs import REPO_ROOT
-from tests.local.local_lab import LocalLab
+from tests.local.local_lab import LocalLab, script_suite, started_lab
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
@@ -25,7 +25,8 @@ LARGE_PRICES = REPO_ROOT / "suites" / "large_rehearsal_prices.json"
 @pytest.fixture(scope="module")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
     folder = tmp_path_factory.mktemp("rehearsal")
-    yield from lab_of(folder, *GRANTED, *write_traces(folder, [PACK]))
+    with started_lab(folder, *GRANTED, *write_traces(folder, [PACK])) as lab:
+        yield lab
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +35,13 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
     folder = tmp_path_factory.mktemp("simulated")
     prices = folder / "prices.json"
     prices.write_text(json.dumps({**json.loads(LARGE_PRICES.read_text()), **ASSUMED_PRICES}))
-    yield from lab_of(folder, "--grant-quotas", "64", "--prices", str(prices))
-
-
-def lab_of(folder: Path, *options: str) -> Iterator[LocalLab]:
-    lab = LocalLab(folder)
-    try:
-        up = lab.traindyno("local", "up", *options)
-        assert up.status == 0, up.errors
+    with started_lab(folder, "--grant-quotas", "64", "--prices", str(prices)) as lab:
         yield lab
-    finally:
-        lab.traindyno("local", "down", "--erase", "--yes")
 
 
 def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(rehearsal: LocalLab) -> None:
     suite = REPO_ROOT / "suites" / PACK / "rehearsal.yaml"
-    ran = rehearsal.traindyno("run", str(suite), "--local", "--format", "json")
-    assert ran.status == 0, ran.errors
+    ran = rehearsal.succeed("run", str(suite), "--local", "--format", "json")
     report = ran.json()
     verdict = report["verdict"]
     assert verdict["is_simulated"] is True
@@ -65,8 +56,7 @@ def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(reh
 def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(
     pack: str, kind: str, simulated: LocalLab
 ) -> None:
-    ran = simulated.traindyno("run", str(REPO_ROOT / "suites" / pack / f"{kind}.yaml"), "--local", "--format", "json")
-    assert ran.status == 0, ran.errors
+    ran = simulated.succeed("run", str(REPO_ROOT / "suites" / pack / f"{kind}.yaml"), "--local", "--format", "json")
     report = ran.json()
     assert report["verdict"]["is_simulated"] is True
     # The posts' scripts vary the batch with the hardware, so their cells do unlike work.
@@ -95,24 +85,17 @@ for number in range({STEPS}):
 
 def raced(lab: LocalLab, name: str, instance: str) -> tuple[Counter[tuple[str, str, str]], int]:
     """Its runs, each with its cell, its block and its outcome, and the number of its jobs."""
-    suite = {
-        "goal": "fastest",
-        "search": "race",
-        "workload": {
-            "task": "script",
-            "source": lab.write_script("race_script", RACE),
-            "entry_point": "train.py",
-            "examples": 100_000,
-        },
-        "training": {"instance": instance, "strategy": "single"},
-        "matrix": {"hyperparameters.does": [*SECONDS]},
-        "baseline": {"hyperparameters.does": "best"},
-        "measurement": {"trials": 3},
-        "limits": {"max_usd": 10, "max_hours": 1, "max_job_seconds": 900},
-    }
-    ran = lab.traindyno("run", str(lab.write_suite(name, suite)), "--local", "--format", "json")
-    assert ran.status == 0, ran.errors
-    results = ran.json()["results"]
+    suite = script_suite(
+        lab.write_script("race_script", RACE),
+        {"hyperparameters.does": [*SECONDS]},
+        search="race",
+        workload={"examples": 100_000},
+        training={"instance": instance, "strategy": "single"},
+        baseline={"hyperparameters.does": "best"},
+        measurement={"trials": 3},
+        limits={"max_usd": 10, "max_hours": 1, "max_job_seconds": 900},
+    )
+    results = lab.run_suite(name, suite).json()["results"]
     cells = [result["run"]["cell"]["hyperparameters"]["does"] for result in results]
     runs = zip(cells, (each["run"]["block"] for each in results), (each["outcome"] for each in results), strict=True)
     return Counter(runs), len({attempt["job_name"] for each in results for attempt in each["attempts"]})
@@ -124,7 +107,7 @@ def test_a_rehearsed_race_has_the_runs_and_the_job_of_a_real_one(tmp_path: Path)
     for does, seconds in SECONDS.items():
         trace = {"match": {"does": does}, "step_seconds": seconds, "steps": STEPS, "warmup_factor": 1}
         (traces / f"{does}.json").write_text(json.dumps(trace))
-    for lab in lab_of(tmp_path, "--grant-quotas", "1", "--traces", str(traces)):
+    with started_lab(tmp_path, "--grant-quotas", "1", "--traces", str(traces)) as lab:
         real, simulated = raced(lab, "real", "local.cpu"), raced(lab, "simulated", "ml.g6.xlarge")
         assert simulated == real
         twice_more = {(does, block, "completed"): 1 for does in ("best", "near") for block in ("1.1", "1+.1", "1+.2")}

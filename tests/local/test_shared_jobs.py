@@ -6,13 +6,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.local.forked_programs import Answer
-from tests.local.local_lab import LocalLab
+from tests.local.local_lab import LocalLab, script_suite
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.jobs.journal_format import ENDED
 from traindyno.core.lab_names import DEFAULT_LAB, jobs_prefix
@@ -45,7 +43,7 @@ class Told:
     """``billed``: job name → seconds by the service's own count. ``killed``: the job that lost its host."""
 
     report: dict[str, Any]
-    billed: dict[str, int]
+    billed: dict[str, Decimal]
     killed: str
 
     def results(self) -> list[dict[str, Any]]:
@@ -56,43 +54,25 @@ class Told:
 @pytest.fixture(scope="module")
 def told(lab: LocalLab) -> Told:
     """Two blocks of three cells. The first job is killed once a run of it has ended."""
-    suite = shared_suite(lab, "shared", "local.cpu", trials=2)
+    suite = shared_suite(lab, "local.cpu", trials=2)
     with ThreadPoolExecutor(1) as thread:
-        running = thread.submit(lab.traindyno, "run", str(suite), "--local", "--name", EXECUTION, "--format", "json")
+        running = thread.submit(lab.run_suite, "shared", suite, EXECUTION)
         killed = kill_once_a_run_has_ended(lab, running)
-        answer: Answer = running.result()
-    assert answer.status == 0, answer.errors
-    return Told(report=answer.json(), billed=billed_seconds(lab, "shared"), killed=killed)
+    return Told(report=running.result().json(), billed=billed_seconds(lab, "shared"), killed=killed)
 
 
-def shared_suite(lab: LocalLab, name: str, instance: str, *, trials: int) -> Path:
-    return lab.write_suite(
-        name,
-        {
-            "goal": "fastest",
-            "search": "grid",
-            "workload": {
-                "task": "script",
-                "source": lab.write_script("shared_script", SCRIPT),
-                "entry_point": "train.py",
-                "examples": 1000,
-            },
-            "training": {"instance": instance, "strategy": "single"},
-            "matrix": {"hyperparameters.does": ["fast", "slow", "fail"]},
-            "measurement": {"trials": trials, "jobs": "shared"},
-            "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 900},
-        },
+def shared_suite(lab: LocalLab, instance: str, *, trials: int) -> dict[str, Any]:
+    return script_suite(
+        lab.write_script("shared_script", SCRIPT),
+        {"hyperparameters.does": ["fast", "slow", "fail"]},
+        training={"instance": instance, "strategy": "single"},
+        measurement={"trials": trials, "jobs": "shared"},
+        limits={"max_usd": 1, "max_hours": 1, "max_job_seconds": 900},
     )
 
 
-def billed_seconds(lab: LocalLab, suite_name: str) -> dict[str, int]:
-    """Billed seconds of the suite's jobs, by the service's own ledger."""
-    rows = lab.administer("/_local/ledger")["rows"]
-    return {
-        row["job_name"]: row["billed_seconds"]
-        for row in rows
-        if row["job_name"].startswith(f"{jobs_prefix(DEFAULT_LAB)}{suite_name}-")
-    }
+def billed_seconds(lab: LocalLab, suite_name: str) -> dict[str, Decimal]:
+    return lab.billed_seconds(f"{jobs_prefix(DEFAULT_LAB)}{suite_name}-")
 
 
 def kill_once_a_run_has_ended(lab: LocalLab, running: Any) -> str:
@@ -147,11 +127,9 @@ def test_the_shares_of_the_runs_add_up_to_the_bill_of_each_job(told: Told) -> No
 
 
 def test_simulated_runs_share_a_job_that_bills_one_start(lab: LocalLab) -> None:
-    suite = shared_suite(lab, "simulated", "ml.g6.xlarge", trials=1)
+    suite = shared_suite(lab, "ml.g6.xlarge", trials=1)
     lab.grant_quotas(1, "ml.g6.xlarge")
-    answer = lab.traindyno("run", str(suite), "--local", "--name", "shared-2", "--format", "json")
-    assert answer.status == 0, answer.errors
+    results = lab.run_suite("simulated", suite, "shared-2").json()["results"]
     (billed,) = billed_seconds(lab, "simulated").values()
-    results = answer.json()["results"]
     assert [result["outcome"] for result in results] == ["completed"] * 3
     assert round(math.fsum(result["attempts"][0]["billable_seconds"] for result in results) * 1000) == billed * 1000

@@ -42,8 +42,7 @@ def smoke(lab: LocalLab) -> Iterator[Smoke]:
     try:
         lab.grant_quotas(1, INSTANCE)
         began = time.monotonic()
-        ran = lab.traindyno("run", str(SMOKE), "--local", "--name", EXECUTION, "--format", "json")
-        assert ran.status == 0, ran.errors
+        ran = lab.succeed("run", str(SMOKE), "--local", "--name", EXECUTION, "--format", "json")
         seconds = time.monotonic() - began
         received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get("Messages", [])
         messages = [json.loads(message["Body"]) for message in received]
@@ -75,7 +74,7 @@ def test_smoke_suite_fits_the_quota_and_costs_less_than_its_cap_by_the_price_lis
     (lane,) = json.loads(plan.read())["lanes"]
     assert (lane["instance_type"], lane["quota"]["applied"], lane["concurrency"]) == (INSTANCE, 1, 1)
     (price,) = {result["price"]["usd_per_instance_hour"] for result in smoke.report["results"]}
-    receipt = lab.traindyno("report", "--receipt", EXECUTION, "--local", "--format", "json").json()["receipt"]
+    receipt = lab.receipt(EXECUTION)["receipt"]
     assert {line["instance"] for line in receipt["lines"]} == {INSTANCE}
     billed = [Decimal(line["billable_seconds"]) for line in receipt["lines"]]
     assert len(billed) == 3
@@ -108,11 +107,10 @@ def test_the_suites_for_accelerators_are_rehearsed(
 ) -> None:
     for instance, count in {INSTANCE: 1, **quotas}.items():
         lab.grant_quotas(count, instance)
-    ran = lab.traindyno("run", str(REPO_ROOT / f"suites/{suite}.yaml"), "--local", "--name", suite, "--format", "json")
-    assert ran.status == 0, ran.errors
+    ran = lab.succeed("run", str(REPO_ROOT / f"suites/{suite}.yaml"), "--local", "--name", suite, "--format", "json")
     report = ran.json()
     assert {result["outcome"] for result in report["results"]} == {"completed"}
     assert {result["run"]["cell"]["settings"]["instance"] for result in report["results"]} == set(quotas)
     assert report["verdict"]["is_simulated"]
-    receipt = lab.traindyno("report", "--receipt", suite, "--local", "--format", "json").json()["receipt"]
+    receipt = lab.receipt(suite)["receipt"]
     assert 0 < sum(Decimal(line["exact_usd"]) for line in receipt["lines"]) < Decimal(cap_usd)

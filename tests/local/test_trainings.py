@@ -17,7 +17,7 @@ import yaml
 
 from tests.local.chaos_lab import ENDED, ChaosLab, killed_functions
 from tests.local.forked_programs import REPO_ROOT
-from tests.local.local_lab import LocalLab
+from tests.local.local_lab import LocalLab, script_suite
 from tests.local.oracle import check_ended, check_paid, find_strays, gather
 from tests.nightly import NIGHTLY
 from traindyno.core.jobs.outcome import Outcome
@@ -58,23 +58,12 @@ pathlib.Path(os.environ["SM_MODEL_DIR"], "model.json").write_text(json.dumps(sta
 @pytest.fixture(scope="module")
 def measured(lab: LocalLab) -> Iterator[str]:
     """The execution whose verdict is trained."""
-    suite = {
-        "goal": "fastest",
-        "search": "grid",
-        "workload": {
-            "source": lab.write_script("trained", SCRIPT),
-            "entry_point": "train.py",
-            "examples": 8 * STEPS,
-            "hyperparameters": {"steps": 30},
-        },
-        "training": {"instance": "local.cpu", "strategy": "single"},
-        "matrix": {"hyperparameters.delay": [0.04, 0.1]},
-        "measurement": {"trials": 2},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
-    }
-    path = lab.write_suite("measured", suite)
-    answer = lab.traindyno("run", str(path), "--local", "--name", "measured", "--format", "json")
-    assert answer.status == 0, answer.errors
+    suite = script_suite(
+        lab.write_script("trained", SCRIPT),
+        {"hyperparameters.delay": [0.04, 0.1]},
+        workload={"examples": 8 * STEPS, "hyperparameters": {"steps": 30}},
+    )
+    lab.run_suite("measured", suite)
     yield "measured"
     lab.administer("/_local/faults", {})
 
@@ -108,8 +97,7 @@ def stop_after(lab: LocalLab, execution: str, step: int) -> None:
         logs = [each["Key"] for each in listed if each["Key"].endswith(".jsonl")]
         texts = [s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in logs]
         if max((int(found) for text in texts for found in LOGGED_STEP.findall(text)), default=0) >= step:
-            answer = lab.traindyno("stop", execution, "--local")
-            assert answer.status == 0, answer.errors
+            lab.succeed("stop", execution, "--local")
             return
         time.sleep(0.2)
     raise AssertionError(f"{execution} has not logged step {step}")
@@ -118,8 +106,7 @@ def stop_after(lab: LocalLab, execution: str, step: int) -> None:
 @pytest.fixture(scope="module")
 def whole(lab: LocalLab, measured: str) -> RunResult:
     """Never interrupted, and all of its steps in one job."""
-    answer = lab.traindyno("train", measured, "--set", f"steps={STEPS}", "--name", "whole", "--local")
-    assert answer.status == 0, answer.errors
+    answer = lab.succeed("train", measured, "--set", f"steps={STEPS}", "--name", "whole", "--local")
     assert "projected: " in answer.errors
     assert "serve it with" in answer.errors
     card = (lab.folder / "reports" / "whole.md").read_text()
@@ -136,17 +123,12 @@ def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
     lab: LocalLab, measured: str, whole: RunResult
 ) -> None:
     lab.administer("/_local/faults", {"seed": 5, "spot_interruption_fraction": 1.0, "spot_interruptions": 1})
-    began = lab.traindyno(
-        "train", measured, "--set", f"steps={STEPS}", "--spot", "--name", "cut", "--no-wait", "--local"
-    )
-    assert began.status == 0, began.errors
+    lab.succeed("train", measured, "--set", f"steps={STEPS}", "--spot", "--name", "cut", "--no-wait", "--local")
     stop_after(lab, "cut", 40)
-    again = lab.traindyno("train", "--resume", "cut", "--no-wait", "--local")
-    assert again.status == 0, again.errors
+    lab.succeed("train", "--resume", "cut", "--no-wait", "--local")
     assert lab.traindyno("train", "--resume", "cut", "--local").status == 1, "it is still running"
     stop_after(lab, "cut-2", 80)
-    ended = lab.traindyno("train", "--resume", "cut", "--local")
-    assert ended.status == 0, ended.errors
+    ended = lab.succeed("train", "--resume", "cut", "--local")
     found = result_of(lab, "cut-3")
     assert losses_of(found) == losses_of(whole)
     assert "suites/cut-3/model/model.tar.gz" in ended.output
@@ -176,8 +158,7 @@ def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(lab: Loc
     """From a suite without an execution, by its own limits."""
     lab.administer("/_local/faults", {})
     path = lab.write_suite("chained", chained_suite({"max_usd": 1, "max_job_seconds": 10}))
-    answer = lab.traindyno("train", str(path), "--name", "chained", "--local")
-    assert answer.status == 0, answer.errors
+    lab.succeed("train", str(path), "--name", "chained", "--local")
     found = result_of(lab, "chained")
     *before, last = [(each.outcome, each.error) for each in found.attempts]
     assert before
@@ -323,8 +304,7 @@ def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(l
     steps = suite["workload"]["examples"] // suite["training"]["batch_size_per_device"]
     assert [line.split()[0] for line in COMMANDS] == ["local", "run", "train", "deploy"]
     for line in COMMANDS:
-        answer = lab.traindyno(*line.split())
-        assert answer.status == 0, answer.errors
+        answer = lab.succeed(*line.split())
     assert "answers agree with the training job's own" in answer.errors
     whole = result_of(lab, "model")
     assert whole.measured is not None
@@ -336,12 +316,10 @@ def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(l
     names = [job.replace(execution_digest("model"), execution_digest(each)) for each in executions]
     seed = next(seed for seed in range(10**7) if interrupts_early(seed, names, steps, steps // 20))
     lab.administer("/_local/faults", {**SPOT, "seed": seed})
-    began = lab.traindyno("train", "quick", "--spot", "--name", "again", "--no-wait", "--local")
-    assert began.status == 0, began.errors
+    lab.succeed("train", "quick", "--spot", "--name", "again", "--no-wait", "--local")
     for execution, tenths, wait in (("again", 3, ["--no-wait"]), ("again-2", 6, [])):
         stop_after(lab, execution, steps * tenths // 10)
-        answer = lab.traindyno("train", "--resume", "again", "--local", *wait)
-        assert answer.status == 0, answer.errors
+        answer = lab.succeed("train", "--resume", "again", "--local", *wait)
     lab.administer("/_local/faults", {})
     found = result_of(lab, "again-3")
     assert [count_interruptions(lab, each) for each in names] == [1, 1, 1]
@@ -351,8 +329,7 @@ def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(l
     assert all(len(losses) == 1 for losses in every.values())
     assert logged_losses(lab, "again-3") == every
     assert model_file(lab, "again-3", "model.safetensors") == model_file(lab, "model", "model.safetensors")
-    served = lab.traindyno("deploy", "again-3", "--local")
-    assert served.status == 0, served.errors
+    lab.succeed("deploy", "again-3", "--local")
     names = [row["deployment"]["name"] for row in lab.traindyno("endpoints", "--local", "--format", "json").json()]
     assert len(names) == 2
     assert [lab.traindyno("undeploy", name, "--local").status for name in names] == [0, 0]
