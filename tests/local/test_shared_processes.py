@@ -1,9 +1,7 @@
 """Shared jobs that really run: their parent starts each run, and what ends the job loses the run in progress only."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +10,18 @@ import pytest
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET, client, eventually, wait_until
 from tests.local.running_service import RunningService, start_service
+from tests.local.shared_job import LAB, SharedJob
 from tests.local.test_process_engine import is_alive
-from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import script_document
 from traindyno import bundle
-from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.jobs.journal_format import STOPPED
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.s3_keys import checkpoints_prefix, job_document_key
-from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.failure_reasons import outcome_of
-from traindyno.sagemaker.job_document import job_document
-from traindyno.sagemaker.shared_request import build_shared_job_request
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
-LAB = replace(SETTINGS, results_bucket=BUCKET)
 STEPS = 20
 SCRIPT = f"""
 import argparse, os, pathlib, signal, subprocess, sys, time
@@ -91,65 +81,31 @@ def sagemaker(service: RunningService) -> Any:
     return client("sagemaker", service.endpoint)
 
 
-class SharedJob:
+def job_of(aws: AwsDouble, folder: Path, job_id: str, does: Sequence[str], **changes: Any) -> SharedJob:
     """Runs of a script, one for each word that it is told, in this order."""
-
-    def __init__(self, aws: AwsDouble, folder: Path, job_id: str, does: Sequence[str], **changes: Any) -> None:
-        (folder / "train.py").write_text(SCRIPT)
-        aws.objects[f"{BUCKET}/code/abc/sourcedir.tar.gz"] = bundle.pack(bundle.script_files(folder))
-        aws.objects[f"{BUCKET}/words/a.txt"] = b"words"
-        workload = {
-            **script_document()["workload"],
-            "source": f"s3://{BUCKET}/code/abc/sourcedir.tar.gz",
-            "hyperparameters": {"measurement": {"max_steps": STEPS}},
-            "channels": {"words": f"s3://{BUCKET}/words/"},
-        }
-        matrix = {"instance": ["local.cpu"], "hyperparameters.does": sorted({*does})}
-        given = {"workload": workload, "matrix": matrix, "measurement": {"trials": len(does)}, **changes}
-        self.suite: Suite = parse_suite(script_document(**given))
-        runs = trial_runs("execution-1", expand_cells(self.suite), range(1, len(does) + 1))
-        by_word = {(run.cell.hyperparameters["does"], run.trial): run for run in runs}
-        carried = tuple(by_word[word, number] for number, word in enumerate(does, start=1))
-        self.job = Job(execution_id="execution-1", job_id=job_id, runs=carried)
-        self.run_ids = [run.run_id for run in carried]
-        self._objects = aws.objects
-        document = job_document(self.job, self.suite, LAB)
-        aws.objects[f"{BUCKET}/{job_document_key('execution-1', job_id)}"] = json.dumps(document).encode()
-
-    def request(self, attempt: int = 1) -> dict[str, Any]:
-        return build_shared_job_request(self.job, self.suite, attempt=attempt, settings=LAB)
-
-    def files(self) -> dict[str, bytes]:
-        """The tree of the job's checkpoint folder in S3."""
-        prefix = f"{BUCKET}/{checkpoints_prefix('execution-1', self.job.job_id)}"
-        return {key.removeprefix(prefix): body for key, body in sorted(self._objects.items()) if key.startswith(prefix)}
-
-    def journal(self, described: dict[str, Any]) -> JobJournal:
-        hosts = described["ResourceConfig"]["InstanceCount"]
-        return read_job_journal(self.files(), job_name=described["TrainingJobName"], host_count=hosts)
-
-    def outcomes(self, described: dict[str, Any]) -> dict[str, Outcome]:
-        return {run_id: outcome_of(end)[0] for run_id, end in self.journal(described).ends.items()}
-
-    def logged_steps(self, run_id: str) -> list[int]:
-        """The steps of each process of the run's last session."""
-        lead = f"{run_id}/step_log/"
-        files = {name.removeprefix(lead): body for name, body in self.files().items() if name.startswith(lead)}
-        log = read_step_log({name: body.decode().splitlines(keepends=True) for name, body in files.items()})
-        return [len(process.steps) for process in log.sessions[-1].processes]
-
-
-def run_job(sagemaker: Any, request: dict[str, Any]) -> dict[str, Any]:
-    sagemaker.create_training_job(**request)
-    return wait_until(sagemaker, request["TrainingJobName"], seconds=300)
+    (folder / "train.py").write_text(SCRIPT)
+    aws.objects[f"{BUCKET}/words/a.txt"] = b"words"
+    workload = {
+        **script_document()["workload"],
+        "source": LAB.source_s3_uri,
+        "hyperparameters": {"measurement": {"max_steps": STEPS}},
+        "channels": {"words": f"s3://{BUCKET}/words/"},
+    }
+    matrix = {"instance": ["local.cpu"], "hyperparameters.does": sorted({*does})}
+    given = {"workload": workload, "matrix": matrix, "measurement": {"trials": len(does)}, **changes}
+    suite = parse_suite(script_document(**given))
+    runs = trial_runs("execution-1", expand_cells(suite), range(1, len(does) + 1))
+    by_word = {(run.cell.hyperparameters["does"], run.trial): run for run in runs}
+    carried = [by_word[word, number] for number, word in enumerate(does, start=1)]
+    return SharedJob(aws, suite, carried, job_id, bundle.pack(bundle.script_files(folder)))
 
 
 def test_runs_of_two_hosts_follow_each_other_and_one_that_fails_fails_alone(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
     two_hosts = {"instance_count": 2, "strategy": "ddp"}
-    shared = SharedJob(aws, tmp_path, "j2-1", ["fail", "log"], training=two_hosts)
-    described = run_job(sagemaker, shared.request())
+    shared = job_of(aws, tmp_path, "j2-1", ["fail", "log"], training=two_hosts)
+    described = shared.run(sagemaker)
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
     journal = shared.journal(described)
     assert journal.problems == ()
@@ -165,8 +121,8 @@ def test_of_twelve_runs_one_without_memory_one_hung_and_one_killed_end_alone(
 ) -> None:
     does = [*["brief"] * 2, "fill", *["brief"] * 3, "stand", "die", *["brief"] * 4]
     limits = {**script_document()["limits"], "max_run_seconds": 20}
-    shared = SharedJob(aws, tmp_path, "j12-1", does, limits=limits, training={"strategy": "single"})
-    described = run_job(sagemaker, shared.request())
+    shared = job_of(aws, tmp_path, "j12-1", does, limits=limits, training={"strategy": "single"})
+    described = shared.run(sagemaker)
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
     journal = shared.journal(described)
     assert journal.problems == ()
@@ -195,8 +151,8 @@ def test_of_twelve_runs_one_without_memory_one_hung_and_one_killed_end_alone(
 def test_a_run_of_a_race_that_cannot_win_ends_early_after_a_throw_away_run(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
-    shared = SharedJob(aws, tmp_path, "j2-5", ["log", "slow"], search="race")
-    described = run_job(sagemaker, shared.request())
+    shared = job_of(aws, tmp_path, "j2-5", ["log", "slow"], search="race")
+    described = shared.run(sagemaker)
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
     journal, (fast, slow) = shared.journal(described), shared.run_ids
     assert shared.outcomes(described) == {fast: Outcome.COMPLETED, slow: Outcome.OUTPACED}
@@ -216,7 +172,7 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
 ) -> None:
     """An image whose entry point passes no SIGTERM on loses the journal's last lines, and no end of a run."""
     service.administer("/_local/faults", {"stops": stops})
-    shared = SharedJob(aws, tmp_path, "j2-9" if stops else "j2-2", ["pass", "hang", "pass"])
+    shared = job_of(aws, tmp_path, "j2-9" if stops else "j2-2", ["pass", "hang", "pass"])
     request = shared.request()
     sagemaker.create_training_job(**request)
     output = service.state_folder / "jobs" / request["TrainingJobName"] / "algo-1" / "ml" / "output" / "data"
@@ -246,8 +202,8 @@ def test_a_job_that_loses_its_instances_goes_on_with_the_run_in_progress(
 ) -> None:
     fault = {"name_contains": "j2-3", "fault": "spot_interruption"}
     service.administer("/_local/faults", {"seed": 4, "spot_notice_fraction": 0, "named": [fault]})
-    shared = SharedJob(aws, tmp_path, "j2-3", ["log", "log"], purchase="spot")
-    described = run_job(sagemaker, shared.request())
+    shared = job_of(aws, tmp_path, "j2-3", ["log", "log"], purchase="spot")
+    described = shared.run(sagemaker)
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
     assert [step["Status"] for step in described["SecondaryStatusTransitions"]].count("Interrupted") == 1
     journal = shared.journal(described)
@@ -263,8 +219,8 @@ def test_the_largest_batch_of_a_script_is_found_under_the_types_memory(
     """The service limits a process to 2 GiB. A sample takes 128 MiB, so that 15 fit beside the interpreter."""
     searched = {"search": "largest", "argument": "samples", "begin": 12}
     training = {"strategy": "single", "batch_size_per_device": searched}
-    shared = SharedJob(aws, tmp_path, "j2-6", ["log"], training=training)
-    described = run_job(sagemaker, shared.request())
+    shared = job_of(aws, tmp_path, "j2-6", ["log"], training=training)
+    described = shared.run(sagemaker)
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
     journal, (run_id,) = shared.journal(described), shared.run_ids
     assert shared.outcomes(described) == {run_id: Outcome.COMPLETED}

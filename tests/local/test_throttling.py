@@ -98,11 +98,3 @@ def test_a_throttled_request_whose_body_comes_later_leaves_its_connection_open(t
     finally:
         throttled.throttle(0.0, SEED)
         connection.close()
-
-
-def test_the_error_type_of_a_failed_function_is_its_exceptions_class(throttled: ChaosLab) -> None:
-    """The state machine retries and catches by it."""
-    function = throttled.function("PlanSuite")["FunctionName"]
-    answer = throttled.lab.client("lambda").invoke(FunctionName=function, Payload=b"{}")
-    assert answer["FunctionError"]
-    assert json.load(answer["Payload"])["errorType"] == KeyError.__name__

@@ -58,33 +58,27 @@ def call(pool: WorkerPool) -> None:
     pool.release(worker)
 
 
-def test_a_burst_starts_few_workers_which_answer_every_call() -> None:
-    plain = PlainPool()
-    pool = limited(plain, 2)
+def call_at_once(pool: WorkerPool) -> None:
     threads = [threading.Thread(target=call, args=(pool,)) for _ in range(CALLS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_a_burst_starts_few_workers_which_answer_every_call() -> None:
+    plain = PlainPool()
+    pool = limited(plain, 2)
+    call_at_once(pool)
     assert 2 <= len(plain.workers) <= 8
 
 
 def test_a_function_has_no_more_workers_than_the_limit_however_long_its_calls_take() -> None:
     plain = PlainPool()
     pool = limited(plain, CALLS, most_workers=3)
-    threads = [threading.Thread(target=call, args=(pool,)) for _ in range(CALLS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    call_at_once(pool)
     assert len(plain.workers) == 3
-
-
-def test_without_a_limit_every_call_of_a_burst_starts_a_worker() -> None:
-    plain = PlainPool()
-    pool = limited(plain, CALLS)
-    assert [pool.acquire("SubmitRun", {}, b"")[1] for _ in range(CALLS)] == ["spawn"] * CALLS
 
 
 def test_a_call_that_waits_for_itself_goes_on_with_a_worker_of_its_own() -> None:

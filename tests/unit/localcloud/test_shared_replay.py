@@ -150,18 +150,6 @@ def training(start_ms: int, end_ms: int | None) -> Transition:
     return Transition(status=SecondaryStatus.TRAINING, start_ms=start_ms, end_ms=end_ms, message="")
 
 
-def test_the_next_attempt_carries_what_has_not_ended(faults: FaultInjector) -> None:
-    job, work = simulated(faults)
-    rest = replace(job, simulated_runs=job.simulated_runs[1:])
-    session = next_session(rest, work, (), start_ms=BEGAN_MS)
-    assert [span.run.run_id for span in session.spans] == list(job.simulated_runs[1:])
-    files = written(job, work, [session])
-    assert journal_of(job, files).ends.keys() == {*job.simulated_runs[1:]}
-    assert [run_id for run_id in job.simulated_runs if skipped(files, run_id)] == [job.simulated_runs[0]]
-    nothing = next_session(replace(job, simulated_runs=()), work, (), start_ms=BEGAN_MS)
-    assert (nothing.spans, nothing.closed_ms) == ((), BEGAN_MS)
-
-
 def test_a_run_during_which_two_jobs_died_is_not_started_again(faults: FaultInjector) -> None:
     job, work = simulated(faults)
     first, second, *later = job.simulated_runs
@@ -250,18 +238,6 @@ def test_a_run_that_cannot_win_ends_as_the_parent_would_end_it(faults: FaultInje
     least = 3 + 7 * (1.0 if is_slow[first.run.run_id] else 0.5)
     assert 0.9 * least < journal.warm_up_seconds < 0.6 * (first.end_ms - first.begin_ms) / 1000
     assert journal.start_seconds == pytest.approx(journal.warm_up_seconds)
-
-
-def test_a_race_that_is_cut_off_anywhere_ends_each_run_once(faults: FaultInjector) -> None:
-    job, work = simulated(faults, replace(make_suite(), search=Search.RACE), COMPILED_IS_SLOW)
-    whole_ms = (next_session(job, work, (), start_ms=0).closed_ms or 0) + 1
-    for cut_ms in range(0, whole_ms, 2003):
-        first, second = training(BEGAN_MS, BEGAN_MS + cut_ms), training(5 * BEGAN_MS, None)
-        restarted = replace(job, transitions=(first, second))
-        sessions = sessions_of(restarted, work, second, until_ms=5 * BEGAN_MS + 2 * whole_ms)
-        assert not sessions[0].ended & sessions[1].ended, cut_ms
-        assert sessions[0].ended | sessions[1].ended == set(job.simulated_runs), cut_ms
-        assert set(journal_of(job, written(job, work, sessions)).ends) == set(job.simulated_runs), cut_ms
 
 
 SPEEDS = {"best": FAST, "level": LEVEL, "behind": SLOW}

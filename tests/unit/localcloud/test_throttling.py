@@ -1,21 +1,63 @@
-"""A refused request looks as AWS's own does, so that boto3 takes it for throttling and tries again."""
+"""MiniStack's refusals look as AWS's own do: boto3 tries a throttled request again, and shows a stranger the reason."""
 
-from collections.abc import Mapping
+import io
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from localcloud.ministack_answers import Throttle, throttling_answer
-from tests.unit.localcloud.refusing import CALLS, refused_by
+from localcloud.ministack_answers import Throttle, refusal_answer, throttling_answer
+
+# One call of each protocol that MiniStack speaks
+CALLS = {
+    "cloudformation": "list_stacks",
+    "dynamodb": "list_tables",
+    "events": "list_rules",
+    "lambda": "list_functions",
+    "s3": "list_buckets",
+    "stepfunctions": "list_state_machines",
+}
+# From path and headers to status, headers and body.
+Refuse = Callable[[str, Mapping[str, str]], tuple[int, Mapping[str, str], bytes]]
+
+
+class RawAnswer(io.BytesIO):
+    def stream(self, **_: Any) -> Any:
+        yield self.getvalue()
+
+
+def refused_by(client: Any, refuse: Refuse) -> list[str]:
+    """The URLs that the client asks from now on; none of its requests is sent."""
+    asked: list[str] = []
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        headers = {str(name).lower(): _text(value) for name, value in request.headers.items()}
+        asked.append(request.url)
+        status, answered, body = refuse(request.url.partition("127.0.0.1:1")[2], headers)
+        return AWSResponse(request.url, status, HTTPHeaders.from_dict(dict(answered)), RawAnswer(body))
+
+    client.meta.events.register("before-send", answer)
+    return asked
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def client_of(service: str) -> Any:
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    config = Config(retries={"mode": "standard", "total_max_attempts": 2})
+    return session.client(service, endpoint_url="http://127.0.0.1:1", config=config)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(("service", "call"), CALLS.items(), ids=CALLS)
 def test_boto3_tries_a_throttled_request_again(service: str, call: str) -> None:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-    config = Config(retries={"mode": "standard", "total_max_attempts": 2})
-    client = session.client(service, endpoint_url="http://127.0.0.1:1", config=config)  # type: ignore[call-overload]
+    client = client_of(service)
 
     def refuse(path: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         answer = throttling_answer(path, headers)
@@ -34,3 +76,14 @@ def test_the_share_that_is_asked_for_is_refused() -> None:
     headers: Mapping[str, str] = {"x-amz-target": "DynamoDB_20120810.Query"}
     refused = sum(throttle.refuse("/", headers) is not None for _ in range(2000))
     assert 400 < refused < 600
+
+
+@pytest.mark.parametrize(("service", "call"), CALLS.items(), ids=CALLS)
+def test_boto3_shows_the_reason_of_a_refusal(service: str, call: str) -> None:
+    client, reason = client_of(service), "the key is <not> that of this local cloud"
+    asked = refused_by(client, lambda path, headers: (403, *refusal_answer(path, headers, reason)))
+    with pytest.raises(ClientError) as caught:
+        getattr(client, call)()
+    assert caught.value.response["Error"]["Code"].startswith("AccessDenied")
+    assert caught.value.response["Error"]["Message"] == reason
+    assert len(asked) == 1  # a refusal is not tried again
