@@ -5,7 +5,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud import daemons
@@ -122,7 +122,7 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
         daemons.end_leftovers(home, part)
     ports = _choose_ports(home, ministack, sagemaker)
     home.state(FORMAT).touch(mode=0o600)
-    home.write(PORTS, asdict(ports))
+    home.write(PORTS, ports)
     if not ministack:
         tell(f"starting MiniStack on {LOOPBACK}:{ports.aws}")
         _start_ministack(home, ports)
@@ -217,7 +217,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
 
 
 def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> None:
-    home.write(OPTIONS, asdict(ServiceOptions(options=tuple(options))))
+    home.write(OPTIONS, ServiceOptions(options=tuple(options)))
     aws = local_environment(ports, read_access_key(home))
     daemons.start(
         home,

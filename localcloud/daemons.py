@@ -52,7 +52,7 @@ def start(
             umask=OWNER_ONLY,
         )
     daemon = Daemon(process_id=process.pid, started_at=psutil.Process(process.pid).create_time(), port=port)
-    home.write_daemon(name, daemon)
+    home.write(name, daemon)
     deadline = time.monotonic() + START_SECONDS
     while not answers(health):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -104,7 +104,7 @@ def find_again(home: Home, name: str) -> None:
         # Programs that it started may have its environment too, and are younger.
         oldest = min(marked, key=lambda process: process.create_time())
         port = int(oldest.environ()[PART].rpartition(":")[2])
-        home.write_daemon(name, Daemon(process_id=oldest.pid, started_at=oldest.create_time(), port=port))
+        home.write(name, Daemon(process_id=oldest.pid, started_at=oldest.create_time(), port=port))
 
 
 def _daemon_of(process_id: int, home: Home, name: str) -> psutil.Process | None:

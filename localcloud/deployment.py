@@ -4,16 +4,14 @@ import hashlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 
 from localcloud import cloud
-from localcloud.daemons import LOOK_AGAIN_SECONDS, LocalCloudFailed, tail
+from localcloud.daemons import LocalCloudFailed, tail
 from localcloud.environment import ACCOUNT, REGION, local_client, local_environment, read_access_key
 from localcloud.home import OWNER_ONLY, REPO_ROOT, Deployed, Home, Ports, open_private
 from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
@@ -47,7 +45,7 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at the same time
     _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *app, *own_output, *settings, folder=REPO_ROOT)
     cloud.save_state(home, ports)
-    home.write(DEPLOYED, asdict(Deployed(fingerprint=fingerprint)))
+    home.write(DEPLOYED, Deployed(fingerprint=fingerprint))
     return True
 
 
@@ -89,13 +87,10 @@ def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
 
 def _wait(process: "subprocess.Popen[bytes]", home: Home) -> int:
     """The exit status."""
-    deadline = time.monotonic() + TIME_LIMIT_SECONDS
     try:
-        while process.poll() is None:
-            if time.monotonic() > deadline:
-                raise LocalCloudFailed(f"cdk did not end within {TIME_LIMIT_SECONDS} s")
-            time.sleep(LOOK_AGAIN_SECONDS)
-        return process.returncode
+        return process.wait(TIME_LIMIT_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise LocalCloudFailed(f"cdk did not end within {TIME_LIMIT_SECONDS} s") from error
     finally:
         if process.returncode is None:
             cdk = psutil.Process(process.pid)

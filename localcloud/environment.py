@@ -5,7 +5,6 @@ the access key in them, which every request to it needs.
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import boto3
@@ -61,8 +60,7 @@ def make_access_key(home: Home) -> bool:
     """True if the home had none."""
     if _stored(home):
         return False
-    made = Credentials(access_key_id=f"LOCAL{secrets.token_hex(KEY_BYTES).upper()}")
-    home.write(FILE, asdict(made))
+    home.write(FILE, Credentials(access_key_id=f"LOCAL{secrets.token_hex(KEY_BYTES).upper()}"))
     return True
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cattrs import Converter
 from cattrs.errors import BaseValidationError
@@ -18,6 +18,9 @@ from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 OWNER_ONLY = 0o077  # the umask
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -153,17 +156,9 @@ class Home:
 
     def read_as(self, name: str, form: type[Form]) -> Form | None:
         """None if there is no such document; raises HomeUnusable for one of another form."""
-        document = self.read(name)
-        try:
-            return None if document is None else _converter().structure(document, form)
-        except BaseValidationError as error:
-            problems = "; ".join(str(problem) for problem in problems_of(error, ""))
-            raise DocumentDamaged(self.document(name), problems) from error
-
-    def read(self, name: str) -> dict[str, Any] | None:
         path = self.document(name)
         try:
-            document = json.loads(path.read_text())
+            return _converter().structure(json.loads(path.read_text()), form)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except PermissionError as error:
@@ -171,29 +166,26 @@ class Home:
                 f"{path} can't be read by user {os.geteuid()}: {error.strerror}; set {HOME_VARIABLE} to a folder of "
                 "your own"
             ) from error
-        except (OSError, ValueError, RecursionError) as error:
-            raise DocumentDamaged(path, f"{_found(path)} ({error})") from error
-        if not isinstance(document, dict):
-            raise DocumentDamaged(path, f"{_found(path)}, no JSON object")
-        return document
+        except BaseValidationError as error:
+            raise DocumentDamaged(path, "; ".join(str(problem) for problem in problems_of(error, ""))) from error
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            found = "an empty file" if path.stat().st_size == 0 else "another document"
+            raise DocumentDamaged(path, f"{found} ({error})") from error
 
-    def write(self, name: str, document: dict[str, Any]) -> None:
-        path = self.folder / f"{name}.json"
+    def write(self, name: str, document: "DataclassInstance") -> None:
+        path = self.document(name)
         draft = path.with_suffix(f".{os.getpid()}.tmp")
         with self._writing(path):
             self._make_folder()
             with open(draft, "w", opener=open_private) as file:
-                file.write(json.dumps(document, indent=2))
+                file.write(json.dumps(asdict(document), indent=2))
             draft.replace(path)
 
     def read_daemon(self, name: str) -> Daemon | None:
         return self.read_as(name, Daemon)
 
-    def write_daemon(self, name: str, daemon: Daemon) -> None:
-        self.write(name, asdict(daemon))
-
     def forget(self, name: str) -> None:
-        path = self.folder / f"{name}.json"
+        path = self.document(name)
         with self._writing(path):
             path.unlink(missing_ok=True)
 
@@ -242,7 +234,3 @@ class Home:
 @cache
 def _converter() -> Converter:
     return strict_converter(())
-
-
-def _found(path: Path) -> str:
-    return "an empty file" if path.exists() and path.stat().st_size == 0 else "another document"

@@ -35,7 +35,7 @@ from ministack.services.cloudformation import custom_resource
 
 from localcloud.gate import find_page, find_refusal
 from localcloud.ministack_answers import SingleAnswers, Throttle, WaitingTasks, refusal_answer, with_error_type
-from localcloud.worker_processes import ForkedWorkers, FunctionWorker, WorkerPool
+from localcloud.worker_processes import ForkedWorkers, WorkerPool
 
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
 # On AWS too, whoever has the URL of such an answer may send it once. Its last part is random.
@@ -204,7 +204,7 @@ async def _serve(saver: Saver, config: Config) -> None:
 
 
 def _limit_worker_starts() -> None:
-    def workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[FunctionWorker]:
+    def workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[Any]:
         with lambda_runtime._lock:
             return list(lambda_runtime._workers.get(lambda_runtime._worker_key(name, config, qualifier), ()))
 

@@ -21,18 +21,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 # Upper bound of a wait: it breaks a deadlock of a call and a worker that wait for each other.
 LONGEST_WAIT_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.05
-
-
-class FunctionWorker(Protocol):
-    """MiniStack's process for one function: ``in_use`` while it has a call, ``_cold`` until it has started."""
-
-    in_use: bool
-    _cold: bool
 
 
 class WorkerPool:
@@ -43,7 +36,7 @@ class WorkerPool:
 
     def __init__(
         self,
-        workers_of: Callable[..., Sequence[FunctionWorker]],
+        workers_of: Callable[..., Sequence[Any]],
         take: Callable[..., Any],
         give_back: Callable[[Any], None],
         *,
@@ -51,7 +44,9 @@ class WorkerPool:
         most_workers: int,
         longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
     ) -> None:
-        """``workers_of`` is called with the function's name, configuration and qualifier."""
+        """``workers_of`` is called with the function's name, configuration and qualifier. MiniStack's worker is
+        ``in_use`` while it has a call, and ``_cold`` until it has started.
+        """
         self._workers_of = workers_of
         self._take = take
         self._give_back = give_back

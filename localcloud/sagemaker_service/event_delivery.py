@@ -30,13 +30,8 @@ LOOK_AGAIN_SECONDS = 0.25
 LONGEST_RETRY_SECONDS = 30.0
 DELIVERED_AT_ONCE = 8
 LAMBDA_ARN_PART = ":lambda:"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRule:
-    name: str
-    pattern: Mapping[str, Any]
-    targets: tuple[Mapping[str, Any], ...]
+# Its pattern, and the functions that are its targets
+Rule = tuple[Mapping[str, Any], list[str]]
 
 
 class EventDelivery:
@@ -48,7 +43,7 @@ class EventDelivery:
         self._events = events
         self._functions = functions
         self._activity = activity
-        self._rules: list[EventRule] = []
+        self._rules: list[Rule] = []
         self._rules_read_at = float("-inf")
         self._pool = ThreadPoolExecutor(DELIVERED_AT_ONCE, thread_name_prefix="event")
         self._worker = Worker("event delivery", self._deliver_due, idle_seconds=LOOK_AGAIN_SECONDS)
@@ -78,7 +73,7 @@ class EventDelivery:
         if time.monotonic() - self._rules_read_at < RULES_KEPT_SECONDS:
             return True
         try:
-            self._rules = list(self._read_rules())
+            self._rules = self._read_rules()
         except (BotoCoreError, ClientError) as error:
             LOG.warning("EventBridge rules not read, %d events wait: %s", len(due), error)
             self._worker.ending.wait(RETRY_SECONDS)
@@ -86,23 +81,24 @@ class EventDelivery:
         self._rules_read_at = time.monotonic()
         return True
 
-    def _read_rules(self) -> list[EventRule]:
+    def _read_rules(self) -> list[Rule]:
         rules = []
         for page in self._events.get_paginator("list_rules").paginate():
             for row in page["Rules"]:
                 pattern = row.get("EventPattern")
                 if pattern and row.get("State") != "DISABLED":
                     targets = self._events.list_targets_by_rule(Rule=row["Name"])["Targets"]
-                    rules.append(EventRule(name=row["Name"], pattern=json.loads(pattern), targets=tuple(targets)))
+                    functions = [each["Arn"] for each in targets if LAMBDA_ARN_PART in each["Arn"]]
+                    rules.append((json.loads(pattern), functions))
         return rules
 
     def _try_to_deliver(self, event: StoredEvent) -> int | None:
         """The event's id if every target has accepted it; None if delivery must be repeated."""
         try:
-            for rule in self._rules:
-                if is_match(rule.pattern, event.document):
-                    for target in rule.targets:
-                        self._send(rule, target, event.document)
+            payload = json.dumps(event.document).encode()
+            for pattern, functions in self._rules:
+                for arn in functions if is_match(pattern, event.document) else ():
+                    self._functions.invoke(FunctionName=arn, InvocationType="Event", Payload=payload)
         except (BotoCoreError, ClientError) as error:
             wait_seconds = min(0.5 * 2**event.failures, LONGEST_RETRY_SECONDS)
             (name,) = event.document["resources"]
@@ -111,16 +107,6 @@ class EventDelivery:
             self._store.postpone_event(event.event_id, time.monotonic() + wait_seconds)
             return None
         return event.event_id
-
-    def _send(self, rule: EventRule, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-        arn = target["Arn"]
-        if LAMBDA_ARN_PART not in arn or target.get("InputTransformer") or target.get("InputPath"):
-            LOG.warning(
-                "rule %s: target %s left out; only Lambda functions with the whole event or Input", rule.name, arn
-            )
-            return
-        payload = target.get("Input") or json.dumps(event)
-        self._functions.invoke(FunctionName=arn, InvocationType="Event", Payload=payload.encode())
 
 
 def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:

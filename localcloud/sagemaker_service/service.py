@@ -2,7 +2,7 @@
 
 import time
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import botocore.session
 
@@ -20,7 +20,7 @@ from localcloud.sagemaker_service.hosting.hosting_service import HostingService
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
-from localcloud.sagemaker_service.jobs.job_store import JobStore, NewEvent
+from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import state_change_event
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
@@ -162,9 +162,9 @@ class Service:
         is_quiet = self._activity.quiet_seconds() >= self._settings.jump_when_quiet_seconds
         return is_quiet and self._store.pending_event_count(time.monotonic()) == 0
 
-    def _events_of(self, job: TrainingJob) -> list[NewEvent]:
+    def _events_of(self, job: TrainingJob) -> list[tuple[float, dict[str, Any]]]:
         """The events of a job's change. The current faults may lose, delay and repeat them."""
         event = state_change_event(job)
-        due_seconds = self._faults.event_delays(job.name, job.secondary_status)
+        delays = self._faults.event_delays(job.name, job.secondary_status)
         self._delivery.wake()
-        return [NewEvent(due_seconds=time.monotonic() + delay, document=event) for delay in due_seconds]
+        return [(time.monotonic() + delay, event) for delay in delays]

@@ -1,6 +1,7 @@
 """Answers the paths that are not AWS's: health, faults, ledger, clock, quotas, and killing a job's processes."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import cattrs
@@ -15,43 +16,40 @@ from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Administration:
     """``facts`` are further entries of the health answer. ``kill`` ends a job's processes and returns their number."""
 
-    def __init__(
-        self,
-        *,
-        store: JobStore,
-        faults: FaultInjector,
-        quotas: QuotaTable,
-        clock: Clock,
-        facts: Mapping[str, Any],
-        kill: Callable[[TrainingJob], int],
-    ) -> None:
-        self._kill_processes = kill
-        self._store = store
-        self._quotas = quotas
-        self._answers: dict[tuple[str, str], Answer] = {
+    store: JobStore
+    faults: FaultInjector
+    quotas: QuotaTable
+    clock: Clock
+    facts: Mapping[str, Any]
+    kill: Callable[[TrainingJob], int]
+
+    def _answers(self) -> dict[tuple[str, str], Answer]:
+        return {
             ("GET", "/health"): lambda _: {
                 "status": "ok",
-                **facts,
-                "jobs": store.count_by_status(),
-                "undelivered_events": store.pending_event_count(),
+                **self.facts,
+                "jobs": self.store.count_by_status(),
+                "undelivered_events": self.store.pending_event_count(),
             },
-            ("GET", "/_local/clock"): lambda _: {"now_ms": clock.now_ms()},
+            ("GET", "/_local/clock"): lambda _: {"now_ms": self.clock.now_ms()},
             ("GET", "/_local/ledger"): lambda _: {
-                "rows": [_ledger_row(job) for job in store.select("1 = 1", (), "created_ms, name", -1)]
+                "rows": [_ledger_row(job) for job in self.store.select("1 = 1", (), "created_ms, name", -1)]
             },
-            ("GET", "/_local/faults"): lambda _: cattrs.unstructure(faults.current),
-            ("POST", "/_local/faults"): lambda document: cattrs.unstructure(faults.replace(document)),
+            ("GET", "/_local/faults"): lambda _: cattrs.unstructure(self.faults.current),
+            ("POST", "/_local/faults"): lambda document: cattrs.unstructure(self.faults.replace(document)),
             ("POST", "/_local/quotas"): self._apply_quotas,
             ("POST", "/_local/kill"): self._kill,
         }
 
     def answer(self, method: str, path: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = self._answers.get((method, path))
+        answers = self._answers()
+        found = answers.get((method, path))
         if found is None:
-            known = ", ".join(" ".join(key) for key in self._answers)
+            known = ", ".join(" ".join(key) for key in answers)
             raise ApiError(
                 "NotFound", f"{method} {path} does not exist; the local service has {known}", http_status=404
             )
@@ -59,21 +57,21 @@ class Administration:
 
     def _apply_quotas(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """``document`` has the values to apply, by quota code."""
-        unknown = sorted(document.keys() - self._quotas.quotas.keys())
+        unknown = sorted(document.keys() - self.quotas.quotas.keys())
         if unknown:
             raise validation_error(f"unknown quota codes: {', '.join(unknown)}")
         for code, value in document.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
                 raise validation_error(f"{code} can't be {value!r}: expected a number of instances")
-            self._quotas.apply(code, value)
+            self.quotas.apply(code, value)
         return {}
 
     def _kill(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Sends SIGKILL to every process of a running local job, as a machine without memory does."""
-        job = self._store.get(document.get("TrainingJobName", ""))
+        job = self.store.get(document.get("TrainingJobName", ""))
         if job is None:
             raise validation_error(f"{document!r} names no job: expected the TrainingJobName of a job")
-        return {"killed": self._kill_processes(job)}
+        return {"killed": self.kill(job)}
 
 
 def _ledger_row(job: TrainingJob) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import unquote
 from uuid import uuid4
@@ -26,25 +27,22 @@ Invoke = Callable[[str, bytes], bytes]
 AdministrationAnswer = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
 class Api:
     """One AWS service: its botocore model and the operations that answer it."""
 
-    def __init__(
-        self, model: ServiceModel, operations: Mapping[str, Operation], extra_values: Mapping[str, frozenset[str]]
-    ) -> None:
-        self.target_prefix: str = model.metadata["targetPrefix"]
-        self._model = model
-        self._operations = operations
-        self._extra_values = extra_values
+    model: ServiceModel
+    operations: Mapping[str, Operation]
+    extra_values: Mapping[str, frozenset[str]]
 
     def answer(self, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        operation = self._operations.get(name)
+        operation = self.operations.get(name)
         if operation is None:
-            known = ", ".join(sorted(self._operations))
+            known = ", ".join(sorted(self.operations))
             raise ApiError(
                 "UnknownOperationException", f"{name} is not offered by this local service; it offers {known}"
             )
-        check_request(self._model.operation_model(name), request, self._extra_values)
+        check_request(self.model.operation_model(name), request, self.extra_values)
         return operation(request)
 
 
@@ -65,7 +63,7 @@ class LoopbackServer(GatedServer):
     ) -> None:
         self.activity = activity
         self.now_seconds = now_seconds
-        self.apis = {api.target_prefix: api for api in apis}
+        self.apis = {api.model.metadata["targetPrefix"]: api for api in apis}
         self.administration = administration
         self.before_each = before_each
         self._invoke = invoke

@@ -20,26 +20,6 @@ class HostTree:
     host: str
     root: Path
 
-    @property
-    def model(self) -> Path:
-        return self.root / "model"
-
-    @property
-    def code(self) -> Path:
-        return self.root / "code"
-
-    @property
-    def input(self) -> Path:
-        return self.root / "input"
-
-    @property
-    def output(self) -> Path:
-        return self.root / "output"
-
-    @property
-    def failure(self) -> Path:
-        return self.output / "failure"
-
     def localised(self, text: str) -> str:
         """``text`` with this host's path if it is a path below /opt/ml, also after ``file://``."""
         for lead in ("", "file://"):
@@ -99,7 +79,7 @@ def write_configs(job: TrainingJob, tree: HostTree, hyperparameters: Mapping[str
         "resourceconfig.json": resource_config(job, tree.host),
     }
     for name, document in documents.items():
-        (tree.input / "config" / name).write_text(json.dumps(document, indent=1), encoding="utf-8")
+        (tree.root / "input" / "config" / name).write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
 def share(source: Path, places: Sequence[Path]) -> None:

@@ -102,7 +102,7 @@ def host_orders(
             environment=process_environment(
                 job, program, tree, resources, image=image, packages=packages, settings=settings, shell=os.environ
             ),
-            folder=tree.code,
+            folder=tree.root / "code",
             log=logs[tree.host],
             cores=cores,
             stops=stops,

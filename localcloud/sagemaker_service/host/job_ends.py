@@ -26,8 +26,8 @@ def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: 
     failed = training_end.first_failed or next(host for host, code in training_end.exit_codes.items() if code)
     exit_code = training_end.exit_codes[failed]
     first_failed_first = sorted(trees, key=lambda tree: tree.host != failed)
-    failures = (tree.failure for tree in first_failed_first if tree.failure.is_file())
-    texts = (path.read_text(encoding="utf-8", errors="replace").strip() for path in failures)
+    failures = (tree.root / "output" / "failure" for tree in first_failed_first)
+    texts = (path.read_text(encoding="utf-8", errors="replace").strip() for path in failures if path.is_file())
     text = next(filter(None, texts), None)
     if text is None:
         message, script = "\n".join(last_lines(logs[failed], LAST_LINES)), " ".join(training_end.command)

@@ -35,7 +35,7 @@ def download_source(transfer: S3Transfer, program: ToolkitProgram, trees: Sequen
         raise DataUnavailable(
             f"ClientError: the source archive {program.source_uri} has no {program.entry_point}; it holds {found}"
         )
-    share(code, [tree.code for tree in trees])
+    share(code, [tree.root / "code" for tree in trees])
 
 
 def download_channels(transfer: S3Transfer, job: TrainingJob, trees: Sequence[HostTree], job_folder: Path) -> None:
@@ -44,7 +44,7 @@ def download_channels(transfer: S3Transfer, job: TrainingJob, trees: Sequence[Ho
         if name in {".", ".."}:
             raise DataUnavailable(f"ClientError: a channel can't be named {name!r}: it is no name of a folder")
         source = channel["DataSource"]["S3DataSource"]
-        places = [tree.input / "data" / name for tree in trees]
+        places = [tree.root / "input" / "data" / name for tree in trees]
         if source.get("S3DataDistributionType") == "ShardedByS3Key":  # objects to hosts in turn, by their keys
             bucket, prefix = split_uri(source["S3Uri"])
             keys = sorted(key for key, _ in transfer.list_objects(source["S3Uri"]) if not key.endswith("/"))
@@ -81,15 +81,14 @@ def upload_outputs(
 
     if is_uncompressed(job):
         for tree in trees:
-            for name, folder in (("model", tree.model), ("data", tree.output / "data")):
+            for name, folder in (("model", tree.root / "model"), ("data", tree.root / "output" / "data")):
                 for path in sorted(path for path in folder.rglob("*") if path.is_file()):
                     upload(path, f"output/{name}/{path.relative_to(folder).as_posix()}")
     else:
-        artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
-        for name, folders in artifacts.items():
+        for name, part in (("model", "model"), ("output", "output/data")):
             archive = job_folder / f"{name}.tar.gz"
             try:
-                if pack_folders(folders, archive):
+                if pack_folders([tree.root / part for tree in trees], archive):
                     upload(archive, f"output/{name}.tar.gz")
             finally:
                 archive.unlink(missing_ok=True)

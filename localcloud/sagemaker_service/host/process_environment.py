@@ -127,7 +127,7 @@ def process_environment(
         # MKL_NUM_THREADS is not set here, because it would override the suite's setting.
         "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.code, packages) if folder is not None),
+        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.root / "code", packages) if folder is not None),
         MARK_VARIABLE: process_mark(job, settings),
         LAUNCH_VARIABLE: str(sum(each.status is SecondaryStatus.TRAINING for each in job.transitions)),
     }

@@ -30,6 +30,10 @@ class _CommandFailed(Exception):
     """The text is what the command printed about it."""
 
 
+class _Stopped(Exception):
+    """The job is to stop before the command has ended."""
+
+
 def install_requirements(
     code: Path, *, python: str, cache: Path, log: Path, environment: Mapping[str, str], should_stop: Callable[[], bool]
 ) -> Path | None:
@@ -47,40 +51,36 @@ def install_requirements(
     unfinished.mkdir(parents=True)
     run = partial(_ran, code=code, log=log, environment=environment, should_stop=should_stop)
     try:
-        missing = _missing(python, unfinished, run, log)
-        is_installed = missing is not None
-        if missing:
-            is_installed = run([*_pip(python), "--no-deps", "--target", str(unfinished), *missing])
+        if missing := _missing(python, unfinished, run, log):
+            run([*_pip(python), "--no-deps", "--target", str(unfinished), *missing])
+    except _Stopped:
+        return None
     except _CommandFailed as error:
         raise RequirementsNotInstalled(
             f"InstallRequirementsError: pip could not install the source's {FILE_NAME}: {error}. Without a "
             "network, put the wheels into the source folder and name their paths in the file, or set PIP_FIND_LINKS "
             "before `traindyno local up`"
         ) from error
-    if not is_installed:
-        return None
     return unfinished.rename(folder)
 
 
-def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], bool], log: Path) -> list[str] | None:
-    """The addresses of the packages to install; None if the job was stopped."""
+def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], None], log: Path) -> list[str]:
+    """The addresses of the packages to install."""
     report, constraint = folder / "report.json", folder / "constraint.txt"
     resolve = [*_pip(python), "--dry-run", "--report", str(report), "-r", FILE_NAME]
     installed = metadata.distributions(name="torch", path=[str(folder) for folder in _site_packages(python)])
     torch = [f"torch=={each.version}" for each in installed]
     constraint.write_text("\n".join(torch))
     try:
-        is_resolved = run([*resolve, "--constraint", str(constraint)])
+        run([*resolve, "--constraint", str(constraint)])
     except _CommandFailed:
         if not torch:
             raise
         # Not only after a conflict: pip also goes back to old versions of a package, which may not build.
         with log.open("a", encoding="utf-8") as output:
             output.write(f"pip can't install {FILE_NAME} with {torch[0]} of the image, and now tries without it\n")
-        is_resolved = run(resolve)
+        run(resolve)
     constraint.unlink()
-    if not is_resolved:
-        return None
     found = json.loads(report.read_text(encoding="utf-8"))["install"]
     report.unlink()
     return [package["download_info"]["url"] for package in found]
@@ -92,8 +92,8 @@ def _pip(python: str) -> list[str]:
 
 def _ran(
     command: Sequence[str], code: Path, log: Path, environment: Mapping[str, str], should_stop: Callable[[], bool]
-) -> bool:
-    """Runs it with its output in the job's log. False if the job was stopped before it ended."""
+) -> None:
+    """Runs it with its output in the job's log."""
     begin = log.stat().st_size if log.is_file() else 0
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -103,7 +103,7 @@ def _ran(
             if should_stop():
                 process.kill()
                 process.wait()
-                return False
+                raise _Stopped
             try:
                 process.wait(LOOK_AGAIN_SECONDS)
             except subprocess.TimeoutExpired:
@@ -111,7 +111,6 @@ def _ran(
     if process.returncode:
         lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
         raise _CommandFailed(" ".join([line for line in lines if line.startswith("ERROR")] or lines[-1:]))
-    return True
 
 
 def _content_key(code: Path, python: str) -> str:

@@ -140,17 +140,17 @@ def toolkit_environment(
         "module_name": Path(program.entry_point).stem,
         "module_dir": program.source_uri,
         "log_level": program.log_level,
-        "input_dir": str(tree.input),
-        "input_config_dir": str(tree.input / "config"),
-        "output_dir": str(tree.output),
-        "output_data_dir": str(tree.output / "data"),
-        "output_intermediate_dir": str(tree.output / "intermediate"),
-        "model_dir": str(tree.model),
+        "input_dir": str(tree.root / "input"),
+        "input_config_dir": str(tree.root / "input/config"),
+        "output_dir": str(tree.root / "output"),
+        "output_data_dir": str(tree.root / "output/data"),
+        "output_intermediate_dir": str(tree.root / "output/intermediate"),
+        "model_dir": str(tree.root / "model"),
         "num_cpus": resources.core_count,
         "num_gpus": resources.gpu_count,
         "num_neurons": 0,
     }
-    values |= {f"channel_{name}": str(tree.input / "data" / name) for name in channels}
+    values |= {f"channel_{name}": str(tree.root / "input/data" / name) for name in channels}
     values |= {f"hp_{name}": value for name, value in program.user.items()}
     texts = {name: "" if value is None else value for name, value in values.items()}
     environment = {

@@ -37,15 +37,9 @@ class StoredEvent:
     document: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewEvent:
-    """``due_seconds`` is the time of the first delivery attempt, by the machine's monotonic clock."""
-
-    due_seconds: float
-    document: dict[str, Any]
-
-
-EventsOf = Callable[[TrainingJob], Sequence[NewEvent]]
+# The events of a changed job, each with the time of its first delivery attempt by the machine's monotonic clock, in
+# seconds
+EventsOf = Callable[[TrainingJob], Sequence[tuple[float, dict[str, Any]]]]
 
 
 class JobStore:
@@ -186,8 +180,8 @@ class JobStore:
         connection.execute("insert or replace into jobs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def _write_events(self, connection: sqlite3.Connection, job: TrainingJob) -> None:
-        for event in self._events_of(job):
-            row = (event.due_seconds, json.dumps(event.document))
+        for due_seconds, document in self._events_of(job):
+            row = (due_seconds, json.dumps(document))
             connection.execute("insert into events (due_seconds, failures, document) values (?, 0, ?)", row)
 
 

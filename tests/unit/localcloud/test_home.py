@@ -11,7 +11,9 @@ import pytest
 
 from localcloud import cloud, daemons
 from localcloud.gate import is_taken
-from localcloud.home import Daemon, Home, HomeUnusable
+from localcloud.home import Daemon, Home, HomeUnusable, Ports
+
+PORTS = Ports(aws=1, sagemaker=2)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]"])
@@ -20,14 +22,14 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> N
     with pytest.raises(
         HomeUnusable, match=r"ports\.json is damaged.* --erase, then start a new one with: traindyno local up"
     ):
-        Home(tmp_path).read("ports")
+        Home(tmp_path).read_as("ports", Ports)
 
 
 def test_a_home_that_cannot_be_written_names_the_variable_to_set(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     home = Home(tmp_path / "file")
     with pytest.raises(HomeUnusable, match="set TRAINDYNO_HOME"):
-        home.write("ports", {})
+        home.write("ports", PORTS)
     with pytest.raises(HomeUnusable, match="set TRAINDYNO_HOME"):
         home.prepare_log("ministack")
     with pytest.raises(HomeUnusable, match="set TRAINDYNO_HOME"), home.alone(tell=lambda _: None):
@@ -58,7 +60,7 @@ def test_a_daemon_whose_starter_lives_on_is_stopped_at_once(tmp_path: Path) -> N
     home = Home(tmp_path)
     process = subprocess.Popen(["sleep", "60"])
     started_at = psutil.Process(process.pid).create_time()
-    home.write_daemon("sleeper", Daemon(process_id=process.pid, started_at=started_at, port=1))
+    home.write("sleeper", Daemon(process_id=process.pid, started_at=started_at, port=1))
     began = time.monotonic()
     assert daemons.stop(home, "sleeper", seconds=60)
     assert time.monotonic() - began < 30
@@ -76,7 +78,7 @@ def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(tm
     assert process.stdout is not None
     port = int(process.stdout.readline())
     started_at = psutil.Process(process.pid).create_time()
-    home.write_daemon("parent", Daemon(process_id=process.pid, started_at=started_at, port=port))
+    home.write("parent", Daemon(process_id=process.pid, started_at=started_at, port=port))
     assert process.stdout.readline() == b"forked\n"
     process.kill()
     process.wait()
@@ -87,7 +89,7 @@ def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(tm
 
 def test_a_home_of_another_version_is_refused_with_what_removes_it(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    home.write(cloud.PORTS, {"aws": 1, "sagemaker": 2})
+    home.write(cloud.PORTS, PORTS)
     for use in (cloud.require_ports, lambda home: cloud.start(home, tell=print)):
         with pytest.raises(HomeUnusable, match=r"of another version: .* format-2; .* traindyno local down --erase$"):
             use(home)

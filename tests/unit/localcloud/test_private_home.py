@@ -17,6 +17,7 @@ from localcloud.gate import GatedRequestHandler, GatedServer, free_port
 from localcloud.home import Daemon, Home, HomeUnusable, Ports
 
 NOBODY = 65534
+PORTS = Ports(aws=1, sagemaker=2)
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
 
 
@@ -36,7 +37,7 @@ def open_to_others(folder: Path) -> dict[str, str]:
 def test_all_that_a_home_writes_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
     home = Home(tmp_path / "a" / "home")
     with home.alone(tell=print):
-        home.write("ports", {"aws": 1})
+        home.write("ports", PORTS)
         home.prepare_log("ministack").parent.joinpath("kept").mkdir(mode=0o700)
         home.state("copied").write_text("by up itself")
         assert make_access_key(home)
@@ -65,7 +66,7 @@ def test_a_folder_with_files_of_others_is_neither_used_nor_changed(tmp_path: Pat
     tmp_path.chmod(0o755)
     (tmp_path / "of-somebody-else").write_text("")
     home = Home(tmp_path)
-    for use in (lambda: home.write("ports", {}), lambda: home.prepare_log("x"), lambda: make_access_key(home)):
+    for use in (lambda: home.write("ports", PORTS), lambda: home.prepare_log("x"), lambda: make_access_key(home)):
         with pytest.raises(HomeUnusable, match=r"other users can read it.*set TRAINDYNO_HOME to a new folder"):
             use()
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
@@ -81,7 +82,7 @@ def test_the_home_of_another_user_is_refused(tmp_path: Path) -> None:
         read_access_key(home)
     os.chown(home.folder, NOBODY, NOBODY)
     with pytest.raises(HomeUnusable, match=f"it belongs to user {NOBODY}.*set TRAINDYNO_HOME"):
-        home.write("ports", {})
+        home.write("ports", PORTS)
 
 
 def test_each_home_has_a_key_of_its_own_and_keeps_it(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_each_home_has_a_key_of_its_own_and_keeps_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("written", [None, "{}", '{"access_key_id": ""}', '{"access_key_id": 3}'])
 def test_a_home_without_a_key_says_how_to_get_one(tmp_path: Path, written: str | None) -> None:
     home = Home(tmp_path / "home")
-    home.write("ports", {})
+    home.write("ports", PORTS)
     if written is not None:
         home.state("credentials.json").write_text(written)
     with pytest.raises(HomeUnusable, match=r"(no access key.*make one|is damaged.* start a new one) with: .*local up"):
