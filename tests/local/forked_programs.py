@@ -26,6 +26,7 @@ def start_program(
     module: str, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], output: Path, errors: Path
 ) -> BaseProcess:
     """Starts ``python -m module`` in ``folder`` without input. Its output is appended to the two files."""
+    os.unsetenv("COLUMNS")  # readline may have set it for the programs, though not in ``os.environ``
     given = (module, arguments, str(folder), dict(environment), (str(output), str(errors)))
     process = _FORKING.Process(target=_run, args=given, daemon=True)
     process.start()
