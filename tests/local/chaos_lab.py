@@ -22,6 +22,7 @@ from localcloud import cloud, deployment
 from localcloud.environment import read_access_key
 from localcloud.home import Home
 from tests.local.forked_programs import Answer
+from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
 from tests.local.running_service import administer
 from traindyno.aws.deployment import Deployment, find_deployment
@@ -149,7 +150,7 @@ class ChaosLab:
         assert "FunctionError" not in answer, said
 
     def until_swept(self, is_true: Callable[[], bool], seconds: float) -> None:
-        """Waits like ``until``, and starts the sweep every few seconds, because its own schedule is once a minute."""
+        """Waits, and starts the sweep every few seconds, because its own schedule is once a minute."""
         sweep, functions = _function_name(self, "ReconcileRuns"), self.client("lambda")
         asked_at = time.monotonic()
 
@@ -161,7 +162,7 @@ class ChaosLab:
                 functions.invoke(FunctionName=sweep, InvocationType="Event", Payload=SWEEP_EVENT)
             return is_true()
 
-        until(is_true_now, seconds, 0.5)
+        eventually(is_true_now, seconds, 0.5)
 
     def function(self, state: str) -> dict[str, Any]:
         pages = self.client("lambda").get_paginator("list_functions").paginate()
@@ -199,13 +200,6 @@ def suite_document(instances: tuple[str, ...], cells: int, max_job_seconds: int)
 def counted(chaos: ChaosLab, *instances: str, has_ended: bool) -> int:
     rows = chaos.ledger().values()
     return sum(row["instance_type"] in instances and row["has_ended"] is has_ended for row in rows)
-
-
-def until(is_true: Callable[[], bool], seconds: float, every_seconds: float = 1) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, f"not so within {seconds} s"
-        time.sleep(every_seconds)
 
 
 @contextmanager

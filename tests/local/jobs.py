@@ -57,8 +57,8 @@ def wait_until(sagemaker: Any, name: str, statuses: frozenset[str] = ENDED, seco
     raise AssertionError(f"{name} is {job['TrainingJobStatus']}/{job['SecondaryStatus']} after {seconds} s")
 
 
-def eventually(is_true: Any, seconds: float = 60) -> None:
+def eventually(is_true: Any, seconds: float = 60, every_seconds: float = 0.05) -> None:
     deadline = time.monotonic() + seconds
     while not is_true():
         assert time.monotonic() < deadline, f"not so within {seconds} s"
-        time.sleep(0.05)
+        time.sleep(every_seconds)

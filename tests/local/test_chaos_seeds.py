@@ -31,8 +31,8 @@ from tests.local.chaos_lab import (
     chaos_lab,
     counted,
     suite_document,
-    until,
 )
+from tests.local.jobs import eventually
 from tests.local.oracle import Evidence, check_ended, check_finished, check_paid, find_strays, gather
 from tests.local.recorded_calls import check_calls, writing_calls
 from tests.nightly import NIGHTLY
@@ -85,7 +85,7 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     start(lab, names["main"], LANES, CELLS_PER_LANE, 3600)
     start(lab, names["second"], LANES[:1], SMALL_CELLS, 3600)
     lab.start(lab.lab.write_suite(names["capped"], capped_document()), names["capped"])
-    until(lambda: counted(lab, *LANES, has_ended=True) > before + RUNS // 3, 300)
+    eventually(lambda: counted(lab, *LANES, has_ended=True) > before + RUNS // 3, 300, 1)
     lab.kill_and_restart_sagemaker()
     in_flight = {role: start_slow(lab, names[role]) for role in ("aborted", "stopped")}
     lab.client("stepfunctions").stop_execution(executionArn=lab.execution_arn(names["aborted"]))
@@ -134,7 +134,7 @@ def start_slow(lab: ChaosLab, name: str) -> int:
         counts.append(counted(lab, SLOW_LANE, has_ended=False) - before)
         return counts[-1] > 0
 
-    until(has_some, 120)
+    eventually(has_some, 120, 1)
     return counts[-1]
 
 
@@ -145,7 +145,7 @@ def strike(lab: ChaosLab) -> None:
     cloud.save_state(lab.home, cloud.require_ports(lab.home))
     os.kill(daemon.process_id, signal.SIGKILL)
     # Its last threads may end later, and with them its port.
-    until(lambda: not cloud.status(lab.home).ministack and not is_taken(daemon.port), 30, 0.1)
+    eventually(lambda: not cloud.status(lab.home).ministack and not is_taken(daemon.port), 30, 0.1)
     told: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         for name, value in WAIT_SCALE.items():

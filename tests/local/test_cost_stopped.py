@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.local.chaos_lab import OVERRUNNING_LANE, OVERRUNNING_LIMIT_SECONDS, SIMULATED_WORKLOAD, ChaosLab, until
+from tests.local.chaos_lab import OVERRUNNING_LANE, OVERRUNNING_LIMIT_SECONDS, ChaosLab, suite_document
+from tests.local.jobs import eventually
 from traindyno.cli.commands.run_commands import NOTHING_MEASURED
 from traindyno.core.costs.prices import cost_usd
 
@@ -30,18 +31,6 @@ class Overrun:
     jobs: dict[str, dict[str, Any]]
 
 
-def suite_document() -> dict[str, Any]:
-    return {
-        "goal": "fastest",
-        "search": "grid",
-        "workload": SIMULATED_WORKLOAD,
-        "training": {"strategy": "ddp", "precision": "bf16", "instance": OVERRUNNING_LANE},
-        "matrix": {"batch_size_per_device": [1, 2]},
-        "measurement": {"trials": 3, "max_steps": STEPS, "jobs": "separate"},
-        "limits": {"max_usd": str(CAP_USD), "max_hours": 4, "max_job_seconds": OVERRUNNING_LIMIT_SECONDS},
-    }
-
-
 @pytest.fixture(scope="module")
 def overrun(chaos: ChaosLab) -> Overrun:
     chaos.kill_and_restart_sagemaker(*PACE)
@@ -54,13 +43,17 @@ def overrun(chaos: ChaosLab) -> Overrun:
 
 
 def run_over(chaos: ChaosLab) -> Overrun:
-    chaos.start(chaos.lab.write_suite("overrun", suite_document()), "overrun")
+    document = suite_document((OVERRUNNING_LANE,), 2, OVERRUNNING_LIMIT_SECONDS)
+    measurement = {**document["measurement"], "max_steps": STEPS}
+    limits = {"max_usd": str(CAP_USD), "max_hours": 4, "max_job_seconds": OVERRUNNING_LIMIT_SECONDS}
+    suite = {**document, "measurement": measurement, "limits": limits}
+    chaos.start(chaos.lab.write_suite("overrun", suite), "overrun")
 
     def has_ended() -> bool:
         chaos.invoke("ReconcileRuns", b"{}")
         return chaos.execution_status("overrun") != "RUNNING"
 
-    until(has_ended, 240, SWEEP_SECONDS)
+    eventually(has_ended, 240, SWEEP_SECONDS)
     table = chaos.lab.client("dynamodb")
     row = table.get_item(
         TableName=chaos.lab.deployment().table, Key={"pk": {"S": "execution#overrun"}, "sk": {"S": "suite"}}

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.mutations import damaged_documents
+from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
 from tests.nightly import NIGHTLY
 from tests.properties import examples
@@ -85,14 +86,6 @@ def test_a_damaged_suite_is_refused_by_name_or_planned(lab: LocalLab) -> None:
             assert error in {*refusals, "ABORTED", "SUCCEEDED"}, f"{error}: {end.get('cause')}: {text[:1000]}"
             ends["refused" if error in refusals else "planned"] += 1
     assert ends["refused"] > COUNT / 3, ends
-    until_no_job_works(lab)
-
-
-def until_no_job_works(lab: LocalLab) -> None:
-    """The event of an execution's end stops its jobs."""
-    deadline = time.monotonic() + MOST_SECONDS
-    sagemaker = lab.client("sagemaker")
+    # The event of an execution's end stops its jobs.
     asked = {"NameContains": "damaged-", "StatusEquals": "InProgress"}
-    while sagemaker.list_training_jobs(**asked)["TrainingJobSummaries"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    eventually(lambda: not lab.client("sagemaker").list_training_jobs(**asked)["TrainingJobSummaries"], MOST_SECONDS)

@@ -16,7 +16,7 @@ import pytest
 
 from localcloud.cloud import environment_of, require_ports
 from tests.archives import tar_gz
-from tests.local.jobs import eventually
+from tests.local.jobs import eventually, wait_until
 from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import CALLS_FILE, Lambdas, as_if_in, make_table
 from tests.local.running_service import administer
@@ -201,13 +201,9 @@ def submit_to_stopped(functions: Lambdas, run: dict[str, Any]) -> str:
 
 def wait_for_end(job_name: str) -> None:
     """Waits until the job has ended and its log has arrived, which may be later."""
+    wait_until(boto3.client("sagemaker"), job_name)
     tail = LogTail(clients.logs())
-    for _ in range(600):
-        job = boto3.client("sagemaker").describe_training_job(TrainingJobName=job_name)
-        if job["TrainingJobStatus"] not in {"InProgress", "Stopping"} and tail.read(job_name):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{job_name} has not ended with a log after a minute")
+    eventually(lambda: tail.read(job_name))
 
 
 def make_older(job_name: str, *, seconds: int) -> None:

@@ -21,6 +21,7 @@ from tests.local.running_service import RunningService, start_service
 from tests.unit.localcloud.tiny_wheel import WHEEL, tiny_wheel
 
 TRAINING = frozenset({"Training"})
+TWO_HOSTS = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
 SLEEP_FOR_EVER = """
 import os, pathlib, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
@@ -45,6 +46,11 @@ def pids_of(service: RunningService, name: str) -> list[int]:
     path = service.state_folder / "jobs" / name / "algo-1" / "ml" / "model" / "pids"
     eventually(lambda: path.exists() and len(path.read_text().split()) == 2)
     return [int(word) for word in path.read_text().split()]
+
+
+def run_job(sagemaker: Any, name: str, **changes: Any) -> dict[str, Any]:
+    sagemaker.create_training_job(**job_request(name, **changes))
+    return wait_until(sagemaker, name, seconds=120)
 
 
 def transitions(job: dict[str, Any]) -> list[str]:
@@ -105,10 +111,8 @@ assert file.read_text() == host, file.read_text()
 assert os.path.samefile("/opt/ml/model", os.environ["SM_MODEL_DIR"])
 """,
     )
-    resources = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
     checkpoints = {"S3Uri": f"s3://{BUCKET}/checkpoints/own-view"}
-    sagemaker.create_training_job(**job_request("own-view", ResourceConfig=resources, CheckpointConfig=checkpoints))
-    job = wait_until(sagemaker, "own-view")
+    job = run_job(sagemaker, "own-view", ResourceConfig=TWO_HOSTS, CheckpointConfig=checkpoints)
     log = aws.objects[f"{BUCKET}/out/own-view/logs/algo-1.log"]
     if b"/opt/ml is shared" in log:
         pytest.skip(f"this kernel refuses mount namespaces: {log!r}")
@@ -124,8 +128,7 @@ def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(
     monkeypatch.setenv("PRIVATE_TOKEN", "wallet")
     for name, wanted in (
         ("installed", f"./{WHEEL}"),
-        ("missing", "--no-index\nno-such-package-of-anybody"),
-        ("curious", "--no-index\nno-such-package-of-${PRIVATE_TOKEN}"),  # pip replaces it by what it sees
+        ("missing", "--no-index\nno-such-package-of-${PRIVATE_TOKEN}"),  # pip replaces it by what it sees
     ):
         script = "import tinywheel; assert tinywheel.VALUE == 7"
         files: dict[str, str | bytes] = {"train.py": script, WHEEL: tiny_wheel(7), "requirements.txt": f"{wanted}\n"}
@@ -135,8 +138,8 @@ def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(
     assert endings["installed"]["TrainingJobStatus"] == "Completed", endings["installed"].get("FailureReason")
     reason = endings["missing"]["FailureReason"]
     assert reason.startswith("AlgorithmError: InstallRequirementsError: pip could not install"), reason
-    assert "no-such-package-of-anybody" in reason
-    assert "wallet" not in endings["curious"]["FailureReason"]
+    assert "no-such-package-of-" in reason
+    assert "wallet" not in reason
 
 
 def test_an_uncompressed_model_is_uploaded_file_by_file(aws: AwsDouble, sagemaker: Any) -> None:
@@ -149,8 +152,7 @@ pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "note.txt").write_text("n")
 """,
     )
     output = {"S3OutputPath": f"s3://{BUCKET}/plain", "CompressionType": "NONE"}
-    sagemaker.create_training_job(**job_request("files", OutputDataConfig=output))
-    job = wait_until(sagemaker, "files")
+    job = run_job(sagemaker, "files", OutputDataConfig=output)
     assert job["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{BUCKET}/plain/files/output/model/"
     left = {key for key in aws.objects if key.startswith(f"{BUCKET}/plain/files/output/")}
     assert left == {f"{BUCKET}/plain/files/output/{name}" for name in ("model/train/tokens.npy", "data/note.txt")}
@@ -174,10 +176,8 @@ dist.barrier()
 dist.destroy_process_group()
 """,
     )
-    resources = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
     flag = {"sagemaker_torch_distributed_enabled": "true"}
-    sagemaker.create_training_job(**job_request("pair", ResourceConfig=resources, HyperParameters=flag))
-    job = wait_until(sagemaker, "pair", seconds=120)
+    job = run_job(sagemaker, "pair", ResourceConfig=TWO_HOSTS, HyperParameters=flag)
     assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
     assert b"of 2 algo-2" in aws.objects[f"{BUCKET}/out/pair/logs/algo-2.log"]
 
@@ -192,10 +192,8 @@ if os.environ["SM_CURRENT_HOST"] == "algo-2":
 time.sleep(600)
 """,
     )
-    resources = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
     flag = {"sagemaker_torch_distributed_enabled": "true"}
-    sagemaker.create_training_job(**job_request("unequal", ResourceConfig=resources, HyperParameters=flag))
-    reason = wait_until(sagemaker, "unequal", seconds=120)["FailureReason"]
+    reason = run_job(sagemaker, "unequal", ResourceConfig=TWO_HOSTS, HyperParameters=flag)["FailureReason"]
     assert "RuntimeError: the second host had enough" in reason
     assert "ChildFailedError" not in reason
 
@@ -213,8 +211,7 @@ for _ in range(6):
 print("last", end="")
 """,
     )
-    sagemaker.create_training_job(**job_request("loud"))
-    job = wait_until(sagemaker, "loud")
+    job = run_job(sagemaker, "loud")
     assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
     (stream,) = {stream for stream, _ in aws.log_lines if stream.startswith("loud/")}
     lines = [line for name, line in aws.log_lines if name == stream]
@@ -255,16 +252,14 @@ pathlib.Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text("traindyno-outco
 sys.exit(3)
 """,
     )
-    sagemaker.create_training_job(**job_request("reasoned"))
-    job = wait_until(sagemaker, "reasoned")
+    job = run_job(sagemaker, "reasoned")
     assert job["TrainingJobStatus"] == "Failed"
     assert job["FailureReason"] == "AlgorithmError: traindyno-outcome: out_of_memory: 12 GiB wanted, exit code: 3"
 
 
 def test_a_script_that_raises_gives_the_end_of_its_log(aws: AwsDouble, sagemaker: Any) -> None:
     stage_script(aws, "print('x' * 5000)\nraise ValueError('no such column: label')")
-    sagemaker.create_training_job(**job_request("raised"))
-    reason = wait_until(sagemaker, "raised")["FailureReason"]
+    reason = run_job(sagemaker, "raised")["FailureReason"]
     assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 1\n")
     assert "ValueError: no such column: label" in reason
     assert reason.endswith(", exit code: 1")
@@ -286,8 +281,7 @@ def test_data_that_is_not_there_fails_the_job_as_the_callers_error(aws: AwsDoubl
     stage_script(aws, "print('never')")
     source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/absent"}
     channel = {"ChannelName": "train", "DataSource": {"S3DataSource": source}}
-    sagemaker.create_training_job(**job_request("empty", InputDataConfig=[channel]))
-    job = wait_until(sagemaker, "empty")
+    job = run_job(sagemaker, "empty", InputDataConfig=[channel])
     assert job["FailureReason"].startswith("ClientError: Data download failed:No S3 objects found")
     assert transitions(job) == ["Starting", "Downloading", "Failed"]
 
@@ -412,8 +406,7 @@ def test_a_helper_that_holds_the_output_open_keeps_the_job_until_its_limit(aws: 
     stage_script(
         aws, "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
     )
-    sagemaker.create_training_job(**job_request("held", StoppingCondition={"MaxRuntimeInSeconds": 8}))
-    job = wait_until(sagemaker, "held")
+    job = run_job(sagemaker, "held", StoppingCondition={"MaxRuntimeInSeconds": 8})
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
     assert b"its output is still open in process " in aws.objects[f"{BUCKET}/out/held/logs/algo-1.log"]
 

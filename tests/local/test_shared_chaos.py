@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.local.chaos_lab import ENDED, FAULTS, SIMULATED_WORKLOAD, ChaosLab, counted, killed_functions
+from tests.local.chaos_lab import ENDED, FAULTS, ChaosLab, counted, killed_functions, suite_document
 from tests.local.oracle import Evidence, find_strays, gather
 from tests.local.shared_oracle import check_shared, count_ends, shared_jobs
 from tests.nightly import NIGHTLY
@@ -32,19 +32,10 @@ SHARED_FAULTS = {
 }
 
 
-def suite_document() -> dict[str, Any]:
+def shared_suite() -> dict[str, Any]:
     """A job of more than ten runs reaches its limit, so that the next attempt carries on."""
-    return {
-        "goal": "fastest",
-        "search": "grid",
-        "workload": SIMULATED_WORKLOAD,
-        "training": {"strategy": "ddp", "precision": "bf16", "learning_rate": {"base": 3.0e-4}},
-        "baseline": {"instance": LANES[0]},
-        "matrix": {"instance": list(LANES), "batch_size_per_device": list(range(1, CELLS_PER_LANE + 1))},
-        "purchase": "spot",
-        "measurement": {"trials": TRIALS, "max_steps": 10, "checkpoint_every_steps": 2, "jobs": "shared"},
-        "limits": {"max_usd": 1_000_000, "max_hours": 1000, "max_job_seconds": 600, "max_attempts": 12},
-    }
+    measurement = {"trials": TRIALS, "max_steps": 10, "checkpoint_every_steps": 2, "jobs": "shared"}
+    return {**suite_document(LANES, CELLS_PER_LANE, 600), "purchase": "spot", "measurement": measurement}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +62,7 @@ def aftermath(chaos: ChaosLab) -> Iterator[Aftermath]:
 
 def wreak(chaos: ChaosLab) -> Aftermath:
     with killed_functions(chaos, SEED) as killed:
-        chaos.start(chaos.lab.write_suite(NAME, suite_document()), NAME)
+        chaos.start(chaos.lab.write_suite(NAME, shared_suite()), NAME)
         chaos.until_swept(
             lambda: is_over(chaos) or counted(chaos, *LANES, has_ended=True) > len(LANES) * TRIALS // 3, 600
         )

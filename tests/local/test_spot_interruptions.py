@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.local.aws_double import AwsDouble
+from tests.local.checkpointed import EVERY, SCRIPT, losses_of_script
 from tests.local.conftest import FAST
 from tests.local.jobs import BUCKET, client, job_request, wait_until
 from tests.local.running_service import RunningService, start_service
@@ -31,33 +32,13 @@ from traindyno.sagemaker.job_description import read_job_end
 pytestmark = [pytest.mark.local, pytest.mark.timeout(3600)]
 RUNS = 100 if NIGHTLY else 3
 BUILT_IN_RUNS = 10
-STEPS, EVERY = 150, 10
+STEPS = 150
 INTERRUPTIONS = 2
 USD_PER_HOUR = Decimal("0.36")
 ENVIRONMENT = {
     "TRAINDYNO_STEP_LOG_DIRECTORY": "/opt/ml/checkpoints/step_log",
     "TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state",
 }
-SCRIPT = f"""
-import json, os, pathlib, time
-from traindyno.callbacks import checkpoints, step_log
-
-folder = pathlib.Path(checkpoints.checkpoint_folder())
-found = checkpoints.newest_complete(folder)
-state = json.loads(pathlib.Path(found, "state.json").read_text()) if found else {{"step": 0, "value": 1.0}}
-step_log.resume(state["step"])
-for number in range(state["step"] + 1, {STEPS} + 1):
-    with step_log.step(samples=8) as step:
-        time.sleep(0.02)
-        state = {{"step": number, "value": state["value"] * 0.99 + 0.001 * (number % 7)}}
-        step.loss = state["value"]
-    if number % {EVERY} == 0:
-        slot = folder / f"slot-{{number // {EVERY} % 3}}"
-        with step_log.checkpoint(slot):
-            slot.mkdir(parents=True, exist_ok=True)
-            (slot / "state.json").write_text(json.dumps(state))
-            checkpoints.mark_complete(slot)
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +151,9 @@ def interrupted(
         "spot_notice_fraction": 0.5,
     }
     spot_service.administer("/_local/faults", faults)
-    return [finish(aws, spot_service, spot_request(f"spot-{number}")) for number in range(RUNS)]
+    given = {"steps": str(STEPS), "delay": "0.02"}
+    requests = [spot_request(f"spot-{number}", HyperParameters=given) for number in range(RUNS)]
+    return [finish(aws, spot_service, request) for request in requests]
 
 
 def test_interrupted_runs_count_each_step_once(interrupted: list[SpotRun]) -> None:
@@ -179,10 +162,7 @@ def test_interrupted_runs_count_each_step_once(interrupted: list[SpotRun]) -> No
 
 
 def test_interrupted_runs_have_the_losses_of_an_uninterrupted_one(interrupted: list[SpotRun]) -> None:
-    value = 1.0
-    for step in range(1, STEPS + 1):
-        value = value * 0.99 + 0.001 * (step % 7)
-        assert {run.losses[step] for run in interrupted} == {value}
+    assert [run.losses for run in interrupted] == [dict(losses_of_script(STEPS))] * RUNS
 
 
 def test_an_interruption_costs_at_most_the_steps_since_the_last_uploaded_checkpoint(interrupted: list[SpotRun]) -> None:

@@ -16,7 +16,8 @@ from botocore.exceptions import ClientError
 from localcloud.cloud import require_ports
 from localcloud.environment import read_access_key
 from localcloud.gate import authorization
-from tests.local.chaos_lab import ENDED, ChaosLab, suite_document, until
+from tests.local.chaos_lab import ENDED, ChaosLab, suite_document
+from tests.local.jobs import eventually
 from tests.local.oracle import check_finished, find_strays, gather
 from tests.nightly import NIGHTLY
 
@@ -26,8 +27,6 @@ LANE = "ml.g4dn.8xlarge"  # no other test uses this cloud, because they count th
 THROTTLED_SHARE = 0.3
 SEED = 11
 NAMES = [f"throttled-{number}" for number in range(EXECUTIONS)]
-# The test's own requests are throttled too.
-PATIENT = Config(retries={"total_max_attempts": 20, "mode": "standard"})
 IMPATIENT = Config(retries={"total_max_attempts": 1})
 REQUESTS = 100
 
@@ -37,7 +36,7 @@ def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
     """The lab after all executions have ended and the throttling is off."""
     machine = chaos.lab.deployment().state_machine_arn
     arns = [chaos.execution_arn(name) for name in NAMES]
-    steps = chaos.lab.client("stepfunctions", PATIENT)
+    steps = chaos.client("stepfunctions")
     suite = {"name": "throttled", **suite_document((LANE,), 1, 3600)}
     chaos.administer("/_local/faults", {"seed": SEED, "throttling_fraction": THROTTLED_SHARE})
     chaos.throttle(THROTTLED_SHARE, SEED)
@@ -46,7 +45,7 @@ def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
         assert count_throttled(chaos.lab.client("stepfunctions", IMPATIENT), machine) > 10
         for name in NAMES:
             steps.start_execution(stateMachineArn=machine, name=name, input=json.dumps(suite))
-        until(lambda: all(steps.describe_execution(executionArn=arn)["status"] in ENDED for arn in arns), 800)
+        eventually(lambda: all(steps.describe_execution(executionArn=arn)["status"] in ENDED for arn in arns), 800, 1)
     finally:
         chaos.throttle(0.0, SEED)
         chaos.administer("/_local/faults", {})
@@ -66,8 +65,7 @@ def count_throttled(steps: Any, machine_arn: str) -> int:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: str) -> None:
-    described = throttled.lab.client("stepfunctions").describe_execution(executionArn=throttled.execution_arn(name))
-    assert described["status"] == "SUCCEEDED", described.get("cause")
+    assert throttled.execution_status(name) == "SUCCEEDED"
     receipt: Any = throttled.document("report", name, "--receipt")["receipt"]
     evidence = gather(throttled, name)
     assert check_finished(evidence, name, receipt) == []

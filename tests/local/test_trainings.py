@@ -16,7 +16,9 @@ import pytest
 import yaml
 
 from tests.local.chaos_lab import ENDED, ChaosLab, killed_functions
+from tests.local.checkpointed import EVERY, SCRIPT, losses_of_script
 from tests.local.forked_programs import REPO_ROOT
+from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab, script_suite
 from tests.local.oracle import check_ended, check_paid, find_strays, gather
 from tests.nightly import NIGHTLY
@@ -30,29 +32,7 @@ pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 WHOLE = bool(os.environ.get("TRAINDYNO_WHOLE_QUICKSTART"))
 SPOT = {"spot_interruption_fraction": 1.0, "spot_interruptions": 1, "spot_notice_fraction": 0.5}
 LOGGED_STEP = re.compile(r'"kind": ?"step".*?"step": ?(\d+)')
-STEPS, EVERY = 180, 10  # a result keeps each loss of so few
-SCRIPT = f"""
-import json, os, pathlib, sys, time
-from traindyno.callbacks import checkpoints, step_log
-
-given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-folder = pathlib.Path(checkpoints.checkpoint_folder())
-found = checkpoints.newest_complete(folder)
-state = json.loads(pathlib.Path(found, "state.json").read_text()) if found else {{"step": 0, "value": 1.0}}
-step_log.resume(state["step"])
-for number in range(state["step"] + 1, int(given["--steps"]) + 1):
-    with step_log.step(samples=8) as step:
-        time.sleep(float(given["--delay"]))
-        state = {{"step": number, "value": state["value"] * 0.99 + 0.001 * (number % 7)}}
-        step.loss = state["value"]
-    if number % {EVERY} == 0:
-        slot = folder / f"slot-{{number // {EVERY} % 3}}"
-        with step_log.checkpoint(slot):
-            slot.mkdir(parents=True, exist_ok=True)
-            (slot / "state.json").write_text(json.dumps(state))
-            checkpoints.mark_complete(slot)
-pathlib.Path(os.environ["SM_MODEL_DIR"], "model.json").write_text(json.dumps(state))
-"""
+STEPS = 180  # a result keeps each loss of so few
 
 
 @pytest.fixture(scope="module")
@@ -90,17 +70,8 @@ def losses_of(result: RunResult) -> dict[int, float]:
 
 def stop_after(lab: LocalLab, execution: str, step: int) -> None:
     """Stops it when this step is in a log in S3."""
-    s3, bucket = lab.client("s3"), lab.deployment().bucket
-    deadline = time.monotonic() + 600
-    while time.monotonic() < deadline:
-        listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{execution}/").get("Contents", [])
-        logs = [each["Key"] for each in listed if each["Key"].endswith(".jsonl")]
-        texts = [s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in logs]
-        if max((int(found) for text in texts for found in LOGGED_STEP.findall(text)), default=0) >= step:
-            lab.succeed("stop", execution, "--local")
-            return
-        time.sleep(0.2)
-    raise AssertionError(f"{execution} has not logged step {step}")
+    eventually(lambda: max((last for _, last in logged_starts(lab, execution)), default=0) >= step, 600, 0.2)
+    lab.succeed("stop", execution, "--local")
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +188,7 @@ def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(lab: Local
     assert found.message is None or found.outcome is not Outcome.COMPLETED
     # As without a fault: each step once, in order, up to the last one
     assert found.measured is not None
-    wanted, points = without_faults(), [(point.step, point.loss) for point in found.measured.loss.points]
+    wanted, points = losses_of_script(STEPS), [(point.step, point.loss) for point in found.measured.loss.points]
     assert points == wanted[: len(points)]
     if found.outcome is Outcome.COMPLETED:
         assert len(points) == STEPS
@@ -231,16 +202,21 @@ def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(lab: Local
         assert before - before % EVERY - EVERY <= first - 1 <= before
 
 
+def logs_of(lab: LocalLab, execution: str) -> list[str]:
+    """The logs of its starts, in order."""
+    s3, bucket = lab.client("s3"), lab.deployment().bucket
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{execution}/").get("Contents", [])
+    keys = [each["Key"] for each in listed if each["Key"].endswith(".jsonl")]
+    keys.sort(key=lambda key: str(key.split(".")[-2]))
+    return [s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in keys]
+
+
 def logged_losses(lab: LocalLab, execution: str) -> dict[int, set[float]]:
     """All that were logged of each step, also by a start whose later steps were lost."""
-    s3, bucket = lab.client("s3"), lab.deployment().bucket
     found: dict[int, set[float]] = {}
-    for each in s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{execution}/")["Contents"]:
-        if each["Key"].endswith(".jsonl"):
-            lines = s3.get_object(Bucket=bucket, Key=each["Key"])["Body"].read().decode().splitlines()
-            for entry in map(json.loads, lines):
-                if entry["kind"] == "step":
-                    found.setdefault(entry["step"], set()).add(entry["loss"])
+    for entry in (json.loads(line) for text in logs_of(lab, execution) for line in text.splitlines()):
+        if entry["kind"] == "step":
+            found.setdefault(entry["step"], set()).add(entry["loss"])
     return found
 
 
@@ -260,23 +236,9 @@ def interrupts_early(seed: int, job_names: list[str], steps: int, most: int) -> 
     return len(told) > 1
 
 
-def without_faults() -> list[tuple[int, float]]:
-    points, value = [], 1.0
-    for step in range(1, STEPS + 1):
-        value = value * 0.99 + 0.001 * (step % 7)
-        points.append((step, value))
-    return points
-
-
 def logged_starts(lab: LocalLab, execution: str) -> list[tuple[int, int]]:
     """The first and the last step of each start that logged any, in order."""
-    s3, bucket = lab.client("s3"), lab.deployment().bucket
-    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{execution}/")["Contents"]
-    logs = sorted(
-        (key for each in listed if (key := each["Key"]).endswith(".jsonl")), key=lambda key: key.split(".")[-2]
-    )
-    texts = (s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in logs)
-    found = [[int(step) for step in LOGGED_STEP.findall(text)] for text in texts]
+    found = [[int(step) for step in LOGGED_STEP.findall(text)] for text in logs_of(lab, execution)]
     return [(steps[0], steps[-1]) for steps in found if steps]
 
 
