@@ -8,8 +8,9 @@ import hmac
 import json
 import re
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs
 
 LOOPBACK = "127.0.0.1"
@@ -30,6 +31,7 @@ def is_taken(port: int) -> bool:
 
 LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
 ERROR = "AccessDeniedException"
+AWS_JSON = "application/x-amz-json-1.1"
 SIGNED = re.compile(r"AWS4-HMAC-SHA256 +Credential=([^/, ]+)")
 # The parameters of presigned URLs: signature versions 4 and 2. Only the first of them is "key/date/region/service/…".
 PRESIGNED = ("X-Amz-Credential", "AWSAccessKeyId")
@@ -115,15 +117,20 @@ class GatedRequestHandler(BaseHTTPRequestHandler):
         if refusal is None:
             return True
         self.close_connection = True  # the body is still in the connection
-        self._refuse(refusal)
+        self.send_json(403, {"message": refusal}, error_code=ERROR)
         return False
 
-    def _refuse(self, reason: str) -> None:
-        body = json.dumps({"__type": ERROR, "message": reason}).encode()
-        self.send_response(403)
-        self.send_header("Content-Type", "application/x-amz-json-1.1")
-        self.send_header("x-amzn-ErrorType", ERROR)
-        self.send_header("Content-Length", str(len(body)))
+    def send_json(self, status: int, document: Mapping[str, Any], *, error_code: str = "") -> None:
+        error = {"__type": error_code} if error_code else {}
+        self.send_whole(
+            status, json.dumps({**error, **document}).encode(), AWS_JSON, **{"x-amzn-ErrorType": error_code}
+        )
+
+    def send_whole(self, status: int, body: bytes, content_type: str, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": content_type, "Content-Length": str(len(body)), **headers}.items():
+            if value:
+                self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

@@ -116,15 +116,24 @@ class WaitingTasks:
 
 
 LAMBDA_PATH = "/2015-03-31/"
-S3_ERROR = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
-QUERY_ERROR = (
-    b"<ErrorResponse><Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
-    b"<RequestId>throttled</RequestId></ErrorResponse>"
-)
+# The code and the status of an error in each protocol
+Codes = Mapping[str, tuple[str, int]]
+THROTTLED: Codes = {
+    "json": ("ThrottlingException", 400),
+    "lambda": ("TooManyRequestsException", 429),
+    "query": ("Throttling", 400),
+    "s3": ("SlowDown", 503),
+}
+DENIED: Codes = {
+    "json": (ERROR, 403),
+    "lambda": (ERROR, 403),
+    "query": ("AccessDenied", 403),
+    "s3": ("AccessDenied", 403),
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottlingAnswer:
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -141,34 +150,21 @@ class Throttle:
         self._fraction = fraction
         self._dice.seed(seed)
 
-    def refuse(self, path: str, headers: Mapping[str, str]) -> ThrottlingAnswer | None:
-        return throttling_answer(path, headers) if self._dice.random() < self._fraction else None
+    def refuse(self, path: str, headers: Mapping[str, str]) -> HttpAnswer | None:
+        is_refused = self._dice.random() < self._fraction
+        return error_answer(path, headers, THROTTLED, "Rate exceeded: reduce your request rate") if is_refused else None
 
 
-def throttling_answer(path: str, headers: Mapping[str, str]) -> ThrottlingAnswer:
-    """AWS's answer to a throttled request; it depends on the protocol of the service."""
-    if "x-amz-target" in headers:
-        return _json("ThrottlingException", 400)
-    if path.startswith(LAMBDA_PATH):
-        return _json("TooManyRequestsException", 429)
-    if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        return ThrottlingAnswer(status=400, headers={"content-type": "text/xml"}, body=QUERY_ERROR)
-    return ThrottlingAnswer(status=503, headers={"content-type": "application/xml"}, body=S3_ERROR)
-
-
-def _json(code: str, status: int) -> ThrottlingAnswer:
-    body = f'{{"__type": "{code}", "message": "Rate exceeded"}}'.encode()
-    headers = {"content-type": "application/x-amz-json-1.1", "x-amzn-errortype": code}
-    return ThrottlingAnswer(status=status, headers=headers, body=body)
-
-
-def refusal_answer(path: str, headers: Mapping[str, str], reason: str) -> tuple[dict[str, str], bytes]:
-    """Its headers and its body."""
-    if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        error = f"<Error><Type>Sender</Type><Code>AccessDenied</Code><Message>{escape(reason)}</Message></Error>"
-        return {"content-type": "text/xml"}, f"<ErrorResponse>{error}</ErrorResponse>".encode()
+def error_answer(path: str, headers: Mapping[str, str], codes: Codes, message: str) -> HttpAnswer:
+    """AWS's answer, in the protocol of the service that is asked."""
     if "x-amz-target" in headers or path.startswith((LAMBDA_PATH, "/_")):
-        body = json.dumps({"__type": ERROR, "message": reason}).encode()
-        return {"content-type": "application/x-amz-json-1.1", "x-amzn-errortype": ERROR}, body
-    xml = f"<Error><Code>AccessDenied</Code><Message>{escape(reason)}</Message></Error>"
-    return {"content-type": "application/xml"}, xml.encode()
+        code, status = codes["json" if "x-amz-target" in headers else "lambda"]
+        body = json.dumps({"__type": code, "message": message}).encode()
+        return HttpAnswer(status, {"content-type": "application/x-amz-json-1.1", "x-amzn-errortype": code}, body)
+    is_query = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+    code, status = codes["query" if is_query else "s3"]
+    error = f"<Code>{code}</Code><Message>{escape(message)}</Message>"
+    if is_query:
+        xml = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error><RequestId>refused</RequestId></ErrorResponse>"
+        return HttpAnswer(status, {"content-type": "text/xml"}, xml.encode())
+    return HttpAnswer(status, {"content-type": "application/xml"}, f"<Error>{error}</Error>".encode())

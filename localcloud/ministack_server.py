@@ -34,7 +34,15 @@ from ministack.services import lambda_svc, stepfunctions, sts
 from ministack.services.cloudformation import custom_resource
 
 from localcloud.gate import find_page, find_refusal
-from localcloud.ministack_answers import SingleAnswers, Throttle, WaitingTasks, refusal_answer, with_error_type
+from localcloud.ministack_answers import (
+    DENIED,
+    HttpAnswer,
+    SingleAnswers,
+    Throttle,
+    WaitingTasks,
+    error_answer,
+    with_error_type,
+)
 from localcloud.worker_processes import ForkedWorkers, WorkerPool
 
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
@@ -128,12 +136,12 @@ class RequestFilter:
         if refusal is not None and scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif refusal is not None:
-            await _send(send, 403, *refusal_answer(scope["path"], headers, refusal))
+            await _send(send, error_answer(scope["path"], headers, DENIED, refusal))
         elif scope["type"] == "http" and scope["path"] in {SAVE_PATH, FAULTS_PATH}:
             await self._administer(scope["path"], receive, send)
         elif not scope["path"].startswith("/_") and (throttled := self._throttle.refuse(scope["path"], headers)):
             await _read_whole(receive)
-            await _send(send, throttled.status, throttled.headers, throttled.body)
+            await _send(send, throttled)
         else:
             try:
                 await ministack.app(scope, receive, send)
@@ -150,7 +158,7 @@ class RequestFilter:
         else:
             faults = json.loads(body)
             self._throttle.put_in_force(float(faults["throttling_fraction"]), int(faults["seed"]))
-        await _send(send, 200, {"content-type": "application/json"}, b'{"done": true}')
+        await _send(send, HttpAnswer(200, {"content-type": "application/json"}, b'{"done": true}'))
 
 
 async def _read_whole(receive: Receive) -> bytes:
@@ -162,10 +170,11 @@ async def _read_whole(receive: Receive) -> bytes:
     return body
 
 
-async def _send(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    raw = [(name.encode(), value.encode()) for name, value in {**headers, "content-length": str(len(body))}.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
+async def _send(send: Send, answer: HttpAnswer) -> None:
+    headers = {**answer.headers, "content-length": str(len(answer.body))}
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": raw})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 def main() -> None:

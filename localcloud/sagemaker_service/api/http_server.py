@@ -7,18 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import unquote
-from uuid import uuid4
 
 from botocore.model import ServiceModel
 
-from localcloud.gate import GatedRequestHandler, GatedServer, read_length
+from localcloud.gate import AWS_JSON, GatedRequestHandler, GatedServer, read_length
 from localcloud.sagemaker_service.api.request_check import check_request
 from localcloud.sagemaker_service.api_error import ApiError, Operation
 from localcloud.sagemaker_service.service_health import Activity
 from traindyno.core.documents.extent import MOST_DEPTH, excess_of
 
 JSON = "application/json"
-AWS_JSON = "application/x-amz-json-1.1"
 MOST_BODY_BYTES = 4 * 1024 * 1024
 LOG = logging.getLogger(__name__)
 MOST_INVOCATION_BYTES = 6 * 1024 * 1024
@@ -98,29 +96,16 @@ class RequestHandler(GatedRequestHandler):
         if body is None:
             return
         if invocation:
-            self._invoke(invocation["name"], body)
+            self._respond(lambda: self.server.invoke(invocation["name"], body))
             return
         wanted = JSON if self.path.startswith("/_local/") else AWS_JSON
         if self.headers.get_content_type() != wanted:
             found = self.headers.get("Content-Type")
-            self._send(415, {"message": f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"})
+            self.send_json(415, {"message": f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"})
         elif wanted == JSON:
             self._respond(lambda: self.server.administration("POST", self.path, read_document(body)))
         else:
             self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), read_document(body)))
-
-    def _invoke(self, endpoint: str, body: bytes) -> None:
-        try:
-            answer = self.server.invoke(endpoint, body)
-        except ApiError as error:
-            self._send_error(error)
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", self.headers.get("Accept") or JSON)
-        self.send_header("Content-Length", str(len(answer)))
-        self.send_header("x-Amzn-Invoked-Production-Variant", "AllTraffic")
-        self.end_headers()
-        self.wfile.write(answer)
 
     def do_GET(self) -> None:
         self._respond(lambda: self.server.administration("GET", self.path, {}))
@@ -141,34 +126,27 @@ class RequestHandler(GatedRequestHandler):
             return None
         if size > most_bytes:
             self.close_connection = True
-            self._send(413, {"message": f"{size} bytes; at most {most_bytes} are accepted"})
+            self.send_json(413, {"message": f"{size} bytes; at most {most_bytes} are accepted"})
             return None
         return self.rfile.read(size)
 
-    def _respond(self, operation: Callable[[], Mapping[str, Any]]) -> None:
+    def _respond(self, operation: Callable[[], Mapping[str, Any] | bytes]) -> None:
         try:
-            self._send(200, operation())
+            answer = operation()
         except ApiError as error:
             self._send_error(error)
         except Exception:  # a fault of this service: the caller still gets an answer, as from AWS
             LOG.exception("%s failed", self.headers.get("X-Amz-Target") or self.path)
-            self._send(500, {"__type": "InternalFailure", "message": "see the local service's log"}, "InternalFailure")
+            self.send_json(500, {"message": "see the local service's log"}, error_code="InternalFailure")
             raise
+        else:
+            if isinstance(answer, bytes):
+                self.send_whole(200, answer, self.headers.get("Accept") or JSON)
+            else:
+                self.send_json(200, answer)
 
     def _send_error(self, error: ApiError) -> None:
-        document = {"__type": error.code, "message": error.message, **error.members}
-        self._send(error.http_status, document, error.code)
-
-    def _send(self, http_status: int, document: Mapping[str, Any], error_code: str | None = None) -> None:
-        body = json.dumps(document).encode()
-        self.send_response(http_status)
-        self.send_header("Content-Type", AWS_JSON)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("x-amzn-RequestId", str(uuid4()))
-        if error_code:
-            self.send_header("x-amzn-ErrorType", error_code)
-        self.end_headers()
-        self.wfile.write(body)
+        self.send_json(error.http_status, {"message": error.message, **error.members}, error_code=error.code)
 
 
 def read_document(body: bytes) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from botocore.compat import HTTPHeaders
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from localcloud.ministack_answers import Throttle, refusal_answer, throttling_answer
+from localcloud.ministack_answers import DENIED, THROTTLED, HttpAnswer, Throttle, error_answer
 
 # One call of each protocol that MiniStack speaks
 CALLS = {
@@ -22,8 +22,8 @@ CALLS = {
     "s3": "list_buckets",
     "stepfunctions": "list_state_machines",
 }
-# From path and headers to status, headers and body.
-Refuse = Callable[[str, Mapping[str, str]], tuple[int, Mapping[str, str], bytes]]
+# From path and headers
+Refuse = Callable[[str, Mapping[str, str]], HttpAnswer]
 
 
 class RawAnswer(io.BytesIO):
@@ -38,8 +38,10 @@ def refused_by(client: Any, refuse: Refuse) -> list[str]:
     def answer(request: Any, **_: Any) -> AWSResponse:
         headers = {str(name).lower(): _text(value) for name, value in request.headers.items()}
         asked.append(request.url)
-        status, answered, body = refuse(request.url.partition("127.0.0.1:1")[2], headers)
-        return AWSResponse(request.url, status, HTTPHeaders.from_dict(dict(answered)), RawAnswer(body))
+        answered = refuse(request.url.partition("127.0.0.1:1")[2], headers)
+        return AWSResponse(
+            request.url, answered.status, HTTPHeaders.from_dict(dict(answered.headers)), RawAnswer(answered.body)
+        )
 
     client.meta.events.register("before-send", answer)
     return asked
@@ -58,12 +60,7 @@ def client_of(service: str) -> Any:
 @pytest.mark.parametrize(("service", "call"), CALLS.items(), ids=CALLS)
 def test_boto3_tries_a_throttled_request_again(service: str, call: str) -> None:
     client = client_of(service)
-
-    def refuse(path: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
-        answer = throttling_answer(path, headers)
-        return answer.status, answer.headers, answer.body
-
-    asked = refused_by(client, refuse)
+    asked = refused_by(client, lambda path, headers: error_answer(path, headers, THROTTLED, "Rate exceeded"))
     with pytest.raises(ClientError, match=r"Throttl|TooManyRequests|SlowDown|Rate exceeded|reduce your request rate"):
         getattr(client, call)()
     assert len(asked) == 2
@@ -81,7 +78,7 @@ def test_the_share_that_is_asked_for_is_refused() -> None:
 @pytest.mark.parametrize(("service", "call"), CALLS.items(), ids=CALLS)
 def test_boto3_shows_the_reason_of_a_refusal(service: str, call: str) -> None:
     client, reason = client_of(service), "the key is <not> that of this local cloud"
-    asked = refused_by(client, lambda path, headers: (403, *refusal_answer(path, headers, reason)))
+    asked = refused_by(client, lambda path, headers: error_answer(path, headers, DENIED, reason))
     with pytest.raises(ClientError) as caught:
         getattr(client, call)()
     assert caught.value.response["Error"]["Code"].startswith("AccessDenied")
