@@ -60,7 +60,6 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     add("--port", type=int, default=0, help="0, the default, selects a free port; STATE/port holds it")
     add("--state", dest="state_folder", type=_folder, required=True, help="for state, job folders and service.log")
     add("--aws-endpoint", required=True, help="the local S3, Lambda, EventBridge and CloudWatch Logs")
-    add("--python", default=sys.executable, help="interpreter that runs the jobs' scripts")
     add("--environments", dest="environments_folder", type=_folder, help="folder of the environments of images")
     add("--simulate-all", dest="simulates_all", action="store_true", help="simulate local.* jobs too")
     add("--checkpoint-sync-seconds", type=float)

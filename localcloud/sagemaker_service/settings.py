@@ -14,7 +14,6 @@ class ServiceSettings:
     port: int
     state_folder: Path
     aws_endpoint: str
-    python: str
     cores: tuple[int, ...]
     # Each request must name it; without one no request is answered.
     access_key_id: str = field(default="", repr=False)

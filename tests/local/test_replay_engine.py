@@ -2,10 +2,10 @@
 
 import json
 import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,9 @@ def test_job_bills_the_seconds_of_its_trace_and_is_marked_as_simulated(aws: AwsD
     log = logged(aws, "plain")
     assert [each.facts["is_simulated"] for each in log.environments] == [True] * 8
     assert {each.host for each in log.environments} == {"algo-1", "algo-2"}
+    (session,) = log.sessions
+    for process in session.processes:
+        assert [step.end - step.begin for step in process.steps] == pytest.approx([2] * 5)
 
 
 def test_a_preparation_leaves_a_manifest_that_says_it_is_simulated(aws: AwsDouble, tmp_path: Path) -> None:
@@ -123,47 +126,6 @@ def test_a_preparation_leaves_a_manifest_that_says_it_is_simulated(aws: AwsDoubl
     manifest = json.loads(left.popitem()[1])
     assert manifest["is_simulated"]
     assert describe_mismatch(manifest, key="abc") is None
-
-
-def test_the_step_log_holds_the_traces_steps_for_every_rank(aws: AwsDouble, tmp_path: Path) -> None:
-    with replaying(tmp_path, aws) as running:
-        job = run_one(running, simulated_request("steps"))
-    files = logged_files(aws, "steps")
-    assert len(files) == 4
-    start = job["SecondaryStatusTransitions"][2]["StartTime"].timestamp()
-    for lines in files.values():
-        documents = [json.loads(line) for line in lines]
-        assert [line["kind"] for line in documents] == ["environment", "phase", *["step"] * 5, "end"]
-        assert [line["end"] - line["begin"] for line in documents if line["kind"] == "step"] == pytest.approx([2] * 5)
-        assert documents[0]["time"] == pytest.approx(start, abs=0.001)
-
-
-def test_the_trace_that_names_most_of_a_jobs_values_is_played(aws: AwsDouble, tmp_path: Path) -> None:
-    closer: dict[str, Any] = {
-        **PLAIN_TRACE,
-        "match": {"strategy": "fsdp", "instance_type": "ml.g5.12xlarge"},
-        "step_seconds": 4,
-    }
-    other: dict[str, Any] = {
-        **PLAIN_TRACE,
-        "match": {"strategy": "ddp", "instance_type": "ml.g5.12xlarge", "precision": "bf16"},
-    }
-    recorded: dict[str, Any] = {
-        **PLAIN_TRACE,
-        "match": {"strategy": "single"},
-        "recorded_step_seconds": [1, 2],
-        "steps": 3,
-    }
-    traces = {"plain": PLAIN_TRACE, "closer": closer, "other": other, "recorded": recorded}
-    with replaying(tmp_path, aws, traces=traces) as running:
-        fsdp = run_one(running, simulated_request("fsdp", HyperParameters={"settings": '{"strategy": "fsdp"}'}))
-        single = run_one(running, simulated_request("single", HyperParameters={"settings": '{"strategy": "single"}'}))
-        ddp = run_one(running, simulated_request("ddp", HyperParameters={"settings": '{"strategy": "ddp"}'}))
-    assert fsdp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS + 5 * 2
-    # The recorded steps take 1 + 2 + 1 s instead of 10 s on one rank.
-    assert single["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS - 10 + 4
-    assert len(logged_files(aws, "single")) == 1
-    assert ddp["BillableTimeInSeconds"] == PLAIN_BILLED_SECONDS
 
 
 LONG_TRACE: dict[str, Any] = {**PLAIN_TRACE, "steps": 30}
@@ -387,8 +349,6 @@ def test_a_grant_is_of_instances_and_of_nothing_else(aws: AwsDouble, tmp_path: P
 
 
 def test_the_date_of_an_answer_is_the_simulated_jobs_clock(aws: AwsDouble, tmp_path: Path) -> None:
-    from email.utils import parsedate_to_datetime
-
     with replaying(tmp_path, aws) as running:
         job = run_one(running, simulated_request("dated"))
     asked_at = parsedate_to_datetime(job["ResponseMetadata"]["HTTPHeaders"]["date"])

@@ -1,6 +1,7 @@
 """The environment variables of a job's processes. Only those in INHERITED come from the user's shell."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,14 +41,14 @@ class LocalImage:
 
 
 # PyTorch/XLA can't be installed together with the service's packages. Any other image runs on
-# ``ServiceSettings.python``.
+# this interpreter.
 XLA_FOLDER = "xla"
 
 
 def find_local_image(image_uri: str, settings: ServiceSettings) -> LocalImage:
     """The environment is searched for each job, so that a new one is found without a restart."""
     if image_uri != LOCAL_XLA_IMAGE:
-        return LocalImage(python=settings.python)
+        return LocalImage(python=sys.executable)
     folder: Path = settings.environments_folder / XLA_FOLDER
     if not (folder / READY_MARK).is_file():
         raise UnsupportedJob(

@@ -11,16 +11,10 @@ from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES, is_local
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_store import JobStore
+from traindyno.core.planning.quotas import account_quota, instance_quota, job_size_quota
+from traindyno.core.suite.choices import Purchase
 
 PER_TYPE_NAMES = {"training": "{} for training job usage", "spot": "{} for spot training job usage"}
-PER_JOB = {
-    False: "Maximum number of instances per training job",
-    True: "Maximum number of instances per spot training job",
-}
-ACROSS_JOBS = {
-    False: "Number of instances across all training jobs",
-    True: "Number of instances across all spot training jobs",
-}
 LOCAL_DEFAULT = 16
 HOW_TO_INCREASE = (
     "Please use AWS Service Quotas to request an increase for this quota. If AWS Service Quotas is not available, "
@@ -69,15 +63,15 @@ class QuotaTable:
     @contextmanager
     def admission(self, job: TrainingJob) -> Iterator[None]:
         """Blocks other admissions while the job is added. Raises ApiError if the job would exceed a quota."""
-        kind = "spot" if job.is_spot else "training"
+        purchase = Purchase.SPOT if job.is_spot else Purchase.ON_DEMAND
         with self._admitting:
             in_use = self._store.instances_in_use(is_spot=job.is_spot)
             own_use = in_use.get(job.instance_type, 0)
-            self._check_one(PER_TYPE_NAMES[kind].format(job.instance_type), own_use, job.instance_count)
+            self._check_one(instance_quota(job.instance_type, purchase).name, own_use, job.instance_count)
             if not is_local(job.instance_type):
                 across = sum(count for name, count in in_use.items() if not is_local(name))
-                self._check_one(PER_JOB[job.is_spot], 0, job.instance_count)
-                self._check_one(ACROSS_JOBS[job.is_spot], across, job.instance_count)
+                self._check_one(job_size_quota(purchase).name, 0, job.instance_count)
+                self._check_one(account_quota(purchase).name, across, job.instance_count)
             yield
 
     def _check_one(self, name: str, in_use: int, wanted: int) -> None:

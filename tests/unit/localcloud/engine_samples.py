@@ -1,6 +1,5 @@
 """Engines of the local service with a store of their own, and jobs for them."""
 
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -62,7 +61,7 @@ class NoLogs:
 def job_context(
     store: JobStore, folder: Path, *, transfer: Any = None, clock: SystemClock | None = None, **settings: Any
 ) -> JobContext:
-    given = {"port": 0, "state_folder": folder, "aws_endpoint": "", "python": sys.executable, "cores": (0,), **settings}
+    given = {"port": 0, "state_folder": folder, "aws_endpoint": "", "cores": (0,), **settings}
     return JobContext(
         store=store,
         transfer=transfer,

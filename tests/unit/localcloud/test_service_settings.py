@@ -14,7 +14,6 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
     (tmp_path / "prices.json").write_text('{"ml.g5.xlarge": 1.5}')
     given = {
         "port": ("--port 1", 1),
-        "python": ("--python py", "py"),
         "environments_folder": ("--environments /images", Path("/images")),
         "simulates_all": ("--simulate-all", True),
         "checkpoint_sync_seconds": ("--checkpoint-sync-seconds 0.5", 0.5),
@@ -39,5 +38,5 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
 
 def test_without_arguments_the_defaults_are_those_of_the_settings() -> None:
     settings = _read_settings(REQUIRED)
-    own = {name: getattr(settings, name) for name in ("port", "state_folder", "aws_endpoint", "python", "cores")}
+    own = {name: getattr(settings, name) for name in ("port", "state_folder", "aws_endpoint", "cores")}
     assert settings == ServiceSettings(**own)

@@ -2,14 +2,15 @@
 
 import json
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import DEFAULT_SAMPLES, read_work
-from localcloud.sagemaker_service.replay.simulated_log import training_seconds, write_stretch
-from localcloud.sagemaker_service.replay.trace import NOMINAL_STEP_OVERHEAD_SECONDS, Trace, nominal_trace
+from localcloud.sagemaker_service.replay.simulated_log import step_seconds, training_seconds, write_stretch
+from localcloud.sagemaker_service.replay.trace import NOMINAL_STEP_OVERHEAD_SECONDS, Trace, choose_trace, nominal_trace
 from tests.unit.run_samples import known, make_attempt, make_cell, make_run, make_suite, result_from
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.costs.full_run import reschedule
@@ -118,6 +119,22 @@ def test_a_degree_of_more_processes_than_the_job_has_leaves_one_sample() -> None
     job = plain_job(settings='{"strategy": "tensor", "tensor_degree": 64}', workload='{"examples": 3}')
     assert sum(samples_by_rank(job)) == 1
     assert read_work(job).steps == 3
+
+
+@pytest.mark.parametrize(("strategy", "played"), [("fsdp", "closer"), ("ddp", "plain"), ("single", "recorded")])
+def test_the_trace_that_names_most_of_a_jobs_values_is_played(strategy: str, played: str) -> None:
+    matches: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "closer": {"strategy": "fsdp", "instance_type": "ml.g5.12xlarge"},
+        "other": {"strategy": "ddp", "instance_type": "ml.g5.12xlarge", "precision": "bf16"},
+        "recorded": {"strategy": "single"},
+    }
+    traces = [replace(TRACE, name=name, match=match) for name, match in matches.items()]
+    assert choose_trace(plain_job(settings=json.dumps({"strategy": strategy})), traces).name == played
+
+
+def test_recorded_steps_are_repeated_in_their_order() -> None:
+    assert [*islice(step_seconds(replace(TRACE, recorded_step_seconds=(1.0, 2.0)), "job"), 3)] == [1.0, 2.0, 1.0]
 
 
 @pytest.mark.parametrize("value", ["all", [1, 2], None, True, {"a": 1}, 2.5])

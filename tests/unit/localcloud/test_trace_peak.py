@@ -13,7 +13,7 @@ from localcloud.sagemaker_service.jobs.job import PlannedStep, SecondaryStatus, 
 from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
 from localcloud.sagemaker_service.replay.timeline import plan_timeline
-from localcloud.sagemaker_service.replay.trace import Trace, TraceInvalid, implied_rate, nominal_trace, read_traces
+from localcloud.sagemaker_service.replay.trace import Trace, TraceInvalid, implied_rate, read_traces
 from tests.unit.localcloud.test_trace import job_of, plain_job
 from tests.unit.run_samples import make_cell
 from traindyno.core.instances.instance_types import InstanceType, instance_types
@@ -121,11 +121,6 @@ def test_simulated_step_log_has_its_share_of_the_peak() -> None:
     log = read_step_log({f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
     facts = log.environments[0].facts
     assert facts["simulated_share_of_peak"] == implied_rate(trace, job, work).text
-
-
-def test_the_nominal_trace_is_possible_everywhere(faults: FaultInjector) -> None:
-    job = job_of(make_cell(**P4D))
-    assert end_of(nominal_trace(job, read_work(job)), job, faults).secondary_status is SecondaryStatus.COMPLETED
 
 
 @pytest.mark.parametrize("given", [{"flops_per_sample": 1e12}, {"flops_per_sample": 0, "flops_source": "a paper"}])
