@@ -114,7 +114,7 @@ def test_a_run_has_the_variables_of_a_job_of_its_own(number: int, tmp_path: Path
     assert differing <= OWN_FOLDERS | mapped
     assert json.loads(shared["SM_USER_ARGS"]) == arguments_of(run, host)
     for name, channel in channels.items():
-        assert shared[f"SM_CHANNEL_{name.upper()}"] == str((tree.root / "input") / "data" / channel)
+        assert shared[f"SM_CHANNEL_{name.upper()}"] == str(tree.root / "input" / "data" / channel)
     assert shared["TRAINDYNO_STEP_LOG_DIRECTORY"] == str(tree.root / "checkpoints/a/step_log")
     assert shared.get("TRAINDYNO_CHECKPOINT_DIRECTORY") in {None, str(tree.root / "checkpoints/a/state")}
 
