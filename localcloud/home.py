@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from cattrs import Converter
 from cattrs.errors import BaseValidationError
@@ -18,9 +18,6 @@ from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 OWNER_ONLY = 0o077  # the umask
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -172,7 +169,8 @@ class Home:
             found = "an empty file" if path.stat().st_size == 0 else "another document"
             raise DocumentDamaged(path, f"{found} ({error})") from error
 
-    def write(self, name: str, document: "DataclassInstance") -> None:
+    def write(self, name: str, document: Any) -> None:
+        """``document``: one of the forms above."""
         path = self.document(name)
         draft = path.with_suffix(f".{os.getpid()}.tmp")
         with self._writing(path):
