@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from math import ceil
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from traindyno.aws.client_errors import AwsError, temporary
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import JobTimeUsed, NextAttempt, ServiceFault, StartLater
-from traindyno.core.jobs.job import AttemptOwner, Job, owner_text
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import is_last_attempt
 from traindyno.core.planning.admission import Decision, admit_time
@@ -21,10 +22,10 @@ from traindyno.core.s3_keys import job_document_key, suite_key
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of
+from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of, rows_of
+from traindyno.lab.budget import BudgetServices, reserve_worst_case
 from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
 from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
-from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices, new_attempt, planned_price
 from traindyno.sagemaker.job_document import RunNotShared, job_document
 from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
@@ -32,10 +33,18 @@ from traindyno.sagemaker.request import build_preparation_request, build_trainin
 from traindyno.sagemaker.shared_request import TooManyChannels, build_shared_job_request
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
+from traindyno.store.owners import OwnerRows
 from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.spending import Spending
+from traindyno.store.start_slots import StartSlots
+
+# A waiting function is billed; a waiting state costs two transitions.
+LONGEST_SLEEP_SECONDS = 5.0
+# A job that is later than this for its start slot reserves another one.
+SLOT_KEPT_SECONDS = 30.0
 
 
-class SubmitRunServices(AttemptStartServices, OwnerServices, PreparationAnswers, Protocol):
+class SubmitRunServices(OwnerServices, BudgetServices, PreparationAnswers, Protocol):
     """``bucket`` holds the suite, and what shared jobs have written.
 
     The job's end answers the task, or ``answers`` if no job is started.
@@ -46,6 +55,8 @@ class SubmitRunServices(AttemptStartServices, OwnerServices, PreparationAnswers,
     attempts: AttemptRows
     jobs: TrainingJobs
     answers: TaskAnswers
+    spending: Spending
+    start_slots: StartSlots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +105,16 @@ def submit_run(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Submission(AttemptStart):
-    """One call of SubmitRun, for the task that waits with ``token``."""
+class _Submission:
+    """One call of SubmitRun, for the task that waits with ``token``. ``now`` and ``clock`` are epoch seconds."""
 
+    owner: AttemptOwner
     token: str
     services: SubmitRunServices
+    settings: JobSettings
+    now: float
+    sleep: Callable[[float], None]
+    clock: Callable[[], float]
 
     def fail(self, error: Exception, cause: str) -> Submitted:
         self.services.answers.fail(self.token, error_name=type(error).__name__, cause=cause)
@@ -123,23 +139,72 @@ class _Submission(AttemptStart):
             return self._answer_again(latest)
         terms = job_terms(self.owner, suite)
         self._refuse_late(suite, terms, execution)
-        usd_per_hour = planned_price(self.owner, terms, execution)
-        slot = self.reserve_slot(known.start_at)
+        usd_per_hour = execution.prices[terms.instance_type].usd_per_hour  # PlanSuite refuses a type without a price
+        slot_at = self._reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
         request = self._request(suite, execution, number, attempts)
-        row = new_attempt(
-            self.owner,
-            terms,
-            usd_per_hour,
+        row = AttemptRow(
             job_name=job_name_of(request),
+            owner=self.owner,
             number=number,
             is_last=_is_last(number, attempts, shared, suite),
             token=self.token,
             submitted_at=self.now,
+            instance_count=terms.instance_count,
+            max_job_seconds=terms.image_seconds + terms.max_job_seconds,
+            usd_per_hour=usd_per_hour,
+            reserved_usd=terms.worst_case_usd(usd_per_hour),
         )
-        started = self.start(row, request, cap_usd=execution.max_usd, slot=slot)
+        self._start(row, request, cap_usd=execution.max_usd, slot_at=slot_at)
         self._close_earlier(attempts)
-        return started
+        return row.job_name
+
+    def _reserve_slot(self, noted: float | None) -> float | None:
+        """When to send the request, in epoch seconds; None without a limit. A distant slot is stored, and the state
+        machine waits for it.
+        """
+        between = self.settings.seconds_between_starts
+        if not between:
+            return None
+        is_kept = noted is not None and self.now < noted + SLOT_KEPT_SECONDS
+        slots = self.services.start_slots
+        at = noted if is_kept and noted is not None else slots.reserve(now=self.now, seconds_between=between)
+        if at > self.now + LONGEST_SLEEP_SECONDS:
+            if not is_kept:
+                self._rows.note_start(self.owner.execution_id, owner_id(self.owner), at)
+            raise StartLater(at)
+        return at
+
+    def _start(self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot_at: float | None) -> None:
+        """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
+        # Create the client now: it takes 0.5 s in a cold function, which would be lost from the start slot.
+        jobs = self.services.jobs
+        place = (self.owner.execution_id, owner_id(self.owner), row.job_name)
+        noting = self._rows.noting(*place)
+        is_ours = reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
+        if slot_at is not None:
+            self._wait(slot_at)
+        try:
+            jobs.start(request)
+        except ServiceFault:
+            raise  # the job may exist: the row stays, and the next try takes it over
+        except (JobRefused, NextAttempt):
+            if is_ours:
+                self.services.spending.withdraw(row, also=[self._rows.forgetting(*place)])
+            raise
+
+    def _wait(self, slot_at: float) -> None:
+        """If the next slot has begun, the function reserves another one: otherwise two functions would send a request
+        at the same time.
+        """
+        between = self.settings.seconds_between_starts
+        while self.clock() - slot_at > between:
+            slot_at = self.services.start_slots.reserve(now=self.clock(), seconds_between=between)
+        self.sleep(max(0.0, slot_at - self.clock()))
+
+    @property
+    def _rows(self) -> OwnerRows[Any]:
+        return rows_of(self.owner, self.services)
 
     def _close_earlier(self, attempts: Sequence[AttemptRow]) -> None:
         """FinishRun leaves the attempt of a shared job open until there is a next one."""
@@ -158,16 +223,12 @@ class _Submission(AttemptStart):
     def _execution(self) -> ExecutionRow:
         found = self.services.executions.find(self.owner.execution_id)
         if found is None:
-            raise JobRefused(
-                Outcome.INTERNAL_ERROR,
-                f"execution {self.owner.execution_id}: expected its row with the cap, found none",
-            )
+            raise self._refused(Outcome.INTERNAL_ERROR, "expected the execution's row with the cap, found none")
         return found
 
     def _refuse_late(self, suite: Suite, terms: JobTerms, execution: ExecutionRow) -> None:
-        name = owner_text(self.owner)
         if execution.is_stopping:
-            raise JobRefused(Outcome.STOPPED_BY_USER, f"{name} was not started: its execution was stopped before")
+            raise self._refused(Outcome.STOPPED_BY_USER, "its execution was stopped before")
         admission = admit_time(
             began=execution.started_at,
             now=self.now,
@@ -175,7 +236,10 @@ class _Submission(AttemptStart):
             max_job_seconds=terms.max_job_seconds,
         )
         if admission.decision is Decision.REFUSE:
-            raise JobRefused(Outcome.COST_STOPPED, f"{name} was not started: {admission.reason}")
+            raise self._refused(Outcome.COST_STOPPED, admission.reason)
+
+    def _refused(self, outcome: Outcome, reason: str) -> JobRefused:
+        return JobRefused(outcome, f"{owner_text(self.owner)} was not started: {reason}")
 
     def _request(
         self, suite: Suite, execution: ExecutionRow, number: int, attempts: Sequence[AttemptRow]

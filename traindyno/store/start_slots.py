@@ -1,7 +1,6 @@
 """Two items of the lab: the times at which functions may call CreateTrainingJob, and the sweep's lease."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from traindyno.aws.table import Table
@@ -42,26 +41,6 @@ class SweepLease:
 
 
 KEY = {"pk": "start-slots#CreateTrainingJob", "sk": "lab"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartSlot:
-    """A reserved time, and how the function waits for it."""
-
-    at: float
-    slots: "StartSlots"
-    seconds_between: float
-    clock: Callable[[], float]
-    sleep: Callable[[float], None]
-
-    def wait(self) -> None:
-        """If the next slot has begun, the function reserves another one: otherwise two functions would send a request
-        at the same time.
-        """
-        at = self.at
-        while self.clock() - at > self.seconds_between:
-            at = self.slots.reserve(now=self.clock(), seconds_between=self.seconds_between)
-        self.sleep(max(0.0, at - self.clock()))
 
 
 class StartSlots:

@@ -205,7 +205,7 @@ def test_without_its_row_no_job_of_an_execution_starts() -> None:
     lab.table.items.clear()
     submit(lab, run)
     ((_, _, output),) = lab.answers.given
-    assert "expected its row with the cap, found none" in output
+    assert "expected the execution's row with the cap, found none" in output
 
 
 def test_throttling_of_any_service_is_answered_as_throttling() -> None:

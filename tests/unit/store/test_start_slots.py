@@ -14,9 +14,8 @@ import pytest
 from tests.unit.lab_in_memory import NOW, SETTINGS, MemoryLab, make_lab
 from tests.unit.stubbed import stubbed_table
 from traindyno.aws.table import Table
-from traindyno.lab.start_attempt import LONGEST_SLEEP_SECONDS
 from traindyno.lab.stop_runs import free_start_slots
-from traindyno.lab.submit_run import submit_run
+from traindyno.lab.submit_run import LONGEST_SLEEP_SECONDS, submit_run
 from traindyno.store.start_slots import StartSlots
 
 BETWEEN = 1.05
