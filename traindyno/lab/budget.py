@@ -14,7 +14,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_cost
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
-from traindyno.store.spending import Reservation, Settlement, Spending
+from traindyno.store.spending import Reservation, Spending
 
 
 class BudgetServices(Protocol):
@@ -75,10 +75,8 @@ def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> At
     A job whose billable time is unknown keeps its worst case.
     """
     while row.end is None:
-        seconds, settlement = end.billable_seconds, None
-        if seconds is not None:
-            settlement = Settlement(released_usd=row.reserved_usd, spent_usd=time_usd(row, seconds))
-        is_ours = services.spending.end(row, end, settlement)
+        seconds = end.billable_seconds
+        is_ours = services.spending.end(row, end, None if seconds is None else time_usd(row, seconds))
         latest = services.attempts.find(row.job_name)
         if is_ours or latest is None:
             return latest

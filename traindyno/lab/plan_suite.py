@@ -42,7 +42,7 @@ from traindyno.sagemaker.images import ImageUnavailable, find_conflicts, select_
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.owners import RunRows
-from traindyno.store.past_runs import WorkIndex, WorkRow, read_past_runs
+from traindyno.store.past_runs import WorkIndex, read_past_runs
 from traindyno.store.results_bucket import USABLE_SECONDS, ResultsBucket, TokenCache
 
 # The manifest of a folder that its owner tokenised.
@@ -148,30 +148,8 @@ def _store(
     bucket.write_json(suite_key(execution_id), stored_suite(suite))
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     source = bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
-    row = replace(
-        _planned_execution(suite, plan, source_s3_uri=source, prices=prices, now=now),
-        script_s3_uri=_kept_script(suite, bucket, execution_id),
-        images=settings.images,
-    )
-    services.executions.create(row)
-    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
-
-
-def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str | None:
-    """None for a script in another bucket, which the lab may be unable to read."""
-    script = suite.workload.source or ""
-    if not script.startswith(s3_uri(bucket.name, CODE_PREFIX)):
-        return None
-    try:
-        return bucket.copy(script, execution_script_key(execution_id))
-    except OriginalMissing as error:
-        raise SuiteRefused([f"workload.source: nothing is at {script}: {STAGED_CODE}"]) from error
-
-
-def _planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: PriceList, now: float) -> ExecutionRow:
-    """The row of an execution whose jobs run with the code at ``source_s3_uri``, without script and images."""
-    return ExecutionRow(
-        execution_id=plan.execution_id,
+    row = ExecutionRow(
+        execution_id=execution_id,
         suite_name=suite.name,
         started_at=now,
         latest_end=now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
@@ -183,9 +161,24 @@ def _planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: 
         trials=suite.measurement.trials,
         is_script=suite.workload.task is Task.SCRIPT,
         is_race=suite.search.is_race,
-        source_s3_uri=source_s3_uri,
+        source_s3_uri=source,
+        script_s3_uri=_kept_script(suite, bucket, execution_id),
+        images=settings.images,
         prices=prices,
     )
+    services.executions.create(row)
+    services.work_index.note(work_id_of(suite), execution_id, started_at=round(now))
+
+
+def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str | None:
+    """None for a script in another bucket, which the lab may be unable to read."""
+    script = suite.workload.source or ""
+    if not script.startswith(s3_uri(bucket.name, CODE_PREFIX)):
+        return None
+    try:
+        return bucket.copy(script, execution_script_key(execution_id))
+    except OriginalMissing as error:
+        raise SuiteRefused([f"workload.source: nothing is at {script}: {STAGED_CODE}"]) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Self
 
-from traindyno.aws.table import Delete, Item, Put, Table, Update
+from traindyno.aws.table import Item, Table, Update
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import AttemptOwner
 from traindyno.core.jobs.outcome import Outcome
@@ -53,7 +53,7 @@ class AttemptRow:
     def to_item(self) -> dict[str, Any]:
         attributes = attributes_of(self)
         is_open = {OPEN: OPEN} if attributes.pop("is_open") else {}
-        return {**_key(self.job_name), **attributes, EXECUTION: self.owner.execution_id, **is_open}
+        return {**attempt_key(self.job_name), **attributes, EXECUTION: self.owner.execution_id, **is_open}
 
     @classmethod
     def from_item(cls, item: Item) -> Self:
@@ -65,7 +65,7 @@ class AttemptRows:
         self._table = table
 
     def find(self, job_name: str) -> AttemptRow | None:
-        item = self._table.get(_key(job_name))
+        item = self._table.get(attempt_key(job_name))
         return AttemptRow.from_item(item) if item else None
 
     def hand_over(self, job_name: str, token: str) -> bool:
@@ -78,7 +78,9 @@ class AttemptRows:
 
     def close(self, job_name: str) -> None:
         """The waiting task has its answer, or no task waits."""
-        self._table.update(_key(job_name), "REMOVE #open", names={"#open": OPEN}, condition="attribute_exists(pk)")
+        self._table.update(
+            attempt_key(job_name), "REMOVE #open", names={"#open": OPEN}, condition="attribute_exists(pk)"
+        )
 
     def list_open(self, execution_id: str | None = None) -> Iterator[AttemptRow]:
         condition, values = "#open = :open", {":open": OPEN}
@@ -90,7 +92,7 @@ class AttemptRows:
     def _update(self, job_name: str, name: str, value: object) -> bool:
         """False if there is no such attempt, or its end is known."""
         updated = self._table.update(
-            _key(job_name),
+            attempt_key(job_name),
             "SET #name = :value",
             values={":value": attribute(value)},
             names={"#name": name, **END_NAME},
@@ -99,29 +101,10 @@ class AttemptRows:
         return updated is not None
 
 
-def creation(row: AttemptRow) -> Put:
-    """Refused if the attempt has a row already."""
-    return Put(item=row.to_item(), condition="attribute_not_exists(pk)")
-
-
-def removal(job_name: str) -> Delete:
-    """Delete the row: the job was refused, so there was no attempt. Refused if there is no such attempt."""
-    return Delete(key=_key(job_name), condition="attribute_exists(pk)")
-
-
-def holding(row: AttemptRow, reserved_usd: Decimal) -> Update:
-    """What is reserved for the job from now on. Refused if the attempt has ended, or holds something else by now."""
-    return _change(row, "reserved_usd", reserved_usd)
-
-
-def recording_end(row: AttemptRow, end: Attempt) -> Update:
-    """Refused if the attempt has ended, or holds something else by now."""
-    return _change(row, "end", end)
-
-
-def _change(row: AttemptRow, name: str, value: object) -> Update:
+def changing(row: AttemptRow, name: str, value: object) -> Update:
+    """Set an attribute of the row. Refused if the attempt has ended, or holds something else by now."""
     return Update(
-        key=_key(row.job_name),
+        key=attempt_key(row.job_name),
         expression="SET #name = :value",
         values={":value": attribute(value), ":reserved": row.reserved_usd},
         names={"#name": name, **END_NAME},
@@ -129,5 +112,5 @@ def _change(row: AttemptRow, name: str, value: object) -> Update:
     )
 
 
-def _key(job_name: str) -> dict[str, str]:
+def attempt_key(job_name: str) -> dict[str, str]:
     return {"pk": f"{JOB_PREFIX}{job_name}", "sk": ATTEMPT}

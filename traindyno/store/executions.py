@@ -19,8 +19,8 @@ class Judgement:
     headline: str
     recommended: str | None
     is_simulated: bool
-    #: Those that have ended; None in rows that were judged before this was counted.
-    run_count: int | None = None
+    #: Those that have ended.
+    run_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

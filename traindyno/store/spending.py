@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
-from typing import Any, Self
 
-from traindyno.aws.table import Item, Table, Update, Write
+from traindyno.aws.table import Delete, Put, Table, Update, Write
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.store.attempts import AttemptRow, creation, holding, recording_end, removal
+from traindyno.store.attempts import AttemptRow, attempt_key, changing
 from traindyno.store.executions import execution_key
-from traindyno.store.items import attributes_of, read_row
+from traindyno.store.items import read_row
 
 MICRO_USD = Decimal("0.000001")
 
@@ -28,13 +27,6 @@ class SpendingRow:
     #: What ended jobs have cost.
     spent_usd: Decimal = Decimal(0)
 
-    def to_item(self) -> dict[str, Any]:
-        return attributes_of(self)
-
-    @classmethod
-    def from_item(cls, item: Item) -> Self:
-        return read_row(item, cls)
-
 
 class Reservation(StrEnum):
     """``ROW_REFUSED``: the attempt's row exists already, or is not as it was read."""
@@ -44,39 +36,32 @@ class Reservation(StrEnum):
     NO_ROOM = "no_room"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
-    """``spent_usd`` replaces ``released_usd``."""
-
-    released_usd: Decimal
-    spent_usd: Decimal
-
-
 class Spending:
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def reserve(self, row: AttemptRow, *, cap_usd: Decimal, also: Sequence[Write] = ()) -> Reservation:
         """Create the attempt with its ``reserved_usd``, and write ``also``, unless that exceeds the execution's cap."""
-        return self._reserve(row.owner.execution_id, row.reserved_usd, cap_usd, creation(row), also)
+        creation = Put(item=row.to_item(), condition="attribute_not_exists(pk)")
+        return self._reserve(row.owner.execution_id, row.reserved_usd, cap_usd, creation, also)
 
     def withdraw(self, row: AttemptRow, *, also: Sequence[Write] = ()) -> bool:
         """Delete the attempt's row and release its reservation, because no job started; False if done before."""
-        nothing = Settlement(released_usd=row.reserved_usd, spent_usd=Decimal(0))
-        return not self._table.write_all([removal(row.job_name), _settling(row, nothing), *also])
+        removal = Delete(key=attempt_key(row.job_name), condition="attribute_exists(pk)")
+        return not self._table.write_all([removal, _settling(row, Decimal(0)), *also])
 
     def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal | None) -> Reservation:
         """Reserve more for a running job: ``needed_usd`` replaces what its row holds. Without a cap, it always fits."""
         more_usd = rounded_up(needed_usd) - rounded_up(row.reserved_usd)
-        return self._reserve(row.owner.execution_id, more_usd, cap_usd, holding(row, needed_usd))
+        return self._reserve(row.owner.execution_id, more_usd, cap_usd, changing(row, "reserved_usd", needed_usd))
 
-    def end(self, row: AttemptRow, end: Attempt, settlement: Settlement | None) -> bool:
-        """The job has ended: what it cost replaces what it might have cost. Without a settlement, that stays reserved.
+    def end(self, row: AttemptRow, end: Attempt, spent_usd: Decimal | None) -> bool:
+        """The job has ended: what it cost replaces what it might have cost. Of an unknown cost, that stays reserved.
 
         False if the attempt has ended already, or has changed since it was read.
         """
-        settling = [_settling(row, settlement)] if settlement else []
-        return not self._table.write_all([recording_end(row, end), *settling])
+        settling = [] if spent_usd is None else [_settling(row, spent_usd)]
+        return not self._table.write_all([changing(row, "end", end), *settling])
 
     def _reserve(
         self, execution_id: str, usd: Decimal, cap_usd: Decimal | None, row: Write, also: Sequence[Write] = ()
@@ -96,15 +81,16 @@ class Spending:
         return Reservation.ROW_REFUSED if 0 in refused else Reservation.NO_ROOM
 
     def read(self, execution_id: str) -> SpendingRow:
-        return SpendingRow.from_item(self._table.get(execution_key(execution_id)) or {})
+        return read_row(self._table.get(execution_key(execution_id)) or {}, SpendingRow)
 
 
-def _settling(row: AttemptRow, settlement: Settlement) -> Update:
-    spent = rounded_up(settlement.spent_usd)
+def _settling(row: AttemptRow, spent_usd: Decimal) -> Update:
+    """``spent_usd`` replaces the row's reservation."""
+    spent = rounded_up(spent_usd)
     return Update(
         key=execution_key(row.owner.execution_id),
         expression="ADD exposed_usd :less, spent_usd :spent",
-        values={":less": spent - rounded_up(settlement.released_usd), ":spent": spent},
+        values={":less": spent - rounded_up(row.reserved_usd), ":spent": spent},
     )
 
 

@@ -18,7 +18,7 @@ from traindyno.store.executions import Judgement
 def test_the_runs_of_an_execution_are_those_that_it_made(
     ended: int | None, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judgement = Judgement(finding="found", headline="-", recommended=None, is_simulated=False, run_count=ended)
+    judgement = Judgement(finding="found", headline="-", recommended=None, is_simulated=False, run_count=ended or 0)
     row = SimpleNamespace(run_count=18, judgement=judgement if ended else None)
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})

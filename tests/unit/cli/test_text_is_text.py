@@ -141,7 +141,7 @@ def refuse_a_word(_: Path) -> None:
 
 
 def list_executions(_: Path) -> None:
-    judgement = Judgement(finding="found", headline=HOSTILE, recommended=None, is_simulated=False)
+    judgement = Judgement(finding="found", headline=HOSTILE, recommended=None, is_simulated=False, run_count=1)
     row = SimpleNamespace(run_count=2, judgement=judgement)
     target = SimpleNamespace(
         executions=SimpleNamespace(list_latest=lambda _: [ended(), ended(status="FAILED", error=HOSTILE)]),

@@ -31,8 +31,8 @@ from traindyno.store.owners import (
     SharedJobRow,
     SharedJobRows,
 )
-from traindyno.store.past_runs import WorkIndex, WorkRow
-from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow
+from traindyno.store.past_runs import WorkIndex
+from traindyno.store.spending import Reservation, Spending, SpendingRow
 from traindyno.store.start_slots import KEY, LEASE_KEY, StartSlots, SweepLease
 
 END = Attempt(
@@ -95,7 +95,9 @@ class StoreContract:
         self, table: Table, execution: str
     ) -> None:
         rows = ExecutionRows(table)
-        judgement = Judgement(finding="recommended", headline="use it", recommended=None, is_simulated=False)
+        judgement = Judgement(
+            finding="recommended", headline="use it", recommended=None, is_simulated=False, run_count=4
+        )
         rows.judge(execution, judgement)
         rows.mark_stopping(execution)
         assert rows.find(execution) == replace(execution_row(execution), judgement=judgement, is_stopping=True)
@@ -151,10 +153,9 @@ class StoreContract:
         spending, row = Spending(table), attempt_row(execution, "0.3333333333")
         spending.reserve(row, cap_usd=usd("10"))
         assert spending.read(execution).exposed_usd == usd("0.333334")
-        settlement = Settlement(released_usd=row.reserved_usd, spent_usd=usd("0.2"))
         end = replace(END, job_name=row.job_name)
-        assert spending.end(row, end, settlement)
-        assert not spending.end(row, replace(end, outcome=Outcome.TIMED_OUT), settlement)
+        assert spending.end(row, end, usd("0.2"))
+        assert not spending.end(row, replace(end, outcome=Outcome.TIMED_OUT), usd("0.2"))
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.2"), spent_usd=usd("0.2"))
         assert AttemptRows(table).find(row.job_name) == replace(row, end=end)
 
@@ -176,9 +177,9 @@ class StoreContract:
         assert spending.reserve_more(row, usd("0.8"), cap_usd=usd("1")) is Reservation.ROW_REFUSED
         assert spending.read(execution).exposed_usd == usd("0.7")
         end = replace(END, job_name=row.job_name)
-        assert not spending.end(row, end, Settlement(released_usd=usd("0.3"), spent_usd=usd("0.5")))
+        assert not spending.end(row, end, usd("0.5"))
         held = replace(row, reserved_usd=usd("0.7"))
-        assert spending.end(held, end, Settlement(released_usd=usd("0.7"), spent_usd=usd("0.5")))
+        assert spending.end(held, end, usd("0.5"))
         assert spending.reserve_more(held, usd("0.9"), cap_usd=usd("1")) is Reservation.ROW_REFUSED, "the job has ended"
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.5"), spent_usd=usd("0.5"))
 
@@ -256,8 +257,7 @@ class StoreContract:
         row = attempt_row(execution, "0.3")
         rows, spending = AttemptRows(table), Spending(table)
         assert not rows.hand_over(row.job_name, "u")
-        settlement = Settlement(released_usd=row.reserved_usd, spent_usd=usd("0.1"))
-        assert not spending.end(row, replace(END, job_name=row.job_name), settlement)
+        assert not spending.end(row, replace(END, job_name=row.job_name), usd("0.1"))
         assert not spending.withdraw(row)
         rows.close(row.job_name)
         assert rows.find(row.job_name) is None
@@ -279,13 +279,8 @@ class StoreContract:
 
     def test_executions_of_the_same_work_are_listed_once_each_the_latest_first(self, table: Table) -> None:
         index, work = WorkIndex(table), uuid.uuid4().hex
-        for started_at, name in (
-            (1_790_000_010, "a"),
-            (1_790_000_020, "a"),
-            (1_790_000_030, "b"),
-            (1_790_000_001, "c"),
-        ):
-            index.note(WorkRow(work_id=work, started_at=started_at, execution_id=name))
+        for seconds, name in ((10, "a"), (20, "a"), (30, "b"), (1, "c")):
+            index.note(work, name, started_at=1_790_000_000 + seconds)
         assert index.list_executions(work, 5) == ["b", "a", "c"]
         assert index.list_executions(work, 2) == ["b", "a"]
         assert index.list_executions(f"{work}0", 2) == []

@@ -18,7 +18,6 @@ from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.slices.training.lab import TrainingRefused, find_training, plan_to_resume, start_training
 from traindyno.slices.training.plan import Training
-from traindyno.store.spending import Settlement
 
 
 class NamedOnce(MemoryExecutions):
@@ -46,11 +45,9 @@ class Stopped:
         row = replace(ROW, job_name=end.job_name, owner=self.run, submitted_at=0.0, reserved_usd=Decimal("0.6"))
         noting = self.lab.runs.noting(EXECUTION, self.run.run_id, row.job_name)
         self.lab.spending.reserve(row, cap_usd=Decimal(1), also=[noting])
-        settlement = None
-        if billable_seconds is not None:
-            spent = Decimal(str(billable_seconds)) / 3600 * PRICE.usd_per_hour
-            settlement = Settlement(released_usd=row.reserved_usd, spent_usd=spent)
-        self.lab.spending.end(row, end, settlement)
+        is_known = billable_seconds is not None
+        spent = Decimal(str(billable_seconds)) / 3600 * PRICE.usd_per_hour if is_known else None
+        self.lab.spending.end(row, end, spent)
         self.lab.attempts.close(row.job_name)
 
     def checkpoint_key(self, execution: str) -> str:
