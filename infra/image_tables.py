@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+from traindyno.core.lab_names import OTHER_PARTITIONS
+
 TABLES = {"deep_learning_containers": "pytorch.json", "smdistributed_modelparallel": "pytorch-smp.json"}
 FOLDER = "sagemaker/core/image_uri_config"
 # The images from before 2019 are in a separate account.
@@ -33,12 +35,12 @@ def read_accounts(wheel: Path) -> dict[str, Any]:
 
 
 def accounts_by_region(table: Mapping[str, Any]) -> dict[str, str]:
-    """Region → account, of all versions together; a later version takes precedence."""
+    """Region where a lab may be → account, of all versions together; a later version takes precedence."""
     found: dict[str, str] = {}
     for version in table["training"]["versions"].values():
         if version["repository"] != OLD_REPOSITORY:
             found |= version["registries"]
-    return dict(sorted(found.items()))
+    return {region: account for region, account in sorted(found.items()) if not region.startswith(OTHER_PARTITIONS)}
 
 
 def main(wheel: Path) -> None:

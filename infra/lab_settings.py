@@ -14,10 +14,9 @@ from cattrs.errors import BaseValidationError
 from infra.images import Image
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import one_of, problems_of, unknown_field
-from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
+from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE, NO_OTHER_PARTITION, OTHER_PARTITIONS
 from traindyno.sagemaker.job_settings import LabJobs, write_lab_jobs
 
-OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-isoe-")
 KEY_ARN = (r"arn:aws:kms:[a-z0-9\-]+:[0-9]{12}:key/[A-Za-z0-9\-]+", "arn:aws:kms:<region>:<account>:key/<id>")
 # Setting → pattern of its text or of each text in its list, and what is accepted.
 PATTERNS = {
@@ -123,12 +122,8 @@ def read_lab_settings(context: Mapping[str, Any], *, labs: Path, region: str | N
     """``labs``: the folder of the files. ``region``: where the lab is about to be deployed, if that is known. Raises
     LabSettingsInvalid.
     """
-    # Prices, quotas and public images come from the standard partition's services.
     if region is not None and region.startswith(OTHER_PARTITIONS):
-        raise LabSettingsInvalid(
-            f"region {region}: expected a region of AWS's standard partition, such as us-east-1 or eu-central-1;"
-            " in China and GovCloud the Price List and the public images that the lab uses are missing"
-        )
+        raise LabSettingsInvalid(f"region {region}: expected {NO_OTHER_PARTITION}")
     lab = str(context.get("lab"))
     if not LAB_NAME.fullmatch(lab):
         raise LabSettingsInvalid(f"context lab={lab!r}: a lab's name is {LAB_NAME_RULE}")

@@ -11,10 +11,5 @@ def known_regions() -> tuple[str, ...]:
     return tuple(Session().get_available_regions("sagemaker", "aws"))
 
 
-#: How regions of AWS's other partitions begin
-OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-")
-NO_OTHER_PARTITION = "a region of AWS's standard partition, such as us-east-1: labs work in no other"
-
-
 def known_profiles() -> list[str]:
     return list(Session().available_profiles)

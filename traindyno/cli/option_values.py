@@ -13,10 +13,10 @@ from pathlib import Path
 import typer
 
 from traindyno.aws.executions import EXECUTION_NAME, EXECUTION_NAME_RULE
-from traindyno.aws.regions import NO_OTHER_PARTITION, OTHER_PARTITIONS, known_profiles, known_regions
+from traindyno.aws.regions import known_profiles, known_regions
 from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.documents.problems import close_to, one_of, refusal, shown
-from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
+from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE, NO_OTHER_PARTITION, OTHER_PARTITIONS
 from traindyno.core.serving.deployment import NAME
 
 Check = Callable[[str | None], str | None]

@@ -26,11 +26,11 @@ from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of, row
 from traindyno.lab.budget import BudgetServices, reserve_worst_case
 from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
 from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
-from traindyno.sagemaker.job_document import RunNotShared, job_document
+from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.request import build_preparation_request, build_training_job_request
-from traindyno.sagemaker.shared_request import TooManyChannels, build_shared_job_request
+from traindyno.sagemaker.shared_request import build_shared_job_request
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.owners import OwnerRows
@@ -94,9 +94,6 @@ def submit_run(
         else:
             services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
         return Submitted(answered=refused.outcome.value)
-    except (TooManyChannels, RunNotShared) as refused:
-        services.answers.succeed(token, {"outcome": Outcome.INTERNAL_ERROR.value, "message": str(refused)[:1000]})
-        return Submitted(answered=Outcome.INTERNAL_ERROR.value)
     except NextAttempt as error:
         return submission.fail(error, str(error))
     except AwsError as error:

@@ -19,14 +19,6 @@ from traindyno.sagemaker.job_settings import JobSettings
 
 LOCAL_IMAGE = "local"
 LOCAL_XLA_IMAGE = "local-xla"
-DOMAINS = {
-    "cn-": "amazonaws.com.cn",
-    "us-iso-": "c2s.ic.gov",
-    "us-isob-": "sc2s.sgov.gov",
-    "us-isof-": "csp.hci.ic.gov",
-    "eu-isoe-": "cloud.adc-e.uk",
-    "eusc-": "amazonaws.eu",
-}
 
 
 class ImageUnavailable(TraindynoError):
@@ -83,8 +75,7 @@ def stock_image_uri(name: str, region: str) -> str:
     if region not in accounts:
         known = ", ".join(sorted(accounts))
         raise ImageUnavailable(f"{name} is not published in {region}; regions that have it: {known}; or set an image")
-    domain = next((domain for prefix, domain in DOMAINS.items() if region.startswith(prefix)), "amazonaws.com")
-    return f"{accounts[region]}.dkr.ecr.{region}.{domain}/{name}"
+    return f"{accounts[region]}.dkr.ecr.{region}.amazonaws.com/{name}"
 
 
 def image_kind(settings: Settings, instance_type: InstanceType) -> str:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
 from traindyno.core.planning.jobs import runs_again
@@ -27,10 +26,6 @@ LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
 PART_OF_LIMIT_KEPT = 10
 # The toolkit sets them for a plain script, as the parent is one, over what the request says.
 SET_BY_TOOLKIT = frozenset({"MASTER_ADDR", "MASTER_PORT", "NCCL_DEBUG", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME"})
-
-
-class RunNotShared(TraindynoError):
-    """A run can't share a job: its processes are not started by a parent process of ours."""
 
 
 def job_document(job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequence[str] = ()) -> dict[str, Any]:
@@ -92,12 +87,15 @@ def _again(
 def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, Any]:
     own = json.loads(json.dumps(own_hyperparameters(run, suite)))
     launcher = _launcher(run, suite, settings, own)
+    # The toolkit counts the devices of the instance; the document names them before there is one.
+    devices = known_type(run).devices_per_instance
+    assert launcher == PROCESS or devices, f"{run.run_id}: the planner lets no run of unknown devices share a job"
     folder = f"{CONTAINER_FOLDER}/{run.run_id}"
     environment = run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}")
     return {
         "run_id": run.run_id,
         "launcher": launcher,
-        "processes_per_host": 1 if launcher == PROCESS else _devices(run),
+        "processes_per_host": 1 if launcher == PROCESS else devices,
         "arguments": command_arguments(own),
         "hyperparameters": own,
         "environment": {name: value for name, value in environment.items() if name not in _inherited(suite)},
@@ -117,23 +115,7 @@ def _batch(run: Run) -> dict[str, Any]:
     return {"batch": {**order, **({"possible": list(possible)} if possible else {})}}
 
 
-def _devices(run: Run) -> int:
-    """The toolkit counts those of the instance; the document names them before there is one."""
-    found = known_type(run)
-    if found.devices_per_instance is None:
-        raise RunNotShared(
-            f"run {run.run_id} has a process for each device of {found.name}, whose number is not in the lab's table; "
-            "measurement.jobs: separate gives it a job of its own"
-        )
-    return found.devices_per_instance
-
-
 def _launcher(run: Run, suite: Suite, settings: JobSettings, own: Mapping[str, Any]) -> str:
+    """The planner gives a run with another launcher a job of its own."""
     image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
-    found = select_launcher(run.cell.settings, known_type(run), image_uri, own)
-    if found not in LAUNCHERS:
-        raise RunNotShared(
-            f"run {run.run_id} needs the launcher {found} of the training toolkit, which starts one run for each job; "
-            f"runs that share a job have the launcher {' or '.join(LAUNCHERS)}"
-        )
-    return LAUNCHERS[found]
+    return LAUNCHERS[select_launcher(run.cell.settings, known_type(run), image_uri, own)]

@@ -5,8 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.job import AttemptOwner, Job
 from traindyno.core.lab_names import jobs_prefix
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 
 JOB_NAME_CHARACTERS = 63
@@ -14,28 +15,20 @@ SUITE_NAME_CHARACTERS = 15
 ATTEMPT_PART = re.compile(r"-a(?P<number>\d+)$")
 
 
-def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
-    """The same for a repeated call, so that it can't start a second job; another attempt has another name."""
-    prefix = job_name_prefix(run.execution_id, suite_name, lab=lab)
-    return checked_job_name(f"{prefix}{run.cell.cell_id}-t{run.trial}-a{attempt}")
-
-
-def shared_job_name(job: Job, suite_name: str, *, attempt: int, lab: str) -> str:
-    """The suite's part is shorter where the job's id and the lab's name are long."""
-    of_job = f"{job.job_id}-a{attempt}"
-    without_suite = len(job_name_prefix(job.execution_id, "", lab=lab)) + len(of_job)
-    suite_part = suite_name[: JOB_NAME_CHARACTERS - without_suite]
-    return checked_job_name(f"{job_name_prefix(job.execution_id, suite_part, lab=lab)}{of_job}")
-
-
-def checked_job_name(name: str) -> str:
-    """ValueError if SageMaker would refuse its length."""
-    if len(name) > JOB_NAME_CHARACTERS:
-        raise ValueError(
-            f"job name {name} has {len(name)} characters: shorten the lab's name. Expected at most"
-            f" {JOB_NAME_CHARACTERS}"
-        )
-    return name
+def attempt_job_name(owner: AttemptOwner, suite_name: str, *, attempt: int, lab: str) -> str:
+    """The same for a repeated call, so that it can't start a second job; another attempt has another name. The suite's
+    part is shorter where the owner's and the lab's are long.
+    """
+    match owner:
+        case Run():
+            part = f"{owner.cell.cell_id}-t{owner.trial}"
+        case Job():
+            part = owner.job_id
+        case DataPreparation():
+            part = f"{owner.short_key}-{'copy' if owner.stages_model else 'data'}"
+    end = f"{part}-a{attempt}"
+    left = JOB_NAME_CHARACTERS - len(job_name_prefix(owner.execution_id, "", lab=lab)) - len(end)
+    return f"{job_name_prefix(owner.execution_id, suite_name[:left], lab=lab)}{end}"
 
 
 def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:

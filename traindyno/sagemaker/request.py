@@ -25,22 +25,15 @@ from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Model
 from traindyno.sagemaker.channels import channel, preparation_channels, run_channels
 from traindyno.sagemaker.images import has_framework_version, select_image_uri
-from traindyno.sagemaker.job_names import checked_job_name, job_name_prefix, training_job_name
+from traindyno.sagemaker.job_names import attempt_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.launcher import CODE_CHANNEL, build_hyperparameters, find_source, toolkit_hyperparameters
-
-
-def preparation_job_name(preparation: DataPreparation, suite_name: str, *, attempt: int, lab: str) -> str:
-    """The same for a repeated call, so that it can't start a second job."""
-    prefix = job_name_prefix(preparation.execution_id, suite_name, lab=lab)
-    what = "copy" if preparation.stages_model else "data"
-    return checked_job_name(f"{prefix}{preparation.short_key}-{what}-a{attempt}")
 
 
 def build_preparation_request(
     preparation: DataPreparation, suite: Suite, *, attempt: int, settings: JobSettings
 ) -> dict[str, Any]:
-    job_name = preparation_job_name(preparation, suite.name, attempt=attempt, lab=settings.lab)
+    job_name = attempt_job_name(preparation, suite.name, attempt=attempt, lab=settings.lab)
     # The workload's own image may lack the packages that tokenise.
     workload = replace(suite.workload, image=None)
     image_uri = select_image_uri(preparation_settings(preparation.instance), workload, settings)
@@ -126,7 +119,7 @@ RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 
 def build_training_job_request(run: Run, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:
     suite = with_staged_model(suite, run)
-    job_name = training_job_name(run, suite.name, attempt=attempt, lab=settings.lab)
+    job_name = attempt_job_name(run, suite.name, attempt=attempt, lab=settings.lab)
     image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
     return job_request(
         run,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import (
     CONTAINER_FOLDER,
@@ -23,7 +22,7 @@ from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.channels import CONTAINER_CHANNELS, channel, run_channels
 from traindyno.sagemaker.images import select_image_uri
-from traindyno.sagemaker.job_names import shared_job_name
+from traindyno.sagemaker.job_names import attempt_job_name
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.launcher import CODE_CHANNEL, toolkit_hyperparameters
 from traindyno.sagemaker.request import job_request, with_staged_model
@@ -32,10 +31,6 @@ from traindyno.sagemaker.request import job_request, with_staged_model
 def staged_runs(job: Job, suite: Suite) -> tuple[tuple[Run, Suite], ...]:
     """Each run with the suite that has the model that it reads."""
     return tuple((run, with_staged_model(suite, run)) for run in job.runs)
-
-
-class TooManyChannels(TraindynoError):
-    """The runs of a job need more channels than SageMaker gives to one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +62,14 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
                 reserved.add(job_names[content])
                 made.append({**entry, "ChannelName": job_names[content]})
             names[run_id][name] = job_names[content]
-    if len(made) > SHARED_CHANNELS:
-        raise TooManyChannels(
-            f"the runs {', '.join(wanted)} need {len(made)} channels together, expected at most {SHARED_CHANNELS}: "
-            "measurement.jobs: separate gives each run a job of its own"
-        )
+    assert len(made) <= SHARED_CHANNELS, f"{', '.join(wanted)}: the planner shares no job with {len(made)} channels"
     return SharedChannels(entries=tuple(made), names=names)
 
 
 def build_shared_job_request(job: Job, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:
     runs = staged_runs(job, suite)
     first, staged = runs[0]
-    job_name = shared_job_name(job, suite.name, attempt=attempt, lab=settings.lab)
+    job_name = attempt_job_name(job, suite.name, attempt=attempt, lab=settings.lab)
     document = s3_uri(settings.results_bucket, job_document_key(job.execution_id, job.job_id))
     return job_request(
         first,

@@ -22,7 +22,6 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import job_document_key, result_key
-from traindyno.core.suite.suite import Tokens
 from traindyno.lab.budget import time_usd
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.record_run import record_runs
@@ -443,23 +442,6 @@ def test_a_jobs_document_is_there_before_its_job_and_the_same_for_each_attempt()
     assert len(documents) == 2
     assert len(set(documents)) == 1
     assert [run["run_id"] for run in json.loads(documents[0])["runs"]] == [run.run_id for run in world.job.runs]
-
-
-def test_a_job_that_cannot_be_requested_is_refused_with_the_reason() -> None:
-    """The planner makes none."""
-    world = calm_world(run_count=2)
-    kept = [Tokens(key=f"{number}", s3_uri=f"s3://results/{number}/") for number in range(19)]
-    run = world.job.runs[0]
-    runs = tuple(replace(run, run_id=f"0000000a-t{number}", tokens=tokens) for number, tokens in enumerate(kept))
-    world.job = replace(world.job, runs=runs)
-    world.start("t1")
-    ((_, name, text),) = world.lab.answers.given
-    assert name == "success"
-    assert json.loads(text)["outcome"] == Outcome.INTERNAL_ERROR
-    assert "need 19 channels together, expected at most 18" in json.loads(text)["message"]
-    assert not world.lab.jobs.jobs
-    assert not world.lab.attempt_rows
-    assert world.lab.money.exposed_usd == 0
 
 
 def test_a_shared_job_is_one_row_and_one_reservation_and_no_row_of_a_run() -> None:

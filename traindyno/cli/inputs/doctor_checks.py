@@ -18,7 +18,7 @@ from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.image_builds import NoBuildAllowed, try_build
 from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
-from traindyno.aws.regions import NO_OTHER_PARTITION, OTHER_PARTITIONS
+from traindyno.core.lab_names import NO_OTHER_PARTITION, OTHER_PARTITIONS
 from traindyno.core.planning.quotas import Quota, QuotaReading, account_quota, instance_quota
 from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.suite.choices import Purchase
