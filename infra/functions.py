@@ -62,7 +62,7 @@ class Functions(LabFunctions):
         sweep_lease_seconds: float,
     ) -> None:
         super().__init__(scope, construct_id, setup)
-        self._grants = LabGrants.of(self, setup)
+        self._grants = LabGrants(self, setup)
         self.state_machine_arn = self._grants.state_machine_arn
         self.plan_suite = self._plan_suite(launch)
         self.check_quotas = self._check_quotas()

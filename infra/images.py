@@ -20,7 +20,7 @@ from constructs import Construct
 from infra.lab_function import LabFunction
 from infra.lab_grants import without_resources
 from infra.lambda_source import REPO_ROOT
-from infra.permissions import Grant, acknowledge_all, arn
+from infra.permissions import Grant, acknowledge, arn
 from traindyno.core.lab_names import image_parameter, images_stack_name, lab_stack_name
 
 FOLDER = "images"
@@ -170,7 +170,7 @@ def _acknowledge(project: codebuild.Project) -> None:
         "CB3": "Docker builds the image, which needs the privileged mode.",
         "CB4": "The build has no artifacts, and its image goes to a repository that ECR encrypts.",
     }
-    acknowledge_all(project, {f"AwsSolutions-{finding}": reason for finding, reason in reasons.items()})
+    acknowledge(project, {f"AwsSolutions-{finding}": reason for finding, reason in reasons.items()})
 
 
 class LabImages(cdk.Stack):

@@ -1,8 +1,5 @@
 """Permissions of the functions on the lab's bucket, table, jobs and executions, by the operations that they call."""
 
-from dataclasses import dataclass
-from typing import Self
-
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -18,30 +15,15 @@ PER_KEY = "Prepared data is stored under a key that is a hash of its content."
 PER_JOB = "Jobs are named after suite, run and attempt; the lab's name in front keeps other labs' jobs out."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LabGrants:
-    lab: str
-    stack: cdk.Stack
-    bucket_arn: str
-    table_arn: str
-
-    @classmethod
-    def of(cls, scope: Construct, setup: FunctionSetup) -> Self:
-        return cls(
-            lab=setup.lab,
-            stack=cdk.Stack.of(scope),
-            bucket_arn=setup.storage.bucket_arn,
-            table_arn=setup.storage.table_arn,
-        )
-
-    @property
-    def machine_name(self) -> str:
-        return state_machine_name(self.lab)
+    def __init__(self, scope: Construct, setup: FunctionSetup) -> None:
+        self.lab, self.stack = setup.lab, cdk.Stack.of(scope)
+        self.bucket_arn, self.table_arn = setup.storage.bucket_arn, setup.storage.table_arn
 
     @property
     def state_machine_arn(self) -> str:
         """The ARN by the fixed name: otherwise functions and state machine would depend on each other."""
-        return arn(self.stack, "states", f"stateMachine:{self.machine_name}")
+        return arn(self.stack, "states", f"stateMachine:{state_machine_name(self.lab)}")
 
     def objects(self, *, reads: bool, writes: bool) -> list[Grant]:
         actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
@@ -112,11 +94,10 @@ class LabGrants:
         executions = self.state_machine_arn.replace(":stateMachine:", ":execution:")
         return Grant(actions=["states:DescribeExecution"], resources=[f"{executions}:*"], wildcard_reason=PER_EXECUTION)
 
-    def job_logs(self, *groups: str, reason: str) -> Grant:
-        """Read access to the log groups, which SageMaker makes."""
-        named = [arn(self.stack, "logs", f"log-group:{group}") for group in groups]
+    def job_logs(self) -> Grant:
+        streams = arn(self.stack, "logs", f"log-group:{JOB_LOG_GROUP}:*")
         actions = ["logs:DescribeLogStreams", "logs:GetLogEvents"]
-        return Grant(actions=actions, resources=named, wildcard_reason=reason)
+        return Grant(actions=actions, resources=[streams], wildcard_reason=PER_JOB)
 
     def on(self, kind: str, *operations: str, reason: str, conditions: Conditions | None = None) -> Grant:
         """SageMaker's operations on the lab's resources of one kind."""
@@ -130,7 +111,7 @@ class LabGrants:
             self.step_logs(),
             self.rows("GetItem", "UpdateItem"),
             self.jobs("StopTrainingJob"),
-            self.job_logs(f"{JOB_LOG_GROUP}:*", reason=PER_JOB),
+            self.job_logs(),
         ]
 
     def finishing(self) -> list[Grant]:

@@ -47,7 +47,7 @@ class Guard(LabFunctions):
 
     def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup, *, named: Mapping[str, str]) -> None:
         super().__init__(scope, construct_id, setup)
-        grants = LabGrants.of(self, setup)
+        grants = LabGrants(self, setup)
         guard = self._function(
             "GuardLab",
             [
@@ -90,7 +90,7 @@ class DeadLetters(Construct):
             retention_period=KEPT,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
-        acknowledge(self.queue, "AwsSolutions-SQS3", "This is the dead-letter queue itself.")
+        acknowledge(self.queue, {"AwsSolutions-SQS3": "This is the dead-letter queue itself."})
 
 
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.

@@ -1,23 +1,46 @@
 """The state machine that runs a suite: from its document to the verdict."""
 
 import aws_cdk as cdk
-from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
 from infra.functions import Functions
+from infra.lab_function import LabFunction, key_grants
 from infra.lab_settings import FixedConcurrency
-from infra.retries import THROTTLING_TRIES, retry_next_attempts
-from infra.state_machines import answered_step, make_machine, state_machine_role, waiting_step
+from infra.permissions import Grant, make_role
+from infra.retries import THROTTLING_TRIES, retry_faults, retry_next_attempts
 from infra.storage import Storage
 from traindyno.core.errors import StartLater
 from traindyno.core.lab_names import state_machine_name
 
 GIVE_UP_AFTER = cdk.Duration.days(28)
+PER_EXECUTION = "The runs are stored under their execution's prefix, which does not exist at deployment."
+PER_RUN = "The Distributed Map names one child execution per run."
+WITHOUT_RESOURCES = "Actions of CloudWatch Logs delivery and X-Ray do not support resource-level permissions."
+LOG_DELIVERY = (
+    "logs:CreateLogDelivery",
+    "logs:DeleteLogDelivery",
+    "logs:DescribeLogGroups",
+    "logs:DescribeResourcePolicies",
+    "logs:GetLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy",
+    "logs:UpdateLogDelivery",
+)
+TRACING = (
+    "xray:GetSamplingRules",
+    "xray:GetSamplingTargets",
+    "xray:PutTelemetryRecords",
+    "xray:PutTraceSegments",
+)
 
 
 class Orchestration(Construct):
+    """A ``concurrency`` replaces that of the plan."""
+
     def __init__(
         self,
         scope: Construct,
@@ -29,88 +52,103 @@ class Orchestration(Construct):
         concurrency: FixedConcurrency | None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._functions = functions
-        self._lanes = RunLanes(self, "Lanes", functions=functions, results=storage.results, concurrency=concurrency)
-        role = state_machine_role(self, "Role", functions=functions, storage=storage)
-        self.state_machine = make_machine(
-            self, name=state_machine_name(lab), definition=self._definition(), role=role, timeout=GIVE_UP_AFTER
+        self._functions, self._storage, self._concurrency = functions, storage, concurrency
+        name, role = state_machine_name(lab), self._role()
+        log_group = logs.LogGroup(
+            self,
+            "Logs",
+            # Vended log groups don't use up the account's limit on resource policies.
+            log_group_name=f"/aws/vendedlogs/states/{name}",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
         )
-        # The CDK adds a grant for children, which the role above already holds under the machine's fixed name.
+        self.state_machine = sfn.StateMachine(
+            self,
+            "StateMachine",
+            state_machine_name=name,
+            definition_body=sfn.DefinitionBody.from_chainable(self._definition()),
+            timeout=GIVE_UP_AFTER,
+            tracing_enabled=True,
+            logs=sfn.LogOptions(destination=log_group, level=sfn.LogLevel.ALL, include_execution_data=False),
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            role=role.without_policy_updates(),
+        )
+        self.state_machine.node.add_dependency(role)
+        # The CDK adds a grant for children, which the role already holds under the machine's fixed name.
         self.state_machine.node.try_remove_child("DistributedMapPolicy")
 
-    def _definition(self) -> sfn.IChainable:
-        plan_suite = answered_step(
-            self,
-            "PlanSuite",
-            self._functions.plan_suite,
-            payload={"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": sfn.JsonPath.entire_payload},
+    def _role(self) -> iam.Role:
+        """The CDK's own grants would reach every version of each function and the whole bucket."""
+        functions = self._functions
+        steps = (
+            functions.plan_suite,
+            functions.check_quotas,
+            functions.plan_round,
+            functions.submit_run,
+            functions.record_run,
+            functions.judge_suite,
         )
-        check_quotas = answered_step(self, "CheckQuotas", self._functions.check_quotas)
-        plan_round = answered_step(self, "PlanRound", self._functions.plan_round)
-        judge_suite = answered_step(self, "JudgeSuite", self._functions.judge_suite)
-        reject = self._rejection()
-        planned = self._choice("Planned", refused=reject, accepted=check_quotas)
-        prepare = PrepareData(self, "Preparation", functions=self._functions).state
-        allowed = self._choice("Allowed", refused=reject, accepted=plan_round)
-        allowed.when(sfn.Condition.is_present("$.preparations"), prepare.next(plan_round))
-        more = sfn.Choice(self, "RunsLeft", state_name="RunsLeft")
-        more.when(sfn.Condition.is_present("$.lanes[0]"), self._lanes.state.next(plan_round))
-        more.otherwise(judge_suite)
-        plan_suite.next(planned)
-        check_quotas.next(allowed)
-        plan_round.next(more)
-        return plan_suite
+        executions = functions.state_machine_arn.replace(":stateMachine:", ":execution:")
+        grants = [
+            Grant(actions=["lambda:InvokeFunction"], resources=[step.function.function_arn for step in steps]),
+            Grant(
+                actions=["s3:GetObject"],
+                resources=[f"{self._storage.bucket_arn}/suites/*"],
+                wildcard_reason=PER_EXECUTION,
+            ),
+            Grant(actions=["states:StartExecution"], resources=[functions.state_machine_arn]),
+            Grant(
+                actions=["states:DescribeExecution", "states:RedriveExecution", "states:StopExecution"],
+                resources=[f"{executions}:*", f"{executions}/*"],
+                wildcard_reason=PER_RUN,
+            ),
+            Grant(actions=[*LOG_DELIVERY, *TRACING], resources=["*"], wildcard_reason=WITHOUT_RESOURCES),
+        ]
+        return make_role(
+            self,
+            "Role",
+            service="states.amazonaws.com",
+            trust_conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
+            grants=[*grants, *key_grants(self._storage, grants)],
+        )
 
-    def _choice(self, name: str, *, refused: sfn.IChainable, accepted: sfn.IChainable) -> sfn.Choice:
-        choice = sfn.Choice(self, name, state_name=name)
-        return choice.when(sfn.Condition.is_present("$.refused"), refused).otherwise(accepted)
-
-    def _rejection(self) -> sfn.Fail:
+    def _definition(self) -> sfn.IChainable:
+        suite = {"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": sfn.JsonPath.entire_payload}
+        plan_suite = self._answered_step(
+            "PlanSuite", self._functions.plan_suite, payload=sfn.TaskInput.from_object(suite)
+        )
+        check_quotas = self._answered_step("CheckQuotas", self._functions.check_quotas)
+        plan_round = self._answered_step("PlanRound", self._functions.plan_round)
+        judge_suite = self._answered_step("JudgeSuite", self._functions.judge_suite)
         # Handlers answer with a refusal, because a raised error would arrive as JSON text with a traceback.
-        return sfn.Fail(
+        reject = sfn.Fail(
             self,
             "SuiteRejected",
             state_name="SuiteRejected",
             error_path=sfn.JsonPath.string_at("$.refused.error"),
             cause_path=sfn.JsonPath.string_at("$.refused.cause"),
         )
-
-
-class PrepareData(Construct):
-    """One job for each set of tokens, one after another. If a job fails, the execution fails with the job's message."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, functions: Functions) -> None:
-        super().__init__(scope, construct_id)
-        self.state = sfn.Map(
-            self,
-            "PrepareData",
-            state_name="PrepareData",
-            items_path="$.preparations",
-            max_concurrency=1,
-            result_path=sfn.JsonPath.DISCARD,
+        # One job for each set of tokens. If a job fails, the execution fails with the job's message.
+        prepare = self._map("PrepareData", items_path="$.preparations", max_concurrency=1)
+        prepare.item_processor(self._submit_task("SubmitPreparation"))
+        planned, allowed, more = (
+            sfn.Choice(self, name, state_name=name) for name in ("Planned", "Allowed", "RunsLeft")
         )
-        self.state.item_processor(submit_task(self, "SubmitPreparation", functions))
+        is_refused = sfn.Condition.is_present("$.refused")
+        plan_suite.next(planned.when(is_refused, reject).otherwise(check_quotas))
+        check_quotas.next(allowed.when(is_refused, reject).otherwise(plan_round))
+        allowed.when(sfn.Condition.is_present("$.preparations"), prepare.next(plan_round))
+        more.when(sfn.Condition.is_present("$.lanes[0]"), self._run_lanes().next(plan_round))
+        plan_round.next(more.otherwise(judge_suite))
+        return plan_suite
 
-
-class RunLanes(Construct):
-    """A Map over lanes, in each a Distributed Map over the runs and shared jobs in S3.
-
-    A ``concurrency`` replaces that of the plan.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        functions: Functions,
-        results: s3.IBucket,
-        concurrency: FixedConcurrency | None,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        submit = submit_task(self, "SubmitRun", functions)
+    def _run_lanes(self) -> sfn.Map:
+        """A Map over lanes, in each one over its waves, which use all instances that the lane may have, in each a
+        Distributed Map over the runs and shared jobs in S3.
+        """
+        submit, fixed = self._submit_task("SubmitRun"), self._concurrency
         # A call that is cut off has recorded some runs of its job; the next one does the rest.
-        record = answered_step(self, "RecordRun", functions.record_run, fault_tries=THROTTLING_TRIES)
+        record = self._answered_step("RecordRun", self._functions.record_run, fault_tries=THROTTLING_TRIES)
         # A failure takes the place of the job's end, so that both reach the runs in one field. A run that can't be
         # recorded fails the child execution; the verdict names it.
         submit.add_catch(record, errors=["States.ALL"], result_path="$.end")
@@ -119,54 +157,71 @@ class RunLanes(Construct):
             "RunLane",
             state_name="RunLane",
             label="RunLane",
-            item_reader=sfn.S3JsonItemReader(bucket=results, key=sfn.JsonPath.string_at("$.items_key")),
-            max_concurrency=concurrency.runs if concurrency else None,
-            max_concurrency_path=None if concurrency else "$.concurrency",
+            item_reader=sfn.S3JsonItemReader(bucket=self._storage.results, key=sfn.JsonPath.string_at("$.items_key")),
+            max_concurrency=fixed.runs if fixed else None,
+            max_concurrency_path=None if fixed else "$.concurrency",
             tolerated_failure_percentage=100,
             map_execution_type=sfn.StateMachineType.STANDARD,
             result_path=sfn.JsonPath.DISCARD,
         )
         runs.item_processor(submit.next(record))
-        self.state = sfn.Map(
-            self,
+        waves = self._map("RunWaves", items_path="$.packs", max_concurrency=1).item_processor(runs)
+        lanes = self._map(
             "RunLanes",
-            state_name="RunLanes",
             items_path="$.lanes",
-            max_concurrency=concurrency.lanes if concurrency else None,
-            max_concurrency_path=None if concurrency else "$.lanes_at_once",
-            result_path=sfn.JsonPath.DISCARD,
+            max_concurrency=fixed.lanes if fixed else None,
+            max_concurrency_path=None if fixed else "$.lanes_at_once",
         )
-        self.state.item_processor(self._one_after_another(runs))
+        return lanes.item_processor(waves)
 
-    def _one_after_another(self, runs: sfn.DistributedMap) -> sfn.Map:
-        """The waves of a lane: each uses all instances that the lane may have."""
-        waves = sfn.Map(
+    def _map(
+        self, name: str, *, items_path: str, max_concurrency: int | None, max_concurrency_path: str | None = None
+    ) -> sfn.Map:
+        return sfn.Map(
             self,
-            "RunWaves",
-            state_name="RunWaves",
-            items_path="$.packs",
-            max_concurrency=1,
+            name,
+            state_name=name,
+            items_path=items_path,
+            max_concurrency=max_concurrency,
+            max_concurrency_path=max_concurrency_path,
             result_path=sfn.JsonPath.DISCARD,
         )
-        return waves.item_processor(runs)
 
+    def _submit_task(self, name: str) -> tasks.LambdaInvoke:
+        """Submits a job and waits for its task token, which FinishRun answers when the job ends.
 
-def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.LambdaInvoke:
-    """Submits a job and waits for its task token, which FinishRun answers when the job ends.
+        The item says what the job is for, in its field ``run``, ``job`` or ``preparation``.
+        """
+        submit = tasks.LambdaInvoke(
+            self,
+            name,
+            state_name=name,
+            lambda_function=self._functions.submit_run.function,
+            integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
+            payload=sfn.TaskInput.from_object({"token": sfn.JsonPath.task_token, "item": sfn.JsonPath.entire_payload}),
+            retry_on_service_exceptions=False,
+            result_path="$.end",
+            task_timeout=sfn.Timeout.at("$.timeout_seconds"),
+        )
+        retry_next_attempts(submit)
+        # The job's start slot is JSON text in the error's cause: only JSONata reads it.
+        slot = sfn.WaitTime.timestamp("{% $parse($states.input.later.Cause).at %}")
+        later = sfn.Wait.jsonata(self, f"{name}Later", state_name=f"{name}Later", time=slot)
+        submit.add_catch(later.next(submit), errors=[StartLater.__name__], result_path="$.later")
+        return submit
 
-    The item says what the job is for, in its field ``run``, ``job`` or ``preparation``.
-    """
-    submit = waiting_step(
-        scope,
-        name,
-        functions.submit_run,
-        payload={"item": sfn.JsonPath.entire_payload},
-        result_path="$.end",
-        timeout=sfn.Timeout.at("$.timeout_seconds"),
-    )
-    retry_next_attempts(submit)
-    # The job's start slot is JSON text in the error's cause: only JSONata reads it.
-    slot = sfn.WaitTime.timestamp("{% $parse($states.input.later.Cause).at %}")
-    later = sfn.Wait.jsonata(scope, f"{name}Later", state_name=f"{name}Later", time=slot)
-    submit.add_catch(later.next(submit), errors=[StartLater.__name__], result_path="$.later")
-    return submit
+    def _answered_step(
+        self, name: str, function: LabFunction, *, payload: sfn.TaskInput | None = None, fault_tries: int = 8
+    ) -> tasks.LambdaInvoke:
+        """The function's answer is the state's output. Faults are retried."""
+        step = tasks.LambdaInvoke(
+            self,
+            name,
+            state_name=name,
+            lambda_function=function.function,
+            payload=payload,
+            payload_response_only=True,
+            retry_on_service_exceptions=False,
+        )
+        retry_faults(step, fault_tries)
+        return step

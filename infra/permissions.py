@@ -15,11 +15,7 @@ def check_rules(app: cdk.App) -> None:
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), cdk.CloudFormationValidatePlugin())
 
 
-def acknowledge(scope: IConstruct, finding: str, reason: str) -> None:
-    acknowledge_all(scope, {finding: reason})
-
-
-def acknowledge_all(scope: IConstruct, reasons: Mapping[str, str]) -> None:
+def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
     """``reasons``: finding → reason."""
     if reasons:
         excused = [cdk.Acknowledgment(id=finding, reason=reason) for finding, reason in reasons.items()]
@@ -67,7 +63,7 @@ def make_role(
         description=description,
         inline_policies={"Grants": iam.PolicyDocument(statements=[grant.statement() for grant in grants])},
     )
-    acknowledge_all(role, _wildcards(cdk.Stack.of(scope), grants))
+    acknowledge(role, _wildcards(cdk.Stack.of(scope), grants))
     return role
 
 

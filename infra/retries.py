@@ -1,7 +1,6 @@
 """The state machine's retries by class of error: interval, number of attempts, and jitter."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import aws_cdk as cdk
 from aws_cdk import aws_stepfunctions as sfn
@@ -29,20 +28,7 @@ RUNS_LEFT_TRIES = 100
 SLOT_TRIES = 1000
 
 
-class Retryable(Protocol):
-    def add_retry(
-        self,
-        *,
-        errors: Sequence[str],
-        interval: cdk.Duration,
-        backoff_rate: float,
-        max_attempts: int,
-        max_delay: cdk.Duration,
-        jitter_strategy: sfn.JitterType,
-    ) -> object: ...
-
-
-def retry_next_attempts(state: Retryable) -> None:
+def retry_next_attempts(state: sfn.TaskStateBase) -> None:
     _retry(state, [CapacityUnavailable.__name__], interval_seconds=60, max_delay_seconds=1800, tries=CAPACITY_TRIES)
     _retry(state, [ServiceFault.__name__], interval_seconds=10, max_delay_seconds=600, tries=FAULT_TRIES)
     _retry(state, [RunsLeft.__name__], interval_seconds=1, max_delay_seconds=2, tries=RUNS_LEFT_TRIES)
@@ -53,7 +39,7 @@ def retry_next_attempts(state: Retryable) -> None:
     _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)
 
 
-def retry_faults(state: Retryable, tries: int) -> None:
+def retry_faults(state: sfn.TaskStateBase, tries: int) -> None:
     """Retries of a state without a job: throttling and runs that are left to record for at least a quarter of an hour,
     other faults as often as ``tries``.
     """
@@ -62,7 +48,7 @@ def retry_faults(state: Retryable, tries: int) -> None:
 
 
 def _retry(
-    state: Retryable, errors: Sequence[str], *, interval_seconds: int, max_delay_seconds: int, tries: int
+    state: sfn.TaskStateBase, errors: Sequence[str], *, interval_seconds: int, max_delay_seconds: int, tries: int
 ) -> None:
     state.add_retry(
         errors=[*errors],

@@ -23,7 +23,7 @@ class ServedModelRole(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup, *, jobs: LabJobs) -> None:
         super().__init__(scope, construct_id)
-        stack, grants = cdk.Stack.of(self), LabGrants.of(self, setup)
+        stack, grants = cdk.Stack.of(self), LabGrants(self, setup)
         role = sagemaker_role(
             self,
             "ServedModelRole",

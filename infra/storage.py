@@ -49,16 +49,10 @@ class Storage(Construct):
         self.environment = {"BUCKET": self.results.bucket_name, "TABLE": self.table.table_name}
         if empties_bucket:
             _settle_emptying_function(cdk.Stack.of(self), lab)
-        acknowledge(
-            self.results,
-            "CloudFormation-Validate::W9003",
-            "The CDK writes the number of bytes as a number where the schema says text; CloudFormation takes both.",
-        )
-        acknowledge(
-            self.access_logs,
-            "AwsSolutions-S1",
-            "This bucket holds the access logs of the results bucket; logging its own accesses would never end.",
-        )
+        schema = "The CDK writes the number of bytes as a number where the schema says text; CloudFormation takes both."
+        acknowledge(self.results, {"CloudFormation-Validate::W9003": schema})
+        own = "This bucket holds the access logs of the results bucket; logging its own accesses would never end."
+        acknowledge(self.access_logs, {"AwsSolutions-S1": own})
 
     def _bucket(
         self,
