@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
+from traindyno.aws.cloudformation_answer import answer_cloudformation
 from traindyno.lab.build_image import start_build
 from traindyno.lab.environment import BuildEnvironment, read_environment
 from traindyno.lab.use_case import use_case
@@ -12,21 +12,21 @@ from traindyno.lab.use_case import use_case
 
 def handle(event: dict[str, Any], _context: object) -> None:
     # Without an answer, CloudFormation waits until its time limit; an error raised here is also in the log.
-    answer: Answer | None = Answer(is_well=False, reason="the build could not be started; see the log of BuildImage")
+    refusal: str | None = "the build could not be started; see the log of BuildImage"
     try:
         with use_case("BuildImage", request=event["RequestType"]) as line:
-            if event["RequestType"] == "Delete":
-                answer = Answer(is_well=True, reason="")
-            else:
-                refusal = start_build(
-                    event,
-                    builds=clients.codebuild(),
-                    quotas=clients.service_quotas(),
-                    region=read_environment(BuildEnvironment).aws_region,
-                    sleep=time.sleep,
-                )
-                line.note(refused=refusal)
-                answer = Answer(is_well=False, reason=refusal) if refusal else None
+            refusal = None if event["RequestType"] == "Delete" else _start(event)
+            line.update(refused=refusal)
     finally:
-        if answer:
-            answer_cloudformation(event, answer)
+        if refusal or event["RequestType"] == "Delete":
+            answer_cloudformation(event, refusal=refusal)
+
+
+def _start(event: dict[str, Any]) -> str | None:
+    return start_build(
+        event,
+        builds=clients.codebuild(),
+        quotas=clients.service_quotas(),
+        region=read_environment(BuildEnvironment).aws_region,
+        sleep=time.sleep,
+    )

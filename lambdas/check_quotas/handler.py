@@ -28,7 +28,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
                 now=time.time(),
             )
         except SuiteRefused as error:
-            line.note(refused=type(error).__name__)
+            line.update(refused=type(error).__name__)
             return refusal_answer(error)
-        line.note(preparations=len(more.get("preparations", ())))
+        line.update(preparations=len(more.get("preparations", ())))
         return {**event, **more}

@@ -17,4 +17,4 @@ def handle(event: dict[str, Any], _context: object) -> None:
         row = finish_run(job_name, services=connect(environment), now=time.time())
         if row and row.end:
             ended = row.end.outcome or row.end.error
-            line.note(execution=row.owner.execution_id, run=owner_id(row.owner), ended=ended)
+            line.update(execution=row.owner.execution_id, run=owner_id(row.owner), ended=ended)

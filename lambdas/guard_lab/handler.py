@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from traindyno.aws import clients
-from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
+from traindyno.aws.cloudformation_answer import answer_cloudformation
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import SETTINGS_RESOURCE
 from traindyno.lab.end_endpoints import open_serving, remove_all
@@ -16,22 +16,21 @@ from traindyno.lab.use_case import use_case
 
 def handle(event: dict[str, Any], _context: object) -> None:
     # Without an answer, CloudFormation waits until its time limit; an error raised here is also in the log.
-    answer = Answer(is_well=False, reason="the lab could not determine whether this is safe; see the log of GuardLab")
+    refusal: str | None = "the lab could not determine whether this is safe; see the log of GuardLab"
     try:
         with use_case("GuardLab", request=event["RequestType"]) as line:
-            answer = _decide(event)
-            line.note(refused=answer.reason or None)
+            refusal = _refusal(event)
+            line.update(refused=refusal)
     finally:
-        answer_cloudformation(event, answer)
+        answer_cloudformation(event, refusal=refusal)
 
 
-def _decide(event: dict[str, Any]) -> Answer:
+def _refusal(event: dict[str, Any]) -> str | None:
     environment = read_environment(GuardEnvironment)
     if event["ResourceType"] == SETTINGS_RESOURCE:
-        forgetting = refusal_to_forget(event, lab=environment.lab, cloudformation=clients.cloudformation())
-        return Answer(is_well=forgetting is None, reason=forgetting or "")
+        return refusal_to_forget(event, lab=environment.lab, cloudformation=clients.cloudformation())
     if event["RequestType"] != "Delete":
-        return Answer(is_well=True, reason="")
+        return None
     serving, now = open_serving(environment), time.time()
     refusal = refusal_to_delete(
         lab=environment.lab,
@@ -42,4 +41,4 @@ def _decide(event: dict[str, Any]) -> Answer:
     )
     if refusal is None:
         remove_all(serving)
-    return Answer(is_well=refusal is None, reason=refusal or "")
+    return refusal

@@ -27,5 +27,5 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
         text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"
         notify(clients.sns(), environment.topic_arn, subject=f"Traindyno: {verdict.suite_name}", text=text)
         put_verdict_event(clients.events(), detail)
-        line.note(finding=verdict.finding.value)
+        line.update(finding=verdict.finding.value)
     return detail

@@ -30,9 +30,9 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
                 now=time.time(),
             )
         except (SuiteInvalid, SuiteRefused) as error:
-            line.note(refused=type(error).__name__)
+            line.update(refused=type(error).__name__)
             return refusal_answer(error)
-        line.note(runs=plan.run_count)
+        line.update(runs=plan.run_count)
     return {"execution_id": execution_id, "round": 0}
 
 

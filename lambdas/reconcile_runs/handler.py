@@ -30,10 +30,10 @@ def handle(event: dict[str, Any], context: FunctionContext) -> None:
         sweep_turn(services.sweep_lease, str(uuid.uuid4()), pace=pace, clock=time.time, seconds=seconds) as turn,
     ):
         if turn is None:
-            line.note(skipped="another sweep is running")
+            line.update(skipped="another sweep is running")
             return
         removed, errors = sweep_endpoints(open_serving(environment), now=time.time())
-        line.note(endpoints_removed=removed)
+        line.update(endpoints_removed=removed)
         swept = sweep(
             lab=environment.lab,
             services=services,
@@ -43,6 +43,8 @@ def handle(event: dict[str, Any], context: FunctionContext) -> None:
             quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
         )
         failures = [*errors, *swept.failures]
-        line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped, failed=len(failures))
+        line.update(
+            open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped, failed=len(failures)
+        )
         if failures:
             raise failures[0]  # so that the alarm for failed functions is on

@@ -22,5 +22,5 @@ def handle(event: dict[str, Any], context: FunctionContext) -> dict[str, Any]:
             owner, final=refused_outcome(event["end"]), services=connect(environment), may_go_on=pace.may_go_on
         )
         outcomes = Counter(result.outcome.value for result in results)
-        line.note(outcomes=", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()))
+        line.update(outcomes=", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()))
     return {}

@@ -23,10 +23,10 @@ def handle(event: dict[str, Any], context: FunctionContext) -> None:
     pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
     with use_case("StopRuns", execution=execution_id, status=status) as line:
         if was_refused(execution_id, Executions(clients.stepfunctions(), environment.state_machine_arn)):
-            line.note(refused="yes")
+            line.update(refused="yes")
             return
         if status in FAILED:
             sys.stdout.write(metrics_line({FAILED_SUITES_METRIC: 1}, lab=environment.lab, now=time.time()) + "\n")
         services = connect(environment)
-        line.note(stopped=stop_runs(execution_id, services=services, pace=pace))
+        line.update(stopped=stop_runs(execution_id, services=services, pace=pace))
         free_start_slots(execution_id, services=services, now=time.time())

@@ -22,4 +22,4 @@ def handle(event: dict[str, Any], _context: object) -> None:
             now=time.time(),
             sleep=time.sleep,
         )
-        line.note(job=submitted.job_name, answered=submitted.answered)
+        line.update(job=submitted.job_name, answered=submitted.answered)

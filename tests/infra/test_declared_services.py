@@ -53,7 +53,6 @@ ADAPTERS = {
     "CloudFormationClient": {"stacks"},
     "SNSClient": {"messages"},
     "EventBridgeClient": {"events"},
-    "Answer": set[str](),  # goes to an address that CloudFormation has signed
 }
 ENVIRONMENTS = (BuildEnvironment, LabEnvironment)
 OURS = ("traindyno.lab.", "traindyno.aws.", "traindyno.store.")

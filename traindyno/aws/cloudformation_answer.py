@@ -3,23 +3,18 @@
 import json
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 TIMEOUT_SECONDS = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    is_well: bool
-    reason: str
-
-
-def answer_cloudformation(event: Mapping[str, Any], answer: Answer) -> None:
-    """The resource keeps one identity for its whole life, so that no update ever replaces it."""
+def answer_cloudformation(event: Mapping[str, Any], *, refusal: str | None) -> None:
+    """``refusal``: why the request fails. The resource keeps one identity for its whole life, so that no update ever
+    replaces it.
+    """
     document = {
-        "Status": "SUCCESS" if answer.is_well else "FAILED",
-        "Reason": answer.reason,
+        "Status": "FAILED" if refusal else "SUCCESS",
+        "Reason": refusal or "",
         "PhysicalResourceId": event.get("PhysicalResourceId") or f"{event['LogicalResourceId']}-of-the-lab",
         **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
     }

@@ -1,7 +1,7 @@
 """Limits of the account from Service Quotas, and the instances in use by its training jobs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -81,21 +81,6 @@ HOLDING: tuple[Mapping[str, str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """``found`` is the applied value's row, else the default's; None if AWS has neither. ``problem``: why the row has
-    no value. AWS answers 200 with an ErrorReason then.
-    """
-
-    applied: int | None
-    default: int | None
-    found: Mapping[str, Any] | None
-    problem: str | None = None
-
-
-NOT_LISTED = _Answer(applied=None, default=None, found=None)
-
-
 class Quotas:
     def __init__(
         self, service_quotas: "ServiceQuotasClient", sagemaker: "SageMakerClient", *, sleep: Callable[[float], None]
@@ -106,46 +91,51 @@ class Quotas:
 
     def read(self, quotas: Iterable[Quota], *, now: float) -> dict[str, QuotaReading]:
         """Readings by name."""
-        answers = self._answers(quotas)
-        return {name: self._with_usage(_limit(quota, answer), answer, now) for name, (quota, answer) in answers.items()}
+        return {name: self._with_usage(reading, now) for name, reading in self.read_limits(quotas).items()}
 
     def read_limits(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
-        """Readings by name without the instances in use, whose reading needs a listing of jobs."""
-        return {name: _limit(quota, answer) for name, (quota, answer) in self._answers(quotas).items()}
-
-    def _answers(self, quotas: Iterable[Quota]) -> dict[str, tuple[Quota, _Answer]]:
-        """Quotas whose code is unknown, or not valid in this region, are searched by name, all in one listing."""
-        answers = {quota: self._answer(quota.code) for quota in quotas}
-        unanswered = [quota.name for quota, answer in answers.items() if answer.found is None]
-        named = find_by_name(self._service_quotas, unanswered) if unanswered else {}
+        """Readings by name without the instances in use, whose reading needs a listing of jobs. Quotas whose code is
+        unknown, or not valid in this region, are searched by name, all in one listing.
+        """
+        readings = {quota: self._limit(quota) for quota in quotas}
+        unread = [quota.name for quota, reading in readings.items() if reading is None]
+        named = find_by_name(self._service_quotas, unread) if unread else {}
         return {
-            quota.name: self._answer_named(quota, named) if answer.found is None else (quota, answer)
-            for quota, answer in answers.items()
+            quota.name: reading or self._limit_by_name(quota, named.get(quota.name))
+            for quota, reading in readings.items()
         }
 
     @cached_property
     def _held(self) -> tuple[HeldInstances, ...] | None:
         return list_held_instances(self._sagemaker, sleep=self._sleep)
 
-    def _answer_named(self, quota: Quota, named: Mapping[str, Mapping[str, Any]]) -> tuple[Quota, _Answer]:
-        if quota.name not in named:
-            return quota, NOT_LISTED
-        quota = replace(quota, code=named[quota.name]["QuotaCode"])
-        return quota, self._answer(quota.code)
+    def _limit_by_name(self, quota: Quota, row: Mapping[str, Any] | None) -> QuotaReading:
+        unread = QuotaReading(quota=quota, applied=None, default=quota.default, in_use=None, is_not_listed=row is None)
+        if row is None:
+            return unread
+        quota = replace(quota, code=row["QuotaCode"])
+        return self._limit(quota) or replace(unread, quota=quota)
 
-    def _answer(self, code: str | None) -> _Answer:
-        applied = _quota(self._service_quotas.get_service_quota, code)
-        default = None if applied else _quota(self._service_quotas.get_aws_default_service_quota, code)
+    def _limit(self, quota: Quota) -> QuotaReading | None:
+        """None if AWS has neither an applied value nor a default for the quota's code. It answers 200 with an
+        ErrorReason where it can't tell the value.
+        """
+        applied = _quota(self._service_quotas.get_service_quota, quota.code)
+        default = None if applied else _quota(self._service_quotas.get_aws_default_service_quota, quota.code)
         found = applied or default
-        return _Answer(
+        if found is None:
+            return None
+        problem, of_aws = why_no_value(found), quota_value(default)
+        return QuotaReading(
+            quota=quota,
             applied=quota_value(applied),
-            default=quota_value(default),
-            found=found,
-            problem=why_no_value(found) if found else None,
+            default=quota.default if of_aws is None and problem is None else of_aws,
+            in_use=None,
+            unknown_because=problem,
         )
 
-    def _with_usage(self, reading: QuotaReading, answer: _Answer, now: float) -> QuotaReading:
-        if answer is NOT_LISTED or reading.quota.counts is None or self._held is None:
+    def _with_usage(self, reading: QuotaReading, now: float) -> QuotaReading:
+        if reading.is_not_listed or reading.quota.counts is None or self._held is None:
             return reading
         in_use_now = count_in_use(reading.quota, self._held)
         return replace(reading, in_use=in_use_now, in_use_source=UsageSource.JOBS, in_use_as_of=now)
@@ -159,17 +149,6 @@ def _quota(read: Callable[..., Any], code: str | None) -> Mapping[str, Any] | No
         if error_code(error) == "NoSuchResourceException":
             return None
         raise
-
-
-def _limit(quota: Quota, answer: _Answer) -> QuotaReading:
-    return QuotaReading(
-        quota=quota,
-        applied=answer.applied,
-        default=quota.default if answer.default is None and answer.problem is None else answer.default,
-        in_use=None,
-        is_not_listed=answer is NOT_LISTED,
-        unknown_because=answer.problem,
-    )
 
 
 def list_held_instances(

@@ -1,7 +1,7 @@
 """Answers to Step Functions tasks that wait for their token."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -22,21 +22,18 @@ class TaskAnswers:
         self._stepfunctions = stepfunctions
 
     def succeed(self, token: str, output: Mapping[str, str]) -> bool:
-        try:
-            self._stepfunctions.send_task_success(taskToken=token, output=json.dumps(output))
-        except ClientError as error:
-            return _answer_to(error)
-        return True
+        return _is_taken(lambda: self._stepfunctions.send_task_success(taskToken=token, output=json.dumps(output)))
 
     def fail(self, token: str, *, error_name: str, cause: str) -> bool:
-        try:
-            self._stepfunctions.send_task_failure(taskToken=token, error=error_name, cause=cause[:CAUSE_LENGTH])
-        except ClientError as error:
-            return _answer_to(error)
-        return True
+        answer = {"error": error_name, "cause": cause[:CAUSE_LENGTH]}
+        return _is_taken(lambda: self._stepfunctions.send_task_failure(taskToken=token, **answer))
 
 
-def _answer_to(error: ClientError) -> bool:
-    if error_code(error) in GONE:
+def _is_taken(send: Callable[[], object]) -> bool:
+    try:
+        send()
+    except ClientError as error:
+        if error_code(error) not in GONE:
+            raise
         return False
-    raise error
+    return True

@@ -15,16 +15,6 @@ LOG.setLevel(logging.INFO)
 
 
 @dataclass
-class LogFields:
-    """The fields of the line; a use case adds what it finds out."""
-
-    values: dict[str, str | int | float | None] = field(default_factory=dict)
-
-    def note(self, **values: str | float | None) -> None:
-        self.values |= values
-
-
-@dataclass
 class Failures:
     """The errors of steps that don't depend on each other: each is logged, and the next step is still tried."""
 
@@ -46,17 +36,19 @@ class Failures:
 
 
 @contextmanager
-def use_case(name: str, **about: str | None) -> Iterator[LogFields]:
-    """Logs ``name`` with ``about``, what was noted, ``seconds``, and ``error`` if the use case failed.
+def use_case(name: str, **about: str | None) -> Iterator[dict[str, str | float | None]]:
+    """Logs ``name`` with the fields that it yields, ``seconds``, and ``error`` if the use case failed. The fields begin
+    with ``about``; a use case adds what it finds out.
 
     Lambda's JSON log format writes each of them as a separate field. Throttling is raised as Throttled, a fault of an
     AWS service as ServiceFault: the state machine retries these names.
     """
-    line, began = LogFields(dict(about)), time.monotonic()
+    line: dict[str, str | float | None] = {**about}
+    began = time.monotonic()
     try:
         with named_errors():
             yield line
     finally:
         error = exc_info()[0]
-        line.note(seconds=round(time.monotonic() - began, 3), **({"error": error.__name__} if error else {}))
-        LOG.log(logging.ERROR if error else logging.INFO, name, extra={"use_case": name, **line.values})
+        line |= {"seconds": round(time.monotonic() - began, 3), **({"error": error.__name__} if error else {})}
+        LOG.log(logging.ERROR if error else logging.INFO, name, extra={"use_case": name, **line})

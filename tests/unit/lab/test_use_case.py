@@ -17,7 +17,7 @@ def client_error(code: str, status: int = 400) -> ClientError:
 
 def test_a_use_case_logs_one_line_with_what_it_was_about_and_what_it_found(caplog: pytest.LogCaptureFixture) -> None:
     with use_case("SubmitRun", execution="e", run="r") as line:
-        line.note(job="j")
+        line.update(job="j")
     (record,) = caplog.records
     assert (record.levelno, record.message) == (logging.INFO, "SubmitRun")
     fields = {name: getattr(record, name) for name in ("use_case", "execution", "run", "job")}
