@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+import pytest
 from botocore.exceptions import ClientError
 
 from tests.unit.memory_table import MemoryTable
@@ -27,6 +28,7 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.lab.services import LabServices
+from traindyno.lab.stop_runs import RequestPace
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
@@ -70,6 +72,28 @@ PLANNED = ExecutionRow(
 
 def no_sleep(seconds: float) -> None:
     assert not seconds, "nothing is to be waited for here"
+
+
+UNHURRIED = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
+
+
+class Unhurried:
+    """A function's context."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
+
+def set_environment(patch: pytest.MonkeyPatch, **changes: str) -> None:
+    """The variables of all functions."""
+    settings = {
+        **{"LAB": "traindyno", "BUCKET": "results", "TABLE": "rows", "AWS_REGION": "us-east-1", "LAB_JOBS": "{}"},
+        **{"TRAINING_ROLE_ARN": SETTINGS.role_arn, "SOURCE_S3_URI": str(SETTINGS.source_s3_uri)},
+        **{"SECONDS_BETWEEN_STARTS": "1.05", "TOPIC_ARN": "arn:aws:sns:us-east-1:111111111111:verdicts"},
+        **{"STATE_MACHINE_ARN": "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"},
+    }
+    for name, value in {**settings, **changes}.items():
+        patch.setenv(name, value)
 
 
 class MemoryObjects(ResultsBucket):

@@ -9,14 +9,12 @@ from typing import Any
 
 from traindyno.aws.table import Delete, Item, Put, Table, Write
 
-TOKEN = re.compile(r"\s*(<=|>=|<|>|=|\(|\)|,|\+|[:#]?[A-Za-z_]\w*)")
+TOKEN = re.compile(r"\s*(<=|>|=|\(|\)|,|\+|[:#]?[A-Za-z_]\w*)")
 CLAUSES = ("SET", "ADD", "REMOVE", "DELETE")
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda left, right: left == right,
-    "<": lambda left, right: left < right,
     "<=": lambda left, right: left <= right,
     ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
 }
 
 
@@ -158,10 +156,6 @@ class _Expression:
 
     def _term(self) -> bool:
         word = self._take()
-        if word == "(":
-            found = self._any()
-            assert self._take() == ")"
-            return found
         if self._tokens[0] == "(":
             return self._function(word)
         name, compare, value = self._name(word), COMPARISONS[self._take()], self._value()
@@ -180,8 +174,6 @@ class _Expression:
                 return name in self._item
             case "attribute_not_exists":
                 return name not in self._item
-            case "contains":
-                return argument in self._item.get(name, ())
             case "begins_with":
                 return str(self._item.get(name, "")).startswith(str(argument))
         raise AssertionError(f"not understood: {function}")

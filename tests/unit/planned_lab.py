@@ -22,6 +22,7 @@ from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.core.suite.suite import Run
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.finish_run import finish_run
+from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.plan_suite import plan_execution
 from traindyno.lab.record_run import record_runs
 from traindyno.lab.submit_run import submit_run
@@ -127,6 +128,12 @@ def planned_by_default(applied: int, **changes: Any) -> MemoryLab:
     take_in(lab, {name: value for name, value in unprepared_document(**changes).items() if name != "search"})
     check_quotas(EXECUTION, quotas=FixedQuotas(applied), bucket=lab.bucket, now=NOW)
     return lab
+
+
+def items_of_round(lab: MemoryLab, finished_rounds: int = 0) -> list[Any]:
+    """The items of the next round's jobs, of all lanes and waves; none if the search has ended."""
+    lanes = plan_next_round(EXECUTION, finished_rounds=finished_rounds, bucket=lab.bucket)["lanes"]
+    return [item for lane in lanes for wave in lane["packs"] for item in lab.bucket.read_json(wave["items_key"])]
 
 
 def runs_of_item(item: Mapping[str, Any]) -> tuple[Run, ...]:

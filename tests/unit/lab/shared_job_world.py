@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.unit.core.jobs.written_jobs import WrittenJob, described, written_job
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, UNHURRIED, MemoryExecutions, make_lab
 from tests.unit.step_log_samples import START, log_lines
 from tests.unit.throttled_calls import METHODS, NAMED
 from traindyno.core.errors import NextAttempt, RunsLeft, ServiceFault, Throttled
@@ -23,7 +23,7 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
 from traindyno.lab.record_run import record_runs, refused_outcome
-from traindyno.lab.stop_runs import RequestPace, stop_runs
+from traindyno.lab.stop_runs import stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.lab.use_case import use_case
 
@@ -177,9 +177,10 @@ class World:
         finish_run(name, services=self.lab.services, now=LATER)
 
     def sweep(self) -> bool:
-        pace = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
         return self._called(
-            lambda: sweep(lab="traindyno", services=self.lab.services, executions=self.executions, now=LATER, pace=pace)
+            lambda: sweep(
+                lab="traindyno", services=self.lab.services, executions=self.executions, now=LATER, pace=UNHURRIED
+            )
         )
 
     def stop(self) -> None:
@@ -187,8 +188,7 @@ class World:
         self.late.clear()
         self.executions.stop(EXECUTION, reason="traindyno stop")
         self.lab.answers.gone |= {f"token-{number}" for number in range(self.tokens + 1)}
-        pace = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
-        self._again(lambda: stop_runs(EXECUTION, services=self.lab.services, pace=pace))
+        self._again(lambda: stop_runs(EXECUTION, services=self.lab.services, pace=UNHURRIED))
 
     def _settle(self) -> None:
         """The schedule sweeps on. Nothing is shaken, so that the end is reached."""

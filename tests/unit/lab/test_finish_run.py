@@ -1,12 +1,10 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from traindyno.core.errors import Throttled
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.lab.budget import hold_more
@@ -103,22 +101,6 @@ def test_the_same_event_twice_is_answered_once() -> None:
     finish(lab, name)
     finish(lab, name)
     assert len(lab.answers.given) == 1
-    assert lab.money.spent_usd == Decimal("0.10")
-
-
-def test_a_repeated_event_answers_the_task_that_the_first_call_failed_to_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    lab, name = started(make_lab())
-    lab.jobs.end(name, "Completed")
-    with monkeypatch.context() as patch:
-        patch.setattr(lab.answers, "succeed", Mock(side_effect=Throttled("slow down")))
-        with pytest.raises(Throttled):
-            finish(lab, name)
-    assert lab.money.spent_usd == Decimal("0.10")
-    finish(lab, name)
-    assert [answer[:2] for answer in lab.answers.given] == [("token-1", "success")]
-    assert not lab.attempt(name).is_open
     assert lab.money.spent_usd == Decimal("0.10")
 
 

@@ -12,33 +12,26 @@ from lambdas.plan_suite import handler as plan_suite
 from lambdas.reconcile_runs import handler as reconcile_runs
 from lambdas.record_run import handler as record_run
 from lambdas.submit_run import handler as submit_run
-from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab, make_lab
+from tests.unit.lab_in_memory import (
+    EXECUTION,
+    NOW,
+    SETTINGS,
+    MemoryExecutions,
+    MemoryLab,
+    Unhurried,
+    make_lab,
+    set_environment,
+)
 from tests.unit.serving_in_memory import MemoryServing
 from traindyno.aws import clients
 from traindyno.core.jobs.job import owner_document
 from traindyno.lab.environment import BucketEnvironment
 
 
-class Unhurried:
-    def get_remaining_time_in_millis(self) -> int:
-        return 900_000
-
-
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
     lab, _ = make_lab()
-    settings = {
-        "LAB": "traindyno",
-        "BUCKET": "results",
-        "TABLE": "rows",
-        "AWS_REGION": "us-east-1",
-        "TRAINING_ROLE_ARN": "arn:aws:iam::111111111111:role/training",
-        "SOURCE_S3_URI": "s3://assets/source.tar.gz",
-        "SECONDS_BETWEEN_STARTS": "1.05",
-        "EFA_IMAGE_URI": "111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1",
-    }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
+    set_environment(monkeypatch)
 
     def connect(environment: BucketEnvironment) -> MemoryLab:
         assert (environment.table, environment.bucket) == ("rows", "results")
@@ -59,7 +52,7 @@ def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(la
     lab.plan(images={"gpu": "111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1"})
     submit_run.handle({"item": {"run": run_event(), "timeout_seconds": 60}, "token": "t"}, None)
     (request,) = lab.jobs.requests
-    assert request["RoleArn"] == "arn:aws:iam::111111111111:role/training"
+    assert request["RoleArn"] == SETTINGS.role_arn
     assert request["AlgorithmSpecification"]["TrainingImage"].endswith("/efa:1")
     assert "s3://results/code/" in request["HyperParameters"]["sagemaker_submit_directory"]
     assert request["TrainingJobName"].startswith("traindyno--")
@@ -113,7 +106,6 @@ def test_the_sweep_logs_its_counts(
     (name,) = lab.jobs.jobs
     lab.jobs.end(name, "Failed", reason="AlgorithmError: exit code 1")
     monkeypatch.setattr(time, "time", lambda: NOW + 10)
-    monkeypatch.setenv("STATE_MACHINE_ARN", "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites")
     monkeypatch.setattr(clients, "stepfunctions", lambda: None)
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})

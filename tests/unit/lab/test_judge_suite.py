@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
-from tests.unit.planned_lab import FixedQuotas, measure, planned, runs_of_item, take_in
+from tests.unit.planned_lab import FixedQuotas, items_of_round, measure, planned, runs_of_item, take_in
 from tests.unit.run_samples import known
 from tests.unit.suites import unprepared_document
 from traindyno.core.jobs.job import owner_id, parse_owner
@@ -33,8 +33,7 @@ from traindyno.store.results import load_results
 
 def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     lab = planned(4)
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+    for item in items_of_round(lab):
         measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW)
     assert {verdict_key(EXECUTION), report_html_key(EXECUTION)} <= set(lab.objects.contents)
@@ -53,8 +52,7 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
 ) -> None:
     """The state machine tolerates that RecordRun fails, and goes on to JudgeSuite."""
     lab = planned(4, measurement={"trials": 2, "jobs": jobs})
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    items, write = lab.bucket.read_json(lane["packs"][0]["items_key"]), lab.objects.write
+    items, write = items_of_round(lab), lab.objects.write
     runs = [run for item in items for run in runs_of_item(item)]
     run_id, count = runs[0].run_id, f"1 of {len(runs)} runs has no result"
 
@@ -83,8 +81,7 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
 def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -> None:
     """Host b takes 10 % longer than host a in both cells of the first execution, and each runs twice."""
     lab = planned(8, measurement={"trials": 4})
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+    for item in items_of_round(lab):
         host_id = "ab"[runs_of_item(item)[0].trial % 2]
         measure(lab, item, host_id=host_id, step_seconds=0.5 if host_id == "a" else 0.55)
     later = f"{EXECUTION}-later"
@@ -103,8 +100,7 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -
 
 def test_the_suites_further_prices_reach_the_report() -> None:
     lab = planned(4, pricing={"spot": {"ml.g5.xlarge": {"discount": 0.5, "interruptions_per_hour": 0}}})
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+    for item in items_of_round(lab):
         measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
@@ -118,8 +114,7 @@ def test_the_suites_further_prices_reach_the_report() -> None:
 
 def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
     lab = planned(4, claims=CLAIMS)
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+    for item in items_of_round(lab):
         measure(lab, item)
     judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, UNHURRIED, MemoryLab, make_lab, no_sleep
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
@@ -18,11 +18,9 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import stop_overruns
 from traindyno.lab.record_run import record_runs
-from traindyno.lab.stop_runs import RequestPace
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.attempts import AttemptRow
 
-UNHURRIED = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
 HOURLY_USD = Decimal("1.20")
 # With 480 s for the image, 120 s to stop, 300 s to upload and 60 s of margin, half an hour is billed at most: 0.60 USD.
 LIMIT_SECONDS = 840

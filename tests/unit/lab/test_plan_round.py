@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import Carried, measure, planned, planned_by_default, runs_of_item
+from tests.unit.planned_lab import Carried, items_of_round, measure, planned, planned_by_default, runs_of_item
 from tests.unit.run_samples import known
 from traindyno.core.jobs.job import Job, parse_owner
 from traindyno.core.jobs.journal_format import OUTPACED
@@ -24,8 +24,7 @@ def test_the_items_of_a_lane_are_in_order_with_the_longest_that_each_may_take(
     jobs: str, trials: list[tuple[int, ...]]
 ) -> None:
     lab = planned(1, measurement={"trials": 2, "jobs": jobs})
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    items = lab.bucket.read_json(lane["packs"][0]["items_key"])
+    items = items_of_round(lab)
     assert [tuple(run.trial for run in runs_of_item(item)) for item in items] == trials
     # 7,200 s of waiting, 1,800 s of work, 300 s of uploading, an hour of grace
     assert {item["timeout_seconds"] for item in items} == {7200 + 1800 + 300 + 3600}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
-from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, measure, planned, take_in
+from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, items_of_round, measure, planned, take_in
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.aws.data_listing import DataListing
 from traindyno.core.documents.stored import from_document
@@ -17,7 +17,6 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.lab.check_quotas import check_quotas
-from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.plan_suite import refusal_answer
 from traindyno.lab.submit_run import submit_run
 
@@ -104,8 +103,7 @@ def test_a_refusal_reaches_the_state_machine_with_its_class_and_its_text_in_full
 
 def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed() -> None:
     lab = planned(4)
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+    for item in items_of_round(lab):
         measure(lab, item)
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.usd is None
     take_in(lab, unprepared_document(goal="fastest", limits={"max_usd": 20, "max_hours": 2, "max_job_seconds": 900}))
@@ -119,8 +117,7 @@ def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed
 
 def test_other_work_has_no_expectation_from_this_history() -> None:
     lab = planned(4)
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    measure(lab, lab.bucket.read_json(lane["packs"][0]["items_key"])[0])
+    measure(lab, items_of_round(lab)[0])
     take_in(lab, unprepared_document(purchase="spot"))
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.known_cells == 0
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, no_sleep
-from tests.unit.planned_lab import MemoryBuckets, runs_of_item
+from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, UNHURRIED, MemoryLab, no_sleep
+from tests.unit.planned_lab import MemoryBuckets, items_of_round, runs_of_item
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
@@ -33,7 +33,7 @@ from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import TokensMissing, plan_next_round
 from traindyno.lab.plan_suite import plan_tokens
 from traindyno.lab.reconcile_runs import stop_overruns
-from traindyno.lab.stop_runs import RequestPace, stop_runs
+from traindyno.lab.stop_runs import stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.results import load_preparations, load_results
 from traindyno.store.results_bucket import USABLE_SECONDS, TokenCache
@@ -127,8 +127,7 @@ def test_every_run_reads_the_labs_copy_of_the_model() -> None:
     job = submit(lab, copy)
     lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
     end(lab, job)
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    runs = [run for item in lab.bucket.read_json(lane["packs"][0]["items_key"]) for run in runs_of_item(item)]
+    runs = [run for item in items_of_round(lab) for run in runs_of_item(item)]
     assert {(each.tokens, each.model_s3_uri) for each in runs} == {(None, f"s3://results/{tokens_folder(KEY, job)}")}
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
     assert [line.label for line in write_receipt([recorded]).lines] == ["model staging"]
@@ -173,8 +172,7 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
     marker = lab.bucket.read_json(ready_tokens_key(KEY))
     assert (marker["job_name"], marker["version"]) == (job, 1)
     assert marker["manifest"]["parts"] == {"train": {"sequences": 10, "tokens": 1280}}
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    runs = [run for item in lab.bucket.read_json(lane["packs"][0]["items_key"]) for run in runs_of_item(item)]
+    runs = [run for item in items_of_round(lab) for run in runs_of_item(item)]
     uri = f"s3://results/{tokens_folder(KEY, job)}"
     assert [each.tokens.s3_uri for each in runs if each.tokens] == [uri] * 4
 
@@ -309,10 +307,10 @@ def test_a_preparation_is_watched_by_its_own_limit() -> None:
     job = submit(lab, run)
     lab.jobs.jobs[job]["TrainingStartTime"] = NOW
     held = lab.money.exposed_usd
-    rows, pace = list(lab.attempts.list_open(EXECUTION)), RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
+    rows = list(lab.attempts.list_open(EXECUTION))
     # SageMaker stops it at 2640 s; its end is within the hour that is held back
     ages = {job: 2640.0}
-    assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 2640, pace=pace) == 0
+    assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 2640, pace=UNHURRIED) == 0
     assert lab.money.exposed_usd == held == PRICE.usd_per_hour
 
 
@@ -320,14 +318,8 @@ def test_stopping_the_execution_stops_its_preparation_and_still_records_it() -> 
     lab, run = lab_with_preparation()
     job = submit(lab, run)
     lab.answers.gone.add(TOKEN)
-    stop_runs(EXECUTION, services=lab.services, pace=RequestPace(may_go_on=lambda: True, sleep=lambda _: None))
+    stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED)
     assert lab.jobs.stopped == [job]
     end(lab, job, "Stopped")
     assert [each.outcome.value for each in load_preparations(lab.bucket, EXECUTION)] == ["stopped_by_user"]
     assert not lab.attempt(job).is_open
-
-
-def test_runs_without_their_tokens_are_not_planned() -> None:
-    lab, _ = lab_with_preparation()
-    with pytest.raises(TokensMissing, match=KEY):
-        plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)

@@ -3,7 +3,17 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, PLANNED, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
+from tests.unit.lab_in_memory import (
+    EXECUTION,
+    NOW,
+    PLANNED,
+    SETTINGS,
+    UNHURRIED,
+    MemoryExecutions,
+    MemoryLab,
+    make_lab,
+    no_sleep,
+)
 from traindyno.aws.executions import RUNNING
 from traindyno.core.errors import Throttled
 from traindyno.core.suite.suite import Run
@@ -13,7 +23,6 @@ from traindyno.lab.submit_run import submit_run
 from traindyno.store.results_bucket import ObjectMissing
 
 FORGOTTEN = "FORGOTTEN"  # Step Functions deletes an execution 90 days after its end
-UNHURRIED = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
 
 
 def lab_with_jobs(count: int) -> tuple[MemoryLab, list[str]]:

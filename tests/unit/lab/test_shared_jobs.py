@@ -16,7 +16,7 @@ import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import CRASH, LATER, Container, Killed, World
-from tests.unit.lab_in_memory import EXECUTION
+from tests.unit.lab_in_memory import EXECUTION, UNHURRIED
 from traindyno.core.errors import RunsLeft, Throttled
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
@@ -25,7 +25,6 @@ from traindyno.core.s3_keys import job_document_key, result_key
 from traindyno.lab.budget import time_usd
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.record_run import record_runs
-from traindyno.lab.stop_runs import RequestPace
 from traindyno.parent.output import RunOutput
 from traindyno.store import results_bucket
 from traindyno.store.attempts import AttemptRow
@@ -313,8 +312,7 @@ def test_a_job_that_waits_for_its_next_attempt_is_not_overdue() -> None:
     world = calm_world(run_count=2)
     world.start("t1")
     live(world, 1)
-    pace = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
-    found = sweep(lab="traindyno", services=world.lab.services, executions=world.executions, now=LATER, pace=pace)
+    found = sweep(lab="traindyno", services=world.lab.services, executions=world.executions, now=LATER, pace=UNHURRIED)
     assert found == Swept(open=1, overdue=0, left=0, stopped=0)
 
 

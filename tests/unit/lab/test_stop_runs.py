@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.unit.lab.test_reconcile_runs import UNHURRIED, lab_with_jobs, look
-from tests.unit.lab_in_memory import EXECUTION, NOW
+from tests.unit.lab.test_reconcile_runs import lab_with_jobs, look
+from tests.unit.lab_in_memory import EXECUTION, NOW, UNHURRIED
 from tests.unit.stubbed import stubbed
 from traindyno.aws.executions import Executions
 from traindyno.core.errors import Throttled

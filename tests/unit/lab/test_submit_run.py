@@ -206,11 +206,3 @@ def test_without_its_row_no_job_of_an_execution_starts() -> None:
     submit(lab, run)
     ((_, _, output),) = lab.answers.given
     assert "expected the execution's row with the cap, found none" in output
-
-
-def test_throttling_of_any_service_is_answered_as_throttling() -> None:
-    lab, (run, *_) = make_lab()
-    error = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": "slow down"}}
-    lab.jobs.refusals = [ClientError(error, "UpdateItem")]  # type: ignore[arg-type]
-    submit(lab, run)
-    assert lab.answers.given[0][1] == "Throttled"

@@ -7,25 +7,29 @@ from typing import Any
 import pytest
 
 from lambdas.reconcile_runs import handler as reconcile_runs
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
+from tests.unit.lab_in_memory import (
+    EXECUTION,
+    NOW,
+    SETTINGS,
+    UNHURRIED,
+    MemoryExecutions,
+    MemoryLab,
+    Unhurried,
+    make_lab,
+    no_sleep,
+    set_environment,
+)
 from tests.unit.serving_in_memory import MemoryServing
 from traindyno.aws import clients
 from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.lab.reconcile_runs import sweep as sweep_runs
 from traindyno.lab.reconcile_runs import sweep_turn
-from traindyno.lab.stop_runs import RequestPace
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.start_slots import LEASE_KEY
 
 LATER = NOW + 500
 # botocore's standard retries wait no longer between two requests
 MOST_BACKOFF_SECONDS = 20
-UNHURRIED = RequestPace(may_go_on=lambda: True, sleep=no_sleep)
-
-
-class Unhurried:
-    def get_remaining_time_in_millis(self) -> int:
-        return 900_000
 
 
 @pytest.fixture
@@ -37,9 +41,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
     lab.jobs.end(name, "Completed")
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})
-    settings = {"LAB": "traindyno", "BUCKET": "results", "TABLE": "rows", "STATE_MACHINE_ARN": "arn"}
-    for variable, value in settings.items():
-        monkeypatch.setenv(variable, value)
+    set_environment(monkeypatch)
     monkeypatch.setattr(reconcile_runs, "connect", lambda _: lab.services)
     monkeypatch.setattr(reconcile_runs, "open_serving", lambda _: MemoryServing().serving)
     monkeypatch.setattr(reconcile_runs, "Executions", lambda *_: executions)

@@ -22,7 +22,7 @@ from lambdas.stop_runs import handler as stop_runs
 from lambdas.submit_run import handler as submit_run
 from tests.permissions.reach import REPO_ROOT
 from tests.unit.lab.test_prepare_data import lab_with_preparation, leave_tokens
-from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryExecutions, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, Unhurried, make_lab, set_environment
 from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab
 from tests.unit.serving_in_memory import MemoryServing
 from tests.unit.step_log_samples import log_lines
@@ -40,11 +40,6 @@ HANDLERS: tuple[ModuleType, ...] = (
 LATER = NOW + 2000
 MOST_TRIES = 3
 SHORTAGE = "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different type."
-
-
-class Unhurried:
-    def get_remaining_time_in_millis(self) -> int:
-        return 900_000
 
 
 @dataclass
@@ -202,7 +197,7 @@ def tell_story(patch: pytest.MonkeyPatch, name: str, throttle: Throttle) -> Stor
     make, told = STORIES[name]
     services = make()
     services.notices = Notices()
-    set_environment(patch)
+    set_environment(patch, SECONDS_BETWEEN_STARTS="0")
     connect_to(patch, services)
     throttle.wrap(services)
     story = Story(services, throttle, partial(set_clock, patch))
@@ -214,18 +209,6 @@ def tell_story(patch: pytest.MonkeyPatch, name: str, throttle: Throttle) -> Stor
 def set_clock(patch: pytest.MonkeyPatch, now: float) -> None:
     for handler in HANDLERS:
         patch.setattr(handler, "time", standing_clock(now), raising=False)
-
-
-def set_environment(patch: pytest.MonkeyPatch) -> None:
-    settings = {
-        **{"LAB": "traindyno", "BUCKET": "results", "TABLE": "rows", "AWS_REGION": "us-east-1"},
-        **{"TRAINING_ROLE_ARN": SETTINGS.role_arn, "SOURCE_S3_URI": SETTINGS.source_s3_uri},
-        **{"LAB_JOBS": "{}"},
-        **{"STATE_MACHINE_ARN": "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"},
-        **{"SECONDS_BETWEEN_STARTS": "0", "TOPIC_ARN": "arn:aws:sns:us-east-1:111111111111:verdicts"},
-    }
-    for name, value in settings.items():
-        patch.setenv(name, str(value))
 
 
 def connect_to(patch: pytest.MonkeyPatch, services: Any) -> None:

@@ -44,6 +44,12 @@ END = Attempt(
     instance_type="ml.g5.xlarge",
 )
 
+RUNS = tuple(replace(RUN, run_id=f"r-t{trial}", trial=trial, job_id="j") for trial in (2, 1, 3))
+OWNERS = [
+    Job(execution_id="e", job_id="j", runs=RUNS),
+    DataPreparation(execution_id="e", key="0" * 64, packing=False, instance="ml.m7i.xlarge"),
+]
+
 
 def usd(text: str) -> Decimal:
     return Decimal(text)
@@ -183,9 +189,6 @@ class StoreContract:
         assert spending.reserve_more(held, usd("0.9"), cap_usd=usd("1")) is Reservation.ROW_REFUSED, "the job has ended"
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.5"), spent_usd=usd("0.5"))
 
-    def test_a_run_without_a_row_reads_as_an_empty_one(self, table: Table, execution: str) -> None:
-        assert RunRows(table).read(execution, "r") == RunRow(execution_id=execution, owner_id="r")
-
     def test_a_run_gets_its_summary_once_and_keeps_its_jobs(self, table: Table, execution: str) -> None:
         result = completed_result(make_cell(), 2)
         summary, run_id = summarise(result), result.run.run_id
@@ -217,9 +220,11 @@ class StoreContract:
         expected = PreparationRow(execution_id=execution, owner_id="p", summary=summary)
         assert rows.read(execution, "p") == expected
 
-    def test_an_attempt_of_a_shared_job_has_its_runs_in_their_order(self, table: Table, execution: str) -> None:
-        runs = tuple(replace(RUN, run_id=f"r-t{trial}", trial=trial, job_id="j") for trial in (2, 1, 3))
-        row = replace(attempt_row(execution, "0.3"), owner=Job(execution_id=execution, job_id="j", runs=runs))
+    @pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: type(owner).__name__)
+    def test_an_attempt_belongs_to_a_shared_job_or_a_preparation_too(
+        self, table: Table, execution: str, owner: Job | DataPreparation
+    ) -> None:
+        row = replace(attempt_row(execution, "0.3"), owner=replace(owner, execution_id=execution))
         assert Spending(table).reserve(row, cap_usd=usd("1")) is Reservation.MADE
         assert AttemptRows(table).find(row.job_name) == row
 
@@ -232,12 +237,6 @@ class StoreContract:
         assert again is Reservation.ROW_REFUSED
         assert rows.find(attempt.job_name) == attempt
         assert rows.find("another") is None
-
-    def test_an_attempt_belongs_to_a_preparation_as_well_as_to_a_run(self, table: Table, execution: str) -> None:
-        owner = DataPreparation(execution_id=execution, key="0" * 64, packing=False, instance="ml.m7i.xlarge")
-        row = replace(ROW, job_name=f"job-{execution}", owner=owner)
-        Spending(table).reserve(row, cap_usd=usd("50"))
-        assert AttemptRows(table).find(row.job_name) == row
 
     def test_open_attempt_takes_a_new_token_and_a_reason_to_stop(self, table: Table, attempt: AttemptRow) -> None:
         rows, name = AttemptRows(table), attempt.job_name
