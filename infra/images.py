@@ -105,7 +105,7 @@ class ImageBuild(Construct):
         others = [other.value for other in Image if other is not image]
         source = s3_assets.Asset(self, "Source", path=str(REPO_ROOT / FOLDER), exclude=others)
         uri = repository.repository_uri_for_tag(source.asset_hash)
-        variables = {"IMAGE": uri, "DOCKERFILE": dockerfile(image)}
+        variables = {"IMAGE": uri, "DOCKERFILE": f"{image}/Dockerfile"}
         project = codebuild.Project(
             self,
             "Project",
@@ -186,11 +186,6 @@ class LabImages(cdk.Stack):
             if previous:
                 built.build.node.add_dependency(previous)
             previous = built.build
-
-
-def dockerfile(image: Image) -> str:
-    """The path of the image's Dockerfile, relative to the folder of the images."""
-    return f"{image}/Dockerfile"
 
 
 def _repository_name(lab: str, image: Image) -> str:

@@ -38,17 +38,14 @@ def sagemaker_role(scope: Construct, construct_id: str, *, description: str, gra
 def data_grants(stack: cdk.Stack, buckets: Sequence[str]) -> list[Grant]:
     """Read access to the buckets that the context of the deployment names."""
     arns = [stack.format_arn(service="s3", region="", account="", resource=name) for name in buckets]
-    return [grant for arn in arns for grant in _bucket_grants(arn)]
-
-
-def _bucket_grants(bucket_arn: str) -> list[Grant]:
+    reason = "The person who deployed the lab named this bucket."
     return [
-        Grant(actions=["s3:ListBucket"], resources=[bucket_arn]),
-        Grant(
-            actions=["s3:GetObject"],
-            resources=[f"{bucket_arn}/*"],
-            wildcard_reason="The person who deployed the lab named this bucket.",
-        ),
+        grant
+        for each in arns
+        for grant in (
+            Grant(actions=["s3:ListBucket"], resources=[each]),
+            Grant(actions=["s3:GetObject"], resources=[f"{each}/*"], wildcard_reason=reason),
+        )
     ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, ParamValidationError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 
@@ -52,11 +52,6 @@ def is_service_fault(error: ClientError | BotoCoreError) -> bool:
     if isinstance(error, ClientError):
         return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) >= 500
     return isinstance(error, ConnectionError | HTTPClientError)
-
-
-def is_invalid_request(error: ClientError | BotoCoreError) -> bool:
-    """botocore's own model refuses the request before it is sent, however often it is repeated."""
-    return isinstance(error, ParamValidationError)
 
 
 def temporary(error: ClientError | BotoCoreError, about: str) -> NextAttempt | None:

@@ -4,13 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from traindyno.aws.client_errors import (
     AwsError,
     error_code,
     error_message,
-    is_invalid_request,
     is_throttling,
     temporary,
 )
@@ -86,7 +85,7 @@ def _refusal(job_name: str, error: ClientError | BotoCoreError) -> Exception:
         return retried
     if not isinstance(error, ClientError):
         # A request that this version of boto3 does not know fails at every attempt.
-        return JobRefused(Outcome.INTERNAL_ERROR, text) if is_invalid_request(error) else error
+        return JobRefused(Outcome.INTERNAL_ERROR, text) if isinstance(error, ParamValidationError) else error
     if error_code(error) == "ResourceLimitExceeded" and not _never_fits(error):
         return SlotUnavailable(text)
     return JobRefused(_refused_for(error), text)

@@ -34,14 +34,13 @@ class BucketEnvironment(LabEnvironment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepEnvironment(BucketEnvironment):
+class GuardEnvironment(BucketEnvironment):
     state_machine_arn: str
-    sweep_lease_seconds: str = f"{LEASE_SECONDS:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardEnvironment(BucketEnvironment):
-    state_machine_arn: str
+class SweepEnvironment(GuardEnvironment):
+    sweep_lease_seconds: str = f"{LEASE_SECONDS:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

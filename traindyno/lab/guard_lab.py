@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from traindyno.aws.deployment import is_rolled_back
 from traindyno.aws.executions import Executions
+from traindyno.core.costs.quantity_text import counted, joined
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.lab.end_endpoints import Serving, names_in_use
 from traindyno.store.attempts import AttemptRows
@@ -40,7 +41,7 @@ def refusal_to_delete(
     commands += [f"traindyno undeploy {name}{option}" for name in endpoints]
     named = "; ".join(commands[:MOST_NAMED])
     more = f"; and so on for {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
-    counts = " and ".join(_counted(found, "suite") + _counted(endpoints, "endpoint"))
+    counts = joined([counted(len(some), what) for some, what in ((found, "suite"), (endpoints, "endpoint")) if some])
     return (
         f"lab {lab} has {counts} in flight, and nothing was deleted. Stop with: {named}{more}. Then destroy it again:"
         " the lab works, but CloudFormation refuses to update its stack."
@@ -61,7 +62,3 @@ def refusal_to_forget(event: Mapping[str, Any], *, lab: str, cloudformation: "Cl
         f"labs/{lab}.toml lacks settings of the deployed lab: {'; '.join(lost)[:MOST_CHARACTERS]}. Add them, or name"
         ' each with its default, such as false, "" or [], to give it up. Then deploy again.'
     )
-
-
-def _counted(names: dict[str, None], what: str) -> list[str]:
-    return [f"{len(names)} {what}{'s' if len(names) > 1 else ''}"] if names else []

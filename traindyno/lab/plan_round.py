@@ -1,7 +1,7 @@
 """Write the jobs of the next round, lane by lane, for the state machine to read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
@@ -49,30 +49,22 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     pointers = []
     for lane in lanes:
         waves: list[dict[str, Any]] = []
-        for wave in _waves(lane, plans[lane.lane_id]):
+        for wave, concurrency in _waves(lane, plans[lane.lane_id]):
             key = lane_key(execution_id, number, lane.lane_id, wave=len(waves) + 1)
-            bucket.write_json(key, wave_items(wave.jobs, suite.limits))
-            waves.append({"items_key": key, "concurrency": wave.concurrency})
+            bucket.write_json(key, wave_items(wave, suite.limits))
+            waves.append({"items_key": key, "concurrency": concurrency})
         # The field keeps its old name: a running execution reads it by the definition that it began with.
         pointers.append({"lane_id": lane.lane_id, "packs": waves})
     return {"execution_id": execution_id, "round": number, "lanes_at_once": plan.lanes_at_once, "lanes": pointers}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wave:
-    """``concurrency``: the most jobs in progress at the same time."""
-
-    jobs: Sequence[Job]
-    concurrency: int
-
-
-def _waves(lane: Lane, plan: LanePlan) -> list[_Wave]:
-    """The waves of the lane, one after another; a lane whose jobs are counted is one, with ``concurrency`` jobs in
-    progress.
+def _waves(lane: Lane, plan: LanePlan) -> list[tuple[Sequence[Job], int]]:
+    """The waves of the lane, one after another, each with the most jobs that are in progress at the same time. A lane
+    whose jobs are counted is one wave.
     """
     if plan.instances_at_once is None:
-        return [_Wave(jobs=lane.jobs, concurrency=plan.concurrency)]
-    return [_Wave(jobs=wave, concurrency=len(wave)) for wave in fill_waves(lane.jobs, plan.instances_at_once)]
+        return [(lane.jobs, plan.concurrency)]
+    return [(wave, len(wave)) for wave in fill_waves(lane.jobs, plan.instances_at_once)]
 
 
 def _with_prepared(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:

@@ -32,21 +32,10 @@ def sweep_turn(
     lease: SweepLease, holder: str, *, pace: RequestPace, clock: Callable[[], float], seconds: float = LEASE_SECONDS
 ) -> Iterator[RequestPace | None]:
     """The sweep's pace, which ends if another sweep takes the lease; None while another one holds it."""
-    taken_at = clock()
-    if not lease.take(holder, now=taken_at, seconds=seconds):
+    renewed_at = clock()
+    if not lease.take(holder, now=renewed_at, seconds=seconds):
         yield None
         return
-    keeps = _keeper(lease, holder, clock=clock, taken_at=taken_at, seconds=seconds)
-    try:
-        yield replace(pace, may_go_on=lambda: pace.may_go_on() and keeps())
-    finally:
-        lease.release(holder)
-
-
-def _keeper(
-    lease: SweepLease, holder: str, *, clock: Callable[[], float], taken_at: float, seconds: float
-) -> Callable[[], bool]:
-    renewed_at = taken_at
 
     def keeps() -> bool:
         nonlocal renewed_at
@@ -56,7 +45,10 @@ def _keeper(
         renewed_at = now
         return lease.renew(holder, now=now, seconds=seconds)
 
-    return keeps
+    try:
+        yield replace(pace, may_go_on=lambda: pace.may_go_on() and keeps())
+    finally:
+        lease.release(holder)
 
 
 # An event takes seconds; of older attempts, the sweep describes those whose jobs have ended.

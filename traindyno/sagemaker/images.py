@@ -27,8 +27,7 @@ class ImageUnavailable(TraindynoError):
 
 def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSettings) -> str:
     """The cell's own image, else the workload's, else the lab's for this kind of instance, else AWS's."""
-    instance_type = find_instance_type(settings.instance)
-    assert instance_type is not None, "a parsed suite names known instance types only"
+    instance_type = known_type(settings.instance)
     if instance_type.is_local:
         return LOCAL_XLA_IMAGE if settings.compiler is Compiler.XLA else LOCAL_IMAGE
     stock = image_kind(settings, instance_type)
@@ -38,6 +37,12 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
     # AWS's CPU image has none of the built-in tasks' packages.
     own = None if stock == "none" and workload.task is Task.SCRIPT else job_settings.images.get(stock)
     return own or stock_image_uri(default_image(stock), job_settings.region)
+
+
+def known_type(name: str) -> InstanceType:
+    found = find_instance_type(name)
+    assert found is not None, "a parsed suite names known instance types only"
+    return found
 
 
 def default_image(kind: str) -> str:

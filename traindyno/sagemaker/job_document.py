@@ -14,10 +14,10 @@ from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.runs import round_of, trained_settings
 from traindyno.core.suite.settings import has_effect
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.sagemaker.images import select_image_uri
+from traindyno.sagemaker.images import known_type, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.launcher import Launcher, own_hyperparameters, select_launcher, workload_program
-from traindyno.sagemaker.request import known_type, run_environment, with_staged_model
+from traindyno.sagemaker.request import run_environment, with_staged_model
 from traindyno.sagemaker.shared_request import shared_channels, staged_runs
 
 LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
@@ -32,7 +32,7 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequ
     """``cut_off``: earlier attempts' jobs that the service ended at their time limit."""
     runs = staged_runs(job, suite)
     first, staged = runs[0]
-    instance_type = known_type(first)
+    instance_type = known_type(first.cell.settings.instance)
     limit_seconds = suite.limits.max_job_seconds
     names = shared_channels(runs).names
     return {
@@ -88,7 +88,7 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
     own = json.loads(json.dumps(own_hyperparameters(run, suite)))
     launcher = _launcher(run, suite, settings, own)
     # The toolkit counts the devices of the instance; the document names them before there is one.
-    devices = known_type(run).devices_per_instance
+    devices = known_type(run.cell.settings.instance).devices_per_instance
     assert launcher == PROCESS or devices, f"{run.run_id}: the planner lets no run of unknown devices share a job"
     folder = f"{CONTAINER_FOLDER}/{run.run_id}"
     environment = run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}")
@@ -118,4 +118,4 @@ def _batch(run: Run) -> dict[str, Any]:
 def _launcher(run: Run, suite: Suite, settings: JobSettings, own: Mapping[str, Any]) -> str:
     """The planner gives a run with another launcher a job of its own."""
     image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
-    return LAUNCHERS[select_launcher(run.cell.settings, known_type(run), image_uri, own)]
+    return LAUNCHERS[select_launcher(run.cell.settings, known_type(run.cell.settings.instance), image_uri, own)]

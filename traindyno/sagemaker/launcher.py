@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
+from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION
@@ -17,7 +17,7 @@ from traindyno.core.suite.runs import is_probed, trained_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import measurement_document, settings_document, suite_converter, workload_document
-from traindyno.sagemaker.images import framework_version, is_smp_v2_image
+from traindyno.sagemaker.images import framework_version, is_smp_v2_image, known_type
 from traindyno.sagemaker.job_settings import JobSettings
 
 ENTRY_POINT = "traindyno_train.py"
@@ -45,8 +45,7 @@ def build_hyperparameters(
     run: Run, suite: Suite, *, image_uri: str, job_name: str, settings: JobSettings
 ) -> dict[str, str]:
     own = own_hyperparameters(run, suite)
-    instance_type = find_instance_type(run.cell.settings.instance)
-    assert instance_type is not None, "a parsed suite names known instance types only"
+    instance_type = known_type(run.cell.settings.instance)
     launcher = select_launcher(run.cell.settings, instance_type, image_uri, own)
     launch = launcher_hyperparameters(launcher, instance_type, suite.workload.hyperparameters)
     encoded = toolkit_hyperparameters(own, suite, job_name=job_name, settings=settings, launch=launch)

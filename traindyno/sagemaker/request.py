@@ -5,9 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.instances.instance_types import (
-    InstanceType,
     efa_environment,
-    find_instance_type,
     has_instance_storage,
 )
 from traindyno.core.s3_keys import checkpoints_prefix, is_s3_uri, output_prefix, s3_uri, tokens_prefix
@@ -24,7 +22,7 @@ from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Model
 from traindyno.sagemaker.channels import channel, preparation_channels, run_channels
-from traindyno.sagemaker.images import has_framework_version, select_image_uri
+from traindyno.sagemaker.images import has_framework_version, known_type, select_image_uri
 from traindyno.sagemaker.job_names import attempt_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.launcher import CODE_CHANNEL, build_hyperparameters, find_source, toolkit_hyperparameters
@@ -148,7 +146,7 @@ def job_request(
 ) -> dict[str, Any]:
     """The request of the job of ``run``, or of the job that it shares; ``owner_id`` is the run's or the job's."""
     bucket, execution_id = settings.results_bucket, run.execution_id
-    chosen, limits, instance_type = run.cell.settings, suite.limits, known_type(run)
+    chosen, limits, instance_type = run.cell.settings, suite.limits, known_type(run.cell.settings.instance)
     metrics = [{"Name": name, "Regex": regex} for name, regex in suite.job.metrics.items()]
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
@@ -193,17 +191,11 @@ def algorithm(image_uri: str) -> dict[str, Any]:
     return algorithm
 
 
-def known_type(run: Run) -> InstanceType:
-    instance_type = find_instance_type(run.cell.settings.instance)
-    assert instance_type is not None, "a parsed suite names known instance types only"
-    return instance_type
-
-
 def run_environment(
     run: Run, suite: Suite, *, step_log: str = CONTAINER_DIRECTORY, checkpoints: str = CONTAINER_CHECKPOINTS
 ) -> dict[str, str]:
     """``step_log`` and ``checkpoints`` are folders of the container."""
-    instance_type = known_type(run)
+    instance_type = known_type(run.cell.settings.instance)
     environment = {**container_environment(run.run_id), DIRECTORY_VARIABLE: step_log}
     if suite.keeps_checkpoints:
         environment[CHECKPOINTS_VARIABLE] = checkpoints
