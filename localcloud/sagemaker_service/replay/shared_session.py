@@ -42,7 +42,7 @@ def _doomed_runs(records: Mapping[str, bytes], job: TrainingJob) -> tuple[str, .
         folder, job_name, host, *_ = key.split("/")
         if folder == JOURNAL and host == f"{job.hosts[0]}.jsonl" and job_name != job.name:
             # A job's death cut off the run that its last session began.
-            journal = read_host_journal(job_name, key, contents, [])
+            journal = read_host_journal(job_name, contents)
             last = journal.began[-1:] if journal.end_seconds is None else ()
             deaths.update(each for each in last if each not in journal.spent_seconds and each not in journal.left)
     return tuple(sorted(run_id for run_id, count in deaths.items() if count >= MOST_DEATHS))

@@ -82,9 +82,7 @@ def written(job: TrainingJob, work: SharedWork, sessions: Sequence[SharedSession
 
 
 def journal_of(job: TrainingJob, files: Files) -> JobJournal:
-    journal = read_job_journal(files, job_name=job.name, host_count=job.instance_count)
-    assert journal.problems == ()
-    return journal
+    return read_job_journal(files, job_name=job.name, host_count=job.instance_count)
 
 
 def skipped(files: Files, run_id: str) -> bool:

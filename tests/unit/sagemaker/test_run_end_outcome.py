@@ -23,8 +23,8 @@ SAID = [
 
 
 def ended(**changes: Any) -> RunEnd:
-    given: dict[str, Any] = {"reason": EXITED, "exit_code": 0, "began_at": 0.0, "ended_at": 9.0, "own_seconds": 9.0}
-    return RunEnd(**{"run_id": "a-t1", "job_name": "job-a1", "place": 1, **given, **changes})
+    given: dict[str, Any] = {"reason": EXITED, "exit_code": 0, "ended_at": 9.0, "own_seconds": 9.0}
+    return RunEnd(**{"place": 1, **given, **changes})
 
 
 def test_a_run_that_exits_without_an_error_is_completed() -> None:

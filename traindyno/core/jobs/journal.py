@@ -37,8 +37,6 @@ class JobJournal:
     runs_seconds: float | None = None
     #: From the end of the last run to the last parent's last line.
     end_seconds: float | None = None
-    #: Files and lines that can't be read, or that do not agree.
-    problems: tuple[str, ...] = ()
 
 
 _MILLISECONDS = 1000
@@ -65,21 +63,17 @@ class _Session:
         return {run_id: at for run_id, at in {**left, **self.ended}.items() if run_id in self.began}
 
 
-def read_host_journal(job_name: str, key: str, contents: bytes, problems: list[str]) -> JobJournal:
-    """Lines that can't be read are left out; ``problems`` gets their number."""
+def read_host_journal(job_name: str, contents: bytes) -> JobJournal:
+    """Lines that can't be read are left out."""
     sessions = [_Session()]
-    damaged = 0
     for text in contents.splitlines():
         line = read_object(text)
         elapsed = None if line is None else number_of(line.get("elapsed_milliseconds"))
         if line is None or elapsed is None:
-            damaged += bool(text.strip())
             continue
         if line.get("event") == journal_format.PARENT_STARTED and sessions[-1] != _Session():
             sessions.append(_Session())
         _note(sessions[-1], line, max(0.0, elapsed / _MILLISECONDS))
-    if damaged:
-        problems.append(f"{key}: {damaged} of its lines can't be read")
     return _tell(job_name, sessions)
 
 
@@ -162,18 +156,13 @@ def read_job_journal(
 
     ``sizes``: the bytes of keys whose contents were not read. Keys of other jobs and unknown names are ignored.
     """
-    problems: list[str] = []
     hosts = [
-        read_host_journal(job_name, key, files[key], problems)
+        read_host_journal(job_name, files[key])
         for key, (folder, job, name) in _parts(files, _DEPTH)
         if folder == journal_format.JOURNAL and job == job_name and name.endswith(".jsonl")
     ]
-    ends = _ends(files, sizes or {}, host_count=host_count, problems=problems, job_name=job_name)
-    return replace(
-        merge_journals(job_name, hosts),
-        ends={run_id: end for (run_id, _), end in ends.items()},
-        problems=tuple(problems),
-    )
+    ends = _ends(files, sizes or {}, host_count=host_count, job_name=job_name)
+    return replace(merge_journals(job_name, hosts), ends={run_id: end for (run_id, _), end in ends.items()})
 
 
 def ended_runs(
@@ -183,7 +172,7 @@ def ended_runs(
 
     Checksums are compared where the contents are given; else the bytes in ``sizes`` have to agree.
     """
-    return frozenset(run_id for run_id, _ in _ends(files, sizes or {}, host_count=host_count, problems=[]))
+    return frozenset(run_id for run_id, _ in _ends(files, sizes or {}, host_count=host_count))
 
 
 def _ends(
@@ -191,24 +180,17 @@ def _ends(
     sizes: Mapping[str, int],
     *,
     host_count: int,
-    problems: list[str],
     job_name: str | None = None,
 ) -> dict[tuple[str, str], RunEnd]:
     """Run and job → the end on all hosts. ``job_name`` of None: all jobs."""
     hosts: dict[tuple[str, str], list[HostEnd]] = {}
     for key, (run_id, folder, job, name) in _parts(files, _END_DEPTH):
         if folder == journal_format.ENDED and job_name in (None, job) and name.endswith(".json"):
-            end = read_host_end(key, files, sizes, problems)
+            end = read_host_end(key, files, sizes)
             if end is not None:
                 hosts.setdefault((run_id, job), []).append(end)
-    ends = {}
-    for (run_id, job), found in sorted(hosts.items()):
-        agreed = agree(found, host_count=host_count)
-        if agreed is not None:
-            ends[run_id, job] = agreed
-        else:
-            problems.append(f"{run_id} in {job}: {len(found)} of {host_count} hosts have an end")
-    return ends
+    agreed = {key: agree(found, host_count=host_count) for key, found in sorted(hosts.items())}
+    return {key: end for key, end in agreed.items() if end is not None}
 
 
 def _parts(files: Mapping[str, bytes], depth: int) -> Iterator[tuple[str, list[str]]]:

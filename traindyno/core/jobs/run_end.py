@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -106,8 +106,6 @@ def _probe(value: object) -> Probe | None:
 class RunEnd:
     """Times are epoch seconds, by the clock of the host that failed or ended first."""
 
-    run_id: str
-    job_name: str
     #: One of ``journal_format.REASONS``, or what a later version of the parent writes.
     reason: str
     #: Of the process that gave the reason; None if there is none, or if a signal ended it.
@@ -118,14 +116,11 @@ class RunEnd:
     failure: str | None = None
     #: Processes that the kernel killed for memory while it ran, on all hosts.
     oom_kills: int = 0
-    began_at: float
     ended_at: float
     #: From the barrier at which the run began to the end of its clean-up.
     own_seconds: float
     #: Among the runs that began in the job, from 1; 0 if it did not begin.
     place: int
-    #: Kind → how many the parent ended or removed after the run, on all hosts.
-    leftovers: Mapping[str, int] = field(default_factory=dict)
     #: On which it failed, or the first one.
     host: str | None = None
     #: Of a run that was outpaced.
@@ -144,20 +139,13 @@ class HostEnd:
     end: RunEnd
 
 
-def read_host_end(
-    key: str, files: Mapping[str, bytes], sizes: Mapping[str, int], problems: list[str]
-) -> HostEnd | None:
-    """None if the file is damaged, or if a file that it names is missing or differs; ``problems`` then says why."""
+def read_host_end(key: str, files: Mapping[str, bytes], sizes: Mapping[str, int]) -> HostEnd | None:
+    """None if the file is damaged, or if a file that it names is missing or differs."""
     found = read_object(files[key])
     end = None if found is None else _host_end_of(found, key)
     if found is None or end is None:
-        problems.append(f"{key}: not the end of a run")
         return None
-    differing = sorted(name for name, said in found["files"].items() if not _agrees(name, said, files, sizes))
-    if differing:
-        problems.append(f"{key}: {', '.join(differing)} missing or not as the end says")
-        return None
-    return end
+    return end if all(_agrees(name, said, files, sizes) for name, said in found["files"].items()) else None
 
 
 def agree(ends: Sequence[HostEnd], *, host_count: int) -> RunEnd | None:
@@ -167,16 +155,11 @@ def agree(ends: Sequence[HostEnd], *, host_count: int) -> RunEnd | None:
         return None
     first = min(ends, key=lambda each: (not each.is_failed, each.end.failure is None, each.end.ended_at))
     shown = first.host if first.is_failed else min(hosts, key=lambda host: (len(host), host))
-    leftovers: dict[str, int] = {}
-    for each in ends:
-        for kind, count in each.end.leftovers.items():
-            leftovers[kind] = leftovers.get(kind, 0) + count
     return replace(
         first.end,
         host=shown,
         own_seconds=max(each.end.own_seconds for each in ends),
         oom_kills=sum(each.end.oom_kills for each in ends),
-        leftovers=leftovers,
     )
 
 
@@ -186,24 +169,21 @@ def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
     if (found.get("version"), found.get("run_id"), found.get("job_name")) != (FORMAT_VERSION, run_id, job_name):
         return None
     reason, host, files, hosts = (found.get(name) for name in ("reason", "host", "files", "hosts"))
-    times = [number_of(found.get(name)) for name in ("began_at", "ended_at", "own_milliseconds")]
-    known = [value for value in times if value is not None]
+    ended_at, own = number_of(found.get("ended_at")), number_of(found.get("own_milliseconds"))
     names = [name for name in hosts if isinstance(name, str)] if isinstance(hosts, list) else []
-    if not (isinstance(reason, str) and isinstance(host, str) and isinstance(files, dict)) or len(known) < len(times):
+    if not (isinstance(reason, str) and isinstance(host, str) and isinstance(files, dict)):
+        return None
+    if ended_at is None or own is None:
         return None
     end = RunEnd(
-        run_id=run_id,
-        job_name=job_name,
         reason=reason,
         exit_code=whole_of(found.get("exit_code")),
         signal=whole_of(found.get("signal")),
         failure=text_of(found.get("failure")) or None,
         oom_kills=_count(found.get("oom_kills")),
-        began_at=known[0],
-        ended_at=known[1],
-        own_seconds=max(0.0, known[2] / 1000),
+        ended_at=ended_at,
+        own_seconds=max(0.0, own / 1000),
         place=_count(found.get("place")),
-        leftovers=_counts(found.get("leftovers")),
         bound=read_bound(found.get("bound")),
         batch=read_batch_finding(found.get("batch")),
     )
@@ -212,10 +192,6 @@ def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
 
 def _count(value: object) -> int:
     return max(0, whole_of(value) or 0)
-
-
-def _counts(value: object) -> dict[str, int]:
-    return {str(kind): _count(number) for kind, number in value.items()} if isinstance(value, dict) else {}
 
 
 def _agrees(key: str, said: object, files: Mapping[str, bytes], sizes: Mapping[str, int]) -> bool:
