@@ -26,7 +26,7 @@ from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_ru
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.preparation import TOKENS_MANIFEST, describe_mismatch
-from traindyno.sagemaker.job_description import read_job_end
+from traindyno.sagemaker.job_description import epoch_seconds, read_job_end
 
 FAST = ("--simulate-all", "--grant-quotas", "1000", "--speed-up", "10000", "--jump-when-quiet-seconds", "0.02")
 # 3 s download, 10 s load, 5 steps of 2 s, 2 s upload: 25 s billed, 7 s more to start.
@@ -144,7 +144,7 @@ def spot_request(name: str, every_steps: int | None) -> dict[str, Any]:
 
 def result_of(job: dict[str, Any], log: StepLog) -> RunResult:
     end = read_job_end(job)
-    attempt = ended_attempt(end, number=1, is_last=True, submitted_at=end.created_at)
+    attempt = ended_attempt(end, number=1, is_last=True, submitted_at=epoch_seconds(job["CreationTime"]))
     assert attempt.outcome is not None
     return build_run_result(
         make_run(make_cell(instance="ml.g5.12xlarge")),

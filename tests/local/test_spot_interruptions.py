@@ -27,7 +27,7 @@ from traindyno.core.jobs.attempt import ended_attempt
 from traindyno.core.measurement.run_phases import divide_steps
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.sagemaker.job_description import read_job_end
+from traindyno.sagemaker.job_description import epoch_seconds, read_job_end
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(3600)]
 RUNS = 100 if NIGHTLY else 3
@@ -85,7 +85,7 @@ def finish(aws: AwsDouble, service: RunningService, request: dict[str, Any]) -> 
     files = {key.removeprefix(prefix): body for key, body in aws.objects.items() if key.startswith(prefix)}
     log = read_step_log({key: body.decode().splitlines() for key, body in files.items()})
     end = read_job_end(job)
-    attempt = ended_attempt(end, number=1, is_last=True, submitted_at=end.created_at)
+    attempt = ended_attempt(end, number=1, is_last=True, submitted_at=epoch_seconds(job["CreationTime"]))
     assert attempt.outcome is not None
     result = build_run_result(
         make_run(make_cell(instance="local.cpu")),

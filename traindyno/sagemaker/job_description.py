@@ -88,7 +88,6 @@ def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) 
     if not has_ended(job):
         raise ValueError(f"job {job['TrainingJobName']} is {job['TrainingJobStatus']}: it has not ended")
     meaning, message = _meaning(job, stopped_for)
-    resources = job["ResourceConfig"]
     transitions = job.get("SecondaryStatusTransitions", [])
     ended_at = job.get("TrainingEndTime") or job.get("LastModifiedTime")
     return JobEnd(
@@ -98,9 +97,7 @@ def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) 
         message=message,
         billable_seconds=_billable_seconds(job),
         training_seconds=job.get("TrainingTimeInSeconds"),
-        instance_type=resources.get("InstanceType"),
-        instance_count=resources["InstanceCount"],
-        created_at=epoch_seconds(job["CreationTime"]),
+        instance_type=job["ResourceConfig"].get("InstanceType"),
         ended_at=None if ended_at is None else epoch_seconds(ended_at),
         phases=read_phases(transitions),
         image_uri=job.get("AlgorithmSpecification", {}).get("TrainingImage"),

@@ -44,8 +44,6 @@ class JobEnd:
     billable_seconds: int | None
     training_seconds: int | None
     instance_type: str | None
-    instance_count: int
-    created_at: float
     ended_at: float | None
     phases: tuple[JobPhase, ...]
     image_uri: str | None
