@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tests.simulations.decision_tables import coverage, false_claims, power
 from tests.simulations.future_runs import measure_coverage
-from tests.simulations.logged_runs import judge
-from tests.simulations.repetitions import repetitions
+from tests.simulations.repetitions import percent, repetitions
 from tests.simulations.scenarios import CELLS, RATE_SCENARIOS, STEPS, STOP_SCENARIOS
 from tests.simulations.shared_tables import shared
 from tests.simulations.stopped_runs import measure_stops
@@ -21,7 +20,7 @@ def main() -> None:
     counts = [int(each) for each in sys.argv[1:] if each.isdigit()]
     wanted = [each for each in sys.argv[1:] if not each.isdigit()]
     parts: dict[str, Callable[[], Iterable[Iterable[str]]]] = {
-        "measurement": lambda: (_rates(), _stops(), _predictions()),
+        "measurement": lambda: (_table(runs(RATE_SCENARIOS, REPETITIONS, STEPS)), _stops(), _predictions()),
         "decision": lambda: map(_table, (false_claims(), power(), coverage())),
         "suites": lambda: map(_table, (runs(), suites(*counts))),
         "shared": lambda: [_table(shared(*counts))],
@@ -39,7 +38,7 @@ def _race(count: int = 100) -> Iterator[list[str]]:
             found = measure(levels, conditions, count)
             slow = ", one job in four slower by 12 %" if conditions is ONE_JOB_IN_FOUR_SLOW else ""
             shares = (found.run.share, found.ratios.share, found.width)
-            yield [f"{name}, runs of {conditions.noise * 100:g} %{slow}", *map(_percent, shares)]
+            yield [f"{name}, runs of {conditions.noise * 100:g} %{slow}", *map(percent, shares)]
 
 
 def _table(rows: Iterator[list[str]]) -> Iterator[str]:
@@ -47,19 +46,12 @@ def _table(rows: Iterator[list[str]]) -> Iterator[str]:
     yield from map(_row, rows)
 
 
-def _rates() -> Iterator[str]:
-    yield from _head([f"one run of {STEPS} steps", "within 2 %", "left open", "not steady", "wrong"])
-    for scenario in RATE_SCENARIOS:
-        found = judge(scenario.process, repetitions(REPETITIONS, scenario.name), steps=STEPS)
-        yield _row([scenario.name, *map(_percent, (found.within, found.undecided, found.not_steady, found.wrong))])
-
-
 def _stops() -> Iterator[str]:
     yield from _head(["`stop_when` of 1 %", "stopped within 6,000 steps", "true of these", "median steps"])
     for scenario in STOP_SCENARIOS:
         found = measure_stops(scenario.process, repetitions(REPETITIONS, scenario.name))
         steps = "–" if found.median_steps is None else f"{found.median_steps:.0f}"
-        yield _row([scenario.name, _percent(found.stopped), _percent(found.true) if found.stopped else "–", steps])
+        yield _row([scenario.name, percent(found.stopped), percent(found.true) if found.stopped else "–", steps])
 
 
 def _predictions() -> Iterator[str]:
@@ -72,7 +64,7 @@ def _predictions() -> Iterator[str]:
             trials=cell.trials,
             host_deviation=cell.host_deviation,
         )
-        yield _row([cell.name, *map(_percent, (found.covered, found.median_error, found.not_given))])
+        yield _row([cell.name, *map(percent, (found.covered, found.median_error, found.not_given))])
 
 
 def _head(names: Sequence[str]) -> Iterator[str]:
@@ -82,10 +74,6 @@ def _head(names: Sequence[str]) -> Iterator[str]:
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}".replace("%", " %")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """The tables on decisions."""
 
 from collections.abc import Iterator
-from math import log
 
-from tests.simulations.decisions import Share, further_trials, measure_coverage, simulate, wrong_with_looks
+from tests.simulations.decisions import further_trials, measure_coverage, simulate, wrong_with_looks
 from tests.simulations.noise_models import (
     Shape,
     correlated_in_cells,
@@ -14,11 +13,10 @@ from tests.simulations.noise_models import (
     shared_hosts,
     unequal_spreads,
 )
+from tests.simulations.repetitions import percent
+from tests.simulations.test_decisions import CELLS, FIVE_PERCENT, TOLERANCE
 
-CELLS = (2, 8, 32)
 TRIALS = 5
-FIVE_PERCENT = log(1.05)
-TOLERANCE = log(1.02)
 MODELS = {
     "independent trials, CV 2 %": independent,
     "each cell on one host, hosts' CV 2 %": own_hosts,
@@ -33,34 +31,33 @@ MODELS = {
 def false_claims() -> Iterator[list[str]]:
     yield ["false claims, 5 trials", *(f"{cells} cells" for cells in CELLS)]
     for name, model in MODELS.items():
-        shares = (simulate(model, Shape(levels=(0.0,) * cells, trials=TRIALS)).wrong for cells in CELLS)
-        yield [f"equal cells; {name}", *map(_percent, shares)]
+        shares = (simulate(model, Shape(levels=(0.0,) * cells, trials=TRIALS)).wrong.share for cells in CELLS)
+        yield [f"equal cells; {name}", *map(percent, shares)]
     shapes = (Shape(levels=(0.0, *[TOLERANCE] * (cells - 1)), trials=TRIALS) for cells in CELLS)
-    yield ["one cell better by just the tolerance", *(_percent(simulate(independent, shape).wrong) for shape in shapes)]
-    looks = (wrong_with_looks(independent, cells, 9) for cells in CELLS[:2])
-    yield ["race: equal cells, 9 trials, four looks", *map(_percent, looks), "–"]
+    yield [
+        "one cell better by just the tolerance",
+        *(percent(simulate(independent, shape).wrong.share) for shape in shapes),
+    ]
+    looks = (wrong_with_looks(independent, cells, 9).share for cells in CELLS[:2])
+    yield ["race: equal cells, 9 trials, four looks", *map(percent, looks), "–"]
 
 
 def power() -> Iterator[list[str]]:
     yield ["a lead of 5 %, CV 2 %", *(f"{cells} cells" for cells in CELLS)]
     for trials in (3, 4, 5, 6, 8):
         found = [simulate(independent, Shape(levels=_led(cells), trials=trials)) for cells in CELLS]
-        yield [f"{trials} trials: recommended", *(_percent(each.decided) for each in found)]
-        yield [f"{trials} trials: said to beat each other cell", *(_percent(each.superior) for each in found)]
-    yield ["the trials named after 3: recommended", *(_percent(further_trials(cells, 3)) for cells in CELLS)]
+        yield [f"{trials} trials: recommended", *(percent(each.decided.share) for each in found)]
+        yield [f"{trials} trials: said to beat each other cell", *(percent(each.superior.share) for each in found)]
+    yield ["the trials named after 3: recommended", *(percent(further_trials(cells, 3).share) for cells in CELLS)]
 
 
 def coverage() -> Iterator[list[str]]:
     yield ["95 % intervals that hold the truth, 5 trials", *(f"{cells} cells" for cells in CELLS)]
     for name, lead in (("equal cells", 0.0), ("a lead of 5 %", FIVE_PERCENT)):
         found = [measure_coverage((0.0, *[lead] * (cells - 1)), TRIALS) for cells in CELLS]
-        yield [f"{name}: the recommended cell's figure", *(_percent(each.expected) for each in found)]
-        yield [f"{name}: its ratio to the baseline", *(_percent(each.against_baseline) for each in found)]
+        yield [f"{name}: the recommended cell's figure", *(percent(each.expected.share) for each in found)]
+        yield [f"{name}: its ratio to the baseline", *(percent(each.against_baseline.share) for each in found)]
 
 
 def _led(cells: int) -> tuple[float, ...]:
     return (0.0, *[FIVE_PERCENT] * (cells - 1))
-
-
-def _percent(share: Share) -> str:
-    return f"{share.share * 100:.1f} %"

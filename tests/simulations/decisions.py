@@ -8,7 +8,7 @@ from math import exp, log, sqrt
 
 from tests.simulations.noise_models import Cells, NoiseModel, Shape, independent
 from tests.simulations.repetitions import TIMES
-from tests.unit.run_samples import completed_result, make_cell
+from tests.unit.run_samples import completed_result, known, make_cell
 from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import PASSES
@@ -72,8 +72,7 @@ def simulate(model: NoiseModel, shape: Shape) -> Outcomes:
 def decide(cells: Cells, looks: int = 1) -> tuple[Recommendation, Noise]:
     trials = as_cell_trials(cells)
     noise = measure_noise(trials, value_of)
-    found = recommend(trials, value_of, noise, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks)
-    assert found is not None
+    found = known(recommend(trials, value_of, noise, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks))
     return found, noise
 
 
@@ -173,8 +172,7 @@ def measure_coverage(levels: Sequence[float], trials: int) -> Coverage:
     baseline = len(levels) - 1
     for _ in range(repetitions(len(levels))):
         found, noise = decide(independent(source, Shape(levels=tuple(levels), trials=trials), ()))
-        estimate = estimate_cell(found.best, value_of, noise, correct_for_selection(found.comparisons))
-        assert estimate is not None
+        estimate = known(estimate_cell(found.best, value_of, noise, correct_for_selection(found.comparisons)))
         assert estimate.interval is not None
         truth = exp(levels[best_of(found)])
         expected.append(estimate.interval.low <= truth <= estimate.interval.high)
@@ -207,8 +205,7 @@ def coverage_with_looks(cells: int, trials: int) -> tuple[Coverage, Share]:
             if is_decided(found):
                 break
         correction = correct_for_selection(found.comparisons, SIGNIFICANCE / looks)
-        estimate = estimate_cell(found.best, value_of, noise, correction)
-        assert estimate is not None
+        estimate = known(estimate_cell(found.best, value_of, noise, correction))
         assert estimate.interval is not None
         expected.append(estimate.interval.low <= 1 <= estimate.interval.high)
         for place, rival in enumerate(found.rivals, start=2):

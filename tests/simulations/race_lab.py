@@ -12,6 +12,7 @@ from statistics import fmean
 
 from tests.simulations.response_surface import Surface, SurfaceCell
 from tests.simulations.surface_lab import STEPS, Played, at_rate, result_template
+from tests.unit.run_samples import known
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
@@ -203,9 +204,8 @@ class _Carried:
         attempt = replace(template.attempts[0], outcome=outcome, billable_seconds=STEPS)
         price = PaidPrice(usd_per_instance_hour=self.surface.price(run.cell.cell_id))
         result = replace(template, run=run, outcome=outcome, attempts=(attempt,), price=price)
-        assert template.environment is not None
         hosts = tuple(f"{self.job.job_id} {number}" for number in range(self.job.instance_count))
-        result = replace(result, environment=replace(template.environment, host_ids=hosts))
+        result = replace(result, environment=replace(known(template.environment), host_ids=hosts))
         if seconds is None:
             return replace(result, measured=None)
         return replace(result, measured=at_rate(template, self.suite.workload.examples / seconds, STEPS))

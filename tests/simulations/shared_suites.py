@@ -12,6 +12,7 @@ from tests.simulations.suites.figures import Figures, summarise
 from tests.simulations.suites.logs import FIXED_SECONDS, STEPS, on_speed, pooled_result, result_of, session_of
 from tests.simulations.suites.play import Played, index_of
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, make_suite
+from tests.unit.run_samples import known
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.run_result import RunResult
@@ -127,8 +128,7 @@ class _Play:
         of_job = self.sharing.host(self.source)
         hosts = (f"host {job.job_id}",) if self.sharing.are_hosts_known else ()
         for place, run in enumerate(job.runs):
-            cell = index_of(self.cells, run.cell.cell_id)
-            assert cell is not None
+            cell = known(index_of(self.cells, run.cell.cell_id))
             own = self.sharing.own[cell] if self.sharing.own else OWN
             value = self.sharing.levels[cell] + of_job + self.source.gauss(0, own)
             self.seen.setdefault(cell, []).append(value)

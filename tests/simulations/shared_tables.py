@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from tests.simulations.repetitions import percent
 from tests.simulations.shared_rows import CELLS, SHARED_ROWS, TRIALS, SharedRow, equal, led
 from tests.simulations.shared_suites import SharedFigures, measure_shared
+from traindyno.core.statistics.estimates import mean_of
 
 SUITES = 40
 
@@ -22,10 +24,10 @@ def _cells_of(row: SharedRow, suites: int) -> Iterator[str]:
     alike = [measure_shared(equal(row, *shape), f"{row.name} equal {shape}", suites) for shape in shapes]
     ahead = {shape: measure_shared(led(row, *shape), f"{row.name} led {shape}", suites) for shape in shapes}
     both = [*alike, *ahead.values()]
-    yield _percent([each.figures.wrong for each in both])
-    yield _percent([each.ratios for each in ahead.values()])
-    yield _percent([each.figures.covered for each in both])
-    yield _percent([each.figures.within for each in ahead.values()])
+    yield _mean([each.figures.wrong for each in both])
+    yield _mean([each.ratios for each in ahead.values()])
+    yield _mean([each.figures.covered for each in both])
+    yield _mean([each.figures.within for each in ahead.values()])
     for cells in CELLS:
         yield " / ".join(_undecided(ahead[cells, trials]) for trials in TRIALS) + " %"
 
@@ -34,9 +36,8 @@ def _undecided(found: SharedFigures) -> str:
     return f"{found.figures.undecided * 100:.0f}"
 
 
-def _percent(shares: Sequence[float | None]) -> str:
-    known = [share for share in shares if share is not None]
-    return f"{sum(known) / len(known) * 100:.1f} %" if known else "–"
+def _mean(shares: Sequence[float | None]) -> str:
+    return percent(mean_of(shares))
 
 
 def _listed(counts: Sequence[int]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from tests.simulations.response_surface import Surface, SurfaceCell
+from tests.unit.run_samples import known
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun
@@ -36,12 +37,10 @@ class Played:
 
 def at_rate(template: RunResult, samples_per_second: float, steady_seconds: float) -> MeasuredRun:
     """Steady for the whole trial, so that the projection is the work at this rate."""
-    measured = template.measured
-    assert measured is not None
-    assert measured.throughput is not None
+    measured = known(template.measured)
     return replace(
         measured,
-        throughput=replace(measured.throughput, samples_per_second=samples_per_second),
+        throughput=replace(known(measured.throughput), samples_per_second=samples_per_second),
         samples_before_steady=0,
         steady_seconds=steady_seconds,
     )

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.core.measurement.test_loss_parity import templates
 from tests.unit.core.measurement.test_step_parts import PROBE_STEPS, measured_parts
 from tests.unit.core.verdict.test_seeds_of_trials import judged_by_seeds, quality_suite
+from tests.unit.run_samples import known
 from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parities
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_quality import CellQuality
@@ -66,7 +67,6 @@ def test_with_one_seed_nothing_is_claimed_about_other_seeds(cells: int, cv: floa
         assert verdict.finding is Finding.ONE_SEED
         assert {rival.relation for rival in verdict.rivals} == {Relation.UNKNOWN}
         assert verdict.against_baseline is None or not verdict.against_baseline.is_detected
-        assert verdict.expected is not None
-        quality = verdict.expected.part(CellQuality)
+        quality = known(verdict.expected).part(CellQuality)
         estimates = [quality.seconds, quality.usd, quality.loss, quality.accuracy]
         assert [each.interval for each in estimates if each] == [None] * 4

@@ -7,28 +7,16 @@ from math import log
 from typing import Any
 
 from tests.simulations.processes import Process
-from tests.simulations.suites.figures import MOST_WRONG, Row
+from tests.simulations.suites.figures import Row
 from tests.simulations.suites.levels import LevelNoise
 from tests.simulations.suites.play import EQUAL, LEVELS, Situation, play
 
 FORMS = {"E": EQUAL, "L": LEVELS}
 
 
-def row(
-    name: str,
-    situation: Situation,
-    *,
-    most_wrong: float = MOST_WRONG,
-    excepted: tuple[str, ...] = (),
-    share_of_suites: float = 1.0,
-) -> Row:
-    return Row(
-        name=name,
-        play=partial(play, situation),
-        most_wrong=most_wrong,
-        excepted=excepted,
-        share_of_suites=share_of_suites,
-    )
+def row(name: str, situation: Situation, **changes: Any) -> Row:
+    """``changes`` are of the row."""
+    return Row(name=name, play=partial(play, situation), **changes)
 
 
 def in_all(name: str, process: Process, *, forms: str = "EL", **changes: Any) -> Iterator[Row]:

@@ -20,6 +20,7 @@ from tests.simulations.suites.logs import (
     with_lost_attempts,
 )
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, cells_of, make_suite
+from tests.unit.run_samples import known
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.next_round import plan_round
@@ -124,8 +125,7 @@ def play_suite(
     seen: list[list[float]] = [[] for _ in cells]
     while runs := plan_round(suite, cells, execution_id=execution_id, round_number=number, results=results):
         for run in runs:
-            cell = index_of(cells, run.cell.cell_id)
-            assert cell is not None
+            cell = known(index_of(cells, run.cell.cell_id))
             result, value = draw(run, cell)
             results.append(result)
             seen[cell] += [] if value is None else [value]

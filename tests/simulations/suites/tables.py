@@ -1,9 +1,10 @@
 """The tables on whole suites."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tests.simulations.logged_runs import judge
-from tests.simulations.repetitions import repetitions
+from tests.simulations.repetitions import percent, repetitions
+from tests.simulations.scenarios import Scenario
 from tests.simulations.suites.figures import Figures, Row, measure
 from tests.simulations.suites.logs import STEPS
 from tests.simulations.suites.rows import ROWS
@@ -24,7 +25,7 @@ def suites(count: int = SUITES) -> Iterator[list[str]]:
 
 def table_row(row: Row, found: Figures) -> list[str]:
     shares = (found.wrong, found.undecided, found.covered, found.predicted, found.within, found.regret)
-    return [row.name, *map(_percent, shares), _limits(row, found)]
+    return [row.name, *map(percent, shares), _limits(row, found)]
 
 
 def _limits(row: Row, found: Figures) -> str:
@@ -33,12 +34,8 @@ def _limits(row: Row, found: Figures) -> str:
     return ", ".join([*found.missed(row), *excused]) or "–"
 
 
-def runs() -> Iterator[list[str]]:
-    yield [f"one run of {STEPS} steps", "within 2 %", "left open", "not steady", "wrong"]
-    for scenario in JUDGED_RUNS:
-        found = judge(scenario.process, repetitions(RUNS, scenario.name), steps=STEPS)
-        yield [scenario.name, *map(_percent, (found.within, found.undecided, found.not_steady, found.wrong))]
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share * 100:.1f} %"
+def runs(scenarios: Iterable[Scenario] = JUDGED_RUNS, count: int = RUNS, steps: int = STEPS) -> Iterator[list[str]]:
+    yield [f"one run of {steps} steps", "within 2 %", "left open", "not steady", "wrong"]
+    for scenario in scenarios:
+        found = judge(scenario.process, repetitions(count, scenario.name), steps=steps)
+        yield [scenario.name, *map(percent, (found.within, found.undecided, found.not_steady, found.wrong))]

@@ -14,6 +14,7 @@ import pytest
 from tests.unit.run_samples import (
     completed_result,
     failed_result,
+    known,
     make_attempt,
     make_run,
     make_suite,
@@ -225,9 +226,8 @@ def long_run(suite: Suite, source: random.Random) -> RunResult:
         suite=suite,
         loss=lambda step: 4 * 0.99**step + source.gauss(0, 0.03),
     )
-    assert result.measured is not None
     seconds = tuple(source.lognormvariate(0, 0.1) for _ in range(400))
-    return remeasured(result, timeline=replace(result.measured.timeline, seconds=seconds))
+    return remeasured(result, timeline=replace(known(result.measured).timeline, seconds=seconds))
 
 
 @pytest.mark.parametrize(("cell_count", "trials", "most_bytes"), [(100, 3, 2_000_000), (200, 5, 5_000_000)])
@@ -277,8 +277,7 @@ def test_a_crashed_run_shows_no_rate() -> None:
         str(draw_runs(report_of([replace(whole, outcome=outcome)], suite)))
         for outcome in (Outcome.COMPLETED, Outcome.USER_CODE_ERROR)
     ]
-    assert whole.samples_per_second is not None
-    assert [number_text(whole.samples_per_second) in table for table in tables] == [True, False]
+    assert [number_text(known(whole.samples_per_second)) in table for table in tables] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -377,11 +376,9 @@ def test_the_cells_show_iterations_price_and_billed_time() -> None:
     report = report_of([completed_result(cell, trial, step_seconds=0.5, suite=suite) for trial in (1, 2)], suite)
     (row,) = [row for row in report.verdict.rows if row.trials]
     # 2 steps a second; 100,000 examples in steps of 8 are 12,500: the first of 10 s, the others of 0.5 s, 100 s beside
-    assert row.steps_per_second is not None
-    assert row.steps_per_second.mean == pytest.approx(2.0)
-    assert row.billable_seconds is not None
+    assert known(row.steps_per_second).mean == pytest.approx(2.0)
     # a fault of the service in 6,000 hours is expected, which repeats half of the run
-    assert row.billable_seconds.mean == pytest.approx(100 + 10 + 12_499 * 0.5, rel=2e-4)
+    assert known(row.billable_seconds).mean == pytest.approx(100 + 10 + 12_499 * 0.5, rel=2e-4)
     assert [row.usd_per_hour, replace(row, instance_count=2).usd_per_hour] == [Decimal(36), Decimal(72)]
     assert {"Steps/s", "Billed time", "Price per hour"} <= set(headings_of(report))
     whole = cells_section(report)

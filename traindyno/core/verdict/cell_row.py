@@ -182,7 +182,7 @@ def build_row(
     cell, measured, everything = trials.cell, trials.measured, trials.results
     runs = [each.measured for each in measured if each.measured]
     long = trials.confirmed and trials.confirmed.measured
-    rates = [run.throughput for run in runs if run.throughput]
+    rates = trials.rates
     costs = [paid_usd(each) for each in everything]
     projections = [each for each in map(project_run, measured) if each]
     contended = [run.contention for run in runs if run.contention and run.is_contended]

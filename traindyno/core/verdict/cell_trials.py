@@ -10,6 +10,7 @@ from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.throughput import Throughput
 from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
 from traindyno.core.statistics.blocks import NO_POOL, Pool, residuals
 from traindyno.core.statistics.cell_means import cell_means
@@ -103,10 +104,13 @@ class CellTrials:
         return {name: str(version) for name, version in found.items()} if isinstance(found, Mapping) else {}
 
     @property
+    def rates(self) -> list[Throughput]:
+        return [each.throughput for each in self.measured if each.throughput]
+
+    @property
     def samples_per_step(self) -> int | None:
         """Samples of all ranks together; None if they are unknown or differ between trials."""
-        rates = [each.measured.throughput for each in self.measured if each.measured and each.measured.throughput]
-        found = {rate.samples_per_step for rate in rates}
+        found = {rate.samples_per_step for rate in self.rates}
         return next(iter(found)) if len(found) == 1 else None
 
     @property
@@ -117,8 +121,7 @@ class CellTrials:
 
     @property
     def host_class(self) -> HostClass:
-        rates = [each.measured.throughput for each in self.measured if each.measured and each.measured.throughput]
-        return host_class(self.cell.settings.instance_count, mean_of(rate.data_wait_share for rate in rates))
+        return host_class(self.cell.settings.instance_count, mean_of(rate.data_wait_share for rate in self.rates))
 
     @property
     def undecided(self) -> Undecided:

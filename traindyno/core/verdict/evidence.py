@@ -139,13 +139,13 @@ def scatter_of_runs(rows: Sequence[CellRow], metric: Metric) -> float | None:
     return sqrt(fmean(known)) if known else None
 
 
-def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[CellTrials, ...]:
+def equalise_work(trials: Sequence[CellTrials], baseline: Cell) -> tuple[CellTrials, ...]:
     """Gives each run as many of its own examples as contain the work of the suite's examples in the reference cell.
 
     The reference is the baseline, or the first cell that was measured. Cells with another unit stay as they are:
     ``find_unlike_work`` names them.
     """
-    first = sorted(trials, key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id)
+    first = sorted(trials, key=lambda each: each.cell.cell_id != baseline.cell_id)
     reference = next((work for each in first if (work := work_of(each))), None)
     if reference is None:
         return tuple(trials)
@@ -232,7 +232,7 @@ def gather_evidence(
     grouped = suite_trials(suite, cells, results, hazards=hazards)
     # The time to a quality is comparable whatever the unit of work is.
     unlike = find_unlike_work(grouped, suite.workload) if suite.goal.target is None else None
-    trials = equalise_work(grouped, baseline)
+    trials = equalise_work(grouped, wanted)
     metric = choose_metric(
         suite.goal,
         [
@@ -242,9 +242,10 @@ def gather_evidence(
         ],
     )
     priors = {**STATED_PRIORS, **(host_priors or {})}
-    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), priors)
+    quantity, has_target = quantity_of(metric, suite.goal.target), suite.goal.target is not None
+    noise = measure_noise(trials, quantity, priors)
     rows = tuple(build_row(each, noise, suite.goal.target) for each in trials)
-    parities = check_parities(suite.workload, trials, baseline)
+    parities = check_parities(suite.workload, trials, wanted)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities)
     if unlike is not None:
         refused |= {
@@ -253,7 +254,6 @@ def gather_evidence(
             if each.measured and each.cell.cell_id in unlike.cell_ids
         }
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused and unlike is None]
-    quantity, has_target = quantity_of(metric, suite.goal.target), suite.goal.target is not None
     contenders = (
         find_contenders(trials, quantity, refused=refused, priors=priors, has_target=has_target)
         if suite.search.is_race and unlike is None
@@ -289,14 +289,11 @@ def gather_evidence(
     )
 
 
-def check_parities(workload: Workload, trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[LossParity, ...]:
+def check_parities(workload: Workload, trials: Sequence[CellTrials], baseline: Cell) -> tuple[LossParity, ...]:
     """Compares each cell with the first one that should learn alike; the baseline comes first."""
-    order = sorted(
-        (each for each in trials if each.measured),
-        key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id,
-    )
     groups: dict[LearningKey, list[CellTrials]] = {}
-    for each in order:
+    measured = (each for each in trials if each.measured)
+    for each in sorted(measured, key=lambda each: each.cell.cell_id != baseline.cell_id):
         groups.setdefault(learning_key(each.cell, workload, each.samples_per_step), []).append(each)
     return tuple(
         parity for group in groups.values() for parity in check_loss_parities([each.measured for each in group])

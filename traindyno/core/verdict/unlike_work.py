@@ -121,7 +121,7 @@ def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> Unl
 
 def _steps_of(trials: CellTrials, workload: Workload) -> _Steps | None:
     results = (*trials.measured, *trials.outpaced)
-    rates = [rate for each in results if each.measured and (rate := each.measured.throughput)]
+    rates = [each.throughput for each in results if each.throughput]
     if not rates:
         return None
     found = {name: number_of(value) for name, value in arguments_of(trials.cell, workload).items()}

@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
-from tests.unit.run_samples import PRICE, make_attempt, make_suite, remeasured, result_from
+from tests.unit.run_samples import PRICE, known, make_attempt, make_suite, remeasured, result_from
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import JobTime, Projection, paid_usd, project, project_run, read_job_time
 from traindyno.core.jobs.attempt import Attempt
@@ -36,8 +36,7 @@ def job(**changes: object) -> Attempt:
 
 
 def projected(result: RunResult) -> Projection:
-    found = project_run(result)
-    assert found is not None
+    found = known(project_run(result))
     return found
 
 
@@ -188,9 +187,7 @@ def test_checkpoints_are_projected_at_their_rate() -> None:
     assert result.samples_per_second == pytest.approx(8 / 1.25)
     found = projected(result)
     assert found.seconds - found.overhead_seconds == pytest.approx(10_000 * 1.25)
-    assert result.measured is not None
-    assert result.measured.throughput is not None
-    assert result.measured.throughput.recurring_share == pytest.approx(0.2)
+    assert known(known(result.measured).throughput).recurring_share == pytest.approx(0.2)
     # the window held 69 steps and one save
     assert found.overhead_seconds == pytest.approx(200 - 79)
 

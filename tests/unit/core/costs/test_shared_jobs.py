@@ -13,6 +13,7 @@ from tests.unit.run_samples import (
     PRICE,
     completed_result,
     failed_result,
+    known,
     make_attempt,
     make_cell,
     make_run,
@@ -213,8 +214,7 @@ def test_a_run_in_third_place_is_projected_as_if_it_were_first() -> None:
     ]
     _, results = together("j0", works, PRICE)
     for result in results:
-        found = project_run(result)
-        assert found is not None
+        found = known(project_run(result))
         # 100,000 samples, 8 a step of 1 s, of which 8 are in the first step, of 10 s: 12,499 s after the overhead.
         # start 60 + 20 + 45, own 105.5 s of which 60 are steady, end 7
         assert found.seconds == pytest.approx(12_499 + 60 + 20 + 45 + 45.5 + 7)

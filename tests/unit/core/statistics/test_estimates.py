@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties import examples
+from tests.unit.run_samples import known
 from traindyno.core.statistics.distributions import adjust_by_holm, two_sided_p
 from traindyno.core.statistics.estimates import (
     Comparison,
@@ -64,8 +65,7 @@ def test_a_comparison_by_hand() -> None:
     found = compare([1.0, exp(0.2)], [exp(-0.1), exp(0.1)])
     assert found.ratio == pytest.approx(exp(0.1))
     assert found.p == pytest.approx(0.552786, abs=1e-5)
-    assert found.interval is not None
-    assert log(found.interval.high) == pytest.approx(0.1 + 4.302653 * 0.141421, abs=1e-4)
+    assert log(known(found.interval).high) == pytest.approx(0.1 + 4.302653 * 0.141421, abs=1e-4)
     assert found.standard_error == pytest.approx(sqrt(0.02))
     # one-sided, of a ratio of at least exp(0.3): (0.3 - 0.1) / 0.141421 = 1.414214; 0.5 - 1.414214 / (2 x 2) = 0.146447
     assert found.p_at_least(exp(0.3)) == pytest.approx(0.146447, abs=1e-5)
@@ -84,10 +84,8 @@ def test_a_ratio_has_no_unit_and_is_turned_over_with_its_interval(
     assert back.ratio == pytest.approx(1 / there.ratio)
     assert scaled.ratio == pytest.approx(there.ratio)
     assert there.interval is not None
-    assert back.interval is not None
-    assert scaled.interval is not None
-    assert back.interval.low == pytest.approx(1 / there.interval.high)
-    assert scaled.interval.high == pytest.approx(there.interval.high, rel=1e-6)
+    assert known(back.interval).low == pytest.approx(1 / there.interval.high)
+    assert known(scaled.interval).high == pytest.approx(there.interval.high, rel=1e-6)
     assert there.interval.low <= there.ratio <= there.interval.high
 
 
@@ -148,21 +146,18 @@ def test_the_mean_of_logarithms_and_its_inflated_variance() -> None:
 
 def test_an_interval_with_unequal_tails() -> None:
     # t(0.9, 2) = 1.885618 downwards and t(0.975, 2) = 4.302653 upwards, of an error of 0.1
-    found = comparison_of(0.0, 0.01, 2).interval_with(0.1, 0.025)
-    assert found is not None
+    found = known(comparison_of(0.0, 0.01, 2).interval_with(0.1, 0.025))
     assert (log(found.low), log(found.high)) == pytest.approx((-0.1885618, 0.4302653))
     assert found.confidence == 0.95
     # two-sided 95 % has 2.5 % at each end
-    both = comparison_of(0.0, 0.01, 2).with_interval().interval
-    assert both is not None
+    both = known(comparison_of(0.0, 0.01, 2).with_interval().interval)
     assert (log(both.low), log(both.high)) == pytest.approx((-0.4302653, 0.4302653))
 
 
 def test_the_tails_of_an_interval_may_differ() -> None:
     values = [1.0, exp(0.2), exp(0.4)]
     # t(0.9, 2) and t(0.95, 2) times the error sqrt(0.04 / 3)
-    tails = estimate_of_mean(log_mean(values), values, tails=(0.1, 0.05)).interval
-    assert tails is not None
+    tails = known(estimate_of_mean(log_mean(values), values, tails=(0.1, 0.05)).interval)
     reach = sqrt(0.04 / 3)
     assert (log(tails.low), log(tails.high)) == pytest.approx((0.2 - 1.885618 * reach, 0.2 + 2.919986 * reach))
 
@@ -181,8 +176,7 @@ def test_a_share_of_one_run_has_no_interval_and_two_have_one() -> None:
     # deviation 0.141421, error 0.1, t(0.975, 1) = 12.706205: cut at 0 and at 1
     found = estimate_share([0.4, 0.6])
     assert (found.interval, found.count) == (Interval(low=0.0, high=1.0, confidence=0.95), 2)
-    near = estimate_share([0.5, 0.502]).interval
-    assert near is not None
+    near = known(estimate_share([0.5, 0.502]).interval)
     assert (near.low, near.high) == pytest.approx((0.501 - 0.012706205, 0.501 + 0.012706205))
 
 

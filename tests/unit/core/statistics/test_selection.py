@@ -4,6 +4,7 @@ from math import ceil, log, sqrt
 
 import pytest
 
+from tests.unit.run_samples import known
 from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import Comparison, comparison_of
 from traindyno.core.statistics.selection import (
@@ -98,8 +99,7 @@ def test_rivals_exactly_equal_to_the_best_shift_nothing_and_share_its_upper_tail
 
 def test_a_cell_at_the_level_itself_is_not_beaten() -> None:
     found = behind(2.0, 1.0)
-    assert found.p is not None
-    (at_level,) = relate([found], tolerance=0.02, significance=found.p)
+    (at_level,) = relate([found], tolerance=0.02, significance=known(found.p))
     assert at_level is not Relation.BEATEN
     # a rival that is ahead of the best is not beaten either
     assert count_contenders([behind(-20.0, 1.0)]) == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, failed_result, make_attempt, make_suite
+from tests.unit.run_samples import PRICE, completed_result, failed_result, known, make_attempt, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import PaidPrice
@@ -50,8 +50,7 @@ def test_a_change_is_the_second_over_the_first_with_its_interval() -> None:
     assert cell.rate.ratio == pytest.approx(2.0, rel=1e-6)
     assert cell.rate.interval.low < 2.0 < cell.rate.interval.high
     assert cell.change is Change.FASTER
-    assert cell.usd is not None
-    assert cell.usd.ratio < 1
+    assert known(cell.usd).ratio < 1
 
 
 def test_change_is_slower_with_the_executions_in_the_other_order() -> None:
@@ -67,8 +66,7 @@ def test_noise_is_no_change() -> None:
 
 def test_one_trial_claims_nothing() -> None:
     (cell,) = compare_executions(record("old", suite_of(), (1.0,)), record("new", suite_of(), (0.5,))).cells
-    assert cell.rate is not None
-    assert cell.rate.interval is None
+    assert known(cell.rate).interval is None
     assert cell.change is Change.TOO_FEW_TRIALS
 
 
@@ -141,10 +139,8 @@ def test_an_execution_against_itself_differs_in_nothing() -> None:
     compared = compare_executions(old, replace(old, execution_id="new"))
     (cell,) = compared.cells
     assert cell.change is Change.NO_DETECTABLE_DIFFERENCE
-    assert cell.rate is not None
-    assert cell.rate.ratio == 1
-    assert cell.parity is not None
-    assert cell.parity.finding is not ParityFinding.DIFFERS
+    assert known(cell.rate).ratio == 1
+    assert known(cell.parity).finding is not ParityFinding.DIFFERS
     assert (compared.running, compared.environment) == ((), ())
 
 
@@ -161,10 +157,8 @@ def test_a_fault_in_one_execution_is_no_change_of_time() -> None:
     old, new = record("old", suite, STEADY), record("new", suite, STEADY)
     (cell,) = compare_executions(old, with_fault(new)).cells
     assert cell.first.hosts.hazard == cell.second.hosts.hazard
-    assert cell.first.hosts.hazard is not None
-    assert cell.first.hosts.hazard.count == 1
-    assert cell.seconds is not None
-    assert cell.seconds.ratio == pytest.approx(1.0, abs=1e-9)
+    assert known(cell.first.hosts.hazard).count == 1
+    assert known(cell.seconds).ratio == pytest.approx(1.0, abs=1e-9)
 
 
 def test_interruptions_that_one_execution_expects_are_expected_of_both() -> None:

@@ -126,5 +126,5 @@ def test_what_cant_be_confirmed_is_refused(changes: dict[str, Any], problem: str
 
 
 def test_a_script_has_to_name_its_argument_for_the_number_of_steps() -> None:
-    with pytest.raises(SuiteInvalid, match=r"confirm\.argument.*such as max_steps"):
+    with pytest.raises(SuiteInvalid, match=r"confirm\.argument.*its number of steps"):
         parse_suite(script_document(measurement={"confirm": {"minutes": 2}}))

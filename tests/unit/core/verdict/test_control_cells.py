@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.run_samples import known
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import STAGED_SOURCE
 from traindyno.api.suite_loading import load_suite
@@ -127,8 +128,7 @@ def script_suite(**changes: Any) -> Suite:
 
 def only_confound(suite: Suite, measured: Mapping[str, int]) -> Confound:
     first, second = expand_cells(suite)
-    found = find_confound(first, second, suite=suite, cells=(first, second), samples_per_step=measured)
-    assert found is not None
+    found = known(find_confound(first, second, suite=suite, cells=(first, second), samples_per_step=measured))
     return found
 
 
@@ -177,8 +177,7 @@ def test_an_argument_that_the_include_entry_can_not_remove_makes_no_control() ->
     )
     first, second = expand_cells(suite)
     other = replace(second, hyperparameters={"batch_size": 8, "cache": 1})
-    found = find_confound(first, other, suite=suite, cells=(first, other))
-    assert found is not None
+    found = known(find_confound(first, other, suite=suite, cells=(first, other)))
     assert ("hyperparameters.stream", "yes", "default") in [
         (each.name, each.first, each.second) for each in found.differences
     ]

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
+from tests.unit.run_samples import PRICE, completed_result, failed_result, known, make_suite
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
@@ -135,8 +135,7 @@ def shown_row(verdict: Verdict, cell_id: str) -> CellRow:
 
 
 def _mean(verdict: Verdict, cell_id: str) -> float:
-    found = estimate_of(shown_row(verdict, cell_id), verdict.metric)
-    assert found is not None
+    found = known(estimate_of(shown_row(verdict, cell_id), verdict.metric))
     return found.mean
 
 

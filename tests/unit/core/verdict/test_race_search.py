@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_suite
+from tests.unit.run_samples import completed_result, failed_result, known, make_suite
 from tests.unit.verdict_samples import make_rival, make_verdict
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
@@ -188,9 +188,7 @@ def test_a_sole_leader_is_as_far_ahead_in_the_table_as_its_headline_says() -> No
     results += [done(suite, 8, 1, 1.0, Outcome.OUTPACED), done(suite, 1, 2, 1.08), done(suite, 1, 3, 1.08)]
     verdict = judge(suite, expand_cells(suite), results)
     best, second = (estimate_of(row, verdict.metric) for row in verdict.ranked_rows[:2])
-    assert best is not None
-    assert second is not None
-    behind = second.mean / best.mean - 1
+    behind = known(second).mean / known(best).mean - 1
     assert behind == pytest.approx(0.12, abs=0.003)
     assert f"the closest alternative was {100 * behind:.1f} % behind in its single run" in told(verdict)
     assert f"1 cell was dropped: in its one run, measured {100 * behind:.0f} % slower" in told(verdict)

@@ -72,8 +72,7 @@ def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> N
 
 
 def on_one_host(result: RunResult) -> RunResult:
-    assert result.environment is not None
-    return replace(result, environment=replace(result.environment, host_ids=("one",)))
+    return replace(result, environment=replace(known(result.environment), host_ids=("one",)))
 
 
 def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
@@ -90,14 +89,11 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     plain, row = (build_row(found.best, noise, None, each) for each in (None, correct_for_selection(found.comparisons)))
     assert row.seconds is not None
     assert row.seconds.interval is not None
-    assert row.prediction is not None
-    one_run = known(row.prediction.seconds)
+    one_run = known(known(row.prediction).seconds)
     assert one_run.high / one_run.low > 1.1  # two hosts of 2 %, t(0.95, 3) = 2.35
     assert one_run.low <= row.seconds.interval.low <= row.seconds.interval.high <= one_run.high
-    assert plain.seconds is not None
-    assert row.seconds.mean == plain.seconds.mean
-    before = plain.prediction.seconds if plain.prediction else None
-    assert before is not None
+    assert row.seconds.mean == known(plain.seconds).mean
+    before = known(plain.prediction.seconds if plain.prediction else None)
     assert one_run.high > before.high  # the best of two looks better than it is
 
 
@@ -113,8 +109,7 @@ def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
     trials, noise = suite_trials(make_suite(), cells, results), Noise()
     found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
     seconds = known(build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds)
-    assert seconds.interval is not None
-    assert seconds.interval.low < 0.9995 * seconds.mean
+    assert known(seconds.interval).low < 0.9995 * seconds.mean
 
 
 def test_trials_on_the_same_hosts_do_not_decide_what_hosts_leave_open() -> None:

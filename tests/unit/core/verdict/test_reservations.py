@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_suite, remeasured
+from tests.unit.run_samples import completed_result, failed_result, known, make_suite, remeasured
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
@@ -36,8 +36,7 @@ def judged(results: Sequence[RunResult]) -> Verdict:
 
 
 def on_host(result: RunResult, host: str) -> RunResult:
-    assert result.environment is not None
-    return replace(result, environment=replace(result.environment, host_ids=(host,)))
+    return replace(result, environment=replace(known(result.environment), host_ids=(host,)))
 
 
 def test_failed_trials_raise_cost_and_stand_in_the_headline() -> None:
@@ -45,10 +44,8 @@ def test_failed_trials_raise_cost_and_stand_in_the_headline() -> None:
     failures = [failed_result(DDP, trial, Outcome.LOSS_DIVERGED) for trial in (4, 5)]
     verdict = judged([*results_of(), *failures])
     before, after = plain.row(DDP.cell_id).usd, verdict.row(DDP.cell_id).usd
-    assert before is not None
-    assert after is not None
     # three of five attempts succeed: each success is paid 5 / 3 times
-    assert after.mean == pytest.approx(before.mean * 5 / 3, rel=1e-4)
+    assert known(after).mean == pytest.approx(known(before).mean * 5 / 3, rel=1e-4)
     assert verdict.recommended == FSDP.cell_id
     assert "2 of 5 trials of ddp failed, 2 of them with a loss" in " ".join(describe_verdict(verdict).cautions)
     alone = describe_verdict(judge(SUITE, (DDP,), [*results_of(fsdp=()), *failures]))
@@ -102,8 +99,7 @@ def test_a_narrower_spread_from_history_decides() -> None:
     assert "A spread between hosts of 0.5 % is assumed (past)" in " ".join(describe_verdict(verdict).cautions)
     # a plan that says nothing of the class leaves the stated prior
     others = {HostClass.MANY_HOSTS: history[HostClass.MANY_HOSTS]}
-    expected = judge(SUITE, (DDP, FSDP), results, host_priors=others).expected
-    assert expected is not None
+    expected = known(judge(SUITE, (DDP, FSDP), results, host_priors=others).expected)
     assert expected.hosts.spread == STATED_PRIORS[HostClass.ONE_HOST]
 
 
@@ -119,24 +115,18 @@ def test_work_is_counted_in_one_unit() -> None:
     doubled = [remeasured(each, tokens=2 * _tokens(each)) for each in twice]
     row = judged([*results[:3], *doubled]).row(FSDP.cell_id)
     reference = judged(results).row(DDP.cell_id)
-    assert row.seconds is not None
-    assert reference.seconds is not None
-    assert row.seconds.mean == pytest.approx(reference.seconds.mean, rel=0.01)
+    assert known(row.seconds).mean == pytest.approx(known(reference.seconds).mean, rel=0.01)
 
 
 def _tokens(result: RunResult) -> int:
-    assert result.measured is not None
-    assert result.measured.throughput is not None
-    assert result.measured.throughput.tokens is not None
-    return result.measured.throughput.tokens
+    return known(known(known(result.measured).throughput).tokens)
 
 
 def test_a_trial_with_an_unknown_bill_is_left_out_and_not_its_cell() -> None:
     first, *rest = results_of()
     unknown = replace(first, billable_seconds=None, attempts=())
     row = judged([unknown, *rest]).row(DDP.cell_id)
-    assert row.usd is not None
-    assert (row.usd.count, row.trials) == (2, 3)
+    assert (known(row.usd).count, row.trials) == (2, 3)
 
 
 def test_the_size_of_unsteady_trials_is_in_the_headline() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.run_samples import known
 from tests.unit.verdict_samples import BEST, SECOND, make_estimate, make_row
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import (
@@ -48,8 +49,7 @@ def crossing(best: CellRow, second: CellRow, metric: Metric) -> int | None:
 
 
 def test_the_other_type_breaks_even_at_a_lower_price() -> None:
-    found = find_break_even(make_row(), other(usd=make_estimate(25.0)))
-    assert found is not None
+    found = known(find_break_even(make_row(), other(usd=make_estimate(25.0))))
     # $20 x 10 / 25
     assert (found.instance, found.usd_per_instance_hour, found.now_usd_per_instance_hour) == (
         TRN1,
@@ -89,22 +89,17 @@ def test_the_lines_give_the_figures_of_the_table_at_the_suites_work(metric: Metr
     """The full run's schedule, failures and interruptions make the work slower than the trial's rate."""
     for found in (row(rate=100 / slower), other()):
         total, line = estimate_of(found, metric), cell_line(found, metric, EXAMPLES)
-        assert total is not None
         assert line is not None
-        assert line.fixed + line.per_example * EXAMPLES == pytest.approx(total.mean)
+        assert line.fixed + line.per_example * EXAMPLES == pytest.approx(known(total).mean)
     plain, late = (crossing(row(rate=100 / each), other(), metric) for each in (1.0, slower))
-    assert plain is not None
-    assert late is None or slower == 1.0 or late > plain
+    assert late is None or slower == 1.0 or late > known(plain)
 
 
 def test_instances_and_the_billed_share_weigh_the_overhead() -> None:
     # half of the time is billed: 25 s of overhead at $36, and the same total
     line, half = (cell_line(row(billable_share=share), Metric.USD, EXAMPLES) for share in (1.0, 0.5))
-    assert line is not None
-    assert half is not None
-    assert half.fixed == line.fixed / 2
-    double = cell_line(row(instance_count=2), Metric.INSTANCE_HOURS, EXAMPLES)
-    assert double is not None
+    assert known(half).fixed == known(line).fixed / 2
+    double = known(cell_line(row(instance_count=2), Metric.INSTANCE_HOURS, EXAMPLES))
     assert double.fixed == pytest.approx(2 * 50 / 3600)
 
 

@@ -103,15 +103,13 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
     best, rival = (row.part(CellQuality) for row in verdict.rows)  # as measured
     # 80 + 10 + 40 x 1.002 and 80 + 10 + 60 x 0.8016
     assert best.seconds is not None
-    assert rival.seconds is not None
     assert best.seconds.mean == pytest.approx(130.08, rel=1e-4)
-    assert rival.seconds.mean == pytest.approx(138.1, rel=1e-4)
-    assert best.seconds.interval is not None
+    assert known(rival.seconds).mean == pytest.approx(138.1, rel=1e-4)
     text = describe_verdict(verdict)
     assert text.headline == "ddp and fsdp can't be told apart yet: 10 trials of each would decide."
     # 130 s x exp(1.96 x 20 / 130 / 2 / sqrt(number of trials)) at the upper end
     reach = 1.96 * 20 / 130 / 2 / best.seconds.count**0.5
-    assert best.seconds.interval.high == pytest.approx(130.08 * exp(reach), rel=2e-3)
+    assert known(best.seconds.interval).high == pytest.approx(130.08 * exp(reach), rel=2e-3)
 
 
 def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> None:
@@ -146,8 +144,7 @@ def test_cells_that_learn_otherwise_are_compared_by_what_they_reach() -> None:
     results = [evaluated(ddp, trial, suite) for trial in (1, 2, 3)]
     for trial in (1, 2, 3):
         result = evaluated(fsdp, trial, suite, step_seconds=0.5)
-        assert result.measured is not None
-        curve = result.measured.loss
+        curve = known(result.measured).loss
         worse = tuple(replace(point, loss=point.loss * 1.5) for point in curve.points)
         results.append(remeasured(result, points=worse))
     verdict = judge(suite, (ddp, fsdp), results)
@@ -199,8 +196,7 @@ def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_
     quality = row.part(CellQuality)
     assert quality.reached == 3
     # 80 s until training starts, the steps, 2 s of evaluation
-    assert quality.seconds is not None
-    assert quality.seconds.mean == pytest.approx(80 + steps * 1.002 + 2, rel=1e-4)
+    assert known(quality.seconds).mean == pytest.approx(80 + steps * 1.002 + 2, rel=1e-4)
     assert (verdict.finding, verdict.recommended) == (Finding.RECOMMENDED, ddp.cell_id)
     text = describe_verdict(verdict)
     assert text.headline == "Use ddp: it is fastest to accuracy 90 %."
@@ -241,9 +237,8 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
     suite = suite_of(FASTEST)
     cell = expand_cells(suite)[0]
     plain = evaluated(cell, 1, suite)
-    assert plain.measured is not None
     target = known(suite.goal.target)
-    later = tuple(replace(each, time=each.time + 410) for each in plain.measured.evaluations)
+    later = tuple(replace(each, time=each.time + 410) for each in known(plain.measured).evaluations)
     before = remeasured(plain, interruptions=1, lost_seconds=410.0, kept_seconds=29.0)
     assert reach_target(remeasured(before, evaluations=later), target) == reach_target(plain, target)
     assert reach_target(before, target) == reach_target(plain, target)

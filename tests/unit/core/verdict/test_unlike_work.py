@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.core.verdict.test_control_cells import script_suite
-from tests.unit.run_samples import completed_result, remeasured
+from tests.unit.run_samples import completed_result, known, remeasured
 from tests.unit.step_log_samples import START
 from traindyno.callbacks.log import TEARDOWN
 from traindyno.core.jobs.outcome import Outcome
@@ -42,9 +42,7 @@ def suite_of(points: Points, **changes: Any) -> Suite:
 
 
 def with_samples(result: RunResult, mean: float, most: int) -> RunResult:
-    assert result.measured is not None
-    assert result.measured.throughput is not None
-    samples = round(mean * result.measured.throughput.steps)
+    samples = round(mean * known(known(result.measured).throughput).steps)
     return remeasured(result, samples=samples, most_samples_per_step=most)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite, remeasured
+from tests.unit.run_samples import PRICE, completed_result, failed_result, known, make_suite, remeasured
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
@@ -217,8 +217,7 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
     assert found.instance == "ml.p4d.24xlarge"
     assert float(found.usd_per_instance_hour) == pytest.approx(22.763, abs=1e-3)
     # 1 - (6033 x 24.725) / (6553 x 37.69): the published table's 39.6 %
-    assert verdict.runner_up is not None
-    assert 1 - verdict.runner_up.comparison.ratio == pytest.approx(0.396, abs=5e-4)
+    assert 1 - known(verdict.runner_up).comparison.ratio == pytest.approx(0.396, abs=5e-4)
     assert describe_verdict(verdict).changes[0] == (
         "ml.p4d.24xlarge would break even at $22.76/h for ml.p4d.24xlarge (now $37.69/h)."
     )
@@ -247,8 +246,7 @@ def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(go
     results = [_with_schedule(each) for each in slow_start + quick_start]
     verdict = judge(suite, cells, results)
     (found,) = verdict.sensitivity.crossovers
-    assert verdict.expected is not None
-    figures = [estimate_of(row, verdict.metric) for row in (verdict.expected, verdict.row(cells[1].cell_id))]
+    figures = [estimate_of(row, verdict.metric) for row in (known(verdict.expected), verdict.row(cells[1].cell_id))]
     first, second = (figure.mean for figure in figures if figure)
     # 170 and 120 s before and beside the work, of which 110 and 60 s are billed at $36
     fixed = (170.0, 120.0) if goal is FASTEST else (1.1, 0.6)
