@@ -16,19 +16,16 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.suite.workload import Workload
-from training.accelerators import Accelerator
-from training.compilers import build_compiler
 from training.data.batch import Batch, token_count
 from training.data.dataset import TokenDataset, load_dataset
 from training.data.loader import StepBatches
 from training.data.prepare import tokenise
-from training.models.gradients import number_format
 from training.models.model import build_model
 from training.process.job import JobPaths
 from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
 from training.run.train import collate_for, train
-from training.strategies import Setup, build_strategy
+from training.strategies import build_strategy, set_up
 
 
 def read_run(case: RaceCase, changes: Mapping[str, Any]) -> RunSettings:
@@ -70,27 +67,14 @@ def count_tokens(run: RunSettings, dataset: TokenDataset, rows: int) -> int:
 def train_with_ours(run: RunSettings, dataset: TokenDataset) -> Trained:
     with tempfile.TemporaryDirectory() as folder:
         step_log = StepLogger(folder)
-        setup = set_up(run, step_log)
+        setup = set_up(run.settings, run.workload.task, Topology())
+        step_log.measure_with(setup.accelerator.make_clock, setup.accelerator.peak_memory_bytes)
         strategy = build_strategy(setup)
         blueprint = build_model(run.workload, run.settings, dataset.tokenizer, model_path=None)
         strategy.place(blueprint)
         train(run, setup, strategy, dataset, step_log=step_log, should_stop=lambda _: False)
         step_log.close()
         return _read(Path(folder))
-
-
-def set_up(run: RunSettings, step_log: StepLogger) -> Setup:
-    compiler = build_compiler(run.settings.compiler)
-    accelerator: Accelerator = compiler.accelerator(Topology())
-    step_log.measure_with(accelerator.make_clock, accelerator.peak_memory_bytes)
-    return Setup(
-        settings=run.settings,
-        task=run.workload.task,
-        topology=Topology(),
-        accelerator=accelerator,
-        compiler=compiler,
-        number_format=number_format(run.settings.precision, accelerator.device),
-    )
 
 
 def _read(folder: Path) -> Trained:

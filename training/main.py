@@ -12,11 +12,9 @@ from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.processes import tensor_divisions
 from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.stop_request import StopRequest
-from training.compilers import build_compiler
 from training.data.dataset import load_dataset
 from training.data.sequences import Sequences
 from training.models.flops import measure_size
-from training.models.gradients import number_format
 from training.models.hub import use_hub_token
 from training.models.model import build_model, empty_model
 from training.models.model_check import refuse_model
@@ -32,7 +30,7 @@ from training.run.probes import probe
 from training.run.saving import keep_best, save_model
 from training.run.train import Stopping, collate_for, train
 from training.serving.model_folder import make_servable
-from training.strategies import Setup, TrainingStrategy, build_strategy
+from training.strategies import Setup, TrainingStrategy, build_strategy, set_up
 
 
 def main() -> None:
@@ -49,7 +47,9 @@ def main() -> None:
     with step_log.phase("load"):
         model_path = job.model_path
         refuse_model(run.workload, tensor_divisions([run.settings]), model_path=model_path, weights_path=model_path)
-        setup = _set_up(run, step_log)
+        setup = set_up(run.settings, run.workload.task, read_topology())
+        setup.compiler.log_compilations(step_log)
+        step_log.measure_with(setup.accelerator.make_clock, setup.accelerator.peak_memory_bytes)
         strategy = build_strategy(setup)
         dataset = load_dataset(run, job, setup.topology)
         blueprint = build_model(
@@ -100,22 +100,6 @@ def main() -> None:
     end_process_group()
     step_log.close()
     exit_now(0)
-
-
-def _set_up(run: RunSettings, step_log: StepLogger) -> Setup:
-    topology = read_topology()
-    compiler = build_compiler(run.settings.compiler)
-    accelerator = compiler.accelerator(topology)
-    compiler.log_compilations(step_log)
-    step_log.measure_with(accelerator.make_clock, accelerator.peak_memory_bytes)
-    return Setup(
-        settings=run.settings,
-        task=run.workload.task,
-        topology=topology,
-        accelerator=accelerator,
-        compiler=compiler,
-        number_format=number_format(run.settings.precision, accelerator.device),
-    )
 
 
 def _checkpoints(

@@ -10,7 +10,6 @@ import torch
 from torch import distributed
 
 from tests.training.run_documents import parse_run, run_document
-from tests.training.strategy_trial import setup_of
 from traindyno.callbacks import StepLogger
 from traindyno.core.step_log.line import LoggedStep
 from training.checkpoints.checkpoints import Checkpoints
@@ -22,7 +21,7 @@ from training.process.job import JobPaths, find_job
 from training.process.process_group import end_process_group, read_topology
 from training.process.run_settings import RunSettings
 from training.run.train import train
-from training.strategies import build_strategy
+from training.strategies import build_strategy, set_up
 
 MODEL = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16}
 SYNTHETIC = {"model": {"config": {**MODEL, "vocab_size": 96}}, "dataset": {"format": "synthetic"}}
@@ -83,7 +82,7 @@ def train_attempts(attempts: list[Attempt]) -> list[Ended]:
 
 def train_attempt(attempt: Attempt) -> Ended:
     run, topology = run_of(attempt), read_topology()
-    setup = setup_of(run.settings, run.workload.task, topology)
+    setup = set_up(run.settings, run.workload.task, topology)
     strategy = build_strategy(setup)
     dataset = load_dataset(run, _job_of(attempt, run), topology)
     strategy.place(build_model(run.workload, run.settings, dataset.tokenizer, model_path=None))
@@ -116,7 +115,7 @@ def train_attempt(attempt: Attempt) -> Ended:
     step_log.close()
     if distributed.is_initialized():
         distributed.barrier()
-    parameters = strategy.gather_state_dict()
+    parameters = dict(strategy.stream_state_dict())
     return Ended(losses=losses, random_state=random_state, parameters=parameters, stopped=stopped)
 
 

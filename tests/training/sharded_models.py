@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from tests.training.strategy_trial import setup_of
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
@@ -19,7 +18,7 @@ from training.models.blueprint import Blueprint
 from training.models.model import build_model, empty_model
 from training.process.process_group import end_process_group, read_topology
 from training.run.saving import save_model
-from training.strategies import TrainingStrategy, build_strategy
+from training.strategies import TrainingStrategy, build_strategy, set_up
 
 CPU = torch.device("cpu")
 # A thread of the process group may release a gathered tensor late, which only adds: the least of three peaks counts.
@@ -85,7 +84,7 @@ def place_all(models: list[Model], all_settings: list[dict[str, Any]]) -> list[l
 def _place(model: Model, values: dict[str, Any]) -> Placed:
     topology = read_topology()
     settings = parse_part({"instance": "local.cpu", "batch_size_per_device": 1, **values}, Settings)
-    strategy = build_strategy(setup_of(settings, model.task, topology))
+    strategy = build_strategy(set_up(settings, model.task, topology))
     with MemoryTracker() as tracker:
         strategy.place(model.blueprint(**values))
         peak, kept = tracker.peak_bytes, tracker.current_bytes
@@ -94,7 +93,9 @@ def _place(model: Model, values: dict[str, Any]) -> Placed:
             tracker.reset_peak()
             _save(strategy, model, is_first=topology.is_first)
             saving.append(tracker.peak_bytes)
-    return Placed(state=strategy.gather_state_dict(), peak_bytes=peak, kept_bytes=kept, saving_peak_bytes=min(saving))
+    return Placed(
+        state=dict(strategy.stream_state_dict()), peak_bytes=peak, kept_bytes=kept, saving_peak_bytes=min(saving)
+    )
 
 
 def _save(strategy: TrainingStrategy, model: Model, *, is_first: bool) -> None:

@@ -8,13 +8,9 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, blueprint_of, step_batches
-from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Settings
-from training.compilers import build_compiler
-from training.models.gradients import number_format
 from training.models.optimizer import build_optimizer
 from training.process.process_group import Topology
-from training.strategies import Setup, TrainingStrategy, build_strategy
+from training.strategies import Setup, TrainingStrategy, build_strategy, set_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +28,7 @@ def train(case: Case, topology: Topology) -> Trained:
 
 
 def make_setup(case: Case, topology: Topology) -> Setup:
-    return setup_of(case.settings(1), WORKLOADS[case.model][0], topology)
-
-
-def setup_of(settings: Settings, task: Task, topology: Topology) -> Setup:
-    compiler = build_compiler(settings.compiler)
-    accelerator = compiler.accelerator(topology)
-    return Setup(
-        settings=settings,
-        task=task,
-        topology=topology,
-        accelerator=accelerator,
-        compiler=compiler,
-        number_format=number_format(settings.precision, accelerator.device),
-    )
+    return set_up(case.settings(1), WORKLOADS[case.model][0], topology)
 
 
 def _train(case: Case, setup: Setup, strategy: TrainingStrategy) -> Trained:
@@ -67,7 +50,7 @@ def _train(case: Case, setup: Setup, strategy: TrainingStrategy) -> Trained:
         optimizer.zero_grad()
         setup.accelerator.end_step()
         losses.append(_mean_over_holders(loss))
-    return Trained(losses=losses, state=strategy.gather_state_dict(), optimizer_elements=_elements(optimizer))
+    return Trained(losses=losses, state=dict(strategy.stream_state_dict()), optimizer_elements=_elements(optimizer))
 
 
 def _elements(optimizer: Optimizer) -> int:

@@ -19,8 +19,7 @@ from pathlib import Path
 folder = Path(sys.argv[1])
 sys.path.insert(0, str(folder))
 names = [".".join(path.relative_to(folder).with_suffix("").parts) for path in folder.rglob("*.py")]
-from training import compilers, strategies
-for name in [*names, *strategies.MODULES.values(), *compilers.MODULES.values()]:
+for name in names:
     importlib.import_module(name.removesuffix(".__init__"))
 ours = [module for name, module in sys.modules.items() if name.split(".")[0] in ("traindyno", "training")]
 print([module.__name__ for module in ours if not module.__file__.startswith(str(folder))], len(ours))

@@ -2,8 +2,8 @@
 
 import math
 import random
-from importlib import import_module
 from itertools import accumulate, combinations, pairwise
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ from training.models.pipeline_stages import cut
 from training.models.pipeline_stages import divide as divide_blocks
 from training.models.tensor_plans import check_divisible, fused_count, plan_for
 from training.process.process_group import Topology, read_topology, start_process_group
-from training.strategies import MODULES, build_strategy
+from training.strategies import CLASSES, build_strategy
 from training.strategies.tensor_layers import ConvertedLayers, check_replicated_gradients, is_converted
 from training.strategies.zero1 import divide
 
@@ -38,8 +38,8 @@ def causal_model(kind: str, **config: Any) -> PreTrainedModel:
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_every_strategy_has_a_module_that_builds_it(strategy: Strategy) -> None:
-    assert callable(import_module(MODULES[strategy]).build)
+def test_every_strategy_has_a_class(strategy: Strategy) -> None:
+    assert callable(resolve_name(CLASSES[strategy]))
 
 
 def test_every_strategy_is_compared_with_one_process() -> None:

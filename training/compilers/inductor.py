@@ -24,7 +24,7 @@ def is_recompilation(compile_id: str) -> bool:
     return compile_id.partition("_")[0].rpartition("/")[2] != "0"
 
 
-class Inductor:
+class Inductor(ModelCompiler):
     def accelerator(self, topology: Topology) -> Accelerator:
         accelerator = cuda_or_cpu(topology)
         require_host_compiler(accelerator.device)
@@ -70,7 +70,3 @@ def _lacks(program: str) -> str:
         f"compiler inductor needs {program}, which this environment lacks: install it, take an image that has it, or "
         "set compiler none"
     )
-
-
-def build() -> ModelCompiler:
-    return Inductor()

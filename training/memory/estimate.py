@@ -22,7 +22,7 @@ from traindyno.core.suite.processes import accumulation_steps, stage_ranks, worl
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.accelerators import Cpu
-from training.compilers.none import NoCompiler
+from training.compilers import ModelCompiler
 from training.data.batch import Batch
 from training.data.collate import choose_collate
 from training.data.dataset import FIRST_ORDINARY, synthetic_tokens
@@ -202,7 +202,7 @@ def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
         task=workload.task,
         topology=topology,
         accelerator=accelerator,
-        compiler=NoCompiler(),
+        compiler=ModelCompiler(),
         number_format=number_format(settings.precision, accelerator.device),
     )
 

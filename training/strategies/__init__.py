@@ -1,5 +1,5 @@
-"""The strategies that distribute one model over processes. To add one: a module here with ``build``, a line
-below, and its name and traits in ``traindyno/core/suite``: ``choices.py`` and ``strategies.py``.
+"""The strategies that distribute one model over processes. To add one: a module here with its class, a line below,
+and its name and traits in ``traindyno/core/suite``: ``choices.py`` and ``strategies.py``.
 
 A strategy is applied to a model from outside: models are written for one device. The loop calls, in this order,
 ``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for each step, ``score`` to evaluate
@@ -9,7 +9,7 @@ and ``stream_state_dict`` to save. Checkpoints read and write ``named_tensors``.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
 import torch
@@ -19,22 +19,22 @@ from torch.optim import Optimizer
 from traindyno.core.suite.choices import Strategy, Task, strategies_with
 from traindyno.core.suite.settings import Settings
 from training.accelerators import Accelerator
-from training.compilers import ModelCompiler
+from training.compilers import ModelCompiler, build_compiler
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint
-from training.models.gradients import NumberFormat
+from training.models.gradients import NumberFormat, number_format
 from training.process.process_group import Topology
 
-MODULES = {
-    Strategy.SINGLE: "training.strategies.whole_model",
-    Strategy.DDP: "training.strategies.ddp",
-    Strategy.SMDDP: "training.strategies.ddp",
-    Strategy.FSDP: "training.strategies.mesh",
-    Strategy.ZERO1: "training.strategies.zero1",
-    Strategy.TENSOR: "training.strategies.mesh",
-    Strategy.PIPELINE: "training.strategies.mesh",
-    Strategy.MESH: "training.strategies.mesh",
+CLASSES = {
+    Strategy.SINGLE: "training.strategies.whole_model:OneProcess",
+    Strategy.DDP: "training.strategies.ddp:DataParallel",
+    Strategy.SMDDP: "training.strategies.ddp:SageMakerDataParallel",
+    Strategy.FSDP: "training.strategies.mesh:MeshParallel",
+    Strategy.ZERO1: "training.strategies.zero1:ShardedOptimizerState",
+    Strategy.TENSOR: "training.strategies.mesh:MeshParallel",
+    Strategy.PIPELINE: "training.strategies.mesh:MeshParallel",
+    Strategy.MESH: "training.strategies.mesh:MeshParallel",
 }
 
 OptimizerBuilder = Callable[[Iterable[nn.Parameter]], Optimizer]
@@ -50,6 +50,19 @@ class Setup:
     accelerator: Accelerator
     compiler: ModelCompiler
     number_format: NumberFormat
+
+
+def set_up(settings: Settings, task: Task, topology: Topology) -> Setup:
+    compiler = build_compiler(settings.compiler)
+    accelerator = compiler.accelerator(topology)
+    return Setup(
+        settings=settings,
+        task=task,
+        topology=topology,
+        accelerator=accelerator,
+        compiler=compiler,
+        number_format=number_format(settings.precision, accelerator.device),
+    )
 
 
 class TrainingStrategy(Protocol):
@@ -108,9 +121,6 @@ class TrainingStrategy(Protocol):
         They come one after the other, so that no rank holds them all. Every rank must iterate to the end.
         """
 
-    def gather_state_dict(self) -> dict[str, torch.Tensor]:
-        """All tensors [...] of ``stream_state_dict``."""
-
 
 # The other strategies send tensors between devices through torch.distributed, which XLA devices don't support.
 OF_DEVICES_THAT_AVERAGE_THEMSELVES = strategies_with(lambda traits: traits.runs_with_xla)
@@ -118,10 +128,10 @@ OF_DEVICES_THAT_AVERAGE_THEMSELVES = strategies_with(lambda traits: traits.runs_
 
 def build_strategy(setup: Setup) -> TrainingStrategy:
     name = setup.settings.strategy
-    if setup.accelerator.average_gradients and name not in OF_DEVICES_THAT_AVERAGE_THEMSELVES:
+    if setup.accelerator.averages_gradients and name not in OF_DEVICES_THAT_AVERAGE_THEMSELVES:
         raise WorkloadError(
             f"strategy {name} does not run on device {setup.accelerator.name}; expected strategy "
             f"{' or '.join(OF_DEVICES_THAT_AVERAGE_THEMSELVES)}"
         )
-    build: Callable[[Setup], TrainingStrategy] = import_module(MODULES[name]).build
-    return build(setup)
+    strategy: TrainingStrategy = resolve_name(CLASSES[name])(setup)
+    return strategy

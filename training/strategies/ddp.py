@@ -6,13 +6,12 @@ from importlib import import_module
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from traindyno.core.suite.choices import TRAITS
 from traindyno.core.suite.processes import replica_count
 from training.errors import MissingFromImage
 from training.models.gradients import leaves_parameters_out
 from training.models.objective import Objective
 from training.process.process_group import start_process_group
-from training.strategies import Setup, TrainingStrategy
+from training.strategies import Setup
 from training.strategies.whole_model import WholeModelStrategy
 
 
@@ -22,7 +21,7 @@ class DataParallel(WholeModelStrategy):
         self.data_rank = setup.topology.rank
         self.data_world_size = replica_count(setup.settings, setup.topology.world_size)
         # One process has nothing to average: the wrapper would only copy gradients and split the compiled graph.
-        self._is_wrapped = self.data_world_size > 1 and setup.accelerator.average_gradients is None
+        self._is_wrapped = self.data_world_size > 1 and not setup.accelerator.averages_gradients
         self._wrapped: DistributedDataParallel
         start_process_group(self._backend(), setup.topology, setup.accelerator.device)
 
@@ -49,9 +48,7 @@ class DataParallel(WholeModelStrategy):
         return self._wrapped.no_sync() if self._is_wrapped else None
 
     def _after_backward(self) -> None:
-        average = self._setup.accelerator.average_gradients
-        if average:
-            average(self.parameters())
+        self._setup.accelerator.average_gradients(self.parameters())
 
 
 # Only AWS's own images contain it.
@@ -69,7 +66,3 @@ class SageMakerDataParallel(DataParallel):
                 "Elsewhere: strategy ddp"
             ) from error
         return "smddp"
-
-
-def build(setup: Setup) -> TrainingStrategy:
-    return (SageMakerDataParallel if TRAITS[setup.settings.strategy].sagemaker_collectives else DataParallel)(setup)

@@ -20,7 +20,7 @@ from training.errors import WorkloadError
 from training.models.blueprint import Blueprint, Readable, saved_activations
 from training.models.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.models.objective import counted_labels, summed_task_loss, task_score
-from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
+from training.strategies import OptimizerBuilder, Setup
 from training.strategies.mesh_parts import Parts, ProcessMesh, divide_model
 from training.strategies.tensor_layers import OTHER_PLAN, check_replicated_gradients
 from training.strategies.whole_model import train_batches
@@ -274,9 +274,6 @@ class MeshParallel:
     def updates(self, parameter: nn.Parameter) -> bool:
         return True
 
-    def gather_state_dict(self) -> dict[str, torch.Tensor]:
-        return dict(self.stream_state_dict())
-
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         yield from self._parts.weights.stream(self._mesh.pipelines[0], self._restored)
 
@@ -285,7 +282,3 @@ class MeshParallel:
         for each in self._parts.divided:
             whole = each.converted.restore(name, whole, each.prefix)
         return whole
-
-
-def build(setup: Setup) -> TrainingStrategy:
-    return MeshParallel(setup)

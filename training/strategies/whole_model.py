@@ -12,7 +12,7 @@ from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint, saved_activations
 from training.models.objective import Objective
-from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
+from training.strategies import OptimizerBuilder, Setup
 
 
 class WholeModelStrategy:
@@ -86,12 +86,19 @@ class WholeModelStrategy:
     def updates(self, parameter: nn.Parameter) -> bool:
         return True
 
-    def gather_state_dict(self) -> dict[str, torch.Tensor]:
-        return dict(self.stream_state_dict())
-
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self._setup.topology.is_first:
             yield from ((name, tensor.cpu()) for name, tensor in self._objective.model.state_dict().items())
+
+
+class OneProcess(WholeModelStrategy):
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        if setup.topology.world_size != 1:
+            raise WorkloadError(
+                f"strategy single was started with {setup.topology.world_size} processes; expected one process, "
+                "or strategy ddp"
+            )
 
 
 def train_batches(
@@ -128,12 +135,3 @@ def each_once(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Returns each tensor [...] once; a tied tensor by the first of its names."""
     first_names = {id(tensor): name for name, tensor in reversed(list(named.items()))}
     return {name: tensor for name, tensor in named.items() if first_names[id(tensor)] == name}
-
-
-def build(setup: Setup) -> TrainingStrategy:
-    if setup.topology.world_size != 1:
-        raise WorkloadError(
-            f"strategy single was started with {setup.topology.world_size} processes; expected one process, "
-            "or strategy ddp"
-        )
-    return WholeModelStrategy(setup)

@@ -8,7 +8,7 @@ import torch
 from torch import distributed, nn
 from torch.optim import Optimizer
 
-from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
+from training.strategies import OptimizerBuilder, Setup
 from training.strategies.ddp import DataParallel
 
 
@@ -83,7 +83,3 @@ def flatten(parameters: Sequence[nn.Parameter]) -> torch.Tensor | None:
     ):
         parameter.data = values.view(parameter.shape)
     return buffer
-
-
-def build(setup: Setup) -> TrainingStrategy:
-    return ShardedOptimizerState(setup)

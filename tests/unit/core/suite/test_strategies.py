@@ -30,7 +30,7 @@ PACKAGES = ("traindyno", "training", "infra", "localcloud", "lambdas")
 TABLES = {
     "traindyno/core/suite/choices.py": "the traits",
     "traindyno/core/suite/settings.py": "the settings that a strategy uses, and the default",
-    "training/strategies/__init__.py": "the module of each strategy",
+    "training/strategies/__init__.py": "the class of each strategy",
     "traindyno/slices/estimates/memory.py": "the strategies whose memory has a closed form",
 }
 NAMES = {

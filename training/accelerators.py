@@ -1,7 +1,9 @@
-"""The devices that a run may use, with the operations that the training loop needs, and which one a run gets."""
+"""The devices that a run may use, with the operations that the training loop needs, and which one a run gets.
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+A device of one compiler only is in that compiler's module.
+"""
+
+from collections.abc import Iterable
 
 import torch
 from torch import nn
@@ -13,52 +15,45 @@ from training.errors import WorkloadError
 from training.process.process_group import Topology
 
 
-class Accelerator(Protocol):
+class Accelerator:
     """``process_group_backend`` is what collectives of this device's tensors use."""
 
     device: torch.device
     name: str
     process_group_backend: str
-
-    def make_clock(self) -> HostClock: ...
-
-    def peak_memory_bytes(self) -> int | None: ...
-
-    def to_device(self, batch: Batch) -> Batch: ...
-
-    @property
-    def average_gradients(self) -> Callable[[Iterable[nn.Parameter]], None] | None:
-        """Average gradients over all processes, after the backward pass; None if DistributedDataParallel does it."""
-
-    def end_step(self) -> None:
-        """Called after the optimizer's step: a device that records operations in graphs runs the graph here."""
-
-
-class Cpu:
-    device = torch.device("cpu")
-    name = "cpu"
-    process_group_backend = "gloo"
-    average_gradients = None
+    averages_gradients = False  # DistributedDataParallel does it
 
     def make_clock(self) -> HostClock:
         return HostClock()
 
     def peak_memory_bytes(self) -> int | None:
-        return peak_memory_bytes_of_host()
+        """None if the device does not tell."""
+        return None
 
     def to_device(self, batch: Batch) -> Batch:
-        return batch
+        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """If it ``averages_gradients``: over all processes, after the backward pass."""
 
     def end_step(self) -> None:
-        pass
+        """Called after the optimizer's step: a device that records operations in graphs runs the graph here."""
 
 
-class Cuda:
+class Cpu(Accelerator):
+    device = torch.device("cpu")
+    name = "cpu"
+    process_group_backend = "gloo"
+
+    def peak_memory_bytes(self) -> int | None:
+        return peak_memory_bytes_of_host()
+
+
+class Cuda(Accelerator):
     """The host's CUDA device with this process's local rank."""
 
     name = "cuda"
     process_group_backend = "cpu:gloo,cuda:nccl"
-    average_gradients = None
 
     def __init__(self, local_rank: int) -> None:
         self.device = torch.device("cuda", local_rank)
@@ -69,12 +64,6 @@ class Cuda:
 
     def peak_memory_bytes(self) -> int | None:
         return torch.cuda.max_memory_allocated(self.device)
-
-    def to_device(self, batch: Batch) -> Batch:
-        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
-
-    def end_step(self) -> None:
-        pass
 
 
 def cuda_or_cpu(topology: Topology) -> Accelerator:
