@@ -6,8 +6,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import Task
-from training.models.model import AUTO_CLASSES, build_model
-from training.models.model_config import model_config
+from training.models.model import build_model
+from training.models.model_config import AUTO_CLASSES, model_config
 from training.process.run_settings import RunSettings
 
 Weights = Mapping[str, torch.Tensor]

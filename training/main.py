@@ -17,7 +17,7 @@ from training.data.sequences import Sequences
 from training.models.flops import measure_size
 from training.models.hub import use_hub_token
 from training.models.model import build_model, empty_model
-from training.models.model_check import refuse_model
+from training.models.model_check import check_model, refuse
 from training.process.environment import environment_facts
 from training.process.job import find_job
 from training.process.process_group import end_process_group, read_topology
@@ -46,7 +46,15 @@ def main() -> None:
     step_log.observe_with(stopping.observe)
     with step_log.phase("load"):
         model_path = job.model_path
-        refuse_model(run.workload, tensor_divisions([run.settings]), model_path=model_path, weights_path=model_path)
+        refuse(
+            check_model(
+                run.workload,
+                tensor_divisions([run.settings]),
+                model_path=model_path,
+                weights_path=model_path,
+                runs_code=run.workload.trust_remote_code,
+            )
+        )
         setup = set_up(run.settings, run.workload.task, read_topology())
         setup.compiler.log_compilations(step_log)
         step_log.measure_with(setup.accelerator.make_clock, setup.accelerator.peak_memory_bytes)

@@ -3,6 +3,7 @@ output is the folder to read.
 """
 
 import os
+from functools import partial
 from pathlib import Path
 
 from traindyno.callbacks import StepLogger
@@ -12,7 +13,7 @@ from traindyno.core.suite.suite_file import suite_converter
 from training.data.dataset import write_manifest
 from training.data.prepare import tokenise
 from training.models.hub import copy_model, use_hub_token
-from training.models.model_check import refuse_model
+from training.models.model_check import check_model, refuse
 from training.process.job import find_job
 from training.process.run_settings import PreparationSettings
 
@@ -25,12 +26,13 @@ def prepare_data(asked: PreparationSettings) -> None:
     job = find_job(workload)
     model = job.model_path
     weights = model if model is not None and Path(model).is_dir() else None  # a Hub model's are checked once copied
-    refuse_model(workload, preparation.divisions, preparation.stage_counts, model_path=model, weights_path=weights)
+    check = partial(check_model, workload, runs_code=workload.trust_remote_code)
+    refuse(check(preparation.divisions, preparation.stage_counts, model_path=model, weights_path=weights))
     if preparation.stages_model:
         with step_log.phase("copy_model"):
             copy_model(workload, job.save_folder)
         copied = str(job.save_folder)
-        refuse_model(workload, (), model_path=copied, weights_path=copied)
+        refuse(check((), model_path=copied, weights_path=copied))
     if preparation.packing is not None:
         with step_log.phase("tokenise"):
             tokenise(workload, job, job.save_folder, packing=preparation.packing, sequences=preparation.sequences)

@@ -36,9 +36,9 @@ from traindyno.core.suite.choices import Task
 from training.errors import RunError
 from training.models.blueprint import replaced
 from training.models.flops import NOT_COUNTED, measure_size
-from training.models.model import AUTO_CLASSES, _separate_documents, build_model, set_document_masking
+from training.models.model import _separate_documents, build_model, set_document_masking
 from training.models.model_check import check_model
-from training.models.model_config import _set_dropout
+from training.models.model_config import AUTO_CLASSES, _set_dropout
 from training.models.objective import router_loss_factor, task_loss
 from training.models.optimizer import build_optimizer, mark_decayed
 from training.models.pipeline_stages import cut

@@ -6,7 +6,7 @@ from transformers import AlbertConfig, GPT2Config, MixtralConfig
 from tests.training.small_models import small_config
 from traindyno.core.suite.choices import Task
 from training.models.flops import measure_size
-from training.models.model import AUTO_CLASSES
+from training.models.model_config import AUTO_CLASSES
 
 
 def test_gpt2s_flops_by_hand() -> None:

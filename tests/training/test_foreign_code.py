@@ -15,14 +15,11 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.training.family_sweep import small_tokenizer
 from tests.training.run_documents import KEY, run_document, run_training, write_texts
+from tests.training.strategy_cases import LLAMA
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import find_model_problems, model_lines
 from traindyno.core.suite.checks.suite_check import parse_suite
 
-LLAMA: dict[str, Any] = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "max_position_embeddings": 64,
-}  # fmt: skip
 AUTO_MAP = {
     "AutoConfig": "configuration_planted.PlantedConfig",
     "AutoModel": "modeling_planted.PlantedForCausalLM",

@@ -18,7 +18,7 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError
-from training.models.model_check import check_model, refuse_model
+from training.models.model_check import check_model, refuse
 
 CONFIG = "workload.model.config"
 
@@ -162,7 +162,7 @@ def test_a_model_that_can_serve_is_not_refused(task: Task, config: dict[str, Any
 
 def test_a_job_ends_as_an_error_of_the_workload() -> None:
     with pytest.raises(WorkloadError, match="no key n_embed; expected one such as n_embd, n_head"):
-        refuse_model(workload(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embed": 64}), [], model_path=None)
+        refuse(check_model(workload(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embed": 64}), [], model_path=None))
 
 
 @pytest.mark.parametrize(

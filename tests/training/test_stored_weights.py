@@ -20,6 +20,7 @@ from tests.training.family_sweep import small_tokenizer
 from tests.training.run_documents import run_document, run_training
 from tests.training.sharded_models import Model, values_of
 from tests.training.small_models import small_values
+from tests.training.strategy_cases import ENCODER, LLAMA
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import model_lines
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -30,14 +31,6 @@ from training.errors import WorkloadError
 from training.models.model_check import check_model
 from training.models.model_config import CLASSIFIED_BY_THE_END_TOKEN, model_config
 
-LLAMA: dict[str, Any] = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "max_position_embeddings": 64,
-}  # fmt: skip
-BERT: dict[str, Any] = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "max_position_embeddings": 64,
-}  # fmt: skip
 QUERY = "model.layers.0.self_attn.q_proj.weight"
 Tensors = dict[str, torch.Tensor]
 Change = Callable[[Tensors, dict[str, Any]], None]
@@ -49,7 +42,7 @@ def save_llama(folder: Path) -> Path:
 
 
 def save_classifier(folder: Path, kind: str = "bert", *, classes: int = 3, **values: Any) -> Path:
-    config = AutoConfig.for_model(kind, **(BERT if kind == "bert" else LLAMA), num_labels=classes, **values)
+    config = AutoConfig.for_model(kind, **(ENCODER if kind == "bert" else LLAMA), num_labels=classes, **values)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
     return folder
 

@@ -41,39 +41,31 @@ from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
 
 
-class HiddenStates:
-    """Shape and type of the tensors between stages: equal for all stages, and for the gradients. The first stage
-    determines them, so the process that holds it must run first.
+@contextmanager
+def _known_hidden_states(metas: list[Any]) -> Iterator[None]:
+    """Stages that run inside send no shape, and receive the known one: ``metas`` are shape and type of the tensors
+    between stages, equal for all stages, and for the gradients. The first stage sets them, so the process that holds it
+    must run first.
     """
+    # Private names, which change between versions of PyTorch: only an estimate of a pipeline may need them.
+    from torch.distributed.pipelining import PipelineStage  # noqa: PLC0415
+    from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta  # noqa: PLC0415
+    from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # noqa: PLC0415
 
-    def __init__(self) -> None:
-        self._metas: tuple[Any, ...] = ()
+    # PyTorch keeps how a mesh's tensors are divided, with the groups of the stage that ran before on an equal mesh.
+    _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
 
-    @contextmanager
-    def exchanged(self) -> Iterator[None]:
-        """Stages that run inside send no shape, and receive the known one."""
-        # Private names, which change between versions of PyTorch: only an estimate of a pipeline may need them.
-        from torch.distributed.pipelining import PipelineStage  # noqa: PLC0415
-        from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta  # noqa: PLC0415
-        from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # noqa: PLC0415
+    def send(_stage: Any, meta: Any, _dst_stage: int) -> None:
+        if isinstance(meta, _StageForwardMeta):
+            metas[:] = meta.forward_metas
 
-        # PyTorch keeps how a mesh's tensors are divided, with the groups of the stage that ran before on an equal mesh.
-        _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
+    def receive(stage: Any, src_stage: int) -> Any:
+        if src_stage < stage.stage_index:
+            return _StageForwardMeta(forward_metas=tuple(metas))
+        return _StageBackwardMeta(backward_metas=tuple(replace(meta, requires_grad=False) for meta in metas))
 
-        def send(_stage: Any, meta: Any, _dst_stage: int) -> None:
-            if isinstance(meta, _StageForwardMeta):
-                self._metas = meta.forward_metas
-
-        def receive(stage: Any, src_stage: int) -> Any:
-            if not self._metas:
-                raise RuntimeError("no process with the first stage has run yet; expected it to run first")
-            if src_stage < stage.stage_index:
-                return _StageForwardMeta(forward_metas=self._metas)
-            gradients = tuple(replace(meta, requires_grad=False) for meta in self._metas)
-            return _StageBackwardMeta(backward_metas=gradients)
-
-        with replaced(PipelineStage, "_send_meta", send), replaced(PipelineStage, "_recv_meta", receive):
-            yield
+    with replaced(PipelineStage, "_send_meta", send), replaced(PipelineStage, "_recv_meta", receive):
+        yield
 
 
 # The first step creates the optimizer's state. All further steps run while it exists and need the same memory.
@@ -103,10 +95,10 @@ def estimate_memory(workload: Workload, settings: Settings, *, model_path: str |
 
 def of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryEstimate]) -> MemoryEstimate:
     """The estimate of the process that needs the most memory, among those that differ."""
-    hidden, found = HiddenStates(), []
+    metas, found = list[Any](), []
     topologies = _planned_topologies(settings)
     for topology in topologies:
-        with fake_process_group(topology), hidden.exchanged() if len(topologies) > 1 else nullcontext():
+        with fake_process_group(topology), _known_hidden_states(metas) if len(topologies) > 1 else nullcontext():
             found.append(of_process(topology))
     return max(found, key=lambda estimate: estimate.peak_bytes)
 

@@ -10,7 +10,8 @@ from transformers import PreTrainedConfig, initialization
 from traindyno.core.step_log.fields import ModelSize
 from traindyno.core.suite.choices import Task
 from training.models.config_numbers import NOT_BUILT
-from training.models.model import AUTO_CLASSES, empty_model
+from training.models.model import empty_model
+from training.models.model_config import AUTO_CLASSES
 
 FORMULA = (
     "3 x the forward pass's FLOPs (2 per multiply-add of every matrix product, attention in full, counted on one "

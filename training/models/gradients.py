@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import distributed, nn
+from torch._utils import _unflatten_dense_tensors
 from torch.distributed import ProcessGroup
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
@@ -35,10 +36,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter], group: ProcessGroup, *, di
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         distributed.all_reduce(flat, group=group)
         flat /= divisor
-        for gradient, values in zip(
-            gradients, torch.split_with_sizes(flat, [g.numel() for g in gradients]), strict=True
-        ):
-            gradient.copy_(values.view_as(gradient))
+        torch._foreach_copy_(gradients, _unflatten_dense_tensors(flat, gradients))  # type: ignore[no-untyped-call]
 
 
 def sum_of_squares(gradients: list[torch.Tensor], device: torch.device) -> torch.Tensor:

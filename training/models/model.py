@@ -5,16 +5,13 @@ how it finds that no mask is needed. By itself, it reads the positions of every 
 makes a mask whenever the model is compiled. It then can't use the fastest kernels.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from transformers import (
     AttentionMaskInterface,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -36,7 +33,7 @@ from training.models.blueprint import (
     without_values,
 )
 from training.models.config_numbers import NOT_BUILT
-from training.models.model_config import model_config, name_labels
+from training.models.model_config import AUTO_CLASSES, model_config, name_labels
 from training.models.saved_values import find_saved, saved_values
 
 _separate_documents = masking_utils.find_packed_sequence_indices
@@ -77,13 +74,6 @@ def _mask_if_needed(
 
 AttentionMaskInterface.register("sdpa", _mask_if_needed)
 set_document_masking(False)
-
-
-AUTO_CLASSES: Mapping[Task, Any] = {
-    Task.CAUSAL_LM: AutoModelForCausalLM,
-    Task.MASKED_LM: AutoModelForMaskedLM,
-    Task.SEQUENCE_CLASSIFICATION: AutoModelForSequenceClassification,
-}
 
 
 def build_model(

@@ -24,7 +24,7 @@ from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.workload import Workload
 from training.errors import NeedsForeignCode, WorkloadError
 from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
-from training.models.model_config import load_config, model_config, read_tokenizer, set_label_count
+from training.models.model_config import AUTO_CLASSES, load_config, model_config, read_tokenizer, set_label_count
 
 CONFIG = "workload.model.config"
 CLASSES_OF_TASK: Mapping[Task, Mapping[str, Any]] = {
@@ -101,27 +101,10 @@ def check_model(
             yield Problem(path="workload.tokenizer", message=" ".join(str(error).split()))
 
 
-def refuse_model(
-    workload: Workload,
-    divisions: Iterable[TensorDivision],
-    stage_counts: Iterable[int] = (),
-    *,
-    model_path: str | None,
-    weights_path: str | None = None,
-) -> None:
-    """For jobs. Raises WorkloadError with every problem of ``check_model``."""
-    problems = list(
-        check_model(
-            workload,
-            divisions,
-            stage_counts,
-            model_path=model_path,
-            weights_path=weights_path,
-            runs_code=workload.trust_remote_code,
-        )
-    )
-    if problems:
-        raise WorkloadError("; ".join(map(str, problems)))
+def refuse(problems: Iterable[Problem]) -> None:
+    """For jobs. Raises WorkloadError with every problem."""
+    if found := "; ".join(map(str, problems)):
+        raise WorkloadError(found)
 
 
 def refuse_forward(config: PreTrainedConfig, workload: Workload) -> None:
@@ -182,8 +165,6 @@ def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
 
 
 def _has_own_class(config: PreTrainedConfig, task: Task) -> bool:
-    from training.models.model import AUTO_CLASSES  # noqa: PLC0415  (imports PyTorch: seconds)
-
     return AUTO_CLASSES[task].__name__ in (getattr(config, "auto_map", None) or {})
 
 

@@ -22,6 +22,11 @@ from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError, explained
 from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
 
+AUTO_CLASSES: Mapping[Task, Any] = {
+    Task.CAUSAL_LM: AutoModelForCausalLM,
+    Task.MASKED_LM: AutoModelForMaskedLM,
+    Task.SEQUENCE_CLASSIFICATION: AutoModelForSequenceClassification,
+}
 # Their classifiers read the state of the end token, and fail without one.
 CLASSIFIED_BY_THE_END_TOKEN = {"bart", "bigbird_pegasus", "mbart", "mt5", "mvp", "plbart", "t5", "umt5"}
 
@@ -49,7 +54,7 @@ def _register_code(config: PreTrainedConfig, model_path: str, revision: str | No
     kind = type(config)
     if kind.model_type not in CONFIG_MAPPING:
         AutoConfig.register(kind.model_type, kind)
-    for auto_class in (AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSequenceClassification):
+    for auto_class in AUTO_CLASSES.values():
         reference = (getattr(config, "auto_map", None) or {}).get(auto_class.__name__)
         if reference:
             found = get_class_from_dynamic_module(reference, model_path, revision=revision)

@@ -21,10 +21,7 @@ IGNORED_LABEL = -100  # PyTorch's cross entropy leaves it out by default
 
 def task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Returns [], the mean cross entropy over the labels that count."""
-    labels = _aligned(task, labels)
-    return functional.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1), ignore_index=IGNORED_LABEL
-    )
+    return functional.cross_entropy(*_flat(task, logits, labels))
 
 
 def summed_task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -32,10 +29,7 @@ def summed_task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> 
 
     The sums of a batch's parts, divided by ``counted_labels`` of the whole batch, add up to its mean.
     """
-    labels = _aligned(task, labels)
-    return functional.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1), ignore_index=IGNORED_LABEL, reduction="sum"
-    )
+    return functional.cross_entropy(*_flat(task, logits, labels), reduction="sum")
 
 
 def counted_labels(task: Task, labels: torch.Tensor) -> torch.Tensor:
@@ -45,12 +39,16 @@ def counted_labels(task: Task, labels: torch.Tensor) -> torch.Tensor:
 
 def task_score(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Returns [3]: the sum of losses, right answers and labels that count. They add up over batches and ranks."""
-    labels = _aligned(task, labels).reshape(-1)
-    logits = logits.reshape(-1, logits.shape[-1]).float()
-    loss_sum = functional.cross_entropy(logits, labels, ignore_index=IGNORED_LABEL, reduction="sum")
+    logits, labels = _flat(task, logits, labels)
+    loss_sum = functional.cross_entropy(logits, labels, reduction="sum")
     counted = labels != IGNORED_LABEL
     right = (logits.argmax(-1) == labels) & counted
     return torch.stack([loss_sum, right.sum().float(), counted.sum().float()])
+
+
+def _flat(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns logits and labels of all N predictions: [N, V] or [N, C] in single precision, and [N]."""
+    return logits.reshape(-1, logits.shape[-1]).float(), _aligned(task, labels).reshape(-1)
 
 
 def _aligned(task: Task, labels: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,6 @@ Tensors have any shape [...].
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -29,15 +28,6 @@ ALIGNMENT_BYTES = 8
 PART_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """The place of a tensor's bytes behind the header, from ``begin`` on, with its type and shape."""
-
-    begin: int
-    dtype: torch.dtype
-    shape: torch.Size
-
-
 class TensorFile:
     """Byte for byte, it is the file that ``safetensors.torch.save_file`` writes for the same tensors.
 
@@ -48,12 +38,13 @@ class TensorFile:
     def __init__(self, path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
         """Writes the header. Raises ValueError for a type that no trained model has."""
         self.path = path
-        self._places: dict[str, Place] = {}
+        self._tensors = tensors
+        self._begins: dict[str, int] = {}  # of a tensor's bytes behind the header
         entries: dict[str, object] = {"__metadata__": METADATA}
         end = 0
         for name, each in _in_order(tensors):
             begin, end = end, end + byte_count(each)
-            self._places[name] = Place(begin=begin, dtype=each.dtype, shape=each.shape)
+            self._begins[name] = begin
             entries[name] = {"dtype": TYPE_NAMES[each.dtype], "shape": list(each.shape), "data_offsets": [begin, end]}
         text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
         text += b" " * (-len(text) % ALIGNMENT_BYTES)
@@ -68,18 +59,18 @@ class TensorFile:
 
         A tensor that is not contiguous is copied in parts, never as a whole.
         """
-        place = self._places[name]
-        if (tensor.dtype, tensor.shape) != (place.dtype, place.shape):
+        expected = self._tensors[name]
+        if (tensor.dtype, tensor.shape) != (expected.dtype, expected.shape):
             raise ValueError(
-                f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}; expected {place.dtype} of shape "
-                f"{tuple(place.shape)}, as the header of {self.path.name} says"
+                f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}; expected {expected.dtype} of shape "
+                f"{tuple(expected.shape)}, as the header of {self.path.name} says"
             )
         parts: tuple[torch.Tensor, ...] = (tensor,)
         if tensor.ndim and not tensor.is_contiguous():
             row_bytes = byte_count(tensor) // max(len(tensor), 1)
             parts = torch.split(tensor, max(1, PART_BYTES // max(row_bytes, 1)))
         with self.path.open("r+b") as file:
-            file.seek(self._data_begin + place.begin)
+            file.seek(self._data_begin + self._begins[name])
             for part in parts:
                 file.write(part.contiguous().view(-1).view(torch.uint8).numpy().data)
 

@@ -74,6 +74,7 @@ class TrainingStrategy(Protocol):
     @property
     def layout(self) -> Mapping[str, Any]:
         """How the checkpointed tensors differ from transformers': a run of another layout can't resume from them."""
+        return {}
 
     def place(self, blueprint: Blueprint) -> None:
         """Materialise the model, or this rank's part of it, on the device; wrap and compile it."""
@@ -91,6 +92,7 @@ class TrainingStrategy(Protocol):
         """The context of steps in which ranks exchange nothing, after which they hold different models; None if there
         is none.
         """
+        return None
 
     def clip_gradients(self, max_norm: float) -> None:
         """Clip by the norm of the whole model's gradient, on each rank for its own part."""
@@ -114,6 +116,7 @@ class TrainingStrategy(Protocol):
 
     def updates(self, parameter: nn.Parameter) -> bool:
         """Whether this rank keeps the optimizer's state of the parameter."""
+        return True
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The whole model's tensors [...] on the CPU, by transformers' names: on rank 0, nothing elsewhere.

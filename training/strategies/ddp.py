@@ -1,6 +1,6 @@
 """A full copy of the model in every process; gradients are averaged in the backward pass, by PyTorch or SageMaker."""
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from importlib import import_module
 
 from torch import nn
@@ -41,14 +41,11 @@ class DataParallel(WholeModelStrategy):
         )
         return self._wrapped
 
-    def _without_communication(self) -> AbstractContextManager[None]:
-        return self._wrapped.no_sync() if self._is_wrapped else nullcontext()
-
     def without_exchange(self) -> AbstractContextManager[None] | None:
         return self._wrapped.no_sync() if self._is_wrapped else None
 
     def _after_backward(self) -> None:
-        self._setup.accelerator.average_gradients(self.parameters())
+        self._setup.accelerator.average_gradients(self._parameters)
 
 
 # Only AWS's own images contain it.

@@ -20,7 +20,7 @@ from training.errors import WorkloadError
 from training.models.blueprint import Blueprint, Readable, saved_activations
 from training.models.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.models.objective import counted_labels, summed_task_loss, task_score
-from training.strategies import OptimizerBuilder, Setup
+from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 from training.strategies.mesh_parts import Parts, ProcessMesh, divide_model
 from training.strategies.tensor_layers import OTHER_PLAN, check_replicated_gradients
 from training.strategies.whole_model import train_batches
@@ -177,7 +177,9 @@ WRONG_SHAPES = (
 )
 
 
-class MeshParallel:
+class MeshParallel(TrainingStrategy):
+    """There are no steps without exchange: FSDP, stages and tensor groups exchange more than gradients."""
+
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._device = setup.accelerator.device
@@ -230,9 +232,6 @@ class MeshParallel:
         self._complete_gradients()
         return loss
 
-    def without_exchange(self) -> None:
-        """FSDP, stages and tensor groups exchange more than gradients."""
-
     def _complete_gradients(self) -> None:
         """Does once a step what neither the backward pass nor ``fully_shard`` did."""
         degrees, group = self._mesh.degrees, self._mesh.mesh.get_group("tensor")
@@ -270,9 +269,6 @@ class MeshParallel:
 
     def named_tensors(self) -> dict[str, torch.Tensor]:
         return self._parts.weights.held()
-
-    def updates(self, parameter: nn.Parameter) -> bool:
-        return True
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         yield from self._parts.weights.stream(self._mesh.pipelines[0], self._restored)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import nn
@@ -12,10 +11,10 @@ from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint, saved_activations
 from training.models.objective import Objective
-from training.strategies import OptimizerBuilder, Setup
+from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 
 
-class WholeModelStrategy:
+class WholeModelStrategy(TrainingStrategy):
     """Subclasses say how the objective is wrapped, and override what their wrapping changes."""
 
     data_rank = 0
@@ -39,28 +38,18 @@ class WholeModelStrategy:
         return objective
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
-        return build(self.parameters())
-
-    def parameters(self) -> Sequence[nn.Parameter]:
-        return self._parameters
+        return build(self._parameters)
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        loss = train_batches(self._module, batches, self._setup, self._without_communication)
+        loss = train_batches(self._module, batches, self._setup, lambda: self.without_exchange() or nullcontext())
         self._after_backward()
         return loss
-
-    def _without_communication(self) -> AbstractContextManager[None]:
-        """The context of all but the last of a step's accumulated batches."""
-        return nullcontext()
-
-    def without_exchange(self) -> AbstractContextManager[None] | None:
-        return None
 
     def _after_backward(self) -> None:
         """Average the gradients, if the backward pass did not."""
 
     def clip_gradients(self, max_norm: float) -> None:
-        nn.utils.clip_grad_norm_(self.parameters(), max_norm)
+        nn.utils.clip_grad_norm_(self._parameters, max_norm)
 
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
         """Nothing is to do for ``overflow`` []: every rank holds the same averaged gradients."""
@@ -76,15 +65,8 @@ class WholeModelStrategy:
     def set_training(self, is_training: bool) -> None:
         self._module.train(is_training)
 
-    @property
-    def layout(self) -> Mapping[str, Any]:
-        return {}
-
     def named_tensors(self) -> dict[str, torch.Tensor]:
         return each_once(self._objective.model.state_dict(keep_vars=True))
-
-    def updates(self, parameter: nn.Parameter) -> bool:
-        return True
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self._setup.topology.is_first:

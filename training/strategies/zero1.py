@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import distributed, nn
+from torch.nn.utils import vector_to_parameters
 from torch.optim import Optimizer
 
 from training.strategies import OptimizerBuilder, Setup
@@ -19,7 +20,7 @@ class ShardedOptimizerState(DataParallel):
         self._sends_parts = True
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
-        parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        parameters = [parameter for parameter in self._parameters if parameter.requires_grad]
         parts = divide(parameters, self.data_world_size)
         self._own = {id(parameter) for parameter in parts[self.data_rank]}
         buffers = [flatten(part) for part in parts]
@@ -78,8 +79,5 @@ def flatten(parameters: Sequence[nn.Parameter]) -> torch.Tensor | None:
     if not parameters:
         return None
     buffer = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
-    for parameter, values in zip(
-        parameters, torch.split_with_sizes(buffer, [p.numel() for p in parameters]), strict=True
-    ):
-        parameter.data = values.view(parameter.shape)
+    vector_to_parameters(buffer, parameters)
     return buffer
