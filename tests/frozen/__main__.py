@@ -1,11 +1,11 @@
-"""Makes the frozen environments and trains a small model with each frozen script; prints times, sizes and losses."""
+"""Makes the frozen environments and trains a small model with each frozen script; prints versions and losses."""
 
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.frozen.environments import FrozenEnvironment, NoInterpreter, make_environment
+from tests.frozen.environments import NoInterpreter, make_environment
 from tests.frozen.trials import TRIALS, Trial, problems_of, run
 from traindyno.api.sample_data import write_sample
 from traindyno.core.step_log.reader import StepLog
@@ -15,28 +15,26 @@ SMALL_INPUTS = Path(__file__).parent / "small_inputs.py"
 
 def main() -> int:
     try:
-        environments = {name: make_environment(name) for name in dict.fromkeys(each.environment for each in TRIALS)}
+        pythons = {name: make_environment(name) for name in dict.fromkeys(each.environment for each in TRIALS)}
     except NoInterpreter as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
-    for environment in environments.values():
-        _say(_summary_of_environment(environment))
     with tempfile.TemporaryDirectory() as scratch:
-        return max([_passed(trial, environments[trial.environment], Path(scratch)) for trial in TRIALS])
+        return max([_passed(trial, pythons[trial.environment], Path(scratch)) for trial in TRIALS])
 
 
-def _passed(trial: Trial, environment: FrozenEnvironment, scratch: Path) -> int:
+def _passed(trial: Trial, python: Path, scratch: Path) -> int:
     """0 or 1, as an exit status."""
-    inputs = _inputs(environment, scratch / environment.name)
-    log, seconds = run(trial, environment.python, inputs, scratch)
+    inputs = _inputs(python, scratch / trial.environment)
+    log = run(trial, python, inputs, scratch)
     problems = problems_of(trial, log)
-    _say(f"{trial.name}: {_summary_of_log(log)}; {seconds:.0f} s; {'FAILED' if problems else 'passed'}")
+    _say(f"{trial.name}: {_summary_of_log(log)}; {'FAILED' if problems else 'passed'}")
     for problem in problems:
         _say(f"  {problem}")
     return 1 if problems else 0
 
 
-def _inputs(environment: FrozenEnvironment, folder: Path) -> Path:
+def _inputs(python: Path, folder: Path) -> Path:
     """Text and labelled lines of the standard library, and a tokenizer and a BERT that the environment made of them."""
     if not folder.exists():
         text = write_sample("sample:python-standard-library", folder / "text") / "text.txt"
@@ -44,13 +42,8 @@ def _inputs(environment: FrozenEnvironment, folder: Path) -> Path:
         for split, name in (("train", "train"), ("val", "test")):
             (lines / split).mkdir()
             (lines / f"{name}.csv").rename(lines / split / f"{name}.csv")
-        subprocess.run([environment.python, SMALL_INPUTS, text, folder], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([python, SMALL_INPUTS, text, folder], check=True, stdout=subprocess.DEVNULL)
     return folder
-
-
-def _summary_of_environment(environment: FrozenEnvironment) -> str:
-    made = "was there" if environment.seconds is None else f"made in {environment.seconds:.0f} s"
-    return f"{environment.name}: {made}, {environment.size_bytes / 1e9:.1f} GB"
 
 
 def _summary_of_log(log: StepLog) -> str:

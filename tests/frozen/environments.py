@@ -1,8 +1,6 @@
 """Environments of the frozen libraries, each with an interpreter of their time and every package pinned."""
 
 import subprocess
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.every_python import ROOT
@@ -15,36 +13,26 @@ class NoInterpreter(Exception):
     """None of the Python versions of the frozen libraries is on this machine."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrozenEnvironment:
-    """``seconds``: what making it took, or None where it was there already."""
+def make_environment(name: str) -> Path:
+    """Make it from its files in experiments/requirements, anew where they have changed. Returns its Python.
 
-    name: str
-    python: Path
-    seconds: float | None
-    size_bytes: int
-
-
-def make_environment(name: str) -> FrozenEnvironment:
-    """Make it from its files in experiments/requirements, anew where they have changed. Raises NoInterpreter."""
+    Raises NoInterpreter.
+    """
     folder = ROOT / ".envs" / name.replace("_", "-")
     python = folder / "bin" / "python"
     mark = folder / ".installed"
     lists = ROOT / "experiments" / "requirements"
     locked, torch = lists / f"{name}.txt", lists / f"{name.removeprefix('frozen_')}.txt"
     wanted = locked.read_text() + torch.read_text()
-    seconds = None
     if not mark.exists() or mark.read_text() != wanted:
-        began = time.monotonic()
         subprocess.run([interpreter(), "-m", "venv", "--clear", folder], check=True)
         # pip leaves out dependencies: it would look for fitting versions of hundreds of packages for minutes.
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*pip, "--require-hashes", "-r", str(locked)], check=True)
         subprocess.run([*pip, "-r", str(torch)], check=True)
         subprocess.run([python, "-c", CHECK], check=True, stdout=subprocess.DEVNULL)
-        seconds = time.monotonic() - began
         mark.write_text(wanted)
-    return FrozenEnvironment(name=name, python=python, seconds=seconds, size_bytes=size_of(folder))
+    return python
 
 
 def interpreter() -> Path:
@@ -58,7 +46,3 @@ def interpreter() -> Path:
         f"the frozen libraries need Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}; none was found in "
         "~/.pyenv/versions or /usr/bin"
     )
-
-
-def size_of(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())

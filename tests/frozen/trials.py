@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -89,13 +88,12 @@ TRIALS = (
 )
 
 
-def run(trial: Trial, python: Path, inputs: Path, scratch: Path) -> tuple[StepLog, float]:
-    """Its step log, and the seconds it took. Raises RuntimeError with the end of its output if it failed."""
+def run(trial: Trial, python: Path, inputs: Path, scratch: Path) -> StepLog:
+    """Its step log. Raises RuntimeError with the end of its output if it failed."""
     output = scratch / trial.folder
     arguments = trial.arguments.format(inputs=inputs, output=output / "model").split()
     script = ROOT / "experiments" / trial.folder / "train.py"
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(PROCESSES)]
-    began = time.monotonic()
     ended = subprocess.run(
         [str(python), *launcher, str(script), *arguments],
         cwd=scratch,
@@ -109,7 +107,7 @@ def run(trial: Trial, python: Path, inputs: Path, scratch: Path) -> tuple[StepLo
     if ended.returncode != 0:
         raise RuntimeError(f"{trial.name} ended with status {ended.returncode}:\n{ended.stdout[-4000:]}")
     files = {str(path): path.read_text().splitlines() for path in sorted(output.rglob("rank-*.jsonl"))}
-    return read_step_log(files), time.monotonic() - began
+    return read_step_log(files)
 
 
 def _job_environment(trial: Trial, inputs: Path, output: Path) -> dict[str, str]:

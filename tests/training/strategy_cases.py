@@ -52,25 +52,18 @@ WORKLOADS = Workloads(
 MODELS = tuple(WORKLOADS)
 # Transformers' own plans cut it; Qwen3 has norms within a head, of which each process sees only its own.
 LLAMA = {
-    "vocab_size": VOCABULARY_SIZE,
-    "max_position_embeddings": 16,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
+    **ENCODER,
     "num_key_value_heads": 2,
     "head_dim": 8,
     "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
-WORKLOADS |= {name: (Task.CAUSAL_LM, {"model_type": name, **LLAMA}) for name in ("llama", "qwen3")}
-
-
-WORKLOADS["mixtral"] = (
-    Task.CAUSAL_LM,
-    {"model_type": "mixtral", **LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2},
-)
+MIXTRAL = {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2}
+WORKLOADS |= {
+    name: (Task.CAUSAL_LM, {"model_type": name, **config})
+    for name, config in (("llama", LLAMA), ("qwen3", LLAMA), ("mixtral", MIXTRAL))
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

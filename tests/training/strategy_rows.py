@@ -112,27 +112,20 @@ def _rows() -> list[Row]:
         for precision in (Precision.BF16, Precision.FP16)
         for name, options in FAMILIES.items()
     ]
-    by_transformers = Row(
-        label="tensor, by transformers' own plan",
-        processes=2,
-        models=("llama", "qwen3"),
-        always=("qwen3",),
-        options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1},
-    )
-    by_suite = Row(
-        label="tensor, by a plan of the suite",
-        processes=2,
-        models=("llama", "qwen3"),
-        always=("qwen3",),
-        options={**FAMILIES["tensor"], "tensor_plan": CHOSEN_LAYERS, "gradient_clip_norm": 0.1},
-    )
-    gathered = Row(
-        label="tensor, with whole outputs and inputs, by a plan of the suite",
-        processes=2,
-        models=("llama", "qwen3"),
-        always=("llama",),
-        options={**FAMILIES["tensor"], "tensor_plan": GATHERED_LAYERS, "gradient_clip_norm": 0.1},
-    )
+    planned = [
+        Row(
+            label=f"tensor, {label}",
+            processes=2,
+            models=("llama", "qwen3"),
+            always=(always,),
+            options={**FAMILIES["tensor"], **options, "gradient_clip_norm": 0.1},
+        )
+        for label, always, options in (
+            ("by transformers' own plan", "qwen3", {}),
+            ("by a plan of the suite", "qwen3", {"tensor_plan": CHOSEN_LAYERS}),
+            ("with whole outputs and inputs, by a plan of the suite", "llama", {"tensor_plan": GATHERED_LAYERS}),
+        )
+    ]
     experts = Row(
         label="tensor × data, experts by transformers' plan",
         processes=4,
@@ -158,7 +151,7 @@ def _rows() -> list[Row]:
             options={**composed, "pipeline_degree": 2, "micro_batches": 2, "tensor_plan": CHOSEN_LAYERS},
         ),
     ]
-    two = (*_in_turn(plain), *_in_turn(memory), *lower, by_transformers, by_suite, gathered)
+    two = (*_in_turn(plain), *_in_turn(memory), *lower, *planned)
     return [*two, *_four_processes(), experts, *mesh, *_meshes(), *_compiled(), *_xla()]
 
 

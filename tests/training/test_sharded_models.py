@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+from transformers import AutoConfig, AutoModelForCausalLM, BertConfig, BertModel, PreTrainedModel
 
 from tests.training.forked import run_group
 from tests.training.sharded_models import CPU, Model, place_all, save, values_of
@@ -59,10 +59,7 @@ def test_ranks_hold_their_part_and_one_tensor_more_with_the_values_of_one_proces
 @pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
 def test_a_saved_model_is_read_in_slices(tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the files is PyTorch's, which has both names of the tied weights."""
-    config = GPT2Config(**{name: value for name, value in GPT2.items() if name != "model_type"})
-    saved = GPT2LMHeadModel(config)
-    config.save_pretrained(tmp_path)
-    values = saved.state_dict()
+    values = gpt2_beside_its_configuration(tmp_path).state_dict()
     if file.endswith(".bin"):
         torch.save(values, tmp_path / file)
     else:
@@ -89,18 +86,21 @@ def bytes_read() -> int:
     return int(count)
 
 
+def gpt2_beside_its_configuration(folder: Path) -> PreTrainedModel:
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(AutoConfig.for_model(**GPT2))
+    model.config.save_pretrained(folder)
+    return model
+
+
 def test_a_file_from_before_pytorch_1_6_is_read_by_transformers(tmp_path: Path) -> None:
-    config = GPT2Config(**{name: value for name, value in GPT2.items() if name != "model_type"})
-    saved = GPT2LMHeadModel(config)
-    config.save_pretrained(tmp_path)
-    torch.save(saved.state_dict(), tmp_path / "pytorch_model.bin", _use_new_zipfile_serialization=False)
+    saved = gpt2_beside_its_configuration(tmp_path).state_dict()
+    torch.save(saved, tmp_path / "pytorch_model.bin", _use_new_zipfile_serialization=False)
     read = values_of(Model(config=GPT2, path=str(tmp_path)))
-    assert all(torch.equal(read[name], tensor) for name, tensor in saved.state_dict().items())
+    assert all(torch.equal(read[name], tensor) for name, tensor in saved.items())
 
 
 def test_a_model_that_was_saved_in_half_precision_is_trained_in_single(tmp_path: Path) -> None:
-    config = GPT2Config(**{name: value for name, value in GPT2.items() if name != "model_type"})
-    saved = GPT2LMHeadModel(config).bfloat16()
+    saved = gpt2_beside_its_configuration(tmp_path).bfloat16()
     saved.save_pretrained(tmp_path)
     read = values_of(Model(config=GPT2, path=str(tmp_path)))
     for name, tensor in saved.state_dict().items():

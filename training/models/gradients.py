@@ -2,9 +2,8 @@
 the loss where they would underflow in the run's number format. Gradients have any shape [...].
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import distributed, nn
@@ -73,27 +72,13 @@ def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
     try:
         model.train(False)
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            logits = model(input_ids=tokens).logits
+            trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+            found = torch.autograd.grad(model(input_ids=tokens).logits.sum(), trained, allow_unused=True)
     except (*NOT_BUILT, AssertionError, IndexError):
         return True
     finally:
         model.train(was_training)
-    used = {id(variable) for variable in _leaves(logits)}
-    return any(parameter.requires_grad and id(parameter) not in used for parameter in model.parameters())
-
-
-def _leaves(result: torch.Tensor) -> Iterator[torch.Tensor]:
-    """The tensors [...] that ``result`` [...] was computed from and that get a gradient."""
-    seen: set[Any] = set()
-    waiting: list[Any] = [result.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            yield node.variable
-        waiting.extend(function for function, _ in node.next_functions)
+    return any(gradient is None for gradient in found)
 
 
 LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}

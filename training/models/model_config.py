@@ -132,9 +132,7 @@ def name_labels(config: PreTrainedConfig, names: Sequence[str]) -> None:
 
 def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedConfig:
     values = dict(asked)
-    kind = values.pop("model_type", None)
-    if kind is None:
-        raise WorkloadError("workload.model.config has no model_type; expected one such as gpt2, gptj, bert or albert")
+    kind = values.pop("model_type")  # the suite's check has asked for it
     try:
         if tokenizer is not None:
             plain = CONFIG_MAPPING[kind]()
