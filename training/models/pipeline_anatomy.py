@@ -5,9 +5,9 @@ more between its blocks than pass hidden states on is refused. In the shapes, L 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -70,12 +70,8 @@ class Anatomy:
         return {f"{self.path}.{n}": PassThrough(self.blocks[n], gives_tuple=self.gives_tuple) for n in numbers}
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """``path`` is None for a block, whose number is ``block``."""
-
-    path: str | None
-    block: int | None
+class Call(NamedTuple):
+    path: str
     inputs: tuple[torch.Tensor, ...]
     output: Any
 
@@ -103,8 +99,11 @@ def dissect(model: PreTrainedModel) -> Anatomy:
 
 def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.Module:
     """A copy of the module with other modules at some paths. It shares all the rest, and the parameters."""
-    own = _copy(module)
-    own._parameters, own._buffers = module._parameters, module._buffers  # they get their values in the original
+    own = copy(module)
+    for name, value in vars(module).items():
+        # A copy has its own parts and hooks. Parameters and buffers get their values in the original.
+        if name.startswith("_") and isinstance(value, dict) and name not in ("_parameters", "_buffers"):
+            vars(own)[name] = copy(value)
     inner: dict[str, dict[str, nn.Module]] = {}
     for path, stand_in in stand_ins.items():
         head, _, rest = path.partition(".")
@@ -120,22 +119,20 @@ def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.M
 def _try(base: nn.Module, bare: Anatomy) -> tuple[list[Call], Any]:
     """Calls the base model with its blocks passed over. Returns what it called, in order, and its output."""
     calls: list[Call] = []
-    numbers = range(len(bare.blocks))
-    tried = without_values(with_replaced(base, bare.passed(numbers)))
-    for each in _beside_the_blocks(tried, bare.path):
-        _record(tried.get_submodule(each), calls, each, None)
-    for number in numbers:
-        _record(tried.get_submodule(f"{bare.path}.{number}"), calls, None, number)
+    passed = bare.passed(range(len(bare.blocks)))
+    tried = without_values(with_replaced(base, passed))
+    for each in (*_beside_the_blocks(tried, bare.path), *passed):
+        _record(tried.get_submodule(each), calls, each)
     tokens = torch.ones((1, TRIED_TOKENS), dtype=torch.int64)
     with torch.no_grad():
         output = tried.eval()(input_ids=tokens, attention_mask=torch.ones_like(tokens))
     return calls, output.last_hidden_state
 
 
-def _record(module: nn.Module, calls: list[Call], path: str | None, block: int | None) -> None:
+def _record(module: nn.Module, calls: list[Call], path: str) -> None:
     def note(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
         inputs = tuple(filter(torch.is_tensor, (*args, *options.values())))
-        calls.append(Call(path, block, inputs, output))
+        calls.append(Call(path, inputs, output))
 
     module.register_forward_hook(note, with_kwargs=True)
 
@@ -152,34 +149,19 @@ def _beside_the_blocks(base: nn.Module, path: str) -> Iterator[str]:
 
 def without_values(module: nn.Module) -> nn.Module:
     """A copy whose parameters are one zero each, seen as a tensor of their shape: they need no memory."""
-    return _without_values(module, {})
-
-
-def _without_values(module: nn.Module, made: dict[int, nn.Module]) -> nn.Module:
-    if id(module) not in made:
-        own = made[id(module)] = _copy(module)
-        for name, parameter in module._parameters.items():
+    own = deepcopy(module)
+    for part in own.modules():
+        for name, parameter in part._parameters.items():
             if parameter is not None:
                 zeros = torch.zeros((), dtype=parameter.dtype).expand(parameter.shape)
-                own._parameters[name] = nn.Parameter(zeros, requires_grad=False)
-        for name, child in module._modules.items():
-            if child is not None:
-                own._modules[name] = _without_values(child, made)
-    return made[id(module)]
-
-
-def _copy(module: nn.Module) -> nn.Module:
-    """A copy with its own dictionaries of parts and hooks."""
-    own = copy(module)
-    vars(own).update(
-        {name: copy(value) for name, value in vars(own).items() if name.startswith("_") and isinstance(value, dict)}
-    )
+                part._parameters[name] = nn.Parameter(zeros, requires_grad=False)
     return own
 
 
 def _anatomy(model: PreTrainedModel, bare: Anatomy, calls: Sequence[Call]) -> Anatomy:
-    places = [place for place, call in enumerate(calls) if call.block is not None]
-    if [calls[place].block for place in places] != list(range(len(bare.blocks))):
+    blocks = list(bare.passed(range(len(bare.blocks))))
+    places = [place for place, call in enumerate(calls) if call.path in blocks]
+    if [calls[place].path for place in places] != blocks:
         raise refusal(model, "it does not call each block once, in their order")
     first, last = places[0], places[-1]
     if len(places) != last - first + 1:
@@ -188,7 +170,7 @@ def _anatomy(model: PreTrainedModel, bare: Anatomy, calls: Sequence[Call]) -> An
     if any(other.is_floating_point() and other.shape == hidden.shape for other in others):
         raise refusal(model, "its blocks get the embeddings besides the hidden states")
     before = dict(_needed_first(model.base_model, calls[:first], hidden))
-    after = {call.path: PassThrough() for call in calls[last + 1 :] if call.path and torch.is_tensor(call.output)}
+    after = {call.path: PassThrough() for call in calls[last + 1 :] if torch.is_tensor(call.output)}
     if before.keys() & after.keys():
         raise refusal(model, "it calls a module before its blocks and again after them")
     anatomy = replace(bare, width=hidden.shape[-1], before=before, after=after)
@@ -201,7 +183,6 @@ def _needed_first(base: Any, calls: Iterable[Call], hidden: torch.Tensor) -> Ite
     """What makes hidden states [B, L, D] of tokens. Rotary tables and relative positions are made on each stage."""
     embedding = base.get_input_embeddings()
     for call in calls:
-        assert call.path is not None
         if not torch.is_tensor(call.output) or not call.output.is_floating_point():
             continue
         holds_tokens = any(module is embedding for module in base.get_submodule(call.path).modules())

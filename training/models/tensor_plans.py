@@ -43,72 +43,54 @@ class TensorPlan:
     experts: Mapping[str, str] = field(default_factory=dict)
 
 
-GPT2 = TensorPlan(
-    styles={
-        "h.*.attn.c_attn": COLUMNS,
-        "h.*.attn.c_proj": ROWS,
-        "h.*.mlp.c_fc": COLUMNS,
-        "h.*.mlp.c_proj": ROWS,
-    },
-    per_rank=("h.*.attn.num_heads", "h.*.attn.split_size"),
-    fused={"h.*.attn.c_attn": 3},
+def _of_blocks(
+    block: str, *, columns: str, rows: str, per_rank: str = "", fused: Mapping[str, int] | None = None
+) -> TensorPlan:
+    """Names are within a block, divided by spaces."""
+
+    def paths(names: str) -> tuple[str, ...]:
+        return tuple(f"{block}.{name}" for name in names.split())
+
+    return TensorPlan(
+        styles={**dict.fromkeys(paths(columns), COLUMNS), **dict.fromkeys(paths(rows), ROWS)},
+        per_rank=paths(per_rank),
+        fused={f"{block}.{name}": count for name, count in (fused or {}).items()},
+    )
+
+
+GPT2 = _of_blocks(
+    "h.*",
+    columns="attn.c_attn mlp.c_fc",
+    rows="attn.c_proj mlp.c_proj",
+    per_rank="attn.num_heads attn.split_size",
+    fused={"attn.c_attn": 3},
 )
-GPTJ = TensorPlan(
-    styles={
-        "h.*.attn.q_proj": COLUMNS,
-        "h.*.attn.k_proj": COLUMNS,
-        "h.*.attn.v_proj": COLUMNS,
-        "h.*.attn.out_proj": ROWS,
-        "h.*.mlp.fc_in": COLUMNS,
-        "h.*.mlp.fc_out": ROWS,
-    },
-    per_rank=("h.*.attn.num_attention_heads",),
+GPTJ = _of_blocks(
+    "h.*",
+    columns="attn.q_proj attn.k_proj attn.v_proj mlp.fc_in",
+    rows="attn.out_proj mlp.fc_out",
+    per_rank="attn.num_attention_heads",
 )
-GPT_NEO = TensorPlan(
-    styles={
-        "h.*.attn.attention.q_proj": COLUMNS,
-        "h.*.attn.attention.k_proj": COLUMNS,
-        "h.*.attn.attention.v_proj": COLUMNS,
-        "h.*.attn.attention.out_proj": ROWS,
-        "h.*.mlp.c_fc": COLUMNS,
-        "h.*.mlp.c_proj": ROWS,
-    },
-    per_rank=("h.*.attn.attention.num_heads",),
+GPT_NEO = _of_blocks(
+    "h.*",
+    columns="attn.attention.q_proj attn.attention.k_proj attn.attention.v_proj mlp.c_fc",
+    rows="attn.attention.out_proj mlp.c_proj",
+    per_rank="attn.attention.num_heads",
 )
-BERT = TensorPlan(
-    styles={
-        "encoder.layer.*.attention.self.query": COLUMNS,
-        "encoder.layer.*.attention.self.key": COLUMNS,
-        "encoder.layer.*.attention.self.value": COLUMNS,
-        "encoder.layer.*.attention.output.dense": ROWS,
-        "encoder.layer.*.intermediate.dense": COLUMNS,
-        "encoder.layer.*.output.dense": ROWS,
-    },
-    per_rank=(
-        "encoder.layer.*.attention.self.num_attention_heads",
-        "encoder.layer.*.attention.self.all_head_size",
-    ),
+BERT = _of_blocks(
+    "encoder.layer.*",
+    columns="attention.self.query attention.self.key attention.self.value intermediate.dense",
+    rows="attention.output.dense output.dense",
+    per_rank="attention.self.num_attention_heads attention.self.all_head_size",
 )
-_ALBERT_LAYER = "encoder.albert_layer_groups.*.albert_layers.*"
-ALBERT = TensorPlan(
-    styles={
-        f"{_ALBERT_LAYER}.attention.query": COLUMNS,
-        f"{_ALBERT_LAYER}.attention.key": COLUMNS,
-        f"{_ALBERT_LAYER}.attention.value": COLUMNS,
-        f"{_ALBERT_LAYER}.attention.dense": ROWS,
-        f"{_ALBERT_LAYER}.ffn": COLUMNS,
-        f"{_ALBERT_LAYER}.ffn_output": ROWS,
-    },
-    per_rank=(f"{_ALBERT_LAYER}.attention.num_attention_heads", f"{_ALBERT_LAYER}.attention.all_head_size"),
+ALBERT = _of_blocks(
+    "encoder.albert_layer_groups.*.albert_layers.*",
+    columns="attention.query attention.key attention.value ffn",
+    rows="attention.dense ffn_output",
+    per_rank="attention.num_attention_heads attention.all_head_size",
 )
-MODERNBERT = TensorPlan(
-    styles={
-        "layers.*.attn.Wqkv": COLUMNS,
-        "layers.*.attn.Wo": ROWS,
-        "layers.*.mlp.Wi": COLUMNS,
-        "layers.*.mlp.Wo": ROWS,
-    },
-    fused={"layers.*.attn.Wqkv": 3, "layers.*.mlp.Wi": 2},
+MODERNBERT = _of_blocks(
+    "layers.*", columns="attn.Wqkv mlp.Wi", rows="attn.Wo mlp.Wo", fused={"attn.Wqkv": 3, "mlp.Wi": 2}
 )
 LIKE_BERT = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
 PLANS: Mapping[str, TensorPlan] = {
@@ -185,21 +167,15 @@ def why_no_plan(config: PreTrainedConfig) -> str | None:
 def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
     """The suite's layers, with what our plan knows of them. Norms within divided heads get their style, too."""
     base, known = model.base_model, _own_plan(model.config)
-    _refuse_unless_each_names_linear_layers(model, chosen)
-    _refuse_torn_groups(model, chosen, known)
-    styles = chosen.styles()
+    linear = {path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)}
+    _refuse_unless_each_names_linear_layers(model, chosen, linear)
+    _refuse_torn_groups(model, chosen, known, linear)
     # Only these leave a rank its own heads: the other styles give each rank the whole output.
-    paths = {path for pattern, style in styles.items() if style == COLUMNS for path, _ in matching(base, pattern)}
+    paths = _styled(base, chosen.styles(), COLUMNS)
     parents = {path.rpartition(".")[0] for path in paths}
-    norms = [
-        path
-        for pattern, style in known.styles.items()
-        if style == PARTIAL_GRADIENT
-        for path, _ in matching(base, pattern)
-        if path.rpartition(".")[0] in parents
-    ]
+    norms = _styled(base, known.styles, PARTIAL_GRADIENT)
     return TensorPlan(
-        styles={**styles, **dict.fromkeys(norms, PARTIAL_GRADIENT)},
+        styles={**chosen.styles(), **{path: norms[path] for path in norms if path.rpartition(".")[0] in parents}},
         per_rank=tuple(
             f"{path}.{attribute}"
             for module, _, attribute in (pattern.rpartition(".") for pattern in known.per_rank)
@@ -215,12 +191,18 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
     )
 
 
-def _refuse_unless_each_names_linear_layers(model: PreTrainedModel, chosen: TensorLayers) -> None:
-    base: nn.Module = model.base_model
-    linear = {path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)}
+def _styled(base: nn.Module, styles: Mapping[str, str], *wanted: str) -> dict[str, str]:
+    """The paths of layers of these styles, each with its own."""
+    of_layers = ((pattern, style) for pattern, style in styles.items() if style in wanted)
+    return {path: style for pattern, style in of_layers for path, _ in matching(base, pattern)}
+
+
+def _refuse_unless_each_names_linear_layers(
+    model: PreTrainedModel, chosen: TensorLayers, linear: Mapping[str, nn.Module]
+) -> None:
     named: dict[str, str] = {}
     for pattern, style in chosen.named():
-        found = [path for path, _ in matching(base, pattern)]
+        found = [path for path, _ in matching(model.base_model, pattern)]
         wrong = [path for path in found if path not in linear]
         if wrong or not found:
             what = f"{wrong[0]}, which is no linear layer" if wrong else "no layer"
@@ -239,22 +221,14 @@ def _refuse_unless_each_names_linear_layers(model: PreTrainedModel, chosen: Tens
             named[path] = f"{style} {pattern}"
 
 
-def _refuse_torn_groups(model: PreTrainedModel, chosen: TensorLayers, known: TensorPlan) -> None:
+def _refuse_torn_groups(
+    model: PreTrainedModel, chosen: TensorLayers, known: TensorPlan, linear: Mapping[str, nn.Module]
+) -> None:
     """Heads and features are divided by colwise layers and summed by the rowwise layer behind them, in one group.
 
     What names and sizes don't show, such as a norm over all heads, fails in the first step.
     """
-    base: nn.Module = model.base_model
-    linear = {path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)}
-    style_of, own = (
-        {
-            path: style
-            for pattern, style in styles.items()
-            if style in (COLUMNS, ROWS)
-            for path, _ in matching(base, pattern)
-        }
-        for styles in (chosen.styles(), known.styles)
-    )
+    style_of, own = (_styled(model.base_model, each, COLUMNS, ROWS) for each in (chosen.styles(), known.styles))
     beside: dict[str, list[str]] = {}
     for path in linear:
         beside.setdefault(path.rpartition(".")[0], []).append(path)

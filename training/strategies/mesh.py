@@ -28,8 +28,10 @@ from training.strategies.whole_model import train_batches
 Shape = tuple[int, ...]
 
 
-class Schedules:
-    """One for each shape of batch: within a schedule, the tensors between stages have a fixed shape [B, L, D]."""
+class StagedPasses:
+    """``stages`` are this process's, by number. There is a schedule for each shape of batch: within it, the tensors
+    between stages have a fixed shape [B, L, D].
+    """
 
     def __init__(
         self, stages: Mapping[int, nn.Module], stage_count: int, setup: Setup, inner_group: ProcessGroup
@@ -41,12 +43,22 @@ class Schedules:
         self._training: dict[Shape, Any] = {}
         self._evaluation: dict[Shape, Any] = {}
         self._factor: torch.Tensor
-        self.has_last_stage = stage_count - 1 in stages
 
-    def train(self, batch: Batch, factor: torch.Tensor) -> torch.Tensor:
-        """Returns [], the sum of the labels' losses times ``factor`` [] where the last stage is, zero elsewhere."""
+    def train(self, batches: Sequence[Batch]) -> torch.Tensor | None:
+        """Leave the gradients of the mean loss of ``batches``. Returns [], this mean; None on ranks that hold none."""
+        one = torch.ones((), device=self._setup.accelerator.device)
+        scale = self._setup.number_format.scale(one)
+        losses = []
+        for batch in batches:
+            labels = counted_labels(self._setup.task, batch["labels"])
+            self._factor = scale / len(batches) * batch.get("weight", 1.0) / labels
+            with saved_activations(self._setup.settings):
+                losses += [loss.detach() for loss in self._train(batch)]
+        return torch.stack(losses).sum() / scale if losses else None
+
+    def _train(self, batch: Batch) -> list[torch.Tensor]:
+        """Returns the losses [] of micro-batches where the last stage is, nothing elsewhere."""
         shape = tuple(batch["input_ids"].shape)
-        self._factor = factor
         if shape in self._training:
             return self._step(self._training[shape], batch)
         count = self._setup.settings.micro_batches
@@ -56,21 +68,21 @@ class Schedules:
         with _kept_gradients(self._stages.values()):
             return self._step(self._training[shape], batch)
 
-    def _step(self, schedule: Any, batch: Batch) -> torch.Tensor:
-        """Returns [], the sum of the losses where the last stage is, zero elsewhere."""
+    def _step(self, schedule: Any, batch: Batch) -> list[torch.Tensor]:
         losses: list[torch.Tensor] = []
         schedule.step(
             *self._first_input(batch), target=batch["labels"], losses=losses, return_outputs=False, **_for_all(batch)
         )
-        return torch.stack(losses).sum().detach() if losses else torch.zeros_like(self._factor)
+        return losses
 
-    def evaluate(self, batch: Batch) -> torch.Tensor | None:
-        """Returns the logits, [B, L, V] or [B, C], where the last stage is."""
+    def score(self, batch: Batch) -> torch.Tensor | None:
+        """Returns [3] where the last stage is."""
         shape = tuple(batch["input_ids"].shape)
         if shape not in self._evaluation:
             self._evaluation[shape] = self._make(1, None)
-        logits: torch.Tensor | None = self._evaluation[shape].step(*self._first_input(batch), **_for_all(batch))
-        return logits
+        with self._setup.compiler.eagerly():
+            logits: torch.Tensor | None = self._evaluation[shape].step(*self._first_input(batch), **_for_all(batch))
+        return None if logits is None else task_score(self._setup.task, logits, batch["labels"])
 
     def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Takes ``logits`` [B, L, V] or [B, C], ``labels`` [B, L] or [B] of a micro-batch and returns []."""
@@ -143,33 +155,6 @@ class WholePasses:
         return score
 
 
-class StagedPasses:
-    """``stages`` are this process's, by number."""
-
-    def __init__(self, stages: Mapping[int, nn.Module], stage_count: int, setup: Setup, group: ProcessGroup) -> None:
-        self._setup = setup
-        self._schedules = Schedules(stages, stage_count, setup, group)
-
-    def train(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        """Leave the gradients of the mean loss of ``batches``. Returns [], this mean; None on ranks that hold none."""
-        one = torch.ones((), device=self._setup.accelerator.device)
-        scale = self._setup.number_format.scale(one)
-        losses = []
-        for batch in batches:
-            labels = counted_labels(self._setup.task, batch["labels"])
-            with saved_activations(self._setup.settings):
-                losses.append(self._schedules.train(batch, scale / len(batches) * batch.get("weight", 1.0) / labels))
-        return torch.stack(losses).sum() / scale if self._schedules.has_last_stage else None
-
-    def score(self, batch: Batch) -> torch.Tensor | None:
-        with self._setup.compiler.eagerly():
-            logits = self._schedules.evaluate(batch)
-        return None if logits is None else task_score(self._setup.task, logits, batch["labels"])
-
-
-Passes = WholePasses | StagedPasses
-
-
 # In PyTorch's errors where a layer or a view gets features of another number than its own
 WRONG_SHAPES = (
     *("shape", "size of tensor", "split_sizes", "izes of tensors", "same reduction dim"),
@@ -188,7 +173,7 @@ class MeshParallel(TrainingStrategy):
         self.data_world_size = self._mesh.degrees.replicas
         self._are_gradients_checked = False
         self._parts: Parts
-        self._passes: Passes
+        self._passes: WholePasses | StagedPasses
         self._parameters: list[nn.Parameter]
         self._counted: dict[int, list[nn.Parameter]]
 
@@ -213,7 +198,7 @@ class MeshParallel(TrainingStrategy):
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
         for each in self._parts.divided:
-            whole = each.converted.convert(name, whole, each.prefix)
+            whole = each.converted.convert(name, whole)
         return whole
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
@@ -276,5 +261,5 @@ class MeshParallel(TrainingStrategy):
     def _restored(self, name: str, whole: torch.Tensor) -> torch.Tensor:
         """Returns the tensor [...] of this name as transformers keeps it."""
         for each in self._parts.divided:
-            whole = each.converted.restore(name, whole, each.prefix)
+            whole = each.converted.restore(name, whole)
         return whole

@@ -88,14 +88,11 @@ class PipelineWeights:
         held = [{id(each) for stage in stages for each in (*stage.parameters(), *stage.buffers())} for stages in parts]
         self._model = model
         self._inner_rank = inner_rank
-        self._shapes = {name: tensor.shape for name, tensor in self._saved().items()}
+        self._undivided = self._saved()
         self._holders: dict[str, Holders] = {
             name: tuple(rank for rank, ids in enumerate(held) if id(tensor) in ids)
-            for name, tensor in self._saved().items()
+            for name, tensor in self._undivided.items()
         }
-        self._ids = {name: id(tensor) for name, tensor in self._saved().items()}
-        first = {number: name for name, number in reversed(self._ids.items())}
-        self._first_names = {name: first[number] for name, number in self._ids.items()}
         self._groups: dict[Holders, ProcessGroup] = {}
 
     def make_groups(self, replicas: Sequence[Sequence[int]]) -> None:
@@ -126,15 +123,15 @@ class PipelineWeights:
 
     def tie_again(self) -> None:
         """After a stage's modules have got other parameters: gives them to all modules that are tied to those."""
-        now = self._saved()
-        for name, tensor in now.items():
-            if self._inner_rank in self._holders[name]:
-                names = [each for each in now if self._first_names[each] == self._first_names[name]]
-                changed = next((now[each] for each in names if id(now[each]) != self._ids[each]), tensor)
+        changed: dict[int, torch.Tensor] = {}
+        for name, tensor in self._saved().items():
+            if tensor is not self._undivided[name]:
+                changed.setdefault(id(self._undivided[name]), tensor)
+        for name, undivided in self._undivided.items():
+            tensor = changed.get(id(undivided), undivided)
+            if isinstance(tensor, nn.Parameter):
                 path, _, attribute = name.rpartition(".")
-                module = self._model.get_submodule(path)
-                if isinstance(changed, nn.Parameter) and module._parameters[attribute] is not changed:
-                    module._parameters[attribute] = changed
+                self._model.get_submodule(path)._parameters[attribute] = tensor
 
     def stream(
         self, ranks: Sequence[int], restored: Callable[[str, torch.Tensor], torch.Tensor]
@@ -156,7 +153,7 @@ class PipelineWeights:
                     distributed.send(made.contiguous(), dst=ranks[0])
                 del made  # before there is memory for the next one
             elif rank == ranks[0] and holder != 0:
-                received = torch.empty(self._shapes[name], dtype=tensor.dtype)
+                received = torch.empty(tensor.shape, dtype=tensor.dtype)
                 distributed.recv(received, src=ranks[holder])
                 yield name, received
                 del received

@@ -32,6 +32,7 @@ from training.models.tensor_plans import (
     TensorPlan,
     check_divisible,
     divide_head_counts,
+    features,
     fused_count,
     matching,
     plan_for,
@@ -46,30 +47,34 @@ class ConvertedLayers:
     ``convert`` gives a layer's tensor as the sharded model keeps it.
     """
 
-    def __init__(self, base: nn.Module, plan: TensorPlan, degree: int) -> None:
-        self._row_orders: dict[str, RowOrder] = {}
+    def __init__(self, model: PreTrainedModel, plan: TensorPlan, degree: int) -> None:
+        """``model`` is a whole model, or the base model of a stage."""
+        self._row_orders: dict[str, RowOrder] = {}  # by the layer's name in the whole model
         self._transposed: set[str] = set()
+        base = model.base_model
         for path, layer in list(_convertible(base, plan)):
             if isinstance(layer, Conv1D):
                 base.set_submodule(path, nn.Linear(layer.nx, layer.nf, device="meta", dtype=layer.weight.dtype))
-                self._transposed.add(path)
-            rows = layer.nf if isinstance(layer, Conv1D) else layer.out_features
-            self._row_orders[path] = _whole_heads_per_rank(rows, fused_count(plan, path), degree)
+                self._transposed.add(f"{model.base_model_prefix}.{path}")
+            rows = features(layer)[1]
+            self._row_orders[f"{model.base_model_prefix}.{path}"] = _whole_heads_per_rank(
+                rows, fused_count(plan, path), degree
+            )
 
-    def convert(self, name: str, whole: Readable, base_prefix: str) -> Readable:
+    def convert(self, name: str, whole: Readable) -> Readable:
         """The inverse of ``restore``."""
-        path, _, kind = name.removeprefix(base_prefix).rpartition(".")
+        path, _, kind = name.rpartition(".")
         if path not in self._row_orders:
             return whole
         rows = whole[...].t() if kind == "weight" and path in self._transposed else whole[...]
         order = self._row_orders[path]
         return rows if order is None else rows[order]
 
-    def restore(self, name: str, tensor: torch.Tensor, base_prefix: str) -> torch.Tensor:
+    def restore(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the whole tensor of this name as transformers keeps it: of ``tensor`` [O, I] or [O] of a converted
         layer, [I, O] for a Conv1D's weight, else [O, I] or [O]. Those of other layers stay as they are.
         """
-        path, _, kind = name.removeprefix(base_prefix).rpartition(".")
+        path, _, kind = name.rpartition(".")
         if path not in self._row_orders:
             return tensor
         order = self._row_orders[path]
@@ -113,22 +118,16 @@ class DividedLayers:
 
     def __init__(self, model: PreTrainedModel, mesh: DeviceMesh, plan: TensorPlan) -> None:
         base = model.base_model
-        self._prefix = f"{model.base_model_prefix}."
         self._partial = [
             module
             for pattern, style in plan.styles.items()
             if style == PARTIAL_GRADIENT
             for _, module in matching(base, pattern)
         ]
-        self.converted = ConvertedLayers(base, plan, mesh.size())
+        self.converted = ConvertedLayers(model, plan, mesh.size())
         parallelize_module(base, mesh, _styles(base, plan))
         apply_expert_parallelism(base, mesh, mesh, _expert_names(base, plan), ep_implementation=EXPERTS_BY)
         divide_head_counts(base, plan, mesh.size())
-
-    @property
-    def prefix(self) -> str:
-        """What comes before a base model's names in those of the whole model."""
-        return self._prefix
 
     def partial_gradients(self) -> list[nn.Parameter]:
         """The norms within a head: every rank has the whole weight, but its gradient covers only its own heads. They
