@@ -155,11 +155,9 @@ class TokenCache:
         """Mark the job's output as ready; returns the reason if it can't be used. Safe to repeat."""
         folder = tokens_folder(key, job_name)
         uri = s3_uri(self._bucket.name, folder)
-        manifest = self._bucket.find_json(f"{folder}{TOKENS_MANIFEST}")
-        problem = describe_mismatch(manifest, key=key)
+        problem = describe_mismatch(self._bucket.find_json(f"{folder}{TOKENS_MANIFEST}"), key=key)
         if problem:
             return f"the job completed, but its output at {uri} can't be used: {problem}"
-        marker = TokensMarker(s3_uri=uri, made_at=made_at)
-        document = tokens_marker_document(marker, key=key, job_name=job_name, manifest=manifest)
+        document = tokens_marker_document(TokensMarker(s3_uri=uri, made_at=made_at))
         self._bucket.write_json(ready_tokens_key(key), document)
         return None

@@ -5,7 +5,7 @@ import pytest
 from bench.alternation import alternate
 from bench.demo import job_seconds
 from bench.document import PREFACE, merge, split_sections
-from bench.figure_text import figure_row, number_text, section_lines
+from bench.figure_text import figure_row, section_lines
 from bench.figures import Figure, Section, Spread, at_least, at_most, spread
 from bench.gpu import is_named
 from bench.transitions import transitions
@@ -40,14 +40,6 @@ def test_a_row_shows_value_extent_budget_and_verdict() -> None:
     repeated = spread([3.0, 1.5, 2.25])
     assert figure_row(figure(repeated, budget=at_most(2))) == ("wall", "2.25 s", "1.50 – 3 (3)", "≤ 2 s", "**no**")
     assert figure_row(figure(None, budget=at_most(2))) == ("wall", "unknown", "", "≤ 2 s", "")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.1234, "0.123"), (1.2345, "1.23"), (12.345, "12.3"), (123.45, "123"), (12345.6, "12,346"), (8.0, "8")],
-)
-def test_numbers_have_three_digits_that_count(value: float, text: str) -> None:
-    assert number_text(value) == text
 
 
 def test_two_things_are_run_in_turn_and_compared_round_by_round() -> None:

@@ -41,20 +41,14 @@ def describe_mismatch(manifest: Mapping[str, Any] | None, *, key: str) -> str | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensMarker:
-    """Where the tokens are. ``made_at``: epoch seconds.
-
-    Markers also have the key, the job and the manifest, for people.
-    """
+    """Where the tokens are. ``made_at``: epoch seconds."""
 
     s3_uri: str
     made_at: float
 
 
-def tokens_marker_document(
-    marker: TokensMarker, *, key: str, job_name: str, manifest: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    described = {"key": key, "job_name": job_name, "manifest": manifest}
-    return TOKENS_MARKER.mark({**to_document(marker), **described})
+def tokens_marker_document(marker: TokensMarker) -> dict[str, Any]:
+    return TOKENS_MARKER.mark(to_document(marker))
 
 
 def parse_tokens_marker(document: Mapping[str, Any]) -> TokensMarker:

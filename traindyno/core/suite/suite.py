@@ -11,15 +11,13 @@ from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.goal import HOURS, USD, Goal, Pricing
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.workload import STEPS, Workload
 from traindyno.slices.suite_parts import SliceSections
 
 # Limits of SageMaker.
 JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)
 PENDING_SECONDS = Bound(least=1800, most=28 * 24 * 3600)
 VOLUME_GB = Bound(least=1, most=16_384)
-# A bound that only keeps the number within 64 bits.
-STEPS = Bound(least=1, most=10**9)
 # A run that ``stop_when`` ends has at least so many.
 LEAST_STOP_STEPS = 400
 # Of a long run: how much longer it may take than by its trials' rate, and for its start.

@@ -98,7 +98,7 @@ def test_tokens_of_another_version_are_a_mismatch() -> None:
 
 def test_a_tokens_marker_has_a_version_and_is_read_alike() -> None:
     marker = TokensMarker(s3_uri="s3://results/tokens/k/job/", made_at=1_790_000_000.5)
-    document = tokens_marker_document(marker, key="k", job_name="job", manifest=tokens_manifest("k", {}))
+    document = tokens_marker_document(marker)
     assert document.pop("version") == 1
     assert parse_tokens_marker({**document, "version": 1}) == marker
 

@@ -70,28 +70,16 @@ def test_text_to_be_classified_is_never_packed() -> None:
     assert tokens_of(suite) == [False]
 
 
-@pytest.mark.parametrize(
-    "dataset", [{"format": "synthetic"}, {"path": "s3://bucket/data/", "input_mode": "stream"}], ids=str
-)
-def test_synthetic_and_streamed_data_need_no_preparation(dataset: dict[str, str]) -> None:
-    assert tokens_of(small_suite(workload=workload(dataset=dataset))) == []
-
-
 SYNTHETIC = {"format": "synthetic"}
 STREAMED = {"path": "s3://bucket/data/", "input_mode": "stream"}
-TENSOR = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"]}
-
-
-def named_suite(*, matrix: dict[str, Any] = TENSOR, **changes: Any) -> Suite:
-    """The suite has no data to tokenise, and only the name of its model."""
-    given = {"dataset": SYNTHETIC, "model": "me/model", "tokenizer": None, **changes}
-    return small_suite(workload=workload(**given), training={}, baseline={}, matrix=matrix, limits=LIMITS)
 
 
 @pytest.mark.parametrize("dataset", [SYNTHETIC, STREAMED], ids=["synthetic", "streamed"])
 @pytest.mark.parametrize("model", ["me/model", "s3://bucket/model/", {"config": {"model_type": "gpt2"}}], ids=str)
 def test_without_tokens_only_a_model_of_the_hub_needs_a_job(model: Any, dataset: dict[str, str]) -> None:
-    suite = named_suite(dataset=dataset, model=model, tokenizer={"path": "gpt2"})
+    matrix = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"]}
+    given = workload(dataset=dataset, model=model, tokenizer={"path": "gpt2"})
+    suite = small_suite(workload=given, training={}, baseline={}, matrix=matrix)
     assert needed_tokens(suite, expand_cells(suite)) == ((TokenSet(),) if model == "me/model" else ())
 
 
@@ -228,8 +216,8 @@ def planned(tokens: tuple[TokenSet, ...] | None = None, **changes: Any) -> Plan:
     return planned_of(small_suite(**{"limits": LIMITS, **changes}), tokens)
 
 
-def planned_of(suite: Suite, tokens: tuple[TokenSet, ...] | None = None, *, usd: dict[str, str] = USD) -> Plan:
-    prices, quotas = prices_of(usd), ample_quotas(suite)
+def planned_of(suite: Suite, tokens: tuple[TokenSet, ...] | None = None) -> Plan:
+    prices, quotas = prices_of(USD), ample_quotas(suite)
     return plan_suite(suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={}, tokens=tokens)
 
 
