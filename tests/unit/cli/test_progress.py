@@ -133,7 +133,9 @@ def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(monkeypa
 def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
     monkeypatch: pytest.MonkeyPatch, planned: int, job: str
 ) -> None:
-    """Two jobs are over: a shared one, and that of a run of its own."""
+    """Two jobs are over: a shared one, and that of a run of its own. An earlier attempt says nothing of the place, and
+    its ended runs count.
+    """
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     world = World(random.Random(0), run_count=3)
     monkeypatch.setattr(execution_state, "TrainingJobs", lambda _: world.lab.jobs)
@@ -150,14 +152,19 @@ def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
     world.lab.jobs.jobs[row.job_name] |= {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Training"}
     (begun,) = read_state(target, EXECUTION).jobs
     assert begun.label == f"{job}, 3 runs"
-    written = written_job(row.job_name)
-    written.carry(world.job.runs[0].run_id, 20)
-    world.lab.objects.contents |= {f"{world.prefix}{key}": text for key, text in written.files.items()}
+    first, second, third = (run.run_id for run in world.job.runs)
+    contents = world.lab.objects.contents
+    contents[f"{world.prefix}{third}/step_log/an-earlier-one-a1/rank-00000.1.jsonl"] = b"{}"
+    for name, run_id in ((row.job_name, first), ("an-earlier-one-a1", third)):
+        written = written_job(name)
+        written.carry(run_id, 20)
+        contents |= {f"{world.prefix}{key}": text for key, text in written.files.items()}
+        seen = read_state(target, EXECUTION)
+        assert (seen.runs_ended, seen.jobs[0].label) == (1 if run_id == first else 2, f"{job}, 3 runs")
     log = "".join(log_lines(step_seconds=[0.5] * 4)).encode()
-    name = f"{world.job.runs[1].run_id}/step_log/{row.job_name}/rank-00000.1.jsonl"
-    world.lab.objects.contents[f"{world.prefix}{name}"] = log
+    contents[f"{world.prefix}{second}/step_log/{row.job_name}/rank-00000.1.jsonl"] = log
     (running,) = read_state(target, EXECUTION).jobs
-    assert running.label == f"{world.job.runs[1].cell.label} ({job}, run 2 of 3)"
+    assert (running.label, running.step) == (f"{world.job.runs[1].cell.label} ({job}, run 2 of 3)", 3)
 
 
 @pytest.mark.parametrize(("document", "max_steps"), [(script_document(), None), (unprepared_document(), 200)])
