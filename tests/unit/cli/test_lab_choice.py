@@ -113,16 +113,7 @@ def no_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     clients.cloudformation.cache_clear()
 
 
-@pytest.fixture
-def earlier_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test in the same process may leave behind."""
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    boto3.setup_default_session(aws_access_key_id="left", aws_secret_access_key="left", region_name="eu-west-1")
-    clients.cloudformation.cache_clear()
-    clients.cloudformation()
-
-
-@pytest.mark.usefixtures("earlier_client", "no_client")
+@pytest.mark.usefixtures("no_client")
 @pytest.mark.parametrize("region", [None, "us-east-1"])
 def test_without_an_account_the_local_cloud_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], region: str | None
