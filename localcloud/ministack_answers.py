@@ -36,35 +36,14 @@ def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
     return {**answer, "body": {**body, "errorType": name}} if name else answer
 
 
-class SingleAnswers:
-    """A task of Step Functions takes one answer. MiniStack takes another one until the task has read the first.
-
-    ``tasks`` are the waiting tasks by token; an answer sets the ``event`` of its task. ``refuse`` makes the error.
-    """
-
-    def __init__(self, tasks: Mapping[str, Mapping[str, Any]], refuse: Callable[[], Any]) -> None:
-        self._tasks = tasks
-        self._refuse = refuse
-        self._lock = threading.Lock()
-
-    def once(self, answer: Answer) -> Answer:
-        """``answer``, or the error for a task that has its answer already."""
-
-        def answer_once(data: Data) -> Any:
-            with self._lock:
-                task = self._tasks.get(str(data.get("taskToken")))
-                return self._refuse() if task and task["event"].is_set() else answer(data)
-
-        return answer_once
-
-
 State = Mapping[str, Any]
 LIMIT_PATH = "TimeoutSecondsPath"
 
 
 class WaitingTasks:
     """MiniStack waits for the answer of a task whose function has failed, 27 hours long, and reads no time limit from
-    the input. Its retries repeat the token, so a late answer to one attempt would end the next one.
+    the input. Its retries repeat the token, so a late answer to one attempt would end the next one. It also takes
+    another answer until the task has read the first.
     """
 
     def __init__(self, machines: Any) -> None:
@@ -76,11 +55,27 @@ class WaitingTasks:
             machines._call_lambda,
         )
         self._here = threading.local()
+        self._answering = threading.Lock()
 
     def install(self) -> None:
-        self._machines._execute_task = self.execute
-        self._machines._invoke_with_callback = self.wait
-        self._machines._call_lambda = self.call
+        machines = self._machines
+        machines._execute_task, machines._invoke_with_callback = self.execute, self.wait
+        machines._call_lambda = self.call
+        machines._send_task_success = self.once(machines._send_task_success)
+        machines._send_task_failure = self.once(machines._send_task_failure)
+
+    def once(self, answer: Answer) -> Answer:
+        """``answer``, or the error for a task that has its answer already."""
+
+        def answer_once(data: Data) -> Any:
+            with self._answering:
+                task = self._machines._task_tokens.get(str(data.get("taskToken")))
+                if task and task["event"].is_set():
+                    said = "the task has its answer already"
+                    return self._machines.error_response_json("TaskDoesNotExist", said, 400)
+                return answer(data)
+
+        return answer_once
 
     def execute(self, state: State, data: Any, execution: Any, context: dict[str, Any]) -> Any:
         if LIMIT_PATH in state:

@@ -29,7 +29,6 @@ from hypercorn.config import Config
 from ministack import app as ministack
 from ministack.core import lambda_runtime
 from ministack.core.persistence import save_state
-from ministack.core.responses import error_response_json
 from ministack.services import lambda_svc, stepfunctions, sts
 from ministack.services.cloudformation import custom_resource
 
@@ -37,7 +36,6 @@ from localcloud.gate import find_page, find_refusal
 from localcloud.ministack_answers import (
     DENIED,
     HttpAnswer,
-    SingleAnswers,
     Throttle,
     WaitingTasks,
     error_answer,
@@ -187,7 +185,6 @@ def main() -> None:
     WaitingTasks(stepfunctions).install()
     execute = lambda_svc._execute_function_warm
     lambda_svc._execute_function_warm = lambda *arguments: with_error_type(execute(*arguments))
-    _take_single_answers()
     # Functions get the access key: MiniStack gives them the account's number.
     credentials, key = lambda_runtime.execution_credentials, {KEY_VARIABLE: os.environ[KEY_VARIABLE]}
     lambda_runtime.execution_credentials = lambda config: {**credentials(config), **key}
@@ -226,12 +223,3 @@ def _limit_worker_starts() -> None:
     )
     lambda_svc.acquire_worker = pool.acquire
     lambda_svc.release_worker = pool.release
-
-
-def _take_single_answers() -> None:
-    answers = SingleAnswers(
-        stepfunctions._task_tokens,
-        lambda: error_response_json("TaskDoesNotExist", "the task has its answer already", 400),
-    )
-    stepfunctions._send_task_success = answers.once(stepfunctions._send_task_success)
-    stepfunctions._send_task_failure = answers.once(stepfunctions._send_task_failure)

@@ -3,12 +3,13 @@
 import threading
 import traceback
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from infra.retries import LAMBDA_FAULTS
-from localcloud.ministack_answers import ANY_EXCEPTION, WORKER_ENDED, SingleAnswers, with_error_type
+from localcloud.ministack_answers import ANY_EXCEPTION, WORKER_ENDED, WaitingTasks, with_error_type
 from traindyno.core.errors import Throttled
 
 EXCEPTIONS = [
@@ -64,8 +65,17 @@ def test_a_task_takes_one_answer_and_others_are_left_to_ministack() -> None:
             tasks[data["taskToken"]]["event"].set()
         return "taken"
 
-    answers = SingleAnswers(tasks, lambda: "refused")
-    succeed, fail = answers.once(take), answers.once(take)
+    machines = SimpleNamespace(
+        _execute_task=None,
+        _invoke_with_callback=None,
+        _call_lambda=None,
+        _send_task_success=take,
+        _send_task_failure=take,
+        _task_tokens=tasks,
+        error_response_json=lambda *_: "refused",
+    )
+    WaitingTasks(machines).install()
+    succeed, fail = machines._send_task_success, machines._send_task_failure
     assert [fail({"taskToken": "first"}), succeed({"taskToken": "first"}), fail({"taskToken": "first"})] == [
         "taken",
         "refused",
