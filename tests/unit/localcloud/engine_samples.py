@@ -12,6 +12,7 @@ from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.settings import ServiceSettings
+from tests.archives import tar_gz
 
 REQUEST: dict[str, Any] = {
     "AlgorithmSpecification": {"TrainingImage": "pytorch"},
@@ -51,6 +52,31 @@ def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
 def ended_job(store: JobStore, name: str) -> TrainingJob:
     until(lambda: stored(store, name).status in TERMINAL)
     return stored(store, name)
+
+
+class Bucket:
+    """It replaces S3: the source archive with a script, and what jobs upload."""
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+        self.objects: dict[str, bytes] = {}
+
+    def download(self, _bucket: str, _key: str, path: Path) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(tar_gz({"train.py": self.script}))
+        return path
+
+    def download_prefix(self, uri: str, folder: Path, **_: bool) -> list[Path]:
+        paths = []
+        for key, content in self.objects.items():
+            if key.startswith(uri):
+                paths.append(folder / key.removeprefix(uri))
+                paths[-1].write_bytes(content)
+        return paths
+
+    def upload(self, path: Path, uri: str, *, is_over: Callable[[], bool]) -> None:
+        if not is_over():
+            self.objects[uri] = path.read_bytes()
 
 
 class NoLogs:

@@ -18,12 +18,8 @@ def usd_per_hour(api: PricingApi, instance_type: str) -> list[str]:
 
 def test_a_given_price_replaces_the_snapshots_and_leaves_the_others() -> None:
     plain = PricingApi({})
-    given = PricingApi({"ml.p4d.24xlarge": Decimal("37.69")})
+    given = PricingApi({"ml.p4d.24xlarge": Decimal("37.69"), "ml.trn2.48xlarge": Decimal(45)})
     assert usd_per_hour(plain, "ml.p4d.24xlarge") == ["25.2512860000"]
     assert usd_per_hour(given, "ml.p4d.24xlarge") == ["37.6900000000"]
     assert usd_per_hour(given, "ml.trn1.32xlarge") == usd_per_hour(plain, "ml.trn1.32xlarge") == ["24.7250000000"]
-
-
-def test_a_type_that_the_snapshot_lacks_gets_the_given_price() -> None:
-    api = PricingApi({"ml.trn2.48xlarge": Decimal("45")})
-    assert usd_per_hour(api, "ml.trn2.48xlarge") == ["45.0000000000"]
+    assert usd_per_hour(given, "ml.trn2.48xlarge") == ["45.0000000000"]  # the snapshot has no price of it

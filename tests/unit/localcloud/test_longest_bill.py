@@ -18,8 +18,7 @@ from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, SecondarySta
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.trace import Trace
-from tests.archives import tar_gz
-from tests.unit.localcloud.engine_samples import add_job, ended_job, process_engine
+from tests.unit.localcloud.engine_samples import Bucket, add_job, ended_job, process_engine
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.planning.job_terms import JobTerms
 from traindyno.core.suite.job_time import STOP_SECONDS, UPLOAD_SECONDS
@@ -151,26 +150,21 @@ def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: 
     assert (unheeded.status, (unheeded.billable_seconds or 0) > 7200) == ("Completed", True)
 
 
-class Objects:
-    """It replaces S3: the source archive, and uploads that end only once the job's time for them is over."""
+class HoldingBucket(Bucket):
+    """Its uploads end only once the job's time for them is over."""
 
     def __init__(self, script: str) -> None:
-        self.script = script
+        super().__init__(script)
         self.holds_uploads = self.holds_downloads = False
         self.held: list[Path] = []
         self.ends = threading.Event()
 
-    def download(self, _bucket: str, _key: str, path: Path) -> Path:
+    def download(self, bucket: str, key: str, path: Path) -> Path:
         if self.holds_downloads:
             self.ends.wait(600)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(tar_gz({"train.py": self.script}))
-        return path
+        return super().download(bucket, key, path)
 
-    def download_prefix(self, *_: Any, **__: Any) -> list[Path]:
-        return []
-
-    def upload(self, path: Path, _uri: str, *, is_over: Callable[[], bool]) -> None:
+    def upload(self, path: Path, uri: str, *, is_over: Callable[[], bool]) -> None:
         if self.holds_uploads and not is_over():
             self.held.append(path)
             self.ends.wait(600)
@@ -192,7 +186,7 @@ SCRIPTS = {
 }
 
 
-def run_job(store: JobStore, objects: Objects, folder: Path, terms: JobTerms = SHORT) -> TrainingJob:
+def run_job(store: JobStore, objects: HoldingBucket, folder: Path, terms: JobTerms = SHORT) -> TrainingJob:
     engine = process_engine(store, folder, transfer=objects, stop_grace_seconds=GRACE_SECONDS)
     add_job(store, "job", StoppingCondition=limited(terms), CheckpointConfig={"S3Uri": "s3://lab/checkpoints"})
     engine.start()
@@ -219,7 +213,7 @@ def test_a_job_of_this_machine_is_billed_no_more_than_its_reservation(
 ) -> None:
     monkeypatch.setattr(host_training, "SUPERVISOR_SECONDS", 1.0)
     monkeypatch.setattr(job_run, "UPLOAD_SECONDS", 1)
-    objects = Objects(SCRIPTS[what])
+    objects = HoldingBucket(SCRIPTS[what])
     objects.holds_uploads = holds_uploads
     ends_by_itself = what in {"ends by itself", "leaves a checkpoint"}
     terms = replace(SHORT, max_job_seconds=60) if ends_by_itself else SHORT
@@ -236,7 +230,7 @@ def test_a_job_of_this_machine_is_billed_no_more_than_its_reservation(
 
 
 def test_a_download_is_ended_at_the_time_limit(store: JobStore, tmp_path: Path) -> None:
-    objects = Objects(SCRIPTS["ends by itself"])
+    objects = HoldingBucket(SCRIPTS["ends by itself"])
     objects.holds_downloads = True
     job = run_job(store, objects, tmp_path)
     assert [step.status for step in job.transitions[1:]] == ["Downloading", "MaxRuntimeExceeded"]

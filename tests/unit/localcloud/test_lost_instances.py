@@ -12,8 +12,7 @@ from localcloud.sagemaker_service.host import job_run
 from localcloud.sagemaker_service.host.job_ends import SpotInterruption
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from tests.archives import tar_gz
-from tests.unit.localcloud.engine_samples import add_job, job_context, stored, until
+from tests.unit.localcloud.engine_samples import Bucket, add_job, job_context, stored, until
 from tests.unit.localcloud.test_longest_bill import ask_to_stop
 
 LIMIT = {"MaxRuntimeInSeconds": 60}
@@ -27,30 +26,6 @@ ml = pathlib.Path(os.environ["SM_MODEL_DIR"]).parent
 (ml / "checkpoints" / "last_steps").write_text("of launch " + os.environ["TRAINDYNO_LAUNCH"])
 ended.write_text(str(os.getpid()))
 """
-
-
-class Bucket:
-    """It replaces S3."""
-
-    def __init__(self, script: str) -> None:
-        self.script = script
-        self.objects: dict[str, bytes] = {}
-
-    def download(self, _bucket: str, _key: str, path: Path) -> Path:
-        path.write_bytes(tar_gz({"train.py": self.script}))
-        return path
-
-    def download_prefix(self, uri: str, folder: Path, **_: bool) -> list[Path]:
-        paths = []
-        for key, content in self.objects.items():
-            if key.startswith(uri):
-                paths.append(folder / key.removeprefix(uri))
-                paths[-1].write_bytes(content)
-        return paths
-
-    def upload(self, path: Path, uri: str, *, is_over: Callable[[], bool]) -> None:
-        assert not is_over()
-        self.objects[uri] = path.read_bytes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
