@@ -151,7 +151,7 @@ class Conductor:
         self.left_because: Optional[str] = None
         self._attempt = attempt
         self._write = attempt.journal.write
-        self._begun = self._ended = self._left = 0
+        self._begun = 0
         self._race = Race(attempt)
 
     def conduct(self) -> None:
@@ -165,7 +165,7 @@ class Conductor:
                 if first in json.loads(said):
                     self._carry(run)
         self._attempt.peers.barrier("all")
-        self._write(PARENT_ENDED, ended=self._ended, left=self._left, reason=self.left_because)
+        self._write(PARENT_ENDED, reason=self.left_because)
         self._attempt.peers.leave()
 
     def _carry(self, run: RunOrder) -> None:
@@ -222,7 +222,6 @@ class Conductor:
             raise
 
     def _leave(self, run: RunOrder, reason: str, *, began: bool) -> None:
-        self._left += 1
         self.left_because = reason
         self._write(RUN_LEFT, run_id=run.run_id, reason=reason, began=began)
 
@@ -238,7 +237,6 @@ class Conductor:
     ) -> None:
         """The checkpoints go last: no attempt needs them once all hosts have written the end."""
         attempt, verdict = self._attempt, ended.verdict
-        milliseconds = round((time.monotonic() - began) * 1e3)
         end = {
             "reason": verdict.reason,
             "exit_code": verdict.exit_code,
@@ -248,7 +246,7 @@ class Conductor:
             "oom_kills": ended.oom_kills,
             "began_at": began_at,
             "ended_at": time.time(),
-            "own_milliseconds": milliseconds,
+            "own_milliseconds": round((time.monotonic() - began) * 1e3),
             "place": place,
             "leftovers": ended.leftovers,
             "bound": verdict.bound,
@@ -261,15 +259,6 @@ class Conductor:
         if attempt.peers.heard(key) is not None:
             self._leave(run, NOT_RECORDED, began=place is not None)
             return
-        self._ended += 1
         self._race.add(run, end, attempt.host.job_name)
         remove(attempt.host.state(run.run_id))
-        self._write(
-            RUN_ENDED,
-            run_id=run.run_id,
-            reason=verdict.reason,
-            exit_code=verdict.exit_code,
-            signal=verdict.signal,
-            own_milliseconds=milliseconds,
-            bound=verdict.bound,
-        )
+        self._write(RUN_ENDED, run_id=run.run_id, reason=verdict.reason)

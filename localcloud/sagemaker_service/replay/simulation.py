@@ -107,16 +107,14 @@ def _journal(job: TrainingJob, work: SharedWork, session: SharedSession, host: s
         if span.place:
             yield line(RUN_BEGAN, span.begin_ms, run_id=span.run.run_id, place=span.place)
         if span.reason is not None:
-            own = {"own_milliseconds": span.end_ms - span.begin_ms, **_reason(span)}
-            yield line(RUN_ENDED, span.end_ms, run_id=span.run.run_id, **own)
+            yield line(RUN_ENDED, span.end_ms, run_id=span.run.run_id, reason=span.reason)
     if session.closed_ms is None:
         return
     begun = {span.run.run_id for span in session.spans}
     for run_id in session.left:
         yield line(RUN_LEFT, session.closed_ms, run_id=run_id, reason=DEADLINE, began=run_id in begun)
     left = DEADLINE if session.left else None
-    numbers = {"ended": len(session.ended), "left": len(session.left)}
-    yield line(PARENT_ENDED, session.closed_ms, **numbers, reason=left)
+    yield line(PARENT_ENDED, session.closed_ms, reason=left)
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

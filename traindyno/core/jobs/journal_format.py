@@ -25,11 +25,11 @@ that began since the parent started), ``leftovers`` (``processes``, ``shared_mem
 ``{"bytes", "sha256"}``.
 
 Fields of a line of the journal, besides those of each line: parent_started: ``version``, ``job_id``, ``host``,
-``hosts``, ``runs``; run_began: ``run_id``, ``place``; run_ended: ``run_id``, ``reason``, ``exit_code``, ``signal``,
-``own_milliseconds``, ``bound``; run_skipped: ``run_id``; warm_up_began: none; warmed_up: ``own_milliseconds``;
-probe_began: ``run_id``, ``batch``; probed: ``run_id``, ``own_milliseconds``, and what a probe of ``batch`` above has,
-or its ``batch`` only if it does not tell; run_left: ``run_id``, ``reason`` (of ``LEFT_REASONS``), ``began`` (whether it
-had begun); parent_ended: ``ended``, ``left`` (numbers of runs), ``reason`` (null, or of ``LEFT_REASONS``).
+``hosts``, ``runs``; run_began: ``run_id``, ``place``; run_ended: ``run_id``, ``reason``; run_skipped: ``run_id``;
+warm_up_began: none; warmed_up: ``own_milliseconds``; probe_began: ``run_id``, ``batch``; probed: ``run_id``,
+``own_milliseconds``, and what a probe of ``batch`` above has, or its ``batch`` only if it does not tell; run_left:
+``run_id``, ``reason`` (of ``LEFT_REASONS``), ``began`` (whether it had begun); parent_ended: ``reason`` (null, or of
+``LEFT_REASONS``).
 A parent that starts again under the same job name (a spot interruption) goes on in the same file, after another
 parent_started. A file without parent_ended after the last parent_started is of a parent that died.
 """

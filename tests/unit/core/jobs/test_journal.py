@@ -21,7 +21,7 @@ def whole_job() -> WrittenJob:
     for seconds, run_id in enumerate(RUNS, start=20):
         job.carry(run_id, seconds)
         job.clock += 0.5
-    job.write("parent_ended", ended=3, left=0, reason=None)
+    job.write("parent_ended", reason=None)
     return job
 
 

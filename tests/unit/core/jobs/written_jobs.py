@@ -44,7 +44,7 @@ class WrittenJob:
         """``seconds`` since its begin; with a ``place`` of None, it did not begin."""
         self.clock += seconds
         own = round((self.clock - self.began_at) * 1000)
-        self.write("run_ended", run_id=run_id, reason="exited", own_milliseconds=own)
+        self.write("run_ended", run_id=run_id, reason="exited")
         for host in self.hosts:
             log = f"{run_id}/step_log/{self.job_name}/{host}.jsonl"
             self.files[log] = f"{run_id} on {host}\n".encode() * 3
