@@ -123,7 +123,7 @@ def test_a_simulated_job_evaluates_at_its_end_where_its_trace_has_an_accuracy() 
     work, trace = read_work(job), choose_trace(job, traces)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
     log = read_step_log({f"{job.name}/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
-    assert [each.metrics for each in log.evaluations] == [{"accuracy": 0.984}]
+    assert [each.metrics for session in log.sessions for each in session.evaluations] == [{"accuracy": 0.984}]
 
 
 def judged(pack: str) -> tuple[ClaimJudgement, ...]:

@@ -236,7 +236,7 @@ def test_an_evaluation_loss_that_is_not_finite_marks_the_log(log: StepLogger, tm
     log.evaluation({"eval_loss": math.nan})
     log.close()
     found = read(tmp_path)
-    assert math.isnan(found.evaluations[0].metrics["eval_loss"])
+    assert math.isnan(found.sessions[0].evaluations[0].metrics["eval_loss"])
     assert [error.message for error in found.errors] == ["the evaluation's eval_loss after step 0 is nan"]
 
 

@@ -107,11 +107,6 @@ class StepLog:
         return tuple(sorted(found, key=lambda error: error.time))
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The evaluations of all sessions."""
-        return tuple(evaluation for session in self.sessions for evaluation in session.evaluations)
-
-    @property
     def model(self) -> ModelSize | None:
         processes = [process for session in self.sessions for process in session.processes]
         return next((process.model for process in processes if process.model), None)

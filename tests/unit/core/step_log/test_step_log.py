@@ -32,7 +32,7 @@ def test_reads_what_the_writer_wrote() -> None:
     assert process.phases[0].seconds == 3
     assert log.model is not None
     assert log.model.flops_per_token == 6000.0
-    assert log.evaluations[0].metrics == {"loss": 3.5}
+    assert log.sessions[0].evaluations[0].metrics == {"loss": 3.5}
     assert log.errors[0].outcome == "loss_diverged"
     assert log.environments[0].facts == {"torch": "2.13.0"}
     assert log.problems == ()
@@ -265,7 +265,7 @@ def test_lines_at_the_ends_of_what_they_may_say(kind: str, changes: dict[str, ob
 def test_metrics_that_are_not_finite_are_read() -> None:
     after = [line.evaluation_line(START + 1, 1, {"loss": float("inf"), "accuracy": 0.5})]
     log = read_step_log({file_name(): log_lines(step_seconds=[1.0], after=after)})
-    assert log.evaluations[0].metrics == {"loss": float("inf"), "accuracy": 0.5}
+    assert log.sessions[0].evaluations[0].metrics == {"loss": float("inf"), "accuracy": 0.5}
 
 
 @pytest.mark.parametrize(("later", "sessions"), [(10.0, 1), (10.5, 2)])
