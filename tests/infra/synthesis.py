@@ -1,6 +1,7 @@
 """Synthesise the app as `cdk synth` would, once per context, without credentials, network or Docker."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -45,6 +46,20 @@ def only(template: Template, kind: str, like: Mapping[str, Any] | None = None) -
     """The logical id of the one resource."""
     (name,) = properties(template, kind, like)
     return name
+
+
+def needed(template: Template, name: str) -> set[str]:
+    """The resource and all that CloudFormation makes before it: by Ref, by GetAtt, within a Sub, or as it is told."""
+    resources = template.to_json()["Resources"]
+    found, left = set[str](), [name]
+    while left:
+        name = left.pop()
+        if name not in found and name in resources:
+            found.add(name)
+            text = json.dumps(resources[name])
+            left += re.findall(r'(?:"Ref": "|"Fn::GetAtt": \["|\$\{)(\w+)', text)
+            left += as_list(resources[name].get("DependsOn", []))
+    return found
 
 
 def statements(template: Template, role_part: str) -> list[dict[str, Any]]:

@@ -1,20 +1,14 @@
 """What invokes functions beside the state machine, and what raises an alarm."""
 
-import json
 import re
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, only, properties, statements
+from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, needed, only, properties, statements
 
 RULE, FUNCTION, ALARM = "AWS::Events::Rule", "AWS::Lambda::Function", "AWS::CloudWatch::Alarm"
-
-
-@pytest.fixture(scope="module")
-def template() -> Template:
-    return lab(target="aws")
 
 
 def function_of(template: Template, state: str) -> str:
@@ -85,10 +79,10 @@ def test_an_error_of_a_function_raises_an_alarm(template: Template, state: str) 
 def test_only_alarms_that_suitefailed_stands_beside_wait_for_a_second_error() -> None:
     """A retried error of PlanRound or JudgeSuite needs nobody; a final error of the others has no other alarm."""
     errors = {name: each for name, each in alarms().items() if each.get("MetricName") == "Errors"}
-    needed = {name: each.get("DatapointsToAlarm", each["EvaluationPeriods"]) for name, each in errors.items()}
+    waited = {name: each.get("DatapointsToAlarm", each["EvaluationPeriods"]) for name, each in errors.items()}
     waiting = {"PlanRoundFails", "JudgeSuiteFails"}
-    assert waiting < set(needed)
-    assert needed == {name: 2 if name in waiting else 1 for name in needed}
+    assert waiting < set(waited)
+    assert waited == {name: 2 if name in waiting else 1 for name in waited}
     assert {(errors[name]["EvaluationPeriods"], errors[name]["Period"]) for name in waiting} == {(3, 300)}
 
 
@@ -98,26 +92,11 @@ def test_a_sweep_that_is_missing_breaches(template: Template) -> None:
     template.has_resource_properties(ALARM, {**missing, **late})
 
 
-def needed(name: str) -> set[str]:
-    """The resource and all that CloudFormation creates before it."""
-    resources = lab(target="aws").to_json()["Resources"]
-    found, left = set[str](), [name]
-    while left:
-        name = left.pop()
-        if name in found or name not in resources:
-            continue
-        found.add(name)
-        text = json.dumps(resources[name])
-        left += re.findall(r'"Ref": "(\w+)"', text) + re.findall(r'"Fn::GetAtt": \["(\w+)"', text)
-        left += as_list(resources[name].get("DependsOn", []))
-    return found
-
-
 def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep(template: Template) -> None:
     """The alarm waits for the images, whose builds take longer than the schedule's interval; the schedule does not."""
     build = only(template, "Custom::TraindynoImage")
-    assert build in needed(only(template, ALARM, {"MetricName": "Invocations"}))
-    first = needed(only(template, RULE, {"ScheduleExpression": Match.any_value()}))
+    assert build in needed(template, only(template, ALARM, {"MetricName": "Invocations"}))
+    first = needed(template, only(template, RULE, {"ScheduleExpression": Match.any_value()}))
     assert function_of(template, "ReconcileRuns") in first
     assert build not in first
 

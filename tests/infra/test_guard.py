@@ -1,13 +1,11 @@
 """The resource that CloudFormation must ask before it deletes anything of a lab."""
 
 import json
-import re
-from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.infra.synthesis import OTHER_LAB, as_list, flat, lab, only, properties, statements
+from tests.infra.synthesis import OTHER_LAB, as_list, flat, lab, needed, only, properties, statements
 
 GUARD = "Custom::TraindynoGuard"
 
@@ -17,24 +15,12 @@ def template(request: pytest.FixtureRequest) -> Template:
     return lab(target=request.param) if request.param == "local" else lab(**OTHER_LAB)
 
 
-def named_by(resource: dict[str, Any], known: set[str]) -> set[str]:
-    """Logical ids on which a resource depends: said so, by Ref, by GetAtt, or within a Sub."""
-    text = json.dumps(resource)
-    found = set(re.findall(r'"Ref": "(\w+)"', text)) | set(re.findall(r'"Fn::GetAtt": \["(\w+)"', text))
-    found |= set(re.findall(r"\$\{(\w+)", text)) | set(as_list(resource.get("DependsOn", [])))
-    return found & known
-
-
 def test_everything_in_the_stack_is_deleted_after_the_guard(template: Template) -> None:
     resources, guard = template.to_json()["Resources"], only(template, GUARD)
-    reached, left = set[str](), [guard]
-    while left:
-        name = left.pop()
-        if name not in reached:
-            reached.add(name)
-            left += named_by(resources[name], set(resources))
-    assert set(resources) - reached == set()
-    assert not any(guard in named_by(resource, {guard}) for name, resource in resources.items() if name != guard)
+    assert set(resources) - needed(template, guard) == set()
+    assert not [name for name, each in resources.items() if f'"{guard}"' in json.dumps(each)], (
+        "it would wait for itself"
+    )
 
 
 def test_the_guard_may_look_and_delete_endpoints_and_nothing_else(template: Template) -> None:

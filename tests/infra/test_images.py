@@ -25,11 +25,6 @@ PINNED = re.compile(r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")
 
 
 @pytest.fixture(scope="module")
-def template() -> Template:
-    return lab(target="aws")
-
-
-@pytest.fixture(scope="module")
 def accelerators() -> Template:
     return synthesise(target="aws", file="neuron = true").template("LabImages")
 

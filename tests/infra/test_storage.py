@@ -13,11 +13,6 @@ BUCKET, TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::GlobalTable"
 
 
 @pytest.fixture(scope="module")
-def template() -> Template:
-    return lab(target="aws")
-
-
-@pytest.fixture(scope="module")
 def lifecycle(template: Template) -> list[dict[str, Any]]:
     (results,) = [bucket for name, bucket in properties(template, BUCKET).items() if "Results" in name]
     return list(results["LifecycleConfiguration"]["Rules"])

@@ -151,12 +151,7 @@ def run_id(request: dict[str, Any]) -> str:
         ("seed002_albert_smddp_2n", {"strategy": "smddp"}),
         ("seed002_albert_smddp_pt2_2n", {"strategy": "smddp"}),
         ("seed002_albert_smddp_custom_image_2n", {"strategy": "smddp"}),
-        ("seed003_bert_p4d_torch_distributed", {"strategy": "ddp"}),
-        ("seed000_gpt2_trcomp_pytorchxla", {"strategy": "ddp", "compiler": "xla"}),
         ("seed001_gptj_smp_v1_pipeline_parallel", {"strategy": "pipeline"}),
-        ("v2.219.0/seed000_gpt2_native_pytorchddp", {"strategy": "ddp"}),
-        ("v2.219.0/seed002_albert_ddp_2n", {"strategy": "ddp"}),
-        ("v2.219.0/seed002_albert_ddp_16n", {"strategy": "ddp"}),
         ("v2.219.0/seed003_bert_p4d_pytorchddp", {"strategy": "ddp"}),
     ],
 )

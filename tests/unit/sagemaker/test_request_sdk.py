@@ -110,21 +110,6 @@ def test_a_spot_job_on_an_image_of_ones_own_is_the_sdks_own(sdk_session: Any) ->
     assert ours == theirs
 
 
-def test_an_smddp_job_is_the_sdks_own(sdk_session: Any) -> None:
-    suite = parse_suite(
-        script_document(training={"instance_count": 2}, matrix={"instance": ["ml.p4d.24xlarge"], "strategy": ["smddp"]})
-    )
-    ours = first_request(suite)
-    # The SDK's list of SMDDP frameworks ends at PyTorch 2.2; the image of 2.5.1 carries SMDDP 2.6 all the same.
-    assert ours["AlgorithmSpecification"]["TrainingImage"].endswith("pytorch-training:2.5.1-gpu-py311")
-    distribution = {"smdistributed": {"dataparallel": {"enabled": True}}}
-    theirs = sdk_request(
-        sdk_session, suite, ours, framework_version="2.2.0", py_version="py310", distribution=distribution
-    )
-    theirs["AlgorithmSpecification"]["TrainingImage"] = ours["AlgorithmSpecification"]["TrainingImage"]
-    assert without_pending_limit(ours) == theirs
-
-
 KEY = "arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"
 GUARDED = {
     "subnet_ids": ("subnet-1", "subnet-2"),
@@ -159,19 +144,6 @@ def test_an_isolated_job_is_the_sdks_own(sdk_session: Any, tmp_path: Path) -> No
     theirs = sdk_request(
         sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", enable_network_isolation=True
     )
-    assert without_pending_limit(ours) == theirs
-
-
-def test_a_job_with_metrics_is_the_sdks_own(sdk_session: Any) -> None:
-    metrics = {"loss": "'loss': '?([-+0-9.eE]+)'?"}
-    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE}
-    options = {"metrics": metrics}
-    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}, job=options))
-    ours = first_request(suite)
-    theirs = sdk_request(
-        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312",
-        metric_definitions=[{"Name": "loss", "Regex": metrics["loss"]}],
-    )  # fmt: skip
     assert without_pending_limit(ours) == theirs
 
 
