@@ -18,9 +18,8 @@ STARTING, INTERRUPTED = "starting", "interrupted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """One uninterrupted run over ``examples``. None where the run's own billing is unknown."""
+    """One uninterrupted run over the suite's examples. None where the run's own billing is unknown."""
 
-    examples: int
     #: Waiting for capacity, starting, downloading.
     before_training_seconds: float
     #: All that is paid once, before and during training.
@@ -114,7 +113,6 @@ def project(
     training, share = training_overhead + remaining, job_time.billable_share
     billable = None if share is None else training * share
     return Projection(
-        examples=examples,
         before_training_seconds=job_time.before_training,
         overhead_seconds=overhead,
         training_overhead_seconds=training_overhead,

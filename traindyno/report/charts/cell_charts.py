@@ -38,44 +38,16 @@ class Zone:
     name: str
 
 
-def draw_intervals(
-    bars: Sequence[Bar],
-    *,
-    title: str,
-    unit: Callable[[float], Unit],
-    value_text: Callable[[float], str],
-    zone: Zone | None = None,
-) -> Markup:
-    """An interval that extends far beyond every mean is clipped at the edge, without a cap."""
-    row_height = ROW_HEIGHT if len(bars) <= MOST_TALL_ROWS else LOW_ROW_HEIGHT
-    height = TOP + row_height * len(bars) + BOTTOM
-    low, high = _range(bars)
-    scale = make_scale(low, high, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH, unit=unit(high))
-    lines = 2 if row_height == ROW_HEIGHT else 1
-    rows = (
-        _row(bar, scale, TOP + row_height * (index + 0.5), value_text, lines=lines) for index, bar in enumerate(bars)
-    )
-    described = "; ".join(f"{bar.label}: {value_text(bar.estimate.mean)}" for bar in bars)
-    grid = vertical_grid(scale, TOP, height - BOTTOM)
-    shade = [] if zone is None else [_shade(zone, scale, height - BOTTOM)]
-    return svg(WIDTH, height, *shade, grid, *rows, title=title, description=described)
-
-
-def interval_data(name: str, quantity: str, bars: Sequence[Bar]) -> PlotData:
+def _data(name: str, quantity: str, bars: Sequence[Bar]) -> PlotData:
     """One row for each bar: its mean and its interval."""
+    ends = [
+        (each.estimate.interval.low, each.estimate.interval.high) if each.estimate.interval else ("", "")
+        for each in bars
+    ]
     return PlotData(
         name=name,
         header=("cell", quantity, "low", "high", "trials"),
-        rows=[
-            (
-                bar.label,
-                bar.estimate.mean,
-                bar.estimate.interval.low if bar.estimate.interval else "",
-                bar.estimate.interval.high if bar.estimate.interval else "",
-                bar.estimate.count,
-            )
-            for bar in bars
-        ],
+        rows=[(bar.label, bar.estimate.mean, *end, bar.estimate.count) for bar, end in zip(bars, ends, strict=True)],
     )
 
 
@@ -182,7 +154,10 @@ def _draw(
     value_text: Callable[[float], str],
     zone: Zone | None = None,
 ) -> Markup | None:
-    """``data``: the file's name and the quantity's."""
+    """``data``: the file's name and the quantity's.
+
+    An interval that extends far beyond every mean is clipped at the edge, without a cap.
+    """
     bars = [
         Bar(label=row.label, estimate=found, is_best=row.cell_id == verdict.recommended)
         for row in verdict.ranked_rows
@@ -190,6 +165,21 @@ def _draw(
     ]
     if not bars:
         return None
-    picture = draw_intervals(bars, title=title, unit=unit, value_text=value_text, zone=zone)
+    row_height, lines = (ROW_HEIGHT, 2) if len(bars) <= MOST_TALL_ROWS else (LOW_ROW_HEIGHT, 1)
+    height = TOP + row_height * len(bars) + BOTTOM
+    low, high = _range(bars)
+    scale = make_scale(low, high, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH, unit=unit(high))
+    picture = svg(
+        WIDTH,
+        height,
+        *([] if zone is None else [_shade(zone, scale, height - BOTTOM)]),
+        vertical_grid(scale, TOP, height - BOTTOM),
+        *(
+            _row(bar, scale, TOP + row_height * (index + 0.5), value_text, lines=lines)
+            for index, bar in enumerate(bars)
+        ),
+        title=title,
+        description="; ".join(f"{bar.label}: {value_text(bar.estimate.mean)}" for bar in bars),
+    )
     note = f"bars are 95 % intervals, shaded: {zone.name}" if zone else None
-    return draw_figure(title, picture, data=interval_data(*data, bars), note=note)
+    return draw_figure(title, picture, data=_data(*data, bars), note=note)

@@ -210,7 +210,6 @@ def of_job(**changes: object) -> Projection:
 def test_a_projection_by_hand() -> None:
     # 80 s are left of the work; 200 - 60 and 120 - 60 are overhead; half of the training time is billed
     assert of_job() == Projection(
-        examples=1000,
         before_training_seconds=80.0,
         overhead_seconds=140.0,
         training_overhead_seconds=60.0,
