@@ -1,7 +1,7 @@
 """The samples of a step log are the rows that a script trained on, as the script itself counts them where it trains."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +10,7 @@ import lightning as L
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset
 from transformers import DataCollatorWithFlattening, Trainer, TrainingArguments
 
 from tests.training.forked_jobs import run_forked
@@ -48,24 +48,20 @@ def process_of(log: StepLogger) -> ProcessLog:
     return process
 
 
-class Texts(Dataset[dict[str, torch.Tensor]]):
+Row = dict[str, torch.Tensor]
+
+
+def texts(count: int) -> list[Row]:
+    lengths = random.Random(count)
+    return [{"input_ids": torch.tensor([FIRST_TOKEN, *[2] * lengths.randint(1, 9)])} for _ in range(count)]
+
+
+class Stream(IterableDataset[Row]):
     def __init__(self, count: int) -> None:
-        lengths = random.Random(count)
-        self.rows = [torch.tensor([FIRST_TOKEN, *[2] * lengths.randint(1, 9)]) for _ in range(count)]
+        self.rows = texts(count)
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        return {"input_ids": self.rows[index]}
-
-
-class Stream(IterableDataset[dict[str, torch.Tensor]]):
-    def __init__(self, count: int) -> None:
-        self.texts = Texts(count)
-
-    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        return (self.texts[index] for index in range(len(self.texts)))
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
 
 
 def pad(rows: Any) -> dict[str, torch.Tensor]:
@@ -81,11 +77,12 @@ def keep_first(rows: Any) -> dict[str, torch.Tensor]:
     return pad(rows[::2])
 
 
-def budgets(texts: Texts, budget: int = 24) -> list[list[int]]:
+def budgets(rows: Sequence[Row], budget: int = 24) -> list[list[int]]:
     """Batches of at most ``budget`` tokens with their padding, as a batch sampler for translation makes them."""
+    lengths = [len(row["input_ids"]) for row in rows]
     batches: list[list[int]] = [[]]
-    for index in sorted(range(len(texts)), key=lambda each: len(texts.rows[each])):
-        if (len(batches[-1]) + 1) * len(texts.rows[index]) > budget:
+    for index in sorted(range(len(rows)), key=lambda each: lengths[each]):
+        if (len(batches[-1]) + 1) * lengths[index] > budget:
             batches.append([])
         batches[-1].append(index)
     return batches
@@ -120,8 +117,8 @@ class CountingTrainer(Trainer):
 
 class OwnLoaderTrainer(CountingTrainer):
     def get_train_dataloader(self) -> Any:
-        texts: Any = self.train_dataset
-        return DataLoader(texts, batch_sampler=budgets(texts), collate_fn=pad)
+        rows: Any = self.train_dataset
+        return DataLoader(rows, batch_sampler=budgets(rows), collate_fn=pad)
 
 
 COLLATORS = {"pad": pad, "drop": drop_short, "merge": keep_first, "join": DataCollatorWithFlattening()}
@@ -156,8 +153,8 @@ def test_a_trainers_samples_are_the_rows_that_it_trained(seed: int, tmp_path: Pa
         model,
         arguments(tmp_path, **options),
         data_collator=pad if loader == "own" else collator,
-        train_dataset=Stream(rows) if loader == "stream" else Texts(rows),
-        eval_dataset=Texts(5),
+        train_dataset=Stream(rows) if loader == "stream" else texts(rows),
+        eval_dataset=texts(5),
         callbacks=[hf_trainer.StepLogCallback()],
         seen=seen,
     ).train()
@@ -182,7 +179,7 @@ def test_joined_rows_that_a_batch_does_not_number_are_refused(tmp_path: Path, st
             Model(),
             arguments(tmp_path, max_steps=2, per_device_train_batch_size=4),
             data_collator=collator,  # type: ignore[arg-type]
-            train_dataset=Texts(20),
+            train_dataset=texts(20),
             callbacks=[hf_trainer.StepLogCallback(samples)],
         )
         if message is None:
@@ -209,17 +206,11 @@ from torch.utils.data import IterableDataset
 from transformers import Trainer, TrainingArguments
 from traindyno.callbacks.hf_trainer import StepLogCallback
 
-rows, options, seen = 22, eval(sys.argv[1]), []
-
-class Rows(torch.utils.data.Dataset):
-    def __len__(self):
-        return rows
-    def __getitem__(self, index):
-        return {"x": torch.ones(4)}
+rows, options, seen = [{"x": torch.ones(4)}] * 22, eval(sys.argv[1]), []
 
 class Stream(IterableDataset):
     def __iter__(self):
-        return ({"x": torch.ones(4)} for _ in range(rows))
+        return iter(rows)
 
 class Model(torch.nn.Module):
     def __init__(self):
@@ -234,7 +225,7 @@ class Counting(Trainer):
         return super().compute_loss(model, inputs, *arguments, **others)
 
 given = dict(output_dir="out", save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True, max_steps=7)
-data = Stream() if sys.argv[2] == "stream" else Rows()
+data = Stream() if sys.argv[2] == "stream" else rows
 Counting(Model(), TrainingArguments(**given, **options), train_dataset=data, callbacks=[StepLogCallback()]).train()
 print(f"truth {torch.distributed.get_rank()} {seen}", flush=True)
 time.sleep(0.3)
@@ -325,7 +316,7 @@ def test_several_trainings_in_a_process_count_on_and_a_search_counts_its_last_ba
             Model(),
             arguments(tmp_path, max_steps=6, per_device_train_batch_size=batch, auto_find_batch_size=True),
             data_collator=pad,
-            train_dataset=Texts(200),
+            train_dataset=texts(200),
             callbacks=[draw.choice([callback, hf_trainer.StepLogCallback()])],
             seen=seen,
             most=most,

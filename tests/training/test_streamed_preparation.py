@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import SCRIPTS
-from traindyno.core.suite.choices import DatasetFormat, Task
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.workload import Dataset, Workload
 from training.data import file_text, files
 from training.data import prepare as tokenizers
@@ -24,6 +25,7 @@ from training.errors import WorkloadError, explained, volume_of
 
 LINE = " ".join(f"word{number:05d}" for number in range(50))
 FULL = Path("/dev/full")
+ASKED = Workload(task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data"))
 SMALL, LARGE = 2**23, 5 * 2**23
 
 
@@ -68,10 +70,7 @@ def test_a_vocabulary_is_trained_on_the_beginning_of_the_data(tmp_path: Path, mo
     (tmp_path / "1.txt").write_text(LINE)
     (tmp_path / "2.txt").write_bytes(b"\xff\xff")
     monkeypatch.setattr(tokenizers, "TRAINING_CHARACTERS", len(LINE) // 2)
-    asked = Workload(
-        task=Task.CAUSAL_LM, examples=10, sequence_length=8, dataset=Dataset(path="data", format=DatasetFormat.TEXT)
-    )
-    assert len(train_tokenizer(asked, tmp_path, 270)) == 270
+    assert len(train_tokenizer(ASKED, tmp_path, 270)) == 270
 
 
 @pytest.mark.parametrize("separator", ["\n", "\n\n", " ", ""], ids=["lines", "paragraphs", "words", "one word"])
@@ -104,13 +103,12 @@ def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "data").mkdir()
     for name in ("1.txt", "2.txt"):
         (tmp_path / "data" / name).write_text("\n".join(["a", "b", "c", "b", "a"] * 400))
-    asked = Workload(task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data"))
     found = []
     for pieces in (2**20, 300):
         monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)
         for packing in (True, False):
             out = tmp_path / f"out-{pieces}-{packing}"
-            prepare(asked, word_tokenizer(), tmp_path / "data", out, packing=packing)
+            prepare(ASKED, word_tokenizer(), tmp_path / "data", out, packing=packing)
             found.append(read_sequences(out / "train").tokens.tolist())
     assert found[:2] == found[2:]
     assert found[0].count(3) == 2  # [SEP] ends each of the two files
@@ -121,12 +119,11 @@ def test_byte_level_tokens_of_pieces_are_those_of_the_whole_text(
     separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "train.txt").write_text(separator.join(f"größe {number}'s" for number in range(500)))
-    asked = Workload(task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data"))
     found = []
     for pieces in (2**20, 300):
         monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)
         out = tmp_path / f"out-{pieces}"
-        prepare(asked, train_tokenizer(asked, tmp_path / "train.txt", 300), tmp_path / "train.txt", out, packing=True)
+        prepare(ASKED, train_tokenizer(ASKED, tmp_path / "train.txt", 300), tmp_path / "train.txt", out, packing=True)
         found.append(read_sequences(out / "train").tokens.tolist())
     assert found[0] == found[1]
 
@@ -137,8 +134,7 @@ def test_no_more_of_a_text_is_read_than_its_examples_need(tmp_path: Path, monkey
     read: list[int] = []
     monkeypatch.setattr(files, "_open_local", lambda path: Counting(path.read_bytes(), read))
     (tmp_path / "train.txt").write_text("\n".join(["a b c"] * 100_000))
-    asked = Workload(task=Task.CAUSAL_LM, examples=100, sequence_length=6, dataset=Dataset(path="data"))
-    prepare(asked, word_tokenizer(), tmp_path, tmp_path / "out", packing=True)
+    prepare(replace(ASKED, examples=100), word_tokenizer(), tmp_path, tmp_path / "out", packing=True)
     assert len(read_sequences(tmp_path / "out" / "train")) == 100
     assert sum(read) <= 30_000
 

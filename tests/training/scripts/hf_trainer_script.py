@@ -14,20 +14,9 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer, Tra
 
 from traindyno.callbacks.hf_trainer import StepLogCallback
 
-ROWS = int(sys.argv[2])
-
-
-class Rows(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
-    def __init__(self) -> None:
-        generator = torch.Generator().manual_seed(0)
-        self.tokens = torch.randint(5, 50, (ROWS, 8), generator=generator)
-        self.labels = torch.randint(0, 2, (ROWS,), generator=generator)
-
-    def __len__(self) -> int:
-        return ROWS
-
-    def __getitem__(self, row: int) -> dict[str, torch.Tensor]:
-        return {"input_ids": self.tokens[row], "labels": self.labels[row]}
+generator = torch.Generator().manual_seed(0)
+tokens = torch.randint(5, 50, (int(sys.argv[2]), 8), generator=generator)
+ROWS: Any = [{"input_ids": row, "labels": torch.randint(0, 2, (), generator=generator)} for row in tokens]
 
 
 class LogsInItsLoss(Trainer):
@@ -63,9 +52,7 @@ arguments = (PackingArguments if sys.argv[3:] == ["packing"] else TrainingArgume
     disable_tqdm=True,
 )
 trainer_class = LogsInItsLoss if sys.argv[3:] == ["own-log"] else Trainer
-trainer_class(
-    model=model, args=arguments, train_dataset=Rows(), eval_dataset=Rows(), callbacks=[StepLogCallback()]
-).train()
+trainer_class(model=model, args=arguments, train_dataset=ROWS, eval_dataset=ROWS, callbacks=[StepLogCallback()]).train()
 if torch.distributed.is_initialized():
     time.sleep(0.2)  # torch 2.13's Gloo: its thread has to let go of the last collective first
     torch.distributed.destroy_process_group()
