@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import parquet
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.training.run_documents import MODELS
+from tests.training.word_tokenizer import word_tokenizer
 
 FILES, VOCABULARY = 6, 600
 # None of these is copied: another format of the same weights, code, and other frameworks' weights.
@@ -27,11 +27,8 @@ def write_dataset(folder: Path, *, rows: int) -> None:
 def write_model(folder: Path) -> None:
     values = {name: value for name, value in MODELS["gpt2"].items() if name != "model_type"}
     GPT2LMHeadModel(GPT2Config(**values, vocab_size=VOCABULARY, bos_token_id=0, eos_token_id=0)).save_pretrained(folder)
-    words = {"<end>": 0, "<unk>": 1, **{str(number): number for number in range(2, VOCABULARY)}}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>", unk_token="<unk>")
-    fast.save_pretrained(folder)
+    words = ("<end>", "<unk>", *map(str, range(2, VOCABULARY)))
+    word_tokenizer(words, eos_token="<end>", unk_token="<unk>").save_pretrained(folder)
     for name in UNNEEDED:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("not needed")

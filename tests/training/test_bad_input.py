@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+from transformers import BertConfig, BertForSequenceClassification
 
+from tests.training.word_tokenizer import word_tokenizer
 from traindyno.api.suite_loading import Suite, load_startable_suite
 from traindyno.core.documents.stored import is_number
 from traindyno.core.errors import SuiteInvalid
@@ -63,6 +63,7 @@ FILES: dict[str, bytes] = {
     "stray.csv": b'text,label\n"a film,up\nb film,down\nc "film",up\nd film,down\n',
     "last.csv": f'{CSV}a last film,"down\n'.encode(),
     "header without an end.csv": b"text,label",
+    "no label.csv": f"{CSV}a good film,\n".encode(),
     "nothing.jsonl": b"{}\n{}\n",
     "page.csv": b"<!DOCTYPE html>\n<p>404, not found</p>\n",
     "below an empty line.jsonl": b"\n" + json.dumps(OBJECTS[0], indent=2).encode(),
@@ -80,6 +81,7 @@ SAID = {
     "stray.csv": "stray.csv, line 4: text follows a closing quote",
     "last.csv": "a quote is open; expected each quoted value closed",
     "header without an end.csv": "has no rows; expected at least one",
+    "no label.csv": "no label.csv, row 9: the label is missing",
     "rows.csv": "it is JSON: name it .jsonl",
     "page.csv": "it is HTML or XML",
     "csv.jsonl": "it begins with 'text,label'",
@@ -159,13 +161,9 @@ def test_a_value_of_another_kind_is_named_once_and_nothing_that_follows_from_it(
 
 
 def classifier(folder: Path, **special: str) -> Path:
-    vocabulary = {word: number for number, word in enumerate(["[UNK]", "[PAD]", "good", "bad", "film"])}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", **special)
     config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=5)
     BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    word_tokenizer(["[UNK]", "[PAD]", "good", "bad", "film"], **special).save_pretrained(folder)
     return folder
 
 

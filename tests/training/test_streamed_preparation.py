@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
 
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import SCRIPTS
+from tests.training.word_tokenizer import word_tokenizer
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.workload import Dataset, Workload
 from training.data import file_text, files
@@ -26,6 +25,8 @@ from training.errors import WorkloadError, explained, volume_of
 LINE = " ".join(f"word{number:05d}" for number in range(50))
 FULL = Path("/dev/full")
 ASKED = Workload(task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data"))
+WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c")
+TOKENIZER = word_tokenizer(WORDS, unk_token="[UNK]", sep_token="[SEP]")
 SMALL, LARGE = 2**23, 5 * 2**23
 
 
@@ -91,13 +92,6 @@ def test_pieces_of_a_text_are_the_text(
         assert all(piece.lstrip(" ").startswith("grüße") for piece in pieces)
 
 
-def word_tokenizer() -> PreTrainedTokenizerFast:
-    words = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c"])}
-    model = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
-    model.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=model, unk_token="[UNK]", sep_token="[SEP]")
-
-
 def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One piece and many pieces give the same tokens, and one end of text."""
     (tmp_path / "data").mkdir()
@@ -108,7 +102,7 @@ def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)
         for packing in (True, False):
             out = tmp_path / f"out-{pieces}-{packing}"
-            prepare(ASKED, word_tokenizer(), tmp_path / "data", out, packing=packing)
+            prepare(ASKED, TOKENIZER, tmp_path / "data", out, packing=packing)
             found.append(read_sequences(out / "train").tokens.tolist())
     assert found[:2] == found[2:]
     assert found[0].count(3) == 2  # [SEP] ends each of the two files
@@ -134,7 +128,7 @@ def test_no_more_of_a_text_is_read_than_its_examples_need(tmp_path: Path, monkey
     read: list[int] = []
     monkeypatch.setattr(files, "_open_local", lambda path: Counting(path.read_bytes(), read))
     (tmp_path / "train.txt").write_text("\n".join(["a b c"] * 100_000))
-    prepare(replace(ASKED, examples=100), word_tokenizer(), tmp_path, tmp_path / "out", packing=True)
+    prepare(replace(ASKED, examples=100), TOKENIZER, tmp_path, tmp_path / "out", packing=True)
     assert len(read_sequences(tmp_path / "out" / "train")) == 100
     assert sum(read) <= 30_000
 

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
 
 from tests.training.run_documents import parse_run, run_document, run_training, write_texts
 from tests.training.s3_server import PROGRAM, s3_client, s3_server, upload
+from tests.training.word_tokenizer import word_tokenizer
 from traindyno.core.suite.choices import Task
 from training.data.collate import Collate, Masking
 from training.data.files import local_files
@@ -28,10 +27,7 @@ def streamed(
     folder: Path, *, rank: int, ranks: int, collate: Collate = CAUSAL, first_batch: int = 0
 ) -> StreamedBatches:
     """Files of numbers, each number one token, in sequences of four."""
-    vocabulary = {"[UNK]": 0, **{str(number): number for number in range(1, 200)}}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
+    tokenizer = word_tokenizer(["[UNK]", *map(str, range(1, 200))])
     return StreamedBatches(
         run_of(),
         local_files(folder),

@@ -122,16 +122,6 @@ def test_a_column_that_the_data_lacks_is_named_before_anything_runs(tmp_path: Pa
         )
 
 
-def test_rows_that_the_job_would_refuse_are_refused_here(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text(csv_text([*ROWS, ("a good film", "")]))
-    with pytest.raises(SuiteFileInvalid, match=r"data\.csv, row 41: the label is missing"):
-        Suite.from_text(
-            "{task: sequence-classification, model: nobody/bert, matrix: {precision: [fp32, bf16]}, dataset: data.csv}",
-            folder=tmp_path,
-            local=True,
-        )
-
-
 def test_a_language_models_examples_are_an_epoch_of_its_text(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("word " * 8000)
     config = {"model_type": "gpt2", "n_positions": 128}

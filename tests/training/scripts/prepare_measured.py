@@ -3,17 +3,13 @@
 import sys
 from pathlib import Path
 
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
-
+from tests.training.word_tokenizer import word_tokenizer
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.workload import Dataset, Workload
 from training.data.prepare import prepare
 
 data, out, kind = sys.argv[1:]
-model = Tokenizer(models.WordLevel({"<unk>": 0, "word00001": 1}, unk_token="<unk>"))
-model.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-tokenizer = PreTrainedTokenizerFast(tokenizer_object=model, unk_token="<unk>", eos_token="<unk>")
+tokenizer = word_tokenizer(["<unk>", "word00001"], eos_token="<unk>")
 asked = Workload(
     task=Task.CAUSAL_LM, examples=10**9, sequence_length=64, dataset=Dataset(path="data", format=DatasetFormat(kind))
 )
