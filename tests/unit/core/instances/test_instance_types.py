@@ -108,7 +108,7 @@ def test_types_without_a_training_quota_are_marked() -> None:
     assert withdrawn == {"ml.p3.2xlarge", "ml.p3.8xlarge", "ml.p3.16xlarge"}
 
 
-def test_only_this_machines_types_share_their_host_and_have_vcpus_that_no_table_knows() -> None:
+def test_only_this_machines_types_share_their_host_and_have_unknown_vcpus() -> None:
     assert [name for name, found in instance_types().items() if found.shares_host] == ["local.cpu", "local.gpu"]
     assert [name for name, found in instance_types().items() if found.vcpus is None] == ["local.cpu", "local.gpu"]
 
