@@ -3,7 +3,6 @@
 import math
 import random
 from itertools import accumulate, combinations, pairwise
-from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ from training.models.pipeline_stages import cut
 from training.models.pipeline_stages import divide as divide_blocks
 from training.models.tensor_plans import check_divisible, fused_count, plan_for
 from training.process.process_group import Topology, read_topology, start_process_group
-from training.strategies import CLASSES, build_strategy
+from training.strategies import build_strategy
 from training.strategies.tensor_layers import ConvertedLayers, check_replicated_gradients, is_converted
 from training.strategies.zero1 import divide
 
@@ -35,11 +34,6 @@ from training.strategies.zero1 import divide
 def causal_model(kind: str, **config: Any) -> PreTrainedModel:
     model: PreTrainedModel = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **config))
     return model
-
-
-@pytest.mark.parametrize("strategy", Strategy)
-def test_every_strategy_has_a_class(strategy: Strategy) -> None:
-    assert callable(resolve_name(CLASSES[strategy]))
 
 
 def test_every_strategy_is_compared_with_one_process() -> None:
