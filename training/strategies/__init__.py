@@ -1,5 +1,5 @@
 """The strategies that distribute one model over processes. To add one: a module here with its class, a line below,
-and its name and traits in ``traindyno/core/suite``: ``choices.py`` and ``strategies.py``.
+and its name and traits in ``traindyno/core/suite/choices.py``.
 
 A strategy is applied to a model from outside: models are written for one device. The loop calls, in this order,
 ``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for each step, ``score`` to evaluate
