@@ -4,17 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from traindyno.core.documents.stored import to_document
-from traindyno.core.planning.plan import read_stored_plan
-from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, suite_key, verdict_key
-from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.core.verdict.comparison import ExecutionRecord
+from traindyno.core.s3_keys import report_data_key, report_html_key, verdict_key
 from traindyno.core.verdict.report_data import Report, report_document, shown_results
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
 from traindyno.slices.report_parts import PROJECTED, REPORT_PARTS
 from traindyno.store.executions import ExecutionRows, Judgement
-from traindyno.store.results import load_planned_runs, load_preparations, load_results
+from traindyno.store.results import load_planned_runs, load_preparations, read_record
 from traindyno.store.results_bucket import ResultsBucket
 
 
@@ -39,30 +36,21 @@ def judge_suite(
 
 def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[str, str], now: float) -> Report:
     """The report of the results that are in the bucket. It changes nothing."""
-    suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
-    plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
-    results = load_results(bucket, execution_id)
+    record = read_record(bucket, execution_id)
     verdict = judge(
-        suite,
-        plan.cells,
-        results,
-        host_priors=plan.host_priors,
+        record.suite,
+        record.cells,
+        record.results,
+        host_priors=record.host_priors,
         planned=load_planned_runs(bucket, execution_id),
-    )
-    record = ExecutionRecord(
-        execution_id=execution_id,
-        suite=suite,
-        cells=plan.cells,
-        results=tuple(results),
-        host_priors=plan.host_priors,
     )
     return Report(
         execution_id=execution_id,
         created_at=now,
-        suite=suite,
-        cells=plan.cells,
+        suite=record.suite,
+        cells=record.cells,
         verdict=verdict,
-        results=shown_results(plan.cells, results),
+        results=shown_results(record.cells, record.results),
         facts=dict(facts),
         preparations=tuple(load_preparations(bucket, execution_id)),
         parts={

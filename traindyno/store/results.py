@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
@@ -16,7 +17,7 @@ from traindyno.core.planning.waves import run_ids_of
 from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, suite_key
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.store.results_bucket import Document, ResultsBucket
+from traindyno.store.results_bucket import Document, ObjectMissing, ResultsBucket
 
 READS_AT_ONCE = 10  # botocore keeps as many connections
 
@@ -26,17 +27,22 @@ class NothingRecorded(TraindynoError):
 
 
 def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
-    """Suite, cells and results of an execution."""
-    suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
-    planned = bucket.find_as(plan_key(execution_id), read_stored_plan)
-    results = load_results(bucket, execution_id) if suite and planned else []
-    if suite is None or planned is None or not results:
-        raise NothingRecorded(f"{execution_id} has no results of runs in s3://{bucket.name}; see: traindyno list")
+    """Suite, cells and results of an execution. Raises NothingRecorded without results."""
+    with suppress(ObjectMissing):
+        record = read_record(bucket, execution_id)
+        if record.results:
+            return record
+    raise NothingRecorded(f"{execution_id} has no results of runs in s3://{bucket.name}; see: traindyno list")
+
+
+def read_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
+    """There may be no results."""
+    planned = bucket.read_as(plan_key(execution_id), read_stored_plan)
     return ExecutionRecord(
         execution_id=execution_id,
-        suite=suite,
+        suite=bucket.read_as(suite_key(execution_id), read_stored_suite),
         cells=planned.cells,
-        results=tuple(results),
+        results=tuple(load_results(bucket, execution_id)),
         host_priors=planned.host_priors,
     )
 

@@ -57,30 +57,6 @@ def test_what_is_carried_between_rounds_stays_small() -> None:
     assert len(json.dumps(answer)) < 500
 
 
-def test_a_race_measures_all_cells_once_and_the_leaders_again_until_its_verdict() -> None:
-    measurement = {"trials": 5, "jobs": "separate"}
-    matrix = {"batch_size_per_device": [1, 2, 4, 8], "compiler": ["none"]}
-    lab = planned(4, search="race", measurement=measurement, matrix=matrix, include=[], exclude=[], baseline={})
-    step_seconds = {1: 2.0, 2: 1.5, 4: 0.45, 8: 0.44}
-    rounds: list[list[int]] = []
-    while lanes := plan_next_round(EXECUTION, finished_rounds=len(rounds), bucket=lab.bucket)["lanes"]:
-        ran = []
-        for item in lab.bucket.read_json(lanes[0]["packs"][0]["items_key"]):
-            (run,) = runs_of_item(item)
-            batch = known(run.cell.settings.batch_size)
-            slower = 1 + 0.004 * (run.trial % 2)
-            measure(lab, item, host_id=run.run_id, step_seconds=step_seconds[batch] * slower)
-            ran.append(batch)
-        rounds.append(sorted(ran))
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    assert rounds[0] == [1, 2, 4, 8]
-    assert 2 <= len(rounds) <= 5
-    assert [ran for ran in rounds[1:] if ran != [4, 8]] == []
-    labels = {row.label for row in verdict.rows if row.trials == 1}
-    assert len(labels) == 2
-    assert "2 cells were dropped: in one run each, measured" in lab.bucket.read(report_html_key(EXECUTION)).decode()
-
-
 STEPS, SAMPLES, WORK = 40, 8, 1e6
 
 
