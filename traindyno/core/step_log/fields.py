@@ -1,8 +1,8 @@
 """What the lines of a step log mean, one by one and in their order. Runs on Python 3.8 (frozen images): the lab reads a
 whole log with it, and the parent of a shared job a log that grows.
 
-The fields of a kind of line are those of its class here, with their types. A field with a default may be absent. Fields
-that the class lacks are ignored.
+The fields of a kind of line are those of its class here, with their types. A field with a default may be absent, but
+not a step's. Fields that the class lacks are ignored.
 """
 
 from dataclasses import MISSING, dataclass, fields, replace
