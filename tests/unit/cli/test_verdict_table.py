@@ -14,13 +14,13 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, InTerminal
+from traindyno.core.verdict.report_data import Report
 
 
-def printed(results: list[RunResult]) -> str:
-    console = Terminal(file=StringIO(), width=200)
-    print_verdict(console, report_of(results))
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+def printed(report: Report, width: int = 220) -> str:
+    sink = StringIO()
+    print_verdict(Terminal(file=sink, width=width), report)
+    return sink.getvalue()
 
 
 def trials(*, recurring_share: float = 0.0) -> list[RunResult]:
@@ -33,7 +33,7 @@ def trials(*, recurring_share: float = 0.0) -> list[RunResult]:
 
 
 def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() -> None:
-    text = printed(trials())
+    text = printed(report_of(trials()))
     # starting 60 s and downloading 20 s; 12,499 s of steps and 170 s beside them
     for expected in ("before training", "80.0 s", "time of one run, 90 %", "3.52 to 3.52 h"):
         assert expected in text
@@ -43,10 +43,7 @@ def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() 
 def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> None:
     first, second, _ = expand_cells(sample_suite())
     report = report_of([*trials(recurring_share=0.2), failed_result(second, 1, Outcome.OUT_OF_MEMORY)])
-    console = Terminal(file=StringIO(), width=400)
-    print_verdict(console, report)
-    assert isinstance(console.file, StringIO)
-    terminal, section = console.file.getvalue(), cells_section(report)
+    terminal, section = printed(report, width=400), cells_section(report)
     assert "1 out of memory" in terminal
     assert "1 out of memory" in section
     figures = [each for each in CELL_FIGURES if each.in_terminal is not InTerminal.NEVER]
@@ -73,15 +70,12 @@ def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> 
         for cell in expand_cells(suite)
         for trial in (1, 2, 3)
     ]
-    console = Terminal(file=StringIO(), width=220)
-    print_verdict(console, report_of(results, suite))
-    assert isinstance(console.file, StringIO)
-    lines = console.file.getvalue().splitlines()
+    text = printed(report_of(results, suite))
+    lines = text.splitlines()
     assert lines[0] == "Use 0 loader workers: it is cheapest."
     assert lines[1].startswith("The whole work (100,000 examples) takes about 3.53 h (nine of ten runs: 3.4")
     assert lines[1].endswith(", 9.0 % less cost than the next best, 1 loader worker.")
     assert lines[2].startswith("45 runs measured 15 of 15 cells and cost $")
-    text = console.file.getvalue()
     assert "the best 12 of 15 cells" in text
     assert "11 loader workers" in text
     assert "12 loader workers" not in text
@@ -99,10 +93,7 @@ def test_an_accuracy_has_its_interval_and_a_target_its_columns() -> None:
         for cell in expand_cells(suite)
         for trial in (1, 2)
     ]
-    console = Terminal(file=StringIO(), width=260)
-    print_verdict(console, report_of(results, suite))
-    assert isinstance(console.file, StringIO)
-    text = console.file.getvalue()
+    text = printed(report_of(results, suite), width=260)
     # 0.91 and 0.92: a mean of 0.915, 12.706 x 0.00707 / sqrt(2) = 0.0635 on either side, cut off at 1 by none
     assert "91.5 % ± 6.4" in text
     for expected in ("reached", "2 of 2", "time to target", "cost to target", "seconds to target, 95 %"):
@@ -119,9 +110,3 @@ def test_intervals_share_one_scale() -> None:
     assert first == "        ├─●─┤           "
     assert second == "           :       ├●──┤"
     assert unknown == ""
-
-
-def test_what_recurs_has_a_column_where_something_does() -> None:
-    text = printed(trials(recurring_share=0.2))
-    assert "recurring" in text
-    assert "20.0 %" in text

@@ -418,21 +418,26 @@ def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     assert "1 of 2 trials. step times drift: by +3.0%." in page
 
 
-def test_probed_batches_have_rows(report: Report) -> None:
-    (searched, *others) = report.results
-    finding = BatchFinding(
-        batch=6,
-        probes=(
-            Probe(batch=4, fits=True, peak_bytes=4 * 2**30, samples_per_second=10.0),
-            Probe(batch=8, fits=False),
-            Probe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.5),
-        ),
-    )
-    searched = replace(searched, attempts=(replace(searched.attempts[-1], batch=finding),))
-    shown = parse_report(report_document(replace(report, results=(searched, *others))))
-    page = render(shown)
+def searched(result: RunResult, *probes: Probe, batch: int, outcome: Outcome = Outcome.COMPLETED) -> RunResult:
+    attempt = replace(result.attempts[-1], batch=BatchFinding(batch=batch, probes=probes))
+    return replace(result, outcome=outcome, attempts=(attempt,))
+
+
+def batches_of(report: Report, *results: RunResult) -> tuple[str, list[str]]:
+    """The section of the report with these results, as it is after it was stored, and the text of its rows."""
+    page = render(parse_report(report_document(replace(report, results=results))))
     section = page.partition('id="batches"')[2].partition("</section>")[0]
-    rows = [re.sub(r"<[^>]*>", "|", row) for row in section.split("<tr>")[2:]]
+    return section, [re.sub(r"<[^>]*>", "|", row) for row in section.partition("<table")[2].split("<tr>")[2:]]
+
+
+def test_probed_batches_have_rows(report: Report) -> None:
+    (first, *others) = report.results
+    probes = (
+        Probe(batch=4, fits=True, peak_bytes=4 * 2**30, samples_per_second=10.0),
+        Probe(batch=8, fits=False),
+        Probe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.5),
+    )
+    section, rows = batches_of(report, searched(first, *probes, batch=6), *others)
     expected = [("4", "yes", "10.0", "4.0"), ("6 (measured)", "yes", "12.5", "6.0"), ("8", "no")]
     for row, texts in zip(rows, expected, strict=True):
         assert all(text in row for text in texts), row
@@ -450,37 +455,25 @@ def test_probed_batches_have_rows(report: Report) -> None:
 def test_the_section_of_batches_says_where_the_search_ended(
     report: Report, probes: tuple[tuple[int, bool], ...], outcome: Outcome, note: str
 ) -> None:
-    finding = BatchFinding(batch=1, probes=tuple(Probe(batch=batch, fits=fits) for batch, fits in probes))
-    (searched, *others) = report.results
-    attempts = (replace(searched.attempts[-1], batch=finding),)
-    searched = replace(searched, outcome=outcome, attempts=attempts)
-    section = render(replace(report, results=(searched, *others))).partition('id="batches"')[2]
-    assert f"{searched.run.cell.label}: {note}." in section.partition("</section>")[0]
+    (first, *others) = report.results
+    made = (Probe(batch=batch, fits=fits) for batch, fits in probes)
+    section, _ = batches_of(report, searched(first, *made, batch=1, outcome=outcome), *others)
+    assert f"{first.run.cell.label}: {note}." in section
     assert ("(measured)" in section) is (outcome is Outcome.COMPLETED)
 
 
 def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(report: Report) -> None:
     """The first trial was lost after its probes, and the second one searched again. Another cell found the same."""
     second, *_ = report.results
-    cell = second.run.cell
-    other = next(each for each in report.results if each.run.cell != cell)
-
-    def searched(result: RunResult, outcome: Outcome, *batches: int) -> RunResult:
-        finding = BatchFinding(
-            batch=batches[-1],
-            probes=tuple(Probe(batch=each, fits=True, samples_per_second=each) for each in batches),
-        )
-        attempt = replace(second.attempts[-1], batch=finding)
-        return replace(result, outcome=outcome, attempts=(attempt,))
-
+    other = next(each for each in report.results if each.run.cell != second.run.cell)
     lost = replace(second, run=replace(second.run, trial=9))
-    results = (
-        searched(second, Outcome.COMPLETED, 16, 32),
-        searched(lost, Outcome.INTERNAL_ERROR, 8, 24),
-        searched(other, Outcome.COMPLETED, 16, 32),
+    of = {batch: Probe(batch=batch, fits=True, samples_per_second=batch) for batch in (8, 16, 24, 32)}
+    section, rows = batches_of(
+        report,
+        searched(second, of[16], of[32], batch=32),
+        searched(lost, of[8], of[24], batch=24, outcome=Outcome.INTERNAL_ERROR),
+        searched(other, of[16], of[32], batch=32),
     )
-    section = render(replace(report, results=results)).partition('id="batches"')[2].partition("</section>")[0]
-    rows = [re.sub(r"<[^>]*>", "|", row) for row in section.partition("<table")[2].split("<tr>")[2:]]
     assert len(rows) == 4
     for row, batch in zip(rows, ("16", "32 (measured)") * 2, strict=True):
         assert f"|{batch}|" in row

@@ -11,6 +11,7 @@ from tests.unit.core.verdict.test_reservations import on_host
 from tests.unit.core.verdict.test_time_to_quality import FASTEST as FASTEST_TO
 from tests.unit.core.verdict.test_time_to_quality import evaluated
 from tests.unit.core.verdict.test_time_to_quality import suite_of as evaluated_suite
+from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import PRICE, completed_result, make_suite, remeasured
 from traindyno.core.costs.full_run import checkpoint_seconds
 from traindyno.core.costs.hazard import observe_hazards
@@ -26,7 +27,7 @@ from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.report_data import Report, parse_report, report_document
+from traindyno.core.verdict.report_data import parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.report.html import render
 from traindyno.slices.pricing.client import reprice
@@ -271,16 +272,8 @@ def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> 
 
 def test_the_report_says_where_the_verdict_changes() -> None:
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)})
-    cells, results = expand_cells(suite), measured(suite)
-    report = Report(
-        execution_id="e",
-        created_at=0.0,
-        suite=suite,
-        cells=cells,
-        verdict=judge(suite, cells, results),
-        results=tuple(results),
-        parts={PART: to_document(price_options(record_of(suite, results)))},
-    )
+    results = measured(suite)
+    report = replace(report_of(results, suite), parts={PART: to_document(price_options(record_of(suite, results)))})
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page
     assert "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)" in page

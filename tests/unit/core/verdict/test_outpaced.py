@@ -2,13 +2,11 @@
 
 import re
 from dataclasses import replace
-from io import StringIO
 
 import pytest
 
+from tests.unit.cli.test_verdict_table import printed
 from tests.unit.run_samples import completed_result, failed_result, make_suite
-from traindyno.cli.display.verdict_table import print_verdict
-from traindyno.cli.output import Terminal
 from traindyno.core.costs.hazard import measure_success
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
@@ -98,10 +96,8 @@ def reported(verdict: Verdict) -> Report:
 
 
 def test_the_table_in_the_terminal_has_the_bound(verdict: Verdict) -> None:
-    console = Terminal(file=StringIO(), width=220)
-    print_verdict(console, reported(verdict))
-    assert isinstance(console.file, StringIO)
-    lines = [[each.strip() for each in re.split("[│┃]", line)] for line in console.file.getvalue().splitlines()]
+    text = printed(reported(verdict))
+    lines = [[each.strip() for each in re.split("[│┃]", line)] for line in text.splitlines()]
     (heads,) = (line for line in lines if "outpaced" in line)
     cells = {line[2]: line[heads.index("outpaced")] for line in lines if len(line) == len(heads)}
     assert {each.label: cells[each.label] for each in CELLS} == {
