@@ -58,8 +58,15 @@ class Answer:
         return json.loads(self.output)
 
 
-def run_command(*arguments: str, folder: Path, environment: Mapping[str, str], seconds: float = 300) -> Answer:
-    """Runs ``python -m traindyno`` without a terminal and without input."""
+def run_command(
+    *arguments: str, folder: Path, environment: Mapping[str, str] | None = None, seconds: float = 300
+) -> Answer:
+    """Runs ``python -m traindyno`` without a terminal and without input; without an ``environment``, in one that leads
+    to no account and has its home in the folder.
+    """
+    if environment is None:
+        kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+        environment = {**kept, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"}
     with tempfile.TemporaryDirectory() as scratch:
         output, errors = Path(scratch) / "output", Path(scratch) / "errors"
         ran = start_program(

@@ -98,15 +98,3 @@ def test_an_alias_stands_for_what_it_names(tmp_path: Path) -> None:
 def test_a_file_that_never_ends_is_refused() -> None:
     with pytest.raises(SuiteUnreadable, match="more than 10 MiB of text"):
         read_suite_text(Path("/dev/zero"))
-
-
-def test_a_file_that_is_missing_or_binary_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        SuiteUnreadable,
-        match=r"^\S+/none\.yaml: can't be read: No such file or directory; expected a YAML file with task, model",
-    ):
-        read_suite_text(tmp_path / "none.yaml")
-    binary = tmp_path / "binary.yaml"
-    binary.write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(SuiteUnreadable, match="can't be read"):
-        read_suite_text(binary)

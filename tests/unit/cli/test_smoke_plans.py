@@ -1,6 +1,5 @@
 """What the suites that try out a lab may cost, planned from files with the prices that are recorded here."""
 
-import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -38,11 +37,7 @@ def plan(folder: Path, suite: str, *, factor: float = 1.0, granted: dict[str, in
     for name, document in files.items():
         (folder / name).write_text(yaml.safe_dump(document))
     inputs = ("--prices", "prices.yaml", "--quotas", "quotas.yaml", "--format", "json")
-    home = {"HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"}
-    ran = run_command(
-        *("plan", str(REPO_ROOT / f"suites/{suite}.yaml"), *inputs), folder=folder, environment={**os.environ, **home}
-    )
-    planned: dict[str, Any] = ran.json()
+    planned: dict[str, Any] = run_command("plan", f"{REPO_ROOT}/suites/{suite}.yaml", *inputs, folder=folder).json()
     return planned
 
 

@@ -6,7 +6,7 @@ capture_model_trainer.py recorded both; the SDK 3 and the pinned SDK 2 can't sha
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
@@ -355,15 +355,6 @@ def test_a_job_of_the_sdk_3_is_read_from_its_drivers() -> None:
     assert suite.training["strategy"] == "ddp"
 
 
-@pytest.mark.parametrize(
-    "code", [{"source_dir": ["a"], "entry_script": "a.py"}, {"source_dir": "a", "entry_script": 3}]
-)
-def test_drivers_that_name_no_folder_and_script_are_refused(code: dict[str, Any]) -> None:
-    files = Bucket(sourcecode=json.dumps(code).encode(), distributed=b"{}")
-    with pytest.raises(JobNotImportable, match=r"expected a source_dir and a \.py file in it"):
-        import_described(description(CAPTURED["basic"]["request"]), DECISIONS, s3=files)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("name", ["../../home", "a b", "/etc"])
 def test_the_folder_for_a_jobs_code_is_below_the_suites(name: str) -> None:
     job = {**description(CAPTURED["basic"]["request"]), "TrainingJobName": name}
@@ -371,10 +362,18 @@ def test_the_folder_for_a_jobs_code_is_below_the_suites(name: str) -> None:
     assert re.fullmatch(r"code-of-[a-z-]+", source)
 
 
-@pytest.mark.parametrize("content", [b"\x80\x04K\x01.", b"[1]", b"{", b"[" * 100_000, b" " * MOST_BYTES + b"{}"])
-def test_damaged_drivers_are_refused(content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"source_dir": ["a"], "entry_script": "a.py"}', r"expected a source_dir and a \.py file in it"),
+        (b'{"source_dir": "a", "entry_script": 3}', r"expected a source_dir and a \.py file in it"),
+        *((each, r"sourcecode\.json") for each in (b"\x80\x04K\x01.", b"[1]", b"{", b"[" * 100_000)),
+        (b" " * MOST_BYTES + b"{}", r"sourcecode\.json"),
+    ],
+)
+def test_damaged_drivers_are_refused(content: bytes, words: str) -> None:
     job = description(CAPTURED["basic"]["request"])
-    with pytest.raises(JobNotImportable, match=r"sourcecode\.json"):
+    with pytest.raises(JobNotImportable, match=words):
         import_described(job, DECISIONS, s3=Bucket(sourcecode=content, distributed=b"{}"))  # type: ignore[arg-type]
 
 
@@ -466,25 +465,28 @@ def with_secret(text: str) -> str:
     return json.dumps({**json.loads(text), "environment": {"DB_PASSWD": "the-password"}})
 
 
+def said(document: Any, make: Callable[[Any], ImportedSuite]) -> list[str]:
+    """Of the suite or the refusal, for each place that the secret has in the document."""
+    texts = []
+    for changed in planted(document):
+        try:
+            texts.append(told(make(changed)))
+        except JobNotImportable as error:
+            texts.append(f"refused: {error}")
+    assert [text for text in texts if "the-password" in text] == []
+    return texts
+
+
 @pytest.mark.parametrize("kind", sorted(JOBS))
 def test_a_secret_at_any_place_of_a_job_is_in_no_result_and_no_message(kind: str) -> None:
-    outcomes = set()
-    for job in planted(JOBS[kind]):
-        try:
-            text = told(import_described(job, DECISIONS, s3=files()))
-        except JobNotImportable as error:
-            text = str(error)
-        outcomes.add("not repeated" in text)
-        assert "the-password" not in text
-    assert outcomes == {True, False}
+    texts = said(JOBS[kind], lambda job: import_described(job, DECISIONS, s3=files()))
+    assert {"not repeated" in text for text in texts} == {True, False}
 
 
 def test_a_secret_in_the_files_of_the_drivers_is_in_no_result_and_no_message() -> None:
-    for source_code in planted(SOURCE_CODE):
-        with pytest.raises(JobNotImportable) as error:
-            import_described(JOBS["sdk 3"], DECISIONS, s3=files(source_code))
-        assert "source_code." in str(error.value)
-        assert "the-password" not in str(error.value)
+    texts = said(SOURCE_CODE, lambda code: import_described(JOBS["sdk 3"], DECISIONS, s3=files(code)))
+    assert texts
+    assert all(text.startswith("refused: ") and "source_code." in text for text in texts)
 
 
 @pytest.mark.parametrize("name", ["basic", "channels", "network"])
@@ -492,12 +494,7 @@ def test_a_secret_at_any_place_of_a_trainer_is_in_no_result_and_no_message(name:
     trainer = {key: value for key, value in CAPTURED[name]["trainer"].items() if key != "class"}
     trainer["tags"] = [{"key": "db_password", "value": "hunter2!"}]
     assert "hunter2!" not in told(from_model_trainer(as_object(trainer), DECISIONS))
-    for changed in planted(trainer):
-        try:
-            text = told(from_model_trainer(as_object(changed), DECISIONS))
-        except JobNotImportable as error:
-            text = str(error)
-        assert "the-password" not in text
+    assert said(trainer, lambda changed: from_model_trainer(as_object(changed), DECISIONS))
 
 
 TRICKY = (
@@ -545,9 +542,7 @@ def test_a_new_file_is_written_and_nothing_is_ever_replaced(tmp_path: Path) -> N
     (tmp_path / "link").symlink_to(tmp_path / "nothing")
     for name, words in {
         "imported.yaml": "exists, expected the name of a new file",
-        ".": "exists, expected the name of a new file",
         "link": "exists, expected the name of a new file",
-        "missing/suite.yaml": "expected a file in a folder that exists",
         "imported.yaml/suite.yaml": "expected a file in a folder that exists",
         f"{'x' * 300}/suite.yaml": "expected a file in a folder that exists",
         "x" * 300: "can't be written",

@@ -32,9 +32,7 @@ WORK = (*MODEL, "--examples", "100000", "--max-usd", "50")
 def init(folder: Path, *options: str) -> Answer:
     for name, text in {"prices.yaml": PRICES, "quotas.yaml": QUOTAS, "config.json": json.dumps(CONFIG)}.items():
         (folder / name).write_text(text)
-    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    environment = {**kept, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"}
-    return run_command(*options, folder=folder, environment=environment)
+    return run_command(*options, folder=folder)
 
 
 def written(folder: Path) -> Any:
@@ -157,9 +155,7 @@ def test_what_is_missing_or_wrong_is_named_and_nothing_is_written(
     assert not (tmp_path / "suite.yaml").exists()
 
 
-def test_a_model_that_fits_nowhere_is_refused_and_a_file_is_kept(
-    tmp_path: Path,
-) -> None:
+def test_a_model_that_fits_nowhere_is_refused_and_a_file_is_kept(tmp_path: Path) -> None:
     (tmp_path / "large.json").write_text(json.dumps({**CONFIG, "n_layer": 96, "n_embd": 12288, "n_head": 96}))
     large = ("--model", "large.json", *(each for each in WORK if each not in ("--model", "config.json")))
     answer = init(tmp_path, "init", *large, *FILES)
