@@ -1,7 +1,7 @@
 """Many suites with known truth, decided by the lab's own functions, and how often the decision was right or wrong."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, log, sqrt
@@ -39,6 +39,11 @@ class Share:
         return 2.5 * sqrt(expected * (1 - expected) / max(1, self.count))
 
 
+def share_of(held: Iterable[bool]) -> Share:
+    found = list(held)
+    return Share(hits=sum(found), count=len(found))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
     """Shares of suites in which the first cell is the best, alone or with others.
@@ -63,9 +68,9 @@ def simulate(model: NoiseModel, shape: Shape) -> Outcomes:
         decide(model(source, shape, cells_of(len(shape.levels))))[0] for _ in range(repetitions(len(shape.levels)))
     ]
     return Outcomes(
-        wrong=_count(found, lambda each: is_wrong(each, shape)),
-        superior=_count(found, lambda each: best_of(each) == 0 and is_superior(each)),
-        decided=_count(found, lambda each: best_of(each) == 0 and is_decided(each)),
+        wrong=share_of(is_wrong(each, shape) for each in found),
+        superior=share_of(best_of(each) == 0 and is_superior(each) for each in found),
+        decided=share_of(best_of(each) == 0 and is_decided(each) for each in found),
     )
 
 
@@ -136,7 +141,7 @@ def further_trials(cells: int, trials: int) -> Share:
         shape = Shape(levels=tuple(levels[index] for index in again), trials=wanted)
         second, _ = decide(independent(source, shape, ()))
         settled.append(best_of(second) == 0 and is_decided(second))
-    return Share(hits=sum(settled), count=len(settled))
+    return share_of(settled)
 
 
 def wrong_with_looks(model: NoiseModel, cells: int, trials: int) -> Share:
@@ -152,79 +157,50 @@ def wrong_with_looks(model: NoiseModel, cells: int, trials: int) -> Share:
             for look in range(1, looks + 1)
         )
 
-    suites = repetitions(cells) // 2
-    return Share(hits=sum(claims() for _ in range(suites)), count=suites)
+    return share_of(claims() for _ in range(repetitions(cells) // 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How often the 95 % intervals hold the truth: the recommended cell's figure, and its ratio to the baseline."""
+    """How often the 95 % intervals hold the truth: of the recommended cell's figure, of its ratio to the baseline, and
+    of its ratio to the cell in the last place, chosen after the look.
+    """
 
     expected: Share
     against_baseline: Share
+    last: Share
 
 
-def measure_coverage(levels: Sequence[float], trials: int) -> Coverage:
-    """The last cell is the baseline. Suites in which it is recommended itself are left out of its comparison."""
-    source = random.Random(f"{SEED} coverage {levels} {trials}")
-    expected: list[bool] = []
-    against: list[bool] = []
-    baseline = len(levels) - 1
-    for _ in range(repetitions(len(levels))):
-        found, noise = decide(independent(source, Shape(levels=tuple(levels), trials=trials), ()))
-        estimate = known(estimate_cell(found.best, value_of, noise, correct_for_selection(found.comparisons)))
-        assert estimate.interval is not None
-        truth = exp(levels[best_of(found)])
-        expected.append(estimate.interval.low <= truth <= estimate.interval.high)
-        for rival in found.rivals:
-            if int(rival.cell_id, 16) == baseline:
-                interval, _ = found.simultaneous(rival.comparison, SIGNIFICANCE)
-                assert interval is not None
-                against.append(interval.low <= truth / exp(levels[baseline]) <= interval.high)
-    return Coverage(
-        expected=Share(hits=sum(expected), count=len(expected)),
-        against_baseline=Share(hits=sum(against), count=len(against)),
-    )
+def measure_coverage(levels: Sequence[float], trials: int, *, is_race: bool = False) -> Coverage:
+    """The last cell is the baseline. Suites in which it is recommended itself are left out of its comparison.
 
-
-def coverage_with_looks(cells: int, trials: int) -> tuple[Coverage, Share]:
-    """A race shows the intervals of the look at which it stops: at the first answer, or at the last job.
-
-    The share is of the cell in the last place, chosen after the look. As above, the last cell is the baseline.
+    A race shows the intervals of the look at which it stops: at the first answer, or at the last job.
     """
-    source = random.Random(f"{SEED} coverage with looks {cells} {trials}")
-    shape = Shape(levels=(0.0,) * cells, trials=trials)
-    looks = (trials - 1) // PASSES
-    expected: list[bool] = []
-    against: list[bool] = []
-    last: list[bool] = []
-    for _ in range(repetitions(cells) // 4):
-        values = independent(source, shape, ())
-        for look in range(1, looks + 1):
-            found, noise = decide([each[: 1 + PASSES * look] for each in values], looks)
+    cells, looks = len(levels), (trials - 1) // PASSES if is_race else 1
+    name = f"with looks {cells}" if is_race else levels
+    source = random.Random(f"{SEED} coverage {name} {trials}")
+    expected, against, last = list[bool](), list[bool](), list[bool]()
+    for _ in range(repetitions(cells) // (4 if is_race else 1)):
+        values = independent(source, Shape(levels=tuple(levels), trials=trials), ())
+        for seen in [1 + PASSES * look for look in range(1, looks + 1)] if is_race else [trials]:
+            found, noise = decide([each[:seen] for each in values], looks)
             if is_decided(found):
                 break
         correction = correct_for_selection(found.comparisons, SIGNIFICANCE / looks)
         estimate = known(estimate_cell(found.best, value_of, noise, correction))
         assert estimate.interval is not None
-        expected.append(estimate.interval.low <= 1 <= estimate.interval.high)
+        truth = exp(levels[best_of(found)])
+        expected.append(estimate.interval.low <= truth <= estimate.interval.high)
         for place, rival in enumerate(found.rivals, start=2):
-            ratio, _ = found.simultaneous(rival.comparison, SIGNIFICANCE / looks)
-            assert ratio is not None
-            holds = ratio.low <= 1 <= ratio.high
+            interval, _ = found.simultaneous(rival.comparison, SIGNIFICANCE / looks)
+            assert interval is not None
+            index = int(rival.cell_id, 16)
+            holds = interval.low <= truth / exp(levels[index]) <= interval.high
             if place == cells:
                 last.append(holds)
-            if int(rival.cell_id, 16) == cells - 1:
+            if index == cells - 1:
                 against.append(holds)
-    coverage = Coverage(
-        expected=Share(hits=sum(expected), count=len(expected)),
-        against_baseline=Share(hits=sum(against), count=len(against)),
-    )
-    return coverage, Share(hits=sum(last), count=len(last))
-
-
-def _count(found: Sequence[Recommendation], holds: Callable[[Recommendation], bool]) -> Share:
-    return Share(hits=sum(map(holds, found)), count=len(found))
+    return Coverage(expected=share_of(expected), against_baseline=share_of(against), last=share_of(last))
 
 
 @cache

@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from statistics import median
 
 from tests.simulations.logged_runs import run_result_of, true_seconds
-from tests.simulations.processes import Event, Process, Simulated
+from tests.simulations.processes import Process, Simulated
+from tests.simulations.suites.logs import on_speed
 from traindyno.core.costs.prediction import predict_run
 
 
@@ -43,10 +44,4 @@ def measure_coverage(
 
 
 def _on_a_host(simulated: Simulated, source: random.Random, deviation: float) -> Simulated:
-    factor = source.lognormvariate(0, deviation)
-    return replace(
-        simulated,
-        step_seconds=[seconds * factor for seconds in simulated.step_seconds],
-        long_run_seconds=simulated.long_run_seconds * factor,
-        events=[Event(step=event.step, seconds=event.seconds * factor, name=event.name) for event in simulated.events],
-    )
+    return on_speed(simulated, source.lognormvariate(0, deviation))

@@ -2,8 +2,8 @@
 
 import json
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp
 
 from tests.simulations.processes import Process, Simulated, with_stalls
@@ -14,14 +14,20 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.statistics.estimates import NO_RANGE, Range
-from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
+from traindyno.core.step_log.line import end_line, environment_line, evaluation_line, phase_line
 from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.undecided import find_undecided
 
 EXAMPLES = 1_000_000
 SAMPLES_PER_STEP = 8
 FIRST_STEP_SECONDS = 15.0
 STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0, 30.0, 12.0, 20.0
+
+_STEP_LINE = (
+    '{"kind": "step", "time": %r, "step": %d, "begin": %r, "end": %r, "wait_seconds": 0.0, "samples": 8,'
+    ' "tokens": null, "loss": 2.0, "learning_rate": null, "peak_memory_bytes": null}'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,22 +40,72 @@ class Outcomes:
     wrong: float
 
 
-def run_result_of(simulated: Simulated, *, trial: int = 1, cell_id: str = "0000000a") -> RunResult:
-    """A job of one process: the simulated steps after a first one that takes 15 s longer."""
-    lines = [json.dumps(line) for line in log_lines(simulated)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What a process logs from a start to its end or an interruption; ``begin`` is in seconds after that of the job."""
+
+    lines: tuple[str, ...]
+    begin: float
+    end: float
+
+
+def session_of(
+    simulated: Simulated,
+    *,
+    first_step: int = 0,
+    begin: float = 0.0,
+    host_id: str | None = None,
+    evaluations: Sequence[tuple[int, float]] = (),
+    is_ended: bool = True,
+    reason: str | None = None,
+) -> Session:
+    """The simulated steps after a first one that takes 15 s longer. ``evaluations``: (step, accuracy)."""
+    begin += START
+    lines = [json.dumps(environment_line(begin, 0, 1, "algo-1", {}, host_id=host_id))]
+    timed = list(_timed_lines(simulated, begin, first_step, dict(evaluations)))
+    lines += [line for _, line in timed]
+    end = timed[-1][0]
+    if is_ended:
+        lines.append(json.dumps(end_line(end, first_step + len(simulated.step_seconds), reason)))
+    return Session(lines=tuple(lines), begin=begin, end=end)
+
+
+def _timed_lines(
+    simulated: Simulated, now: float, first_step: int, evaluated: Mapping[int, float]
+) -> Iterator[tuple[float, str]]:
+    """The lines of phases, steps and evaluations, each with its end."""
+    for index, seconds in enumerate(with_stalls(simulated)):
+        for event in simulated.events:
+            if event.step == index and event.name is not None:
+                begin, now = now, now + event.seconds
+                yield now, json.dumps(phase_line(event.name, begin, now))
+        step, begin = first_step + index, now
+        now += seconds + (FIRST_STEP_SECONDS if index == 0 else 0.0)
+        yield now, _STEP_LINE % (now, step, begin, now)
+        if step in evaluated:
+            yield now, json.dumps(evaluation_line(now, step, {"accuracy": evaluated[step]}))
+
+
+def result_of(
+    run: Run,
+    suite: Suite,
+    sessions: Sequence[Session],
+    *,
+    job_name: str = "job-a1",
+    starting_seconds: float = STARTING_SECONDS,
+) -> RunResult:
+    """A job that completed, of one process."""
     return build_run_result(
-        make_run(make_cell(cell_id), trial),
-        suite=make_suite(examples=EXAMPLES),
+        run,
+        suite=suite,
         outcome=Outcome.COMPLETED,
-        attempts=[completed_attempt(json.loads(lines[-1])["time"])],
-        step_log=read_step_log({file_name(): lines}),
-        price=PRICE,
+        attempts=[_completed_attempt(sessions[-1].end, job_name, starting_seconds)],
+        step_log=read_step_log({file_name(job=job_name, start=each.begin): each.lines for each in sessions}),
+        price=replace(PRICE, purchase=suite.purchase.value),
     )
 
 
-def completed_attempt(
-    last_logged: float, job_name: str = "job-a1", *, starting_seconds: float = STARTING_SECONDS
-) -> Attempt:
+def _completed_attempt(last_logged: float, job_name: str, starting_seconds: float) -> Attempt:
     """An attempt whose log begins at START and ends at ``last_logged``."""
     training = last_logged - START + IMPORT_SECONDS
     phases = {
@@ -62,19 +118,8 @@ def completed_attempt(
     return make_attempt(phase_seconds=phases, billable_seconds=billed, job_name=job_name)
 
 
-def log_lines(simulated: Simulated) -> Iterator[dict[str, object]]:
-    logged = {event.step: event for event in simulated.events if event.name is not None}
-    now = START
-    yield environment_line(now, 0, 1, "algo-1", {})
-    for step, seconds in enumerate(with_stalls(simulated)):
-        if step in logged:
-            event = logged[step]
-            yield phase_line(event.name or "", now, now + event.seconds)
-            now += event.seconds
-        end = now + seconds + (FIRST_STEP_SECONDS if step == 0 else 0.0)
-        yield step_line(step=step, begin=now, end=end, wait_seconds=0.0, samples=SAMPLES_PER_STEP)
-        now = end
-    yield end_line(now, len(simulated.step_seconds))
+def run_result_of(simulated: Simulated, *, trial: int = 1) -> RunResult:
+    return result_of(make_run(make_cell(), trial), make_suite(examples=EXAMPLES), [session_of(simulated)])
 
 
 def true_seconds(simulated: Simulated) -> float:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from math import exp
 from statistics import fmean
 
-from tests.simulations.logged_runs import DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS
+from tests.simulations.logged_runs import DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS, result_of, session_of
 from tests.simulations.processes import Process
 from tests.simulations.suites.figures import Figures, summarise
-from tests.simulations.suites.logs import FIXED_SECONDS, STEPS, on_speed, pooled_result, result_of, session_of
+from tests.simulations.suites.logs import FIXED_SECONDS, STEPS, on_speed, pooled_result
 from tests.simulations.suites.play import Played, index_of
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, make_suite
 from tests.unit.run_samples import known

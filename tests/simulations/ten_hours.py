@@ -1,21 +1,24 @@
 """Ten realistic hours, predicted from a few trials of 200 steps: checkpoints, evaluation, drift, restarts."""
 
-import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
-from tests.simulations.logged_runs import DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS, completed_attempt
-from tests.simulations.processes import autoregression
+from tests.simulations.future_runs import Coverage
+from tests.simulations.logged_runs import (
+    DOWNLOADING_SECONDS,
+    FIRST_STEP_SECONDS,
+    IMPORT_SECONDS,
+    UPLOADING_SECONDS,
+    result_of,
+    session_of,
+)
+from tests.simulations.processes import Event, Simulated, autoregression
 from tests.unit.run_samples import PRICE, known, make_cell, make_run, make_suite
-from tests.unit.step_log_samples import START, file_name
 from traindyno.core.costs.hazard import PRIORS
-from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import RunResult, build_run_result
-from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
-from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cell_row import build_row
@@ -25,7 +28,6 @@ STEPS, TRIAL_STEPS, SAMPLES = 36_000, 200, 8
 CHECKPOINT_MINUTES, CHECKPOINT_SECONDS = 30, 60.0
 EVALUATE_STEPS, EVALUATION_SECONDS = 1000, 20.0
 STARTING_SECONDS = 300.0
-FIRST_STEP_SECONDS = 15.0
 DRIFT, DRIFT_STEPS = 0.015, 7200
 RECOMPILATION_SECONDS = 40.0
 HOSTS_DEVIATION = 0.01
@@ -40,19 +42,10 @@ class StepNoise:
     deviation: float = 0.03
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TenHours:
-    """``median_error`` is that of the cell's figure, ``covered`` the share of runs in their 90 % interval."""
-
-    median_error: float
-    covered: float
-    not_given: float
-
-
 def predict_ten_hours(
     sources: Iterator[random.Random], *, trials: int, purchase: str, noise: StepNoise = StepNoise()
-) -> TenHours:
-    """Restarts of the later run are drawn from the stated hazard of the purchase option."""
+) -> Coverage:
+    """The error is that of the cell's figure. Restarts of the later run are drawn from the stated hazard."""
     logged = _logged_trials(noise)
     errors, covered, not_given = [], 0, 0
     for source in sources:
@@ -66,7 +59,7 @@ def predict_ten_hours(
         errors.append(abs(row.seconds.mean / later - 1))
         covered += row.prediction.seconds.low <= later <= row.prediction.seconds.high
     given = len(errors)
-    return TenHours(median_error=median(errors), covered=covered / given, not_given=not_given / (given + not_given))
+    return Coverage(median_error=median(errors), covered=covered / given, not_given=not_given / (given + not_given))
 
 
 def full_run_seconds(source: random.Random, interruptions_per_hour: float) -> float:
@@ -109,35 +102,17 @@ def _on_a_host(result: RunResult, source: random.Random, trial: int, purchase: s
 
 def trial_result(source: random.Random, noise: StepNoise = StepNoise()) -> RunResult:
     """200 steps, with one evaluation and one checkpoint in their midst, as the training program does them."""
-    lines = [json.dumps(line) for line in _log_lines(source, noise)]
-    return build_run_result(
-        make_run(make_cell()),
-        suite=_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[completed_attempt(json.loads(lines[-1])["time"], starting_seconds=STARTING_SECONDS)],
-        step_log=read_step_log({file_name(): lines}),
-        price=PRICE,
-    )
+    drawn = autoregression(source, TRIAL_STEPS, correlation=noise.correlation, deviation=noise.deviation)
+    seconds = [each * (1 + DRIFT * step / DRIFT_STEPS) for step, each in enumerate(drawn)]
+    events = [
+        Event(step=TRIAL_STEPS // 2, seconds=taken * source.uniform(0.95, 1.05), name=name)
+        for name, taken in (("evaluate", EVALUATION_SECONDS), ("checkpoint", CHECKPOINT_SECONDS))
+    ]
+    session = session_of(Simulated(step_seconds=seconds, long_run_seconds=1.0, events=events))
+    return result_of(make_run(make_cell()), _suite(), [session], starting_seconds=STARTING_SECONDS)
 
 
 def _suite() -> Suite:
     suite = make_suite(examples=STEPS * SAMPLES)
     schedule = FullRun(checkpoint_every_minutes=CHECKPOINT_MINUTES, evaluate_every_steps=EVALUATE_STEPS)
     return replace(suite, workload=replace(suite.workload, full_run=schedule))
-
-
-def _log_lines(source: random.Random, noise: StepNoise) -> Iterator[dict[str, object]]:
-    seconds = autoregression(source, TRIAL_STEPS, correlation=noise.correlation, deviation=noise.deviation)
-    now = START
-    yield environment_line(now, 0, 1, "algo-1", {})
-    for step, drawn in enumerate(seconds):
-        if step == TRIAL_STEPS // 2:
-            for name, taken in (("evaluate", EVALUATION_SECONDS), ("checkpoint", CHECKPOINT_SECONDS)):
-                lasted = taken * source.uniform(0.95, 1.05)
-                yield phase_line(name, now, now + lasted)
-                now += lasted
-        drifted = drawn * (1 + DRIFT * step / DRIFT_STEPS)
-        end = now + drifted + (FIRST_STEP_SECONDS if step == 0 else 0.0)
-        yield step_line(step=step, begin=now, end=end, wait_seconds=0.0, samples=SAMPLES)
-        now = end
-    yield end_line(now, TRIAL_STEPS)

@@ -6,10 +6,10 @@ from math import exp
 
 import pytest
 
-from tests.simulations.decisions import Share
+from tests.simulations.decisions import share_of
+from tests.simulations.logged_runs import result_of, session_of
 from tests.simulations.processes import Event, Simulated
 from tests.simulations.repetitions import TIMES
-from tests.simulations.suites.logs import result_of, session_of
 from tests.simulations.suites.simulated_suite import cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.jobs import share_jobs
@@ -81,11 +81,11 @@ def test_long_runs_of_the_leaders_correct_what_the_trials_cant_show(
     alone = [race(hidden, other=other, confirm=None, seed=seed) for seed in seeds]
     confirmed = [race(hidden, other=other, confirm=Confirm(minutes=minutes), seed=seed) for seed in seeds]
     assert sum(map(leads, alone)) >= 0.9 * len(alone)
-    wrong = Share(hits=sum(map(leads, confirmed)), count=len(confirmed))
+    wrong = share_of(map(leads, confirmed))
     assert wrong.share <= 0.03 + wrong.error(0.03)
 
 
 def test_long_runs_that_agree_keep_the_answer() -> None:
     played = [race(plain, other=1.05, confirm=Confirm(minutes=20), seed=seed) for seed in range(SUITES * TIMES)]
-    kept = Share(hits=sum(map(leads, played)), count=len(played))
+    kept = share_of(map(leads, played))
     assert kept.share >= 0.95 - kept.error(0.95)

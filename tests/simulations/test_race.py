@@ -3,13 +3,12 @@
 `make nightly` takes ten times as many suites.
 """
 
-from collections.abc import Callable
 from random import Random
 from statistics import median
 
 import pytest
 
-from tests.simulations.decisions import Share
+from tests.simulations.decisions import share_of
 from tests.simulations.race_lab import (
     Conditions,
     claims_too_much,
@@ -21,7 +20,6 @@ from tests.simulations.race_lab import (
 from tests.simulations.repetitions import TIMES
 from tests.simulations.response_surface import TABLES_FOLDER, Surface, SurfaceCell, read_surfaces, surface_of
 from traindyno.core.suite.choices import Jobs
-from traindyno.core.verdict.verdict import Finding
 
 # One of each size and goal; `python -m bench search` plays all.
 EVERY = 12
@@ -53,31 +51,15 @@ def test_a_race_finds_a_good_cell_for_a_fraction_of_the_grid(noise: float) -> No
     played = [(surface, race(surface, seed, conditions)) for surface in surfaces for seed in range(TIMES)]
     if noise == 0.01:
         assert median(each.share for _, each in played) <= SHARE_OF_GRID
-    good = Share(hits=sum(each.regret <= TOLERANCE for _, each in played), count=len(played))
+    good = share_of(each.regret <= TOLERANCE for _, each in played)
     assert good.share >= 0.97 - good.error(0.97)
-    wrong = Share(hits=sum(claims_too_much(surface, each) for surface, each in played), count=len(played))
+    wrong = share_of(claims_too_much(surface, each) for surface, each in played)
     assert wrong.share <= 0.01 + wrong.error(0.01)
 
 
 def level(cells: int, lead: float = 0.0) -> Surface:
     """``lead``: of the first cell, as a share."""
     return surface_of("level", [1000.0, *[1000.0 * (1 + lead)] * (cells - 1)])
-
-
-def test_equal_cells_are_said_to_beat_each_other_in_one_suite_of_twenty() -> None:
-    surface, conditions = level(3), Conditions(noise=0.03, hosts=0.03)
-    played = [race(surface, seed, conditions) for seed in range(EQUAL_SUITES * TIMES)]
-    wrong = Share(hits=sum(each.verdict.finding is Finding.RECOMMENDED for each in played), count=len(played))
-    assert wrong.share <= 0.05 + wrong.error(0.05)
-
-
-@pytest.mark.parametrize("lead", [0.0, 0.03, 0.05])
-def test_no_other_cell_is_said_to_be_far_wrongly_in_one_suite_of_twenty(lead: float) -> None:
-    """In runs that scatter by 3 %, it is wrong in 5 to 15 % of suites."""
-    surface, conditions = level(2, lead), Conditions(noise=0.01)
-    played = [race(surface, seed, conditions) for seed in range(2 * EQUAL_SUITES * TIMES)]
-    wrong = Share(hits=sum(says_none_near_wrongly(surface, each) for each in played), count=len(played))
-    assert wrong.share <= 0.05 + wrong.error(0.05)
 
 
 def one_noisy_cell(cell: SurfaceCell, source: Random) -> float:
@@ -89,13 +71,27 @@ def skewed(cell: SurfaceCell, source: Random) -> float:
     return 0.01 * source.lognormvariate(0, 1.2)
 
 
-@pytest.mark.parametrize("more_noise", [one_noisy_cell, skewed])
-def test_equal_cells_with_unlike_or_skewed_noise_seldom_beat_each_other(
-    more_noise: Callable[[SurfaceCell, Random], float],
+@pytest.mark.parametrize(
+    ("cells", "conditions", "suites"),
+    [
+        (3, Conditions(noise=0.03, hosts=0.03), EQUAL_SUITES),
+        *((2, Conditions(noise=0.003, more_noise=each), 2 * EQUAL_SUITES) for each in (one_noisy_cell, skewed)),
+    ],
+)
+def test_equal_cells_are_said_to_beat_each_other_in_one_suite_of_twenty(
+    cells: int, conditions: Conditions, suites: int
 ) -> None:
-    surface, conditions = level(2), Conditions(noise=0.003, more_noise=more_noise)
-    played = [race(surface, seed, conditions) for seed in range(2 * EQUAL_SUITES * TIMES)]
-    wrong = Share(hits=sum(claims_too_much(surface, each) for each in played), count=len(played))
+    surface = level(cells)
+    wrong = share_of(claims_too_much(surface, race(surface, seed, conditions)) for seed in range(suites * TIMES))
+    assert wrong.share <= 0.05 + wrong.error(0.05)
+
+
+@pytest.mark.parametrize("lead", [0.0, 0.03, 0.05])
+def test_no_other_cell_is_said_to_be_far_wrongly_in_one_suite_of_twenty(lead: float) -> None:
+    """In runs that scatter by 3 %, it is wrong in 5 to 15 % of suites."""
+    surface, conditions = level(2, lead), Conditions(noise=0.01)
+    seeds = range(2 * EQUAL_SUITES * TIMES)
+    wrong = share_of(says_none_near_wrongly(surface, race(surface, seed, conditions)) for seed in seeds)
     assert wrong.share <= 0.05 + wrong.error(0.05)
 
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from tests.simulations.decisions import Share
+from tests.simulations.decisions import Share, share_of
 from tests.simulations.race_lab import Conditions, race
 from tests.simulations.repetitions import TIMES
 from tests.simulations.response_surface import surface_of
@@ -53,15 +53,11 @@ def measure(levels: tuple[float, ...], conditions: Conditions, suites: int, seed
             for each in verdict.rivals
             if each.comparison.interval
         ]
-    return Held(run=_share(runs), ratios=_share(ratios), width=fmean(widths), is_within=within)
+    return Held(run=share_of(runs), ratios=share_of(ratios), width=fmean(widths), is_within=within)
 
 
 def _holds(interval: Interval, value: float) -> bool:
     return interval.low <= value <= interval.high
-
-
-def _share(held: list[bool]) -> Share:
-    return Share(hits=sum(held), count=len(held))
 
 
 @pytest.mark.parametrize("conditions", HOSTS_OF_ONE_PERCENT, ids=lambda each: f"{each.noise:.1%}")

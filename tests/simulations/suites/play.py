@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, log
 
-from tests.simulations.logged_runs import FIRST_STEP_SECONDS
+from tests.simulations.logged_runs import FIRST_STEP_SECONDS, result_of, session_of
 from tests.simulations.processes import Process, Simulated
 from tests.simulations.suites.levels import Drawn, LevelNoise, hosts
 from tests.simulations.suites.logs import (
@@ -15,8 +15,6 @@ from tests.simulations.suites.logs import (
     lost_result,
     on_speed,
     pooled_result,
-    result_of,
-    session_of,
     with_lost_attempts,
 )
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, cells_of, make_suite

@@ -7,8 +7,14 @@ from functools import cache
 from math import ceil, exp, log
 from statistics import fmean
 
-from tests.simulations.logged_runs import DOWNLOADING_SECONDS, FIRST_STEP_SECONDS, STARTING_SECONDS
-from tests.simulations.suites.logs import on_speed, result_of, session_of
+from tests.simulations.logged_runs import (
+    DOWNLOADING_SECONDS,
+    FIRST_STEP_SECONDS,
+    STARTING_SECONDS,
+    result_of,
+    session_of,
+)
+from tests.simulations.suites.logs import on_speed
 from tests.simulations.suites.noises import quiet
 from tests.simulations.suites.play import Played, play_suite
 from tests.simulations.suites.simulated_suite import make_suite

@@ -4,9 +4,17 @@ import random
 from dataclasses import dataclass, replace
 from math import exp, log
 
-from tests.simulations.logged_runs import DOWNLOADING_SECONDS, FIRST_STEP_SECONDS, STARTING_SECONDS, UPLOADING_SECONDS
+from tests.simulations.logged_runs import (
+    DOWNLOADING_SECONDS,
+    FIRST_STEP_SECONDS,
+    STARTING_SECONDS,
+    UPLOADING_SECONDS,
+    Session,
+    result_of,
+    session_of,
+)
 from tests.simulations.processes import Simulated
-from tests.simulations.suites.logs import FIXED_SECONDS, RESTART_SECONDS, STEPS, Session, result_of, session_of
+from tests.simulations.suites.logs import FIXED_SECONDS, RESTART_SECONDS, STEPS
 from tests.simulations.suites.noises import quiet
 from tests.simulations.suites.play import Played, play_suite
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, SAMPLES_PER_STEP, make_suite
