@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.unit.run_samples import known
-from traindyno.core.statistics.distributions import adjust_by_holm, two_sided_p
+from traindyno.core.statistics.distributions import two_sided_p
 from traindyno.core.statistics.estimates import (
     Comparison,
     Estimate,
@@ -23,27 +23,6 @@ from traindyno.core.statistics.estimates import (
 )
 
 
-def test_an_estimate_by_hand() -> None:
-    # logs -0.1, 0, 0.1: mean 0, deviation 0.1, error 0.1 / sqrt(3) = 0.057735, t(0.975, 2) = 4.302653
-    found = estimate([exp(-0.1), 1.0, exp(0.1)])
-    assert found.mean == pytest.approx(1.0)
-    assert found.interval is not None
-    assert log(found.interval.high) == pytest.approx(0.057735 * 4.302653, abs=1e-5)
-    assert log(found.interval.low) == pytest.approx(-0.057735 * 4.302653, abs=1e-5)
-    # deviation of 0.904837, 1 and 1.105171 is 0.100208, their mean 1.003336
-    assert found.variation == pytest.approx(0.099875, abs=1e-5)
-
-
-def test_a_share_by_hand() -> None:
-    # mean 0.9, deviation 0.05, error 0.05 / sqrt(3) = 0.028868; t(0.975, 2) x error = 0.124207, cut at 1
-    found = estimate_share([0.85, 0.9, 0.95])
-    assert found.mean == pytest.approx(0.9)
-    assert found.variation == pytest.approx(0.05 / 0.9)
-    assert found.interval is not None
-    assert found.interval.low == pytest.approx(0.775793, abs=1e-5)
-    assert found.interval.high == 1.0
-
-
 def test_shares_of_zero_have_no_variation() -> None:
     found = estimate_share([0.0, 0.0])
     assert found.variation is None
@@ -57,18 +36,6 @@ def test_one_trial_has_no_interval() -> None:
     assert (found.interval, found.variation) == (None, None)
     compared = compare([5.0], [4.0, 4.1])
     assert (compared.p, compared.interval, compared.p_at_least(1.0)) == (None, None, None)
-
-
-def test_a_comparison_by_hand() -> None:
-    # logs 0.0 and 0.2 (mean 0.1, variance 0.02) against -0.1 and 0.1 (mean 0, variance 0.02): difference 0.1,
-    # error sqrt(0.02/2 + 0.02/2) = 0.141421, 2 degrees; t = 0.707107: p = 1 - 0.707107/sqrt(2.5) = 0.552786
-    found = compare([1.0, exp(0.2)], [exp(-0.1), exp(0.1)])
-    assert found.ratio == pytest.approx(exp(0.1))
-    assert found.p == pytest.approx(0.552786, abs=1e-5)
-    assert log(known(found.interval).high) == pytest.approx(0.1 + 4.302653 * 0.141421, abs=1e-4)
-    assert found.standard_error == pytest.approx(sqrt(0.02))
-    # one-sided, of a ratio of at least exp(0.3): (0.3 - 0.1) / 0.141421 = 1.414214; 0.5 - 1.414214 / (2 x 2) = 0.146447
-    assert found.p_at_least(exp(0.3)) == pytest.approx(0.146447, abs=1e-5)
 
 
 TRIALS = st.lists(st.floats(0.5, 2), min_size=2, max_size=6)
@@ -92,13 +59,6 @@ def test_a_ratio_has_no_unit_and_is_turned_over_with_its_interval(
 def test_equal_trials_of_a_replay_compare_exactly() -> None:
     assert compare([2.0, 2.0], [1.0, 1.0]).p == 0
     assert compare([2.0, 2.0], [2.0, 2.0]).p == 1
-
-
-def test_holm_by_hand() -> None:
-    # sorted 0.01 x 3 = 0.03; 0.02 x 2 = 0.04; 0.03 x 1 = 0.03, raised to the 0.04 before it
-    assert adjust_by_holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
-    assert adjust_by_holm([0.9, 0.8]) == [1.0, 1.0]
-    assert adjust_by_holm([]) == []
 
 
 def test_a_known_error_has_its_own_degrees_of_freedom() -> None:

@@ -61,6 +61,7 @@ def test_welchs_comparison(seed: int) -> None:
     first, second = sample(seed, 3 + seed % 4), sample(seed, 2 + seed % 3, 0.04, 0.01 + 0.01 * seed)
     found = compare(first, second)
     logs = np.log(first), np.log(second)
+    assert found.ratio == pytest.approx(float(stats.gmean(first) / stats.gmean(second)))
     oracle = stats.ttest_ind(*logs, equal_var=False)
     assert found.p == pytest.approx(oracle.pvalue, rel=1e-9)
     assert found.degrees_of_freedom == pytest.approx(oracle.df, rel=1e-9)
@@ -88,6 +89,7 @@ def test_the_interval_of_a_share() -> None:
     found = estimate_share(shares)
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx((low, high), rel=1e-9)
+    assert found.variation == pytest.approx(float(stats.variation(shares, ddof=1)), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", SAMPLES)
@@ -95,6 +97,7 @@ def test_holms_correction(seed: int) -> None:
     source = random.Random(seed)
     p_values = [source.random() ** 3 for _ in range(1 + seed % 7)]
     assert adjust_by_holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+    assert adjust_by_holm([]) == []
 
 
 @pytest.mark.parametrize("seed", SAMPLES)
