@@ -72,15 +72,6 @@ def test_a_job_of_less_than_a_billed_second_costs_what_its_time_costs(purchase: 
     assert found.usd == (None if share is None else Decimal("100"))
 
 
-def test_a_warm_start_is_short_and_costs_what_it_takes() -> None:
-    phases = {"starting": 2.0, "downloading": 8.0, "training": 100.0, "uploading": 20.0}
-    found = projected(run_of(job(phase_seconds=phases, billable_seconds=128.0, training_seconds=128.0)))
-    # 130 - 60 + 10,000, and 128 - 60 + 10,000
-    assert found.seconds == pytest.approx(10_070)
-    assert found.before_training_seconds == pytest.approx(10)
-    assert found.billable_seconds == pytest.approx(10_068)
-
-
 def restarted() -> RunResult:
     """Interrupted after 30 steps: 50 s of waiting and 60 s of starting unbilled, then a second life with all steps."""
     first = log_lines(step_seconds=[10.0] + [1.0] * 30, is_ended=False)
@@ -173,11 +164,6 @@ def test_a_job_of_unknown_time_is_not_projected() -> None:
     assert project_run(run_of(job(phase_seconds={}, billable_seconds=None, training_seconds=None))) is None
 
 
-def test_billed_time_alone_stands_for_the_job() -> None:
-    found = projected(run_of(job(phase_seconds={}, training_seconds=None)))
-    assert found.seconds == pytest.approx(140 - 60 + 10_000)
-
-
 def test_checkpoints_are_projected_at_their_rate() -> None:
     first = log_lines(step_seconds=[1.0] * 40, is_ended=False)
     saved = [line.phase_line("save", START + 40, START + 50)]
@@ -225,11 +211,6 @@ def test_a_projection_is_never_less_than_nothing() -> None:
     # the steady steps took longer than the service says that the job did; all samples were seen before them
     found = of_job(steady_seconds=300.0, samples_before_steady=1500)
     assert (found.overhead_seconds, found.training_overhead_seconds, found.seconds) == (0, 0, 0)
-
-
-def test_an_unknown_price_leaves_the_billed_time_known() -> None:
-    found = of_job(usd_per_instance_hour=None)
-    assert (found.usd, found.billable_seconds) == (None, 70.0)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import pytest
 
+from tests.unit.core.measurement.test_preparation_result import prepared
 from tests.unit.run_samples import PRICE, completed_result, failed_result, known, make_attempt, make_cell
 from traindyno.core.costs.quantity_text import to_cents
 from traindyno.core.costs.receipt import ReceiptLine, exact_phase_usd, write_receipt
 from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import PaidPrice, PreparationResult, RunResult
-from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
 
 
 def with_attempts(result: RunResult, *billable: float | None, price: str = "36") -> RunResult:
@@ -134,15 +134,7 @@ def test_a_phase_of_several_lines_adds_up() -> None:
 
 def test_a_preparation_is_a_line_of_its_own_on_one_instance() -> None:
     attempt = make_attempt(billable_seconds=140.0, phase_seconds={"downloading": 20.0, "training": 120.0})
-    result = PreparationResult(
-        preparation=DataPreparation(execution_id="e", key="0" * 64, packing=True, instance="ml.m5.xlarge"),
-        outcome=Outcome.COMPLETED,
-        message=None,
-        log_tail=(),
-        attempts=(attempt,),
-        phases_seconds={"tokenise": 90.0},
-        price=PRICE,
-    )
+    result = replace(prepared(140.0), attempts=(attempt,), phases_seconds={"tokenise": 90.0})
     (line,) = write_receipt([result]).lines
     assert (line.instance, line.instance_count, line.usd) == ("ml.m5.xlarge", 1, Decimal("1.40"))
     # the log's 90 s of the 120 s of training

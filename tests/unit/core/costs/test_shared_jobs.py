@@ -35,7 +35,7 @@ from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, parse_run_result, run_result_document
 from traindyno.core.planning.history import CellHistory, PastRun, expect_job, learn_from
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.suite import Run
+from traindyno.core.suite.suite import Cell, Run
 from traindyno.core.verdict.summarise import summarise
 from traindyno.slices.pricing.lab import observe_discounts
 
@@ -134,6 +134,14 @@ def together(
     return attempts, results
 
 
+def completed_works(cells: Sequence[Cell], step_seconds: Sequence[float] = (1.0, 1.0, 1.0)) -> list[Work]:
+    runs = [make_run(cell, trial) for trial, cell in enumerate(cells, start=1)]
+    return [
+        Work(run=run, outcome=Outcome.COMPLETED, step_seconds=seconds, lost=None)
+        for run, seconds in zip(runs, step_seconds, strict=False)
+    ]
+
+
 def random_suite(rng: random.Random, count: int, price: PaidPrice) -> list[Work]:
     cells = [make_cell(f"0000000{letter}", label=letter, instance_count=count) for letter in "abcdef"]
     return [
@@ -208,11 +216,7 @@ def assert_projected(shared: RunResult, alone: RunResult) -> None:
 
 
 def test_a_run_in_third_place_is_projected_as_if_it_were_first() -> None:
-    works = [
-        Work(run=make_run(make_cell(), trial), outcome=Outcome.COMPLETED, step_seconds=1.0, lost=None)
-        for trial in (1, 2, 3)
-    ]
-    _, results = together("j0", works, PRICE)
+    _, results = together("j0", completed_works([make_cell()] * 3), PRICE)
     for result in results:
         found = known(project_run(result))
         # 100,000 samples, 8 a step of 1 s, of which 8 are in the first step, of 10 s: 12,499 s after the overhead.
@@ -252,10 +256,7 @@ def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])
 def test_what_a_shared_job_takes_is_expected_from_its_runs_or_some_of_them(purchase: str) -> None:
     price = replace(PRICE, purchase=purchase)
-    works = [
-        Work(run=make_run(make_cell(f"0000000{letter}"), 1), outcome=Outcome.COMPLETED, step_seconds=seconds, lost=None)
-        for letter, seconds in zip("abc", (1.0, 2.0, 4.0), strict=True)
-    ]
+    works = completed_works([make_cell(f"0000000{letter}") for letter in "abc"], (1.0, 2.0, 4.0))
     (attempt,), results = together("j0", works, price)
     histories = [_learned(each) for each in results]
     expected = expect_job(histories)
@@ -278,21 +279,13 @@ def _learned(result: RunResult) -> CellHistory:
 
 
 def test_a_stored_result_keeps_its_share() -> None:
-    works = [
-        Work(run=make_run(make_cell(), trial), outcome=Outcome.COMPLETED, step_seconds=1.0, lost=None)
-        for trial in (1, 2)
-    ]
-    _, (_, result) = together("j0", works, PRICE)
+    _, (_, result) = together("j0", completed_works([make_cell()] * 2), PRICE)
     document = run_result_document(result)
     assert parse_run_result(json.loads(json.dumps(document))).attempts == result.attempts
 
 
 def test_the_history_of_a_cell_is_that_of_jobs_of_one_run() -> None:
-    works = [
-        Work(run=make_run(make_cell(), trial), outcome=Outcome.COMPLETED, step_seconds=1.0, lost=None)
-        for trial in (1, 2)
-    ]
-    _, (result, _) = together("j0", works, PRICE)
+    _, (result, _) = together("j0", completed_works([make_cell()] * 2), PRICE)
     time = summarise(result).time
     # 20 + 45 to start, 105.5 for the run, 7 to upload; 60 more that are not billed
     assert (time.billable_seconds, time.seconds) == pytest.approx((177.5, 237.5))

@@ -36,13 +36,6 @@ def test_a_single_phase_recurs_if_it_came_no_sooner_than_half_of_the_steps(
     assert events.one_time == ()
 
 
-@pytest.mark.parametrize("first", [5, 6])
-def test_a_single_phase_before_the_steady_window_belongs_to_the_warm_up(first: int) -> None:
-    events = classify_phases({5: {"autotune": 5.0}}, count=100, first=first)
-    assert [event.step for event in events.one_time] == [5] * (first == 6)
-    assert [(stall.first, stall.name) for stall in events.single] == [(5, "autotune")] * (first == 5)
-
-
 @pytest.mark.parametrize("places", [(1, 2, 3), (990, 995, 999), (1, 2), (998, 999), (400, 420, 440, 460)])
 def test_phases_in_a_part_of_the_run_count_as_often_as_seen(places: tuple[int, ...]) -> None:
     (event,) = saved_at(*places, count=1_000).recurring
@@ -72,14 +65,6 @@ def test_stalls_at_equal_distances_come_at_their_period() -> None:
     (event,) = classify_stalls(stalls_at(50, 99, 150, 200), count=199, first=10).recurring
     assert (event.count, event.steps_between, event.longest_seconds) == (4, 50, 5.0)
     assert event.variance_per_step == 0
-
-
-@pytest.mark.parametrize("places", [(21, 30), (21, 30, 64), (90, 120)])
-def test_two_stalls_that_are_alike_recur_wherever_they_are(places: tuple[int, ...]) -> None:
-    found = classify_stalls(stalls_at(*places), count=199)
-    (event,) = found.recurring
-    assert (event.count, event.steps_between) == (len(places), 199 / len(places))
-    assert not found.single
 
 
 def test_a_long_stall_among_short_ones_is_judged_by_itself() -> None:

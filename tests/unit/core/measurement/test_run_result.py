@@ -1,5 +1,4 @@
 import json
-from decimal import Decimal
 from math import isnan
 
 import pytest
@@ -8,53 +7,20 @@ from tests.unit.run_samples import (
     completed_result,
     failed_result,
     known,
-    make_attempt,
     make_cell,
     make_run,
-    make_suite,
     result_from,
     step_log_of,
 )
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.costs.projection import paid_usd, project_run
+from traindyno.core.costs.projection import project_run
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import PaidPrice, parse_run_result, run_result_document
+from traindyno.core.measurement.run_result import parse_run_result, run_result_document
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.choices import Precision
 from traindyno.core.suite.settings import LearningRate
 from traindyno.core.verdict.summarise import summarise
-
-
-def test_cost_is_billable_seconds_times_instances_times_price() -> None:
-    result = result_from(
-        run=make_run(make_cell(instance_count=2)),
-        attempts=[make_attempt(billable_seconds=100), make_attempt(number=2, billable_seconds=200)],
-    )
-    # 300 s x 2 instances x $36/h / 3600 s/h
-    assert paid_usd(result) == Decimal("6")
-
-
-def test_an_unknown_price_or_billing_leaves_cost_unknown() -> None:
-    unpriced = result_from(price=PaidPrice(usd_per_instance_hour=None))
-    unbilled = result_from(attempts=[make_attempt(), make_attempt(billable_seconds=None)])
-    assert paid_usd(unpriced) is None
-    assert paid_usd(unbilled) is None
-
-
-def test_projection_is_overhead_and_the_rest_of_the_work_at_the_steady_rate() -> None:
-    result = completed_result(make_cell(), 1, suite=make_suite(examples=80_008))
-    # billed 100 + 10 + 60 = 170 s, steady 60 s: overhead 110 s. The first step did 8 samples;
-    # 80,000 are left at 8 /s: 10,000 s. 10,110 s x $36/h / 3600 = $101.10. Starting takes another 60 s, unbilled
-    projection = project_run(result)
-    assert projection is not None
-    assert projection.training_overhead_seconds == pytest.approx(110)
-    assert projection.billable_seconds == pytest.approx(10_110)
-    assert projection.overhead_seconds == pytest.approx(170)
-    assert projection.before_training_seconds == pytest.approx(80)
-    assert projection.seconds == pytest.approx(10_170)
-    assert projection.usd == Decimal("101.1")
-    assert projection.instance_hours == pytest.approx(10_110 / 3600)
 
 
 def test_two_instances_take_twice_the_instance_hours() -> None:
@@ -75,28 +41,6 @@ def test_the_loss_is_the_mean_over_the_ranks_that_know_it() -> None:
     assert result.measured is not None
     # (2 + 4) / 2; the third rank logs none
     assert result.measured.loss.last == 3.0
-
-
-def test_phases_do_not_count_a_second_twice() -> None:
-    lines = log_lines(
-        step_seconds=[10.0] + [1.0] * 60,
-        before=[line.phase_line("load", START - 5, START), line.phase_line("compile", START, START + 7)],
-    )
-    result = result_from(read_step_log({file_name(): lines}))
-    # the compile phase of 7 s lies in the first step of 10 s; of 100 s of training, 5 + 7 + 3 + 60 are explained
-    assert result.phases_seconds == pytest.approx(
-        {
-            "starting": 60,
-            "downloading": 20,
-            "load": 5,
-            "compile": 7,
-            "first_step": 3,
-            "steady": 60,
-            "other": 25,
-            "uploading": 20,
-        }
-    )
-    assert list(result.phases_seconds)[:3] == ["starting", "downloading", "load"]
 
 
 def test_a_document_reads_back_equal_and_is_plain_json() -> None:

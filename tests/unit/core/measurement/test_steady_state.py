@@ -58,12 +58,6 @@ def test_the_latest_regime_counts(levels: list[float], warmup_steps: int) -> Non
     assert (steady.warmup_steps, steady.is_reached, steady.reason) == (warmup_steps, True, None)
 
 
-def test_a_change_shortly_before_the_end_leaves_too_few_steps() -> None:
-    steady = find_steady_state(noisy([1.0] * 90 + [1.3] * 10))
-    assert not steady.is_reached
-    assert steady.reason == "step times still changed at step 90 of 100; 10 steps after it are too few"
-
-
 @pytest.mark.parametrize("slower", [0.7, 1.3])
 def test_a_change_near_the_end_ends_no_warm_up_and_counts_as_a_drift(slower: float) -> None:
     seconds = noisy([1.0] * 180 + [slower] * 20, spread=0.01)
@@ -97,8 +91,9 @@ def test_levels_that_return_are_no_drift(period: int) -> None:
 )
 def test_the_numbers_of_a_resumed_run_are_said_with_their_range(numbers: range, place: str) -> None:
     levels = noisy([1.0] * 90 + [1.3] * 10)
-    reason = measure_step_time(levels, numbers=numbers).steady_state.reason
-    assert reason == f"step times still changed at {place}; 10 steps after it are too few"
+    steady = measure_step_time(levels, numbers=numbers).steady_state
+    assert not steady.is_reached
+    assert steady.reason == f"step times still changed at {place}; 10 steps after it are too few"
 
 
 def test_a_slower_stretch_in_the_middle_is_a_stall_and_not_a_regime() -> None:
@@ -175,11 +170,6 @@ def test_a_given_warm_up_that_takes_all_steps_leaves_none(given: int) -> None:
 def test_five_steps_and_a_fifth_of_all_must_be_steady(count: int, warmup_steps: int, is_reached: bool) -> None:
     steady = find_steady_state([1.0] * count, warmup_steps=warmup_steps)
     assert (steady.warmup_steps, steady.is_reached) == (warmup_steps, is_reached)
-    if not is_reached:
-        left = count - warmup_steps
-        assert steady.reason == (
-            f"step times still changed at step {warmup_steps} of {count}; {left} steps after it are too few"
-        )
 
 
 def test_six_steps_are_enough_to_see_warm_up_end_and_five_are_not() -> None:

@@ -72,7 +72,7 @@ def test_the_longer_part_without_a_stall_says_how_often_it_may_come() -> None:
     assert stall.share_again == pytest.approx(20 / 150 * 199 / (199 + 20))
 
 
-@pytest.mark.parametrize("places", [(97, 194), (60, 150), (30, 80, 170)])
+@pytest.mark.parametrize("places", [(97, 194), (60, 150), (21, 30), (30, 80, 170)])
 def test_a_stall_that_is_seen_twice_recurs_and_nothing_is_left_undecided(places: tuple[int, ...]) -> None:
     seconds = [1.0] * 200
     for place in places:
@@ -137,13 +137,6 @@ def test_a_later_look_asks_for_more() -> None:
 def test_step_times_that_are_not_steady_are_not_known(seconds: list[float]) -> None:
     assert not is_known_well_enough(seconds, relative_half_width=0.01, look=1)
     assert is_known_well_enough([1.0] * 400, relative_half_width=0.01, look=1)
-
-
-def test_a_change_that_is_small_against_the_half_width_asked_for_does_not_matter() -> None:
-    seconds = [1.0] * 200 + [1.3] * 200
-    # all steps take 1.15 s on average, the latest ones 1.3 s: 12 % apart
-    assert is_known_well_enough(seconds, relative_half_width=0.5, look=1)
-    assert not is_known_well_enough(seconds, relative_half_width=0.2, look=1)
 
 
 def test_the_variance_of_the_steps_and_of_what_recurs_are_added() -> None:

@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_rival, make_row, make_verdict
+from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_row, make_verdict
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cautions import describe_cautions, describe_parity
 from traindyno.core.verdict.confounds import Confound, Difference
 from traindyno.core.verdict.control_cells import Control
-from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.verdict import Finding
 
 HOSTS = "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may differ."
@@ -31,11 +30,6 @@ def test_a_batch_that_a_script_reduced_is_told() -> None:
         "fsdp ran out of memory, and its script reduced the batch: 32 became 8."
         " Only the steps with the last batch count."
     ]
-
-
-def test_a_comparison_by_instance_hours_says_so() -> None:
-    (text,) = cautions(metric=Metric.INSTANCE_HOURS)
-    assert text == "No price is known. All cells use one instance type, so they are compared by instance hours."
 
 
 def test_failures_of_other_cells_are_counted_and_the_success_rate_is_explained() -> None:
@@ -64,21 +58,6 @@ def test_one_set_of_hosts_is_a_caution_and_so_are_unknown_ones(
 def test_hosts_matter_only_where_cells_are_compared() -> None:
     assert cautions({"draws": 1}, finding=Finding.ONLY_ONE) == []
     assert cautions({"draws": 1}, recommended=None, expected=None, rivals=()) == []
-
-
-def test_an_assumed_spread_between_hosts_is_named() -> None:
-    assert cautions(rivals=(make_rival(is_across_hosts=True),)) == [
-        "Cells ran on different hosts, one set each. A spread between hosts of 2.0 % is assumed (a stated prior,"
-        " one host)."
-    ]
-
-
-def test_contended_trials_are_named_with_the_load_of_their_hosts() -> None:
-    busy = {"others_cpu_share": 0.12}, {"others_cpu_share": 0.3}
-    (text,) = cautions(*busy)
-    assert text.startswith(
-        "Other work used up to 30 % of the CPU time of the hosts in trials of ddp, fsdp: it may have"
-    )
 
 
 def rate(variation: float | None) -> Estimate:

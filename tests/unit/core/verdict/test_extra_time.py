@@ -17,7 +17,6 @@ from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cell_trials import suite_trials
-from traindyno.core.verdict.extra_time import ExtraTime
 from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -73,17 +72,6 @@ def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
     assert one.range_against(other) == one.range.plus(other.range.inverse())
 
 
-def test_what_the_suite_expects_of_spot_is_the_prior_of_its_runs_on_spot() -> None:
-    suite = replace(
-        SUITE, pricing=Pricing(spot={"ml.p4d.24xlarge": SpotTerms(discount=0.6, interruptions_per_hour=0.5)})
-    )
-    results = [replace(each, price=replace(each.price, purchase="spot")) for each in trials(CELLS[0], 1.0)]
-    (row, _) = judge(suite, CELLS, results).rows
-    assert row.hosts.hazard is not None
-    assert (row.hosts.hazard.source, row.hosts.hazard.count) == ("given in the suite", 0)
-    assert row.hosts.hazard.per_instance_hour == pytest.approx(0.5 / (1 + row.hosts.hazard.hours))
-
-
 def test_a_limit_is_tested_by_the_upper_end_of_one_run() -> None:
     """Trials 5 % apart; the mean keeps the limit and one run in six does not."""
     cell = CELLS[0]
@@ -108,11 +96,6 @@ def test_one_trial_does_not_tell_whether_a_limit_is_kept() -> None:
     verdict = judge(replace(SUITE, goal=goal), CELLS, trials(CELLS[0], 1.0, count=1))
     expected = "whether it meets the goal's limit is unknown: one trial shows no spread between runs"
     assert verdict.refused == {CELLS[0].cell_id: expected}
-
-
-def test_nothing_is_added_to_a_cell_that_was_not_measured() -> None:
-    (_, second) = suite_trials(SUITE, CELLS, trials(CELLS[0], 1.0))
-    assert second.extra(projected_seconds) == ExtraTime()
 
 
 TYPES = make_suite(matrix={"instance": ("ml.p4d.24xlarge", "ml.p5.48xlarge")}, examples=288_000)

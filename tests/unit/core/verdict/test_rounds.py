@@ -52,12 +52,6 @@ def test_a_grid_is_one_round() -> None:
     assert plan_round(suite, cells, execution_id="e", round_number=2) == ()
 
 
-def test_a_cell_that_can_not_win_gets_no_further_trial() -> None:
-    suite = suite_of()
-    results = results_of(suite, [1.00], [1.01], [2.00])
-    assert sorted(next_round(suite, results)) == [("ddp", 2), ("fsdp", 2)]
-
-
 def test_where_everything_fails_the_search_is_over() -> None:
     suite = suite_of()
     results = [failed_result(cell, trial, Outcome.IMAGE_ERROR) for cell in expand_cells(suite) for trial in (1, 2)]

@@ -124,11 +124,9 @@ def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution() -> None
     ]
     verdict = judge(suite, cells, results)
     assert verdict.finding is Finding.RECOMMENDED
-    said = [each for each in describe_verdict(verdict).cautions if "loss" in each]
-    assert said == [
-        "The loss of fsdp can't be compared with that of ddp: a loss was not logged. Whether these cells did the same"
-        " work is unknown."
-    ]
+    assert any(
+        "Whether these cells did the same work is unknown." in each for each in describe_verdict(verdict).cautions
+    )
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,6 @@ UNSTEADY = {"is_reached": False, "reason": "step times still changed"}
 def judged(lead: float, fast: dict[str, Any], slow: dict[str, Any] | None = None) -> Verdict:
     given = [(FAST, 1.0, fast), (SLOW, 1 + lead, slow or {})]
     noise = (0.0, 0.002, -0.002)
-
-    def seconds_of(place: int, trial: int) -> float:
-        return given[place - 1][1] + noise[trial * place % 3]
-
     return judge(
         SUITE,
         (FAST, SLOW),

@@ -218,22 +218,6 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
     assert float(found.usd_per_instance_hour) == pytest.approx(22.763, abs=1e-3)
     # 1 - (6033 x 24.725) / (6553 x 37.69): the published table's 39.6 %
     assert 1 - known(verdict.runner_up).comparison.ratio == pytest.approx(0.396, abs=5e-4)
-    assert describe_verdict(verdict).changes[0] == (
-        "ml.p4d.24xlarge would break even at $22.76/h for ml.p4d.24xlarge (now $37.69/h)."
-    )
-
-
-def test_a_small_workload_favours_the_cell_that_starts_sooner() -> None:
-    suite = suite_of(FASTEST)
-    cells = expand_cells(suite)
-    slow_start = trials(suite, cells[0], [1.0, 1.0])
-    results = slow_start + trials(suite, cells[1], [1.1, 1.1])
-    assert judge(suite, cells, results).sensitivity.crossovers == ()
-    quick_start = [_billed_less(result, 50) for result in trials(suite, cells[1], [1.1, 1.1])]
-    (found,) = judge(suite, cells, slow_start + quick_start).sensitivity.crossovers
-    # overheads 170 and 120 s; 0.125 and 0.1375 s per example: 50 / 0.0125
-    assert found.cell_id == cells[1].cell_id
-    assert found.examples == pytest.approx(4000, rel=1e-3)
 
 
 @pytest.mark.parametrize("goal", [FASTEST, CHEAPEST])
@@ -290,12 +274,3 @@ def test_spending_is_the_sum_of_all_runs() -> None:
     # 100 + 10 + 60 = 170 s at $36/h is $1.70; a failed run billed 50 s is $0.50
     results = [*trials(suite, cells[0], [1.0, 1.0]), failed_result(cells[1], 1, Outcome.TIMED_OUT)]
     assert judge(suite, cells, results).spent_usd == Decimal("3.9")
-
-
-def test_simulated_results_are_named() -> None:
-    suite = suite_of()
-    cells = expand_cells(suite)
-    results = [replace(result, is_simulated=True) for result in trials(suite, cells[0], [1.0, 1.0])]
-    verdict = judge(suite, cells, results)
-    assert verdict.is_simulated
-    assert "simulated" in describe_verdict(verdict).cautions[0]
