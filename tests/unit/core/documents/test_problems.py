@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from tests.unit.suites import small_document
-from traindyno.core.documents.problems import close_to, join_path, refusal, shown, unknown_field
+from traindyno.core.documents.problems import join_path, shown
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.goal import Goal
@@ -83,16 +83,6 @@ GONE = (
 @pytest.mark.parametrize("path", GONE)
 def test_a_field_of_earlier_versions_is_to_be_deleted(path: str) -> None:
     assert problems_at(path, 1) == [f"the field {path.rpartition('.')[2]} was removed; delete it"]
-
-
-def test_accepted_fields_follow_the_unknown_one() -> None:
-    assert (
-        unknown_field("", "serch", ["name", "search"]).message
-        == 'unknown field "serch": did you mean "search"? Expected one of name, search'
-    )
-    assert refusal("got 3", "text") == "got 3, expected text"
-    assert refusal("got x", "a type", ["a", "b"]) == 'got x: did you mean "a" or "b"? Expected a type'
-    assert close_to(3, ["three"]) == close_to("colour", ["name"]) == []
 
 
 def texts(file: Path) -> Iterator[str]:
