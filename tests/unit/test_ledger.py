@@ -88,19 +88,13 @@ def test_specifications_are_those_of_the_labs_table() -> None:
         assert found.device_memory_gb is not None
         assert found.device_memory_gb * per_chip == trainium["memory-per-chip"]
         assert found.device_memory_gb * found.devices_per_instance == trainium[f"{key}-memory"]
+        assert (found.vcpus, found.memory_gib) == (trainium[f"{key}-vcpus"], trainium[f"{key}-host-memory"])
         # the statement on EFA
         assert found.has_rdma == (name != "trn1.2xlarge")
+    assert instance("ml.p4d.24xlarge").vcpus == albert["vcpus"]
     for nodes in (2, 4, 16):
         assert nodes * (instance("ml.p4d.24xlarge").devices_per_instance or 0) == albert[f"gpus-{nodes}-nodes"]
     assert instance("ml.g4dn.12xlarge").devices_per_instance == gpt2["gpus"]
-
-
-def test_vcpus_and_host_memory_are_those_of_the_labs_table() -> None:
-    assert instance("ml.p4d.24xlarge").vcpus == published("albert-scaling")["vcpus"]
-    trainium = published("bert-trainium")
-    for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"):
-        found, key = instance(f"ml.{name}"), name.replace(".", "-")
-        assert (found.vcpus, found.memory_gib) == (trainium[f"{key}-vcpus"], trainium[f"{key}-host-memory"])
 
 
 def test_the_peak_that_the_post_prints_is_not_todays() -> None:

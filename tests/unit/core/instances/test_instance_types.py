@@ -33,13 +33,6 @@ def test_types_by_hand(name: str, kind: AcceleratorKind, devices: int, vcpus: in
     assert found.memory_gib == gib
 
 
-def test_peak_flops_of_a_whole_trn1_instance_is_awss_figure() -> None:
-    trn1 = instance_types()["ml.trn1.32xlarge"]
-    assert trn1.peak_dense_bf16_flops_per_device is not None
-    # 32 NeuronCores x 95e12 = 3.04e15, the instance's published bf16 figure
-    assert trn1.peak_dense_bf16_flops_per_device * 32 == pytest.approx(3.04e15)
-
-
 def test_every_type_has_the_columns_of_the_host() -> None:
     rows = json.loads((files("traindyno.core.instances.data") / "instance_types.json").read_text())["types"]
     remote = {name: row for name, row in rows.items() if not name.startswith("local.")}
@@ -111,11 +104,6 @@ def test_types_without_a_training_quota_are_marked() -> None:
 def test_only_this_machines_types_share_their_host_and_have_unknown_vcpus() -> None:
     assert [name for name, found in instance_types().items() if found.shares_host] == ["local.cpu", "local.gpu"]
     assert [name for name, found in instance_types().items() if found.vcpus is None] == ["local.cpu", "local.gpu"]
-
-
-def test_families_and_rdma_are_read() -> None:
-    found = [instance_types()[name] for name in ("ml.g5.xlarge", "ml.p5.48xlarge")]
-    assert [(each.family, each.has_rdma) for each in found] == [("g5", False), ("p5", True)]
 
 
 def test_at_most_three_types_are_proposed_for_a_misspelt_one() -> None:

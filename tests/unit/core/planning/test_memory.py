@@ -88,14 +88,6 @@ def test_a_search_that_begins_too_high_is_refused_only_if_no_smaller_batch_fits(
     assert len(planned(suite, smaller_batch).refusals) == refused
 
 
-@pytest.mark.parametrize(("instance", "too_much_gb"), [("ml.p6-b200.48xlarge", 181), ("ml.p6-b300.48xlarge", 269)])
-def test_a_cell_beyond_a_blackwell_device_is_refused_too(instance: str, too_much_gb: int) -> None:
-    training = {"instance": instance, "strategy": "ddp"}
-    suite = unprepared_suite(baseline={}, training=training, matrix={"batch_size_per_device": [1, too_much_gb]})
-    (reason,) = [each for each in planned(suite).refusals if "by estimate" in each]
-    assert f"a device of {instance} has" in reason
-
-
 @pytest.mark.parametrize(
     ("instance", "peak_gb", "is_too_large"),
     [("ml.g5.xlarge", 22, False), ("ml.g5.xlarge", 23, True), ("ml.trn1.2xlarge", 16, False)],
