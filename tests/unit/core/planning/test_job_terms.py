@@ -3,11 +3,10 @@
 from decimal import Decimal
 
 from tests.unit.suites import small_suite
-from traindyno.core.planning.job_terms import JobTerms, job_terms, run_terms
+from traindyno.core.planning.job_terms import JobTerms, job_terms
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 
 # With 480 s for the image, 120 s to stop, 300 s to upload and 60 s of margin, half an hour.
@@ -25,14 +24,6 @@ def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     assert terms.longest_seconds == 1800
     # 1,800 s x 3 instances at $1.50 an hour
     assert terms.worst_case_usd(Decimal("1.50")) == Decimal("2.25")
-
-
-def test_the_longest_time_of_an_attempt_has_its_stop_its_upload_and_a_margin() -> None:
-    """SageMaker bills all of it; its SIGTERM leaves 120 s."""
-    suite = small_suite(limits=LIMITS)
-    terms = run_terms(Settings(instance="ml.g5.xlarge"), suite)
-    assert terms.longest_seconds == 480 + 840 + 120 + 300 + 60
-    assert terms.longest_text.startswith(f"{terms.longest_seconds} s: 480 s for the image, 840 s")
 
 
 def test_a_preparation_is_one_instance_of_its_own() -> None:

@@ -46,24 +46,32 @@ def test_concurrency_counts_instances_of_the_largest_runs(
     assert share_instances([demand("a", sizes, available)], None).runs == {"a": concurrency}
 
 
-def test_lanes_share_what_the_account_has() -> None:
-    lanes = [demand("a", [2] * 10, 100), demand("b", [1] * 10, 100)]
-    shared = share_instances(lanes, 7)
-    # by turns: a 1, b 1, then a 2 (4 + 1 = 5), b 2 (6), a would be 8, b 3 (7)
-    assert (shared.lanes, shared.runs) == (2, {"a": 2, "b": 3})
+THREE = [demand("a", [16], 16), demand("b", [16], 16), demand("c", [4], 16)]
+CPU = demand("cpu", [1] * 5, 100, shares_host=True)
 
 
-def test_lanes_that_do_not_fit_together_take_turns() -> None:
-    lanes = [demand("a", [16], 16), demand("b", [16], 16), demand("c", [4], 16)]
-    assert share_instances(lanes, 20).lanes == 1
-    assert share_instances(lanes, 32).lanes == 2
-    assert share_instances(lanes, 36).lanes == 3
-
-
-def test_this_machine_runs_one_job_at_a_time_whatever_is_allowed() -> None:
-    lanes = [demand("cpu", [1] * 5, 100, shares_host=True), demand("gpu", [1] * 5, 100, shares_host=True)]
-    shared = share_instances(lanes, None)
-    assert (shared.lanes, shared.runs) == (1, {"cpu": 1, "gpu": 1})
+@pytest.mark.parametrize(
+    ("lanes", "account", "at_once", "runs"),
+    [
+        # by turns: a 1, b 1, then a 2 (4 + 1 = 5), b 2 (6), a would be 8, b 3 (7)
+        ([demand("a", [2] * 10, 100), demand("b", [1] * 10, 100)], 7, 2, [2, 3]),
+        # lanes that do not fit together take turns
+        (THREE, 20, 1, [1, 1, 1]),
+        (THREE, 32, 2, [1, 1, 1]),
+        (THREE, 36, 3, [1, 1, 1]),
+        # without a known total of the account all run together
+        (THREE[:1], None, 1, [1]),
+        (THREE, None, 3, [1, 1, 1]),
+        # this machine runs one job at a time whatever is allowed, and beside a lane of AWS
+        ([CPU, demand("gpu", [1] * 5, 100, shares_host=True)], None, 1, [1, 1]),
+        ([CPU, demand("a", [1] * 3, 3)], None, 2, [1, 3]),
+    ],
+)
+def test_lanes_share_what_the_account_has(
+    lanes: list[LaneDemand], account: int | None, at_once: int, runs: list[int]
+) -> None:
+    shared = share_instances(lanes, account)
+    assert (shared.lanes, [shared.runs[lane.lane_id] for lane in lanes]) == (at_once, runs)
 
 
 LANE = st.tuples(st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=5), st.integers(8, 30))
@@ -77,15 +85,3 @@ def test_no_meeting_of_runs_passes_a_limit(account: int, drawn: list[tuple[list[
     peaks = [sum(sorted(lane.sizes, reverse=True)[: shared.runs[lane.lane_id]]) for lane in lanes]
     assert all(peak <= (lane.available or 0) for peak, lane in zip(peaks, lanes, strict=True))
     assert all(sum(meeting) <= account for meeting in combinations(peaks, shared.lanes))
-
-
-def test_without_a_known_account_total_all_lanes_run_together() -> None:
-    one, two = demand("a", [1], 1), demand("b", [1], 1)
-    assert share_instances([one], None).lanes == 1
-    assert share_instances([one, two, demand("c", [1], 1)], None).lanes == 3
-
-
-def test_one_lane_of_this_machine_runs_beside_a_lane_of_aws() -> None:
-    lanes = [demand("cpu", [1] * 3, None, shares_host=True), demand("a", [1] * 3, 3)]
-    shared = share_instances(lanes, None)
-    assert (shared.lanes, shared.runs) == (2, {"cpu": 1, "a": 3})

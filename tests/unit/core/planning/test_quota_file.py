@@ -20,26 +20,21 @@ P4D = "ml.p4d.24xlarge for training job usage"
 
 
 def read(quotas: Mapping[str, Any], *wanted: Quota) -> list[QuotaReading]:
-    """Of the wanted quotas; of P4D's, if none is named."""
-    given = parse_quotas({"region": "us-east-1", "quotas": quotas})
-    return [*given.needed(wanted or [instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND)]).values()]
+    return [*parse_quotas({"region": "us-east-1", "quotas": quotas}).needed(wanted).values()]
 
 
-def test_a_plain_number_is_the_applied_value() -> None:
-    (reading,) = read({P4D: 4})
-    assert (reading.applied, reading.in_use, reading.limit) == (4, None, 4)
-
-
-def test_instances_in_use_are_subtracted_from_the_quota() -> None:
-    (reading,) = read({P4D: {"applied": 4, "in_use": 1}})
-    assert reading.available == 3
-
-
-def test_without_an_applied_value_the_default_of_aws_holds() -> None:
-    account = account_quota(Purchase.ON_DEMAND)
-    (reading,) = read({account.name: {"in_use": 1}}, account)
-    # AWS's default is 4
-    assert (reading.applied, reading.limit, reading.available) == (None, 4, 3)
+@pytest.mark.parametrize(
+    ("quota", "given", "found"),
+    [
+        (instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND), 4, (4, None, 4, 4)),
+        (instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND), {"applied": 4, "in_use": 1}, (4, 1, 4, 3)),
+        # AWS's default is 4
+        (account_quota(Purchase.ON_DEMAND), {"in_use": 1}, (None, 1, 4, 3)),
+    ],
+)
+def test_a_number_is_the_applied_value_and_aws_has_a_default(quota: Quota, given: Any, found: tuple[Any, ...]) -> None:
+    (reading,) = read({quota.name: given}, quota)
+    assert (reading.applied, reading.in_use, reading.limit, reading.available) == found
 
 
 def test_a_suite_gets_the_quotas_that_it_needs_and_no_others() -> None:
