@@ -35,10 +35,6 @@ def test_a_label_is_made_of_short_words() -> None:
     ]
 
 
-def test_a_single_cell_is_labelled_by_its_instance() -> None:
-    assert labels(matrix={"compiler": ["none"]}) == ["ml.g5.xlarge"]
-
-
 def test_an_exclusion_takes_all_cells_that_agree_but_never_the_baseline() -> None:
     matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
     assert labels(matrix=matrix, exclude=[{"batch_size_per_device": 8}]) == [

@@ -1,59 +1,51 @@
 """CreateTrainingJob's limits: the largest value is accepted, one more is refused."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.unit.suites import problems, script_document, small_document
 
+REGISTRY = "111111111111.dkr.ecr.us-east-1.amazonaws.com/"
 PLAN = "arn:aws:sagemaker:us-east-1:111111111111:training-plan/plan-1"
 
 
 def refused(**workload: Any) -> list[str]:
-    return problems(script_document(workload={**script_document()["workload"], **workload}))
+    return problems(script_document(**sections(**workload)))
 
 
-def names(count: int) -> list[str]:
-    return [f"n{index}" for index in range(count)]
+def sections(**workload: Any) -> dict[str, Any]:
+    return {"workload": {**script_document()["workload"], **workload}}
 
 
-@pytest.mark.parametrize(
-    ("field", "most", "expected"),
-    [
-        ("hyperparameters", 90, "workload.hyperparameters: got 91 names, expected at most 90"),
-        ("channels", 16, "workload.channels: got 17 channels, expected at most 16"),
-    ],
-)
-def test_number_of_names_is_limited(field: str, most: int, expected: str) -> None:
-    assert refused(**{field: dict.fromkeys(names(most), "s3://bucket/x/")}) == []
-    assert refused(**{field: dict.fromkeys(names(most + 1), "s3://bucket/x/")}) == [expected]
+def named(count: int, value: str = "s3://bucket/x/") -> dict[str, str]:
+    return {f"n{index}": value for index in range(count)}
 
 
-def test_metrics_are_limited_in_number_and_length() -> None:
-    fitting, more = ({name: f"{name}: (.*)" for name in names(count)} for count in (40, 41))
-    assert problems(script_document(job={"metrics": fitting})) == []
-    assert problems(script_document(job={"metrics": more})) == ["job.metrics: got 41 metrics, expected at most 40"]
-    assert problems(script_document(job={"metrics": {"loss": "(" + "a" * 498 + ")"}})) == []
-    assert problems(script_document(job={"metrics": {"loss": "(" + "a" * 499 + ")"}})) == [
-        "job.metrics.loss: got 501 characters, expected at most 500"
-    ]
+def on_axis(value: str) -> dict[str, Any]:
+    return {"matrix": {"instance": ["ml.g5.xlarge"], "hyperparameters.text": ["a", value]}}
 
 
-def test_values_are_limited_in_length() -> None:
-    # the quotes of the JSON text count
-    assert refused(hyperparameters={"text": "a" * 2498}) == []
-    assert refused(hyperparameters={"text": "a" * 2499}) == [
-        "workload.hyperparameters.text: got 2501 characters, expected at most 2500"
-    ]
-    on_axis = script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.text": ["a", "a" * 2499]})
-    assert problems(on_axis) == ["matrix.hyperparameters.text[1]: got 2501 characters, expected at most 2500"]
-    assert refused(environment={"TEXT": "a" * 512}) == []
-    assert refused(environment={"TEXT": "a" * 513}) == [
-        "workload.environment.TEXT: got 513 characters, expected at most 512"
-    ]
-    image = "111111111111.dkr.ecr.us-east-1.amazonaws.com/"
-    assert refused(image=image.ljust(255, "a")) == []
-    assert refused(image=image.ljust(256, "a")) == ["workload.image: got 256 characters, expected at most 255"]
+# The most, and sections that have as many; the quotes of a value's JSON text count.
+LIMITS: dict[str, tuple[int, str, Callable[[int], dict[str, Any]]]] = {
+    "workload.hyperparameters": (90, "names", lambda n: sections(hyperparameters=named(n))),
+    "workload.hyperparameters.text": (2500, "characters", lambda n: sections(hyperparameters={"text": "a" * (n - 2)})),
+    "matrix.hyperparameters.text[1]": (2500, "characters", lambda n: on_axis("a" * (n - 2))),
+    "workload.channels": (16, "channels", lambda n: sections(channels=named(n))),
+    "workload.environment.TEXT": (512, "characters", lambda n: sections(environment={"TEXT": "a" * n})),
+    "workload.image": (255, "characters", lambda n: sections(image=REGISTRY.ljust(n, "a"))),
+    "job.metrics": (40, "metrics", lambda n: {"job": {"metrics": named(n, "loss: (.*)")}}),
+    "job.metrics.loss": (500, "characters", lambda n: {"job": {"metrics": {"loss": "(.)".rjust(n, "a")}}}),
+}
+
+
+@pytest.mark.parametrize("path", LIMITS)
+def test_numbers_and_lengths_are_limited(path: str) -> None:
+    most, unit, sections_with = LIMITS[path]
+    assert problems(script_document(**sections_with(most))) == []
+    found = problems(script_document(**sections_with(most + 1)))
+    assert found == [f"{path}: got {most + 1} {unit}, expected at most {most}"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from traindyno.core.suite.suite_file import (
     measurement_document,
     parse_part,
     read_stored_suite,
-    settings_document,
     stored_suite,
     suite_document,
     workload_document,
@@ -83,9 +82,8 @@ def test_the_parts_that_a_container_reads_survive_as_well() -> None:
     suite = parse_suite(full_document())
     assert parse_part(json.loads(json.dumps(workload_document(suite.workload))), Workload) == suite.workload
     assert parse_part(measurement_document(suite.measurement), Measurement) == suite.measurement
-    settings = parse_part({"instance": "local.cpu", "learning_rate": 1e-3, "strategy": "fsdp"}, Settings)
+    settings = parse_part({"instance": "local.cpu", "learning_rate": 1e-3}, Settings)
     assert settings.learning_rate == LearningRate(base=1e-3)
-    assert parse_part(json.loads(json.dumps(settings_document(settings))), Settings) == settings
 
 
 @pytest.mark.parametrize(
@@ -117,10 +115,6 @@ def test_goals_have_a_short_form(written: Any, meant: Goal) -> None:
         (
             {"goal": {"fastest-to": {"accuracy": 90}}, "measurement": {"evaluate_every_steps": 5}},
             "goal.accuracy: got 90.0, expected more than 0 and at most 1",
-        ),
-        (
-            {"goal": {"cheapest-to": {"usd": 3}}},
-            "goal.cheapest-to: got {usd}, expected {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}",
         ),
         (
             {"goal": {"cheapest-to": {"accuracy": 0.9, "loss": 2}}},

@@ -13,8 +13,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.settings import MOST_SEED
-from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import suite_converter
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.sagemaker.request import build_training_job_request
 
@@ -56,24 +55,6 @@ def test_cells_that_compare_seeds_keep_their_own_in_all_trials() -> None:
     assert seeds(small_suite(include=[{"seed": 0, "weight_decay": 0.5}]), 2) == {2: {1}}
     # one value for all cells is the seed of the first trial
     assert seeds(small_suite(matrix={"seed": [3]}, baseline={}), 1, 2) == {1: {3}, 2: {4}}
-
-
-def test_a_cell_keeps_its_id_and_its_settings_in_all_trials() -> None:
-    suite = small_suite()
-    runs = with_seeds(suite, trial_runs("e", expand_cells(suite), [1, 2]))
-    assert all(run.cell in expand_cells(suite) for run in runs)
-    assert {run.cell.settings.seed for run in runs} == {0}
-
-
-def test_a_run_of_an_earlier_version_trains_with_the_cells_seed() -> None:
-    suite = small_suite()
-    (run, *_) = trial_runs("e", expand_cells(suite), [2])
-    document = suite_converter().unstructure(run)
-    document.pop("seed", None)
-    assert suite_converter().structure(document, Run).seed is None
-    told = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
-    assert "trial_seed" not in told
-    assert completed_result(run.cell, 2).seed == 1
 
 
 def test_a_built_in_task_gets_the_trials_seed_beside_the_cells() -> None:
