@@ -122,14 +122,6 @@ def planned(applied: int, **changes: Any) -> MemoryLab:
     return lab
 
 
-def planned_by_default(applied: int, **changes: Any) -> MemoryLab:
-    """Plan a suite that does not name its search."""
-    lab = empty_lab()
-    take_in(lab, {name: value for name, value in unprepared_document(**changes).items() if name != "search"})
-    check_quotas(EXECUTION, quotas=FixedQuotas(applied), bucket=lab.bucket, now=NOW)
-    return lab
-
-
 def items_of_round(lab: MemoryLab, finished_rounds: int = 0) -> list[Any]:
     """The items of the next round's jobs, of all lanes and waves; none if the search has ended."""
     lanes = plan_next_round(EXECUTION, finished_rounds=finished_rounds, bucket=lab.bucket)["lanes"]

@@ -1,5 +1,6 @@
 """Suites that the tests share."""
 
+from dataclasses import replace
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
@@ -23,6 +24,12 @@ def problems(document: Any) -> list[str]:
     except SuiteInvalid as error:
         return [str(problem) for problem in error.problems]
     return []
+
+
+def with_staged_source(suite: Suite) -> Suite:
+    """The suite that ``traindyno run`` sends: a script's folder is a tarball in S3."""
+    is_script = suite.workload.source is not None
+    return replace(suite, workload=replace(suite.workload, source=STAGED_SOURCE)) if is_script else suite
 
 
 def small_document(**changes: Any) -> dict[str, Any]:

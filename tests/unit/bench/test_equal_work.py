@@ -25,17 +25,16 @@ def section(*figures: Figure) -> Section:
     return Section(title=TITLE, command=groups.command("loop"), figures=figures)
 
 
-@pytest.mark.parametrize(("difference", "is_equal"), [(0.0, True), (1e-5, True), (0.007, False), (None, False)])
-def test_losses_that_differ_or_are_unknown_are_unlike_work(difference: float | None, is_equal: bool) -> None:
-    checks = equal_work_figures(CASE, result(largest_loss_difference=difference))
-    assert (section(*checks).failed_checks == ()) is is_equal
-
-
-@pytest.mark.parametrize(("difference", "is_equal"), [(0, True), (1, False), (None, False)])
-def test_tokens_that_only_one_side_counts_are_unlike_work(difference: int | None, is_equal: bool) -> None:
-    checks = equal_work_figures(
-        best_cell_case("BERT", "data", is_quick=True), result(token_count_difference=difference)
-    )
+@pytest.mark.parametrize(
+    ("losses", "tokens", "is_equal"),
+    [(0.0, 0, True), (1e-5, 0, True), (0.007, 0, False), (None, 0, False), (0.0, 1, False), (0.0, None, False)],
+)
+def test_losses_or_tokens_that_differ_or_are_unknown_are_unlike_work(
+    losses: float | None, tokens: int | None, is_equal: bool
+) -> None:
+    evidence = result(largest_loss_difference=losses, token_count_difference=tokens)
+    cases = (CASE, best_cell_case("BERT", "data", is_quick=True))
+    checks = [check for case in cases for check in equal_work_figures(case, evidence)]
     assert (section(*checks).failed_checks == ()) is is_equal
 
 

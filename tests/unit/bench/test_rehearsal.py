@@ -18,6 +18,7 @@ from localcloud.sagemaker_service.replay.trace import CONVERTER, ImpliedRate, Tr
 from tests.unit.run_samples import make_attempt, result_from
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.step_log_samples import START, file_name, log_lines
+from tests.unit.suites import with_staged_source
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.step_log.line import evaluation_line
@@ -36,15 +37,7 @@ TRIALS = (0.9999, 1.0001)
 
 
 def loaded(pack: str, name: str) -> Suite:
-    """The suite that ``traindyno run`` sends, with the script's folder as a tarball in S3."""
-    suite = load_suite(SUITES / pack / f"{name}.yaml").suite
-    return replace(
-        suite,
-        workload=replace(
-            suite.workload,
-            source="s3://results/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
-        ),
-    )
+    return with_staged_source(load_suite(SUITES / pack / f"{name}.yaml").suite)
 
 
 def test_model_of_albert_fits_every_published_figure_within_1_5_percent() -> None:

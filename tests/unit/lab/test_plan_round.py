@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import Carried, items_of_round, measure, planned, planned_by_default, runs_of_item
+from tests.unit.planned_lab import Carried, items_of_round, measure, planned, runs_of_item
 from tests.unit.run_samples import known
 from traindyno.core.jobs.job import Job, parse_owner
 from traindyno.core.jobs.journal_format import OUTPACED
@@ -81,11 +81,9 @@ def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried
 
 
 def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again() -> None:
-    """A suite that names neither its search nor its jobs."""
     matrix = {"batch_size_per_device": [1, 2, 4, 8], "compiler": ["none"]}
     limits = {"max_usd": 500, "max_hours": 8, "max_job_seconds": 1800}
-    document = {"measurement": {}, "matrix": matrix, "baseline": {}, "limits": limits}
-    lab = planned_by_default(4, **document)
+    lab = planned(4, search="race", measurement={}, matrix=matrix, baseline={}, limits=limits)
     step_seconds = {1: 2.0, 2: 1.5, 4: 0.46, 8: 0.44}
     jobs: list[Job] = []
     while lanes := plan_next_round(EXECUTION, finished_rounds=len(jobs), bucket=lab.bucket)["lanes"]:

@@ -1,14 +1,13 @@
 """The suites that come with the project: each can be read and planned, and asks for jobs that SageMaker knows."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.planned_suites import ample_quotas, prices_of
 from tests.unit.sagemaker.test_request import SETTINGS, model_problems
-from tests.unit.suites import STAGED_SOURCE
+from tests.unit.suites import with_staged_source
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import baseline_cell, expand_cells
@@ -47,12 +46,6 @@ def plan(suite: Suite) -> Plan:
 
 def named(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
-
-
-def with_staged_source(suite: Suite) -> Suite:
-    """The suite that ``traindyno run`` sends: a script's folder is a tarball in S3."""
-    is_script = suite.workload.source is not None
-    return replace(suite, workload=replace(suite.workload, source=STAGED_SOURCE)) if is_script else suite
 
 
 def test_every_pack_has_its_suites_and_its_claims() -> None:
