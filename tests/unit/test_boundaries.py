@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -66,6 +66,8 @@ ROOMS = {
     ),
 }
 MOST_MODULES_OF_A_FOLDER = 32
+PRODUCT = ("traindyno", "training", "lambdas", "localcloud", "infra")
+OURS = (*PRODUCT, "bench", "experiments")
 
 # A frozen script imports these from its own folder, which is all that its container gets.
 FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "experiments").glob("*/*.py")} - {"__init__", "train"}
@@ -251,17 +253,22 @@ def is_allowed(module: str, allowed: set[str]) -> bool:
     )
 
 
+def sources_of(*packages: str) -> list[Path]:
+    return [source for package in packages for source in sorted((REPO_ROOT / package).rglob("*.py"))]
+
+
+def imports_of(sources: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Each file, by its path in the repository, with each name that it imports."""
+    for source in sources:
+        for module in sorted(imported_modules(source)):
+            yield source.relative_to(REPO_ROOT), module
+
+
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_package_imports_only_what_it_may(package: str) -> None:
-    sources = list((REPO_ROOT / package).rglob("*.py"))
-    assert sources
-    offences = [
-        f"{source.relative_to(REPO_ROOT)} imports {module}"
-        for source in sources
-        for module in sorted(imported_modules(source))
-        if not is_allowed(module, MAY_IMPORT[package])
-    ]
-    assert offences == []
+    found = [*imports_of(sources_of(package))]
+    assert found
+    assert [f"{path} imports {name}" for path, name in found if not is_allowed(name, MAY_IMPORT[package])] == []
 
 
 @pytest.mark.parametrize("folder", ROOMS)
@@ -271,10 +278,9 @@ def test_rooms_import_only_rooms_before_them(folder: str) -> None:
     assert found - {"__init__", "__main__"} == set(ROOMS[folder])
     package = folder.replace("/", ".")
     offences = [
-        f"{source.relative_to(REPO_ROOT)} imports {module}"
+        f"{path} imports {module}"
         for number, room in enumerate(ROOMS[folder])
-        for source in ((top / room).rglob("*.py") if (top / room).is_dir() else [top / f"{room}.py"])
-        for module in sorted(imported_modules(source))
+        for path, module in imports_of((top / room).rglob("*.py") if (top / room).is_dir() else [top / f"{room}.py"])
         if module.startswith(f"{package}.")
         and not is_allowed(module, {f"{package}.{name}" for name in ROOMS[folder][: number + (top / room).is_dir()]})
     ]
@@ -286,7 +292,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     """Imports within functions count too. A folder's ``__init__`` counts where a name is imported from it."""
     sources = {
         ".".join(source.relative_to(REPO_ROOT).with_suffix("").parts).removesuffix(".__init__"): source
-        for source in (REPO_ROOT / package).rglob("*.py")
+        for source in sources_of(package)
     }
     imports = {
         name: {module if module in sources else module.rpartition(".")[0] for module in imported_modules(source)}
@@ -303,14 +309,13 @@ SLICES = sorted(path.parent.name for path in (REPO_ROOT / "traindyno/slices").gl
 def test_only_the_tables_import_slices() -> None:
     """And no slice imports another: each could go alone."""
     assert SLICES
+    slices, a_slice = Path("traindyno/slices"), re.compile(rf"traindyno\.slices\.({'|'.join(SLICES)})\b")
     offences = [
-        f"{source.relative_to(REPO_ROOT)} imports {module}"
-        for package in ("traindyno", "training", "lambdas", "infra", "localcloud")
-        for source in (REPO_ROOT / package).rglob("*.py")
-        if source.parent != REPO_ROOT / "traindyno/slices"
-        for module in sorted(imported_modules(source))
-        if re.match(rf"traindyno\.slices\.({'|'.join(SLICES)})\b", module)
-        and not (source.is_relative_to(REPO_ROOT / "traindyno/slices") and module.split(".")[2] == source.parent.name)
+        f"{path} imports {module}"
+        for path, module in imports_of(sources_of(*PRODUCT))
+        if path.parent != slices
+        and a_slice.match(module)
+        and not (path.is_relative_to(slices) and module.split(".")[2] == path.parent.name)
     ]
     assert offences == []
 
@@ -327,7 +332,7 @@ def test_serving_is_apart_in_infra() -> None:
 
 @pytest.mark.parametrize("package", ["traindyno", "training", "infra", "localcloud"])
 def test_no_folder_has_more_modules_than_a_reader_can_scan(package: str) -> None:
-    modules = Counter(path.parent.relative_to(REPO_ROOT).as_posix() for path in (REPO_ROOT / package).rglob("*.py"))
+    modules = Counter(path.parent.relative_to(REPO_ROOT).as_posix() for path in sources_of(package))
     assert modules.total() > len(modules)
     larger = {folder for folder, number in modules.items() if number > MOST_MODULES_OF_A_FOLDER}
     assert not larger
@@ -338,14 +343,9 @@ PUBLIC_TWICE = {"StepLogCallback", "Suite"}
 
 
 def test_no_two_public_classes_have_one_name() -> None:
-    sources = [
-        path
-        for package in ("traindyno", "training", "lambdas", "localcloud", "infra")
-        for path in (REPO_ROOT / package).rglob("*.py")
-    ]
     names = Counter(
         node.name
-        for source in sources
+        for source in sources_of(*PRODUCT)
         for node in ast.parse(source.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
@@ -367,15 +367,8 @@ SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "traindyno/slices/imported", "localcl
 def test_keys_of_sagemakers_requests_and_descriptions_stay_in_their_packages() -> None:
     keys = sagemaker_keys()
     assert {"TrainingJobName", "ResourceConfig", "SecondaryStatusTransitions", "SelectedInstanceType"} <= keys
-    others = sorted({path for package in (*MAY_IMPORT, "bench") for path in (REPO_ROOT / package).rglob("*.py")})
-    offences = [
-        f"{source.relative_to(REPO_ROOT)}:{line} says {key}"
-        for source in others
-        if not source.relative_to(REPO_ROOT).as_posix().startswith(SPEAKS_SAGEMAKER)
-        for line, key in texts_in(source)
-        if key in keys
-    ]
-    assert offences == []
+    found = texts_of(*OURS, apart_from=SPEAKS_SAGEMAKER)
+    assert [f"{path}:{line} says {key}" for path, line, key in found if key in keys] == []
 
 
 def sagemaker_keys() -> set[str]:
@@ -393,28 +386,18 @@ def sagemaker_keys() -> set[str]:
     return keys - WORDS_OF_OTHER_SERVICES
 
 
-def texts_in(source: Path) -> list[tuple[int, str]]:
-    return [
-        (node.lineno, node.value)
-        for node in nodes_of(source)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-
-
 def texts_of(*packages: str, apart_from: tuple[str, ...] = ()) -> Iterator[tuple[Path, int, str]]:
     """Every text in the code, docstrings apart, with its file and line."""
-    for package in packages:
-        for source in sorted((REPO_ROOT / package).rglob("*.py")):
-            path = source.relative_to(REPO_ROOT)
-            if not path.as_posix().startswith(apart_from):
-                nodes = nodes_of(source)
-                prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-                for node in nodes:
-                    if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-                        yield path, node.lineno, node.value
+    for source in sources_of(*packages):
+        path = source.relative_to(REPO_ROOT)
+        if not path.as_posix().startswith(apart_from):
+            nodes = nodes_of(source)
+            prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+            for node in nodes:
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                    yield path, node.lineno, node.value
 
 
-OURS = ("traindyno", "lambdas", "infra", "localcloud", "bench", "training", "experiments")
 TABLE_KEY = re.compile(r"^(pk|sk)$|^(execution|run|preparation|job|work|start-slots)#|\battribute_(not_)?exists\b")
 # botocore's own word for a request that its model refuses is no code of a service.
 ERROR_CODE = re.compile(
@@ -468,17 +451,12 @@ def test_only_the_program_imports_the_command_line() -> None:
         "pathspec",
     }
     assert {path.stem for path in below} == {"__init__", "bundle", "import_closure", "travelling_files"}
-    assert [
-        f"{source.name} imports {module}"
-        for source in below
-        for module in sorted(imported_modules(source))
-        if not is_allowed(module, allowed)
-    ] == []
+    assert [f"{path} imports {module}" for path, module in imports_of(below) if not is_allowed(module, allowed)] == []
 
 
 def test_no_module_is_named_for_what_it_is_not() -> None:
     vague = {"utils", "helpers", "common", "misc"}
-    named = [path for package in MAY_IMPORT for path in (REPO_ROOT / package).rglob("*.py")]
+    named = sources_of(*OURS)
     assert [path for path in named if path.stem in vague or vague & set(path.relative_to(REPO_ROOT).parts)] == []
 
 

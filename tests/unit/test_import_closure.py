@@ -59,11 +59,6 @@ def test_files_are_those_of_modules_their_packages_their_imports_and_their_data(
     }
 
 
-def test_a_package_that_is_installed_beside_ours_is_left_out(tree: Path) -> None:
-    """As in site-packages, where the wheel is."""
-    assert "torch/__init__.py" not in imported_files(["traindyno.core.errors"], tree)
-
-
 def test_imports_are_those_that_the_parser_finds() -> None:
     """In every module: a regular expression reads them, because the parser takes more than ten times as long."""
     assert SOURCES

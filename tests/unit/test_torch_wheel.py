@@ -147,29 +147,25 @@ def test_a_machine_with_an_nvidia_device_gets_the_default_wheel(indexes: Indexes
 
 
 @LINUX_ONLY
-def test_without_a_cpu_build_the_default_wheel_is_taken_and_its_size_said(indexes: Indexes, tmp_path: Path) -> None:
-    installed = install(indexes, tmp_path, "others")
+@pytest.mark.parametrize(
+    ("index", "limit_seconds", "why"),
+    [
+        ("others", 300, f"/others has no torch {VERSION}+cpu for Python {platform.python_version()} on "),
+        ("late", 0.2, "/late/torch/ did not answer within 0.2 s."),
+        ("cpu", 300, f"/cpu: pip could not install torch {VERSION}+cpu."),
+    ],
+)
+def test_without_a_cpu_build_the_default_wheel_is_taken_and_its_size_said(
+    indexes: Indexes, tmp_path: Path, index: str, limit_seconds: float, why: str
+) -> None:
+    for broken in (indexes.root / "cpu/torch").iterdir():
+        broken.write_bytes(b"no archive")
+    installed = install(indexes, tmp_path, index, limit_seconds=limit_seconds)
     assert (installed.status, installed.builds) == (0, [VERSION]), installed.said
-    assert f"/others has no torch {VERSION}+cpu for Python {platform.python_version()} on " in installed.said
+    assert why in installed.said
+    assert f"/{index}/torch/" in indexes.asked
     (wheel,) = (indexes.root / "default/torch").iterdir()
     assert re.search(rf"Downloading \S+/{re.escape(wheel.name)} \({wheel.stat().st_size} bytes\)", installed.said)
-
-
-@LINUX_ONLY
-def test_an_index_that_never_ends_its_answer_is_left_at_the_limit(indexes: Indexes, tmp_path: Path) -> None:
-    installed = install(indexes, tmp_path, "late", limit_seconds=0.2)
-    assert (installed.status, installed.builds) == (0, [VERSION]), installed.said
-    assert "/late/torch/ did not answer within 0.2 s." in installed.said
-    assert "/late/torch/" in indexes.asked
-
-
-@LINUX_ONLY
-def test_a_cpu_build_that_pip_refuses_is_replaced_by_the_default_wheel(indexes: Indexes, tmp_path: Path) -> None:
-    (wheel,) = (indexes.root / "cpu/torch").iterdir()
-    wheel.write_bytes(b"no archive")
-    installed = install(indexes, tmp_path, "cpu")
-    assert (installed.status, installed.builds) == (0, [VERSION]), installed.said
-    assert f"/cpu: pip could not install torch {VERSION}+cpu." in installed.said
 
 
 @LINUX_ONLY
