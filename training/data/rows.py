@@ -118,11 +118,11 @@ def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
     lines = csv.reader(text_lines(file), delimiter=delimiter, strict=True)
     rows = filter(None, lines)
     try:
-        header = next(rows, None)
-        if header is None:
-            return
+        header, first = next(rows, None), next(rows, None)
+        if header is None or (first is None and header_hint(header) is None):
+            return  # what a header alone lacks is rows
         require_columns(wanted, header, file.name)
-        for row in rows:
+        for row in itertools.chain(filter(None, [first]), rows):
             if len(row) != len(header):
                 expected = "; ".join(filter(None, (f"expected {len(header)}, as in the header", header_hint(header))))
                 raise WorkloadError(f"{file.name}, line {lines.line_num}: the row has {len(row)} fields; {expected}")
