@@ -99,6 +99,16 @@ def completed_result(
     )
 
 
+def completed_results(cells: Sequence[Cell], *step_seconds: Sequence[float | None], **changes: Any) -> list[RunResult]:
+    """Of each cell, a trial for each of its mean times of a step; one without a time is lost."""
+    return [
+        completed_result(cell, trial, step_seconds=seconds, **changes)
+        for cell, trials in zip(cells, step_seconds, strict=False)
+        for trial, seconds in enumerate(trials, start=1)
+        if seconds is not None
+    ]
+
+
 def known(value: Value | None) -> Value:
     assert value is not None
     return value

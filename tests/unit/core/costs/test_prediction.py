@@ -53,26 +53,30 @@ def test_the_cost_has_an_interval_of_its_own() -> None:
     assert found.usd.high == pytest.approx(101.1, rel=1e-3)
 
 
-def test_one_trial_has_no_interval() -> None:
-    found = known(predict_run([trial(1, 1.0)]))
-    assert (found.seconds, found.reason) == (None, "one trial shows no spread between runs")
-    assert predict_run([]) is None
-
-
-def test_a_trial_without_time_has_no_interval() -> None:
+def without_time(result: RunResult) -> RunResult:
     """All of the work was done before the steady window, and the job's phases took 0 s."""
-    plain = trial(1, 1.0)
-    attempt = replace(plain.attempts[0], phase_seconds={"training": 0.0}, billable_seconds=0.0)
-    found = known(predict_run([replace(plain, examples=1, attempts=(attempt,)), trial(2, 1.0)]))
-    assert (found.seconds, found.usd) == (None, None)
-    assert found.reason == "1 of 2 trials have no time to project: SageMaker reported 0 s"
+    attempt = replace(result.attempts[0], phase_seconds={"training": 0.0}, billable_seconds=0.0)
+    return replace(result, examples=1, attempts=(attempt,))
 
 
-def test_trials_that_are_not_steady_have_no_interval() -> None:
-    unsteady = remeasured(trial(1, 1.0), is_reached=False, reason="step times drift")
-    found = known(predict_run([unsteady, trial(2, 1.0)]))
-    assert found.seconds is None
-    assert found.reason == "1 of 2 trials were not steady"
+@pytest.mark.parametrize(
+    ("results", "reason"),
+    [
+        ([trial(1, 1.0)], "one trial shows no spread between runs"),
+        (
+            [without_time(trial(1, 1.0)), trial(2, 1.0)],
+            "1 of 2 trials have no time to project: SageMaker reported 0 s",
+        ),
+        ([remeasured(trial(1, 1.0), is_reached=False), trial(2, 1.0)], "1 of 2 trials were not steady"),
+    ],
+)
+def test_what_has_no_interval_says_why(results: list[RunResult], reason: str) -> None:
+    found = known(predict_run(results))
+    assert (found.seconds, found.usd, found.reason) == (None, None, reason)
+
+
+def test_nothing_predicts_nothing() -> None:
+    assert predict_run([]) is None
 
 
 def test_trials_that_are_not_steady_count_beside_three_steady_ones() -> None:

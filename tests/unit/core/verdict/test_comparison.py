@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, failed_result, known, make_attempt, make_suite
+from tests.unit.run_samples import PRICE, completed_results, failed_result, known, make_attempt, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.measurement.run_result import PaidPrice
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Jobs, Task
 from traindyno.core.suite.goal import Pricing, SpotTerms
@@ -25,17 +24,11 @@ def suite_of(strategies: Sequence[str] = ("ddp",), **changes: Any) -> Suite:
     return make_suite(training={"instance": INSTANCE}, matrix={"strategy": tuple(strategies)}, **changes)
 
 
-def record(
-    name: str, suite: Suite, step_seconds: Sequence[float], *, price: PaidPrice = PRICE, **changes: Any
-) -> ExecutionRecord:
+def record(name: str, suite: Suite, step_seconds: Sequence[float], **changes: Any) -> ExecutionRecord:
     """Each cell has one trial for each of ``step_seconds``, the mean time of its steps."""
     cells = expand_cells(suite)
-    results = tuple(
-        completed_result(cell, trial, step_seconds=seconds, suite=suite, price=price, **changes)
-        for cell in cells
-        for trial, seconds in enumerate(step_seconds, start=1)
-    )
-    return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=results)
+    results = completed_results(cells, *[step_seconds] * len(cells), suite=suite, **changes)
+    return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=tuple(results))
 
 
 STEADY = (1.0, 1.001, 0.999)

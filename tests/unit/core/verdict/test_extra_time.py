@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, known, make_attempt, make_suite, remeasured
+from tests.unit.run_samples import completed_results, failed_result, known, make_attempt, make_suite, remeasured
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
@@ -27,10 +27,7 @@ CHECKPOINT = (OneTimeEvent(name="checkpoint", step=30, seconds=2.0),)
 
 
 def trials(cell: Cell, step_seconds: float, suite: Suite = SUITE, count: int = 5) -> list[RunResult]:
-    return [
-        completed_result(cell, trial, step_seconds=step_seconds * (1 + trial / 1000), suite=suite)
-        for trial in range(1, count + 1)
-    ]
+    return completed_results([cell], [step_seconds * (1 + trial / 1000) for trial in range(1, count + 1)], suite=suite)
 
 
 def with_fault(result: RunResult) -> RunResult:
@@ -75,9 +72,7 @@ def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
 def test_a_limit_is_tested_by_the_upper_end_of_one_run() -> None:
     """Trials 5 % apart; the mean keeps the limit and one run in six does not."""
     cell = CELLS[0]
-    results = [
-        completed_result(cell, trial, step_seconds=s, suite=SUITE) for trial, s in enumerate((0.95, 1.0, 1.05), 1)
-    ]
+    results = completed_results([cell], (0.95, 1.0, 1.05), suite=SUITE)
     (row, _) = judge(SUITE, CELLS, results).rows
     assert row.seconds is not None
     for seconds, reason in (

@@ -37,6 +37,8 @@ from traindyno.report.html import render
 from traindyno.sagemaker.job_document import job_document
 
 INSTANCE = "ml.g5.xlarge"
+RATE = {"base": 0.001, "reference_batch_size": 32, "scale_with": "global_batch"}
+(FIGURE,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
 SEARCH = {"search": "largest", "begin": 4}
 FINDING = BatchFinding(
     batch=6,
@@ -48,9 +50,13 @@ FINDING = BatchFinding(
 )
 
 
-def suite_of(trials: int = 3, search: str = "grid") -> Suite:
-    training = {"instance": INSTANCE, "batch_size_per_device": SEARCH}
-    return parse_suite(unprepared_document(training=training, measurement={"trials": trials}, search=search))
+def suite_of(trials: int = 3, **training: object) -> Suite:
+    given = {"instance": INSTANCE, "batch_size_per_device": SEARCH, **training}
+    return parse_suite(unprepared_document(training=given, measurement={"trials": trials}))
+
+
+def with_finding(result: RunResult, finding: BatchFinding) -> RunResult:
+    return replace(result, attempts=(replace(result.attempts[-1], batch=finding),))
 
 
 def first_results(suite: Suite, found: Sequence[int | None]) -> list[RunResult]:
@@ -59,9 +65,7 @@ def first_results(suite: Suite, found: Sequence[int | None]) -> list[RunResult]:
         if batch is None:
             results.append(failed_result(cell, 1, Outcome.OUT_OF_MEMORY))
             continue
-        result = completed_result(cell, 1, suite=suite)
-        attempt = replace(result.attempts[-1], batch=replace(FINDING, batch=batch))
-        results.append(replace(result, attempts=(attempt,)))
+        results.append(with_finding(completed_result(cell, 1, suite=suite), replace(FINDING, batch=batch)))
     return results
 
 
@@ -91,14 +95,7 @@ def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:
 @pytest.mark.parametrize("accumulation", [1, 3])
 def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -> None:
     """As a later trial trains with it; the parent gives the first trial the same settings with the same batch."""
-    rate = {"base": 0.001, "reference_batch_size": 32, "scale_with": "global_batch"}
-    training = {
-        "instance": INSTANCE,
-        "batch_size_per_device": SEARCH,
-        "learning_rate": rate,
-        "gradient_accumulation_steps": accumulation,
-    }
-    suite = parse_suite(unprepared_document(training=training, measurement={"trials": 2}))
+    suite = suite_of(2, learning_rate=RATE, gradient_accumulation_steps=accumulation)
     assert {planned_learning_rate(cell.settings) for cell in expand_cells(suite)} == {None}
     results = first_results(suite, [6, 24])
     runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=results)
@@ -109,9 +106,7 @@ def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -
 
 
 def test_the_learning_rate_of_the_searching_trial_follows_the_parents_batch(tmp_path: Path) -> None:
-    rate = {"base": 0.001, "reference_batch_size": 32, "scale_with": "global_batch"}
-    training = {"instance": INSTANCE, "batch_size_per_device": SEARCH, "learning_rate": rate}
-    suite = parse_suite(unprepared_document(training=training))
+    suite = suite_of(learning_rate=RATE)
     first, *_ = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
     job = Job(execution_id="e", job_id="j1", runs=(replace(first, job_id="j1"),))
     path = tmp_path / "document.json"
@@ -146,26 +141,20 @@ def test_the_row_says_which_batch_was_found(outcome: Outcome, finding: BatchFind
     suite = suite_of(trials=1)
     cell, _ = expand_cells(suite)
     ended = completed_result(cell, 1, suite=suite) if outcome is Outcome.COMPLETED else failed_result(cell, 1, outcome)
-    attempt = replace(completed_result(cell, 1, suite=suite).attempts[-1], batch=finding)
-    row, _ = judge(suite, expand_cells(suite), [replace(ended, attempts=(attempt,))]).rows
-    (figure,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
-    assert figure.value(row) == shown
+    row, _ = judge(suite, expand_cells(suite), [with_finding(ended, finding)]).rows
+    assert FIGURE.value(row) == shown
 
 
 @pytest.mark.parametrize(("whole", "shown"), [(2, 2), (3, 3), (4, "2 or more"), (None, "2 or more")])
 def test_no_larger_batch_is_possible_than_the_global_one_allows(whole: int | None, shown: object) -> None:
     """Each probe fits. The type has one device: the batch per device is 2 of 2, 3 of 3, or 2 of 4 samples."""
     kept = {} if whole is None else {"global_batch_size": whole}
-    training = {"instance": INSTANCE, "batch_size_per_device": {**SEARCH, "begin": 1}, **kept}
-    suite = parse_suite(unprepared_document(training=training, measurement={"trials": 1}))
+    suite = suite_of(1, batch_size_per_device={**SEARCH, "begin": 1}, **kept)
     cell, _ = expand_cells(suite)
     batch = shown if isinstance(shown, int) else 2
     finding = BatchFinding(batch=batch, probes=tuple(Probe(batch=each, fits=True) for each in {1, batch}))
-    result = completed_result(cell, 1, suite=suite)
-    result = replace(result, attempts=(replace(result.attempts[-1], batch=finding),))
-    report = report_of([result], suite)
-    (figure,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
-    assert figure.value(report.verdict.row(cell.cell_id)) == shown
+    report = report_of([with_finding(completed_result(cell, 1, suite=suite), finding)], suite)
+    assert FIGURE.value(report.verdict.row(cell.cell_id)) == shown
     section = render(report).partition('id="batches"')[2].partition("</section>")[0]
     assert ("or more" in section) == (shown == "2 or more")
 
@@ -176,9 +165,8 @@ def test_the_cell_and_its_stored_result_show_the_batch() -> None:
     assert [parse_run_result(run_result_document(each)).found_batch for each in results] == [6, 24]
     assert parse_run_result(run_result_document(results[0])).batch_finding == FINDING
     rows = judge(suite, expand_cells(suite), results).rows
-    (figure,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
-    assert [figure.value(row) for row in rows] == [6, 24]
-    assert figure.is_known_of(rows)
+    assert [FIGURE.value(row) for row in rows] == [6, 24]
+    assert FIGURE.is_known_of(rows)
 
 
 @pytest.mark.parametrize(

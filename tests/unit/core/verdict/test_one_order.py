@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, failed_result, known, make_suite
+from tests.unit.run_samples import PRICE, completed_result, completed_results, failed_result, known, make_suite
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
@@ -148,6 +148,18 @@ def test_what_a_verdict_shows_is_in_one_order(search: Search) -> None:
         assert not found, suite
 
 
+def with_a_slow_round(suite: Suite, *levels: float) -> list[RunResult]:
+    """Four trials of each cell, the last one half as slow again; that of the second cell is lost."""
+    rounds = [
+        [
+            level * slow * (1 + 0.001 * ((number + trial) % 3))
+            for trial, slow in enumerate((1.0, 1.0, 1.0, 1.5), start=1)
+        ]
+        for number, level in enumerate(levels)
+    ]
+    return completed_results(expand_cells(suite), rounds[0], rounds[1][:3], *rounds[2:], suite=suite)
+
+
 def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -> None:
     """By the means of their own trials the second cell would be the fastest of the three."""
     suite = make_suite(
@@ -158,16 +170,7 @@ def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -
         measurement=Measurement(trials=4, jobs=Jobs.SEPARATE),
     )
     cells = expand_cells(suite)
-    levels = dict(zip((cell.cell_id for cell in cells), (1.0, 1.05, 1.02), strict=True))
-    results = [
-        completed_result(
-            cell, trial, step_seconds=levels[cell.cell_id] * slow * (1 + 0.001 * ((number + trial) % 3)), suite=suite
-        )
-        for trial, slow in enumerate((1.0, 1.0, 1.0, 1.5), start=1)
-        for number, cell in enumerate(cells)
-        if (trial, number) != (4, 1)
-    ]
-    verdict = judge(suite, cells, results)
+    verdict = judge(suite, cells, with_a_slow_round(suite, 1.0, 1.05, 1.02))
     first, second, third = (cell.cell_id for cell in cells)
     assert [row.cell_id for row in verdict.ranked_rows] == [first, third, second]
     assert [rival.cell_id for rival in verdict.rivals] == [third, second]
@@ -175,7 +178,6 @@ def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -
 
 
 def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> None:
-    """The trial of the second cell in the slow round is lost."""
     suite = make_suite(
         goal=Goal(kind=GoalKind.CHEAPEST),
         examples=1_000_000,
@@ -185,14 +187,7 @@ def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> Non
         measurement=Measurement(trials=4, jobs=Jobs.SEPARATE),
     )
     cells = expand_cells(suite)
-    results = [
-        completed_result(
-            cell, trial, step_seconds=level * slow * (1 + 0.001 * ((number + trial) % 3)), suite=suite, price=PRICE
-        )
-        for trial, slow in enumerate((1.0, 1.0, 1.0, 1.5), start=1)
-        for number, (cell, level) in enumerate(zip(cells, (1.0, 1.05), strict=True))
-        if (trial, number) != (4, 1)
-    ]
+    results = with_a_slow_round(suite, 1.0, 1.05)
     verdict = judge(suite, cells, results)
     first, second = verdict.ranked_rows
     assert first.cell_id == verdict.recommended

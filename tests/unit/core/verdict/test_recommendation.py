@@ -6,8 +6,8 @@ from math import exp, log
 
 import pytest
 
-from tests.unit.run_samples import completed_result, known, make_cell, make_suite
-from traindyno.core.measurement.run_result import RunResult
+from tests.unit.core.verdict.test_reservations import on_host
+from tests.unit.run_samples import completed_results, known, make_cell, make_suite
 from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import Comparison, comparison_of
 from traindyno.core.statistics.selection import Relation, correct_for_selection, trials_to_decide
@@ -48,13 +48,7 @@ def test_an_unknown_spread_detects_nothing() -> None:
 def in_rounds(*cells: Sequence[float | None]) -> tuple[CellTrials, ...]:
     """Each cell's seconds per step by round; None where the trial was lost."""
     named = [make_cell(f"{index:08x}", label=str(index)) for index, _ in enumerate(cells)]
-    results = [
-        completed_result(cell, trial, step_seconds=seconds)
-        for cell, rounds in zip(named, cells, strict=True)
-        for trial, seconds in enumerate(rounds, start=1)
-        if seconds is not None
-    ]
-    return suite_trials(make_suite(), named, results)
+    return suite_trials(make_suite(), named, completed_results(named, *cells))
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -71,18 +65,13 @@ def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> N
     assert {rival.cell_id for rival in found.rivals} == {trials[0].cell.cell_id, trials[2].cell.cell_id}
 
 
-def on_one_host(result: RunResult) -> RunResult:
-    return replace(result, environment=replace(known(result.environment), host_ids=("one",)))
-
-
 def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     """The prediction of the recommended cell is around its corrected mean, and no narrower than the mean's interval."""
     cells = [make_cell("00000000", label="a"), make_cell("00000001", label="b")]
-    results = [
-        on_one_host(completed_result(cell, trial, step_seconds=level * (1 + trial * turn % 5 / 1000)))
-        for cell, level, turn in zip(cells, (1.0, 1.0002), (1, 2), strict=True)
-        for trial in range(1, 6)
+    levels = [
+        [level * (1 + trial * turn % 5 / 1000) for trial in range(1, 6)] for level, turn in ((1.0, 1), (1.0002, 2))
     ]
+    results = [on_host(each, "one") for each in completed_results(cells, *levels)]
     trials, noise = suite_trials(make_suite(), cells, results), Noise()
     assert trials[0].host_draws == 1
     found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
@@ -99,14 +88,7 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
 
 def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
     """A restless rival moves the end of one run further than the quiet best cell scatters."""
-    cells = [make_cell("00000000", label="a"), make_cell("00000001", label="b")]
-    levels = (1.0, 1.001, 0.999, 1.0005, 0.9995), (1.2, 0.9, 1.1, 0.95, 1.0)
-    results = [
-        completed_result(cell, trial, step_seconds=seconds)
-        for cell, each in zip(cells, levels, strict=True)
-        for trial, seconds in enumerate(each, start=1)
-    ]
-    trials, noise = suite_trials(make_suite(), cells, results), Noise()
+    trials, noise = in_rounds((1.0, 1.001, 0.999, 1.0005, 0.9995), (1.2, 0.9, 1.1, 0.95, 1.0)), Noise()
     found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
     seconds = known(build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds)
     assert known(seconds.interval).low < 0.9995 * seconds.mean

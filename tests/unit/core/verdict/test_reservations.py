@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, known, make_suite, remeasured
+from tests.unit.run_samples import completed_results, failed_result, known, make_suite, remeasured
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
@@ -24,11 +24,7 @@ FAST, SLOW = (1.0, 1.01, 0.99), (1.3, 1.31, 1.29)
 
 
 def results_of(ddp: Sequence[float] = FAST, fsdp: Sequence[float] = SLOW, **changes: Any) -> list[RunResult]:
-    return [
-        completed_result(cell, trial, step_seconds=seconds, suite=SUITE, **changes)
-        for cell, steps in ((DDP, ddp), (FSDP, fsdp))
-        for trial, seconds in enumerate(steps, start=1)
-    ]
+    return completed_results((DDP, FSDP), ddp, fsdp, suite=SUITE, **changes)
 
 
 def judged(results: Sequence[RunResult]) -> Verdict:
@@ -108,10 +104,7 @@ def test_work_is_counted_in_one_unit() -> None:
     """A packed example holds twice the tokens: at the same samples per second it does the work in half the time."""
     facts = {line.WORK_UNIT: line.TOKENS}
     results = results_of(fsdp=FAST, facts=facts)
-    twice = [
-        completed_result(FSDP, trial, step_seconds=seconds, suite=SUITE, samples=4, facts=facts)
-        for trial, seconds in enumerate(FAST, start=1)
-    ]
+    twice = completed_results([FSDP], FAST, suite=SUITE, samples=4, facts=facts)
     assert judged(results).finding is Finding.WITHIN_TOLERANCE
     doubled = [remeasured(each, tokens=2 * _tokens(each)) for each in twice]
     row = judged([*results[:3], *doubled]).row(FSDP.cell_id)

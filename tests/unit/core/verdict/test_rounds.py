@@ -3,7 +3,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from tests.unit.run_samples import completed_result, failed_result, make_suite
+from tests.unit.run_samples import completed_results, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
@@ -31,11 +31,7 @@ def labelled(runs: tuple[Run, ...]) -> list[tuple[str, int]]:
 
 
 def results_of(suite: Suite, *seconds: list[float]) -> list[RunResult]:
-    return [
-        completed_result(cell, trial, step_seconds=value, suite=suite)
-        for cell, values in zip(expand_cells(suite), seconds, strict=True)
-        for trial, value in enumerate(values, start=1)
-    ]
+    return completed_results(expand_cells(suite), *seconds, suite=suite)
 
 
 def next_round(suite: Suite, results: list[RunResult], number: int = 2) -> list[tuple[str, int]]:

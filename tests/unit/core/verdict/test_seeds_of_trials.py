@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from tests.unit.core.verdict.test_time_to_quality import FASTEST, evaluated, suite_of
-from tests.unit.run_samples import completed_result, make_suite, remeasured
+from tests.unit.run_samples import completed_results, make_suite, remeasured
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
@@ -22,6 +22,8 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 
 CV_OF_TRIALS = 0.002
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SINGLE)
+# Seconds of a step in three trials of two cells.
+LED = (1.001, 1.002, 1.003), (1.301, 1.303, 1.304)
 
 
 def quality_suite(cells: int) -> Suite:
@@ -94,12 +96,7 @@ def test_simulated_runs_are_no_draws_of_their_seeds() -> None:
 def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
     suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]})
     cells = expand_cells(suite)
-    seconds = {cells[0].cell_id: 1.0, cells[1].cell_id: 1.3}
-    results = [
-        completed_result(cell, trial, step_seconds=seconds[cell.cell_id] * (1 + trial / 1000), suite=suite)
-        for cell in cells
-        for trial in (1, 2, 3)
-    ]
+    results = completed_results(cells, *LED, suite=suite)
     by_seed = judge(suite, cells, results)
     one_seed = judge(suite, cells, [replace(result, seed=None) for result in results])
     assert by_seed.finding is one_seed.finding is Finding.RECOMMENDED
@@ -117,12 +114,7 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
 def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution() -> None:
     suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]})
     cells = expand_cells(suite)
-    results = [
-        completed_result(cell, trial, step_seconds=pace * (1 + trial / 1000), suite=suite, loss=lambda _: None)
-        for cell, pace in zip(cells, (1.0, 1.3), strict=True)
-        for trial in (1, 2, 3)
-    ]
-    verdict = judge(suite, cells, results)
+    verdict = judge(suite, cells, completed_results(cells, *LED, suite=suite, loss=lambda _: None))
     assert verdict.finding is Finding.RECOMMENDED
     assert any(
         "Whether these cells did the same work is unknown." in each for each in describe_verdict(verdict).cautions

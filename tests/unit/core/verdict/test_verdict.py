@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, failed_result, known, make_suite, remeasured
+from tests.unit.run_samples import PRICE, completed_results, failed_result, known, make_suite, remeasured
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
@@ -34,18 +34,12 @@ def suite_of(goal: Goal = CHEAPEST, *, instances: Sequence[str] = (), examples: 
 def trials(
     suite: Suite, cell: Cell, step_seconds: Sequence[float], price: PaidPrice = PRICE, **changes: Any
 ) -> list[RunResult]:
-    return [
-        completed_result(cell, trial, step_seconds=seconds, suite=suite, price=price, **changes)
-        for trial, seconds in enumerate(step_seconds, start=1)
-    ]
+    return completed_results([cell], step_seconds, suite=suite, price=price, **changes)
 
 
 def judged(suite: Suite, *step_seconds: Sequence[float]) -> Verdict:
     cells = expand_cells(suite)
-    results = [
-        result for cell, seconds in zip(cells, step_seconds, strict=False) for result in trials(suite, cell, seconds)
-    ]
-    return judge(suite, cells, results)
+    return judge(suite, cells, completed_results(cells, *step_seconds, suite=suite))
 
 
 def test_a_clear_winner_is_recommended_with_its_margin() -> None:
