@@ -1,4 +1,4 @@
-"""What the sweep over the families of transformers found. Run as a module, it writes the two generated sections of
+"""What the sweep over the families of transformers found. Run as a module, it writes the two generated tables of
 docs/models.md.
 """
 
@@ -49,34 +49,14 @@ def page(found: Mapping[str, Compared]) -> str:
         [
             PAGE_BEGIN,
             "",
-            "## Every family",
-            "",
             version_line(),
             "",
             f"Of {len(found)} pairs of task and model type, {len(compared)} run with a small configuration. {equal} of"
             f" these are equal with packed and with padded rows. A pipeline can cut {cut}.",
             "",
-            "- *equal*: the logits, and the losses of ten training steps in one process, are those of transformers' own"
-            " model, read from the same folder. Windows of attention are shorter than the rows.",
-            "- Loss: *transformers'* if the losses are those that transformers computes from the labels; for a mixture"
-            " of experts with `output_router_logits` also *with the routers'*. *The task's*: transformers computes"
-            " another one for this model, for the reason given; the logits are equal, and the task's loss is the mean"
-            " cross entropy of the next token (causal-lm) or of the masked ones (masked-lm).",
-            "- *refused*: the suite's check or the job refuses this configuration, with this reason.",
-            "- *unknown*: transformers' own model does not run with the small configuration, so there is no comparison."
-            " A full configuration may train.",
-            "- Pipeline: *equal* if two stages have the logits of the whole model. A model that does more between its"
-            " blocks than pass hidden states on is *refused* by the job, with the reason.",
-            "- Document masking *refused*: a job with `document_masking` ends before its first step, because a text"
-            " would still see the text before it, or its positions would not begin at 0.",
-            "- FLOPs *unknown*: they can't be counted without the values of the data. The report then shows no FLOPs"
-            " and no MFU.",
-            "",
             "| model type | task | packed rows | padded rows | loss | pipeline | document masking | FLOPs |",
             "|---|---|---|---|---|---|---|---|",
             *(row(name, each) for name, each in found.items()),
-            "",
-            "`make nightly` trains all of them; 26 of them are trained [under every strategy](#families-of-models).",
             "",
             PAGE_END,
         ]
@@ -91,19 +71,11 @@ def section(found: Mapping[str, Mapping[str, str]]) -> str:
         [
             BEGIN,
             "",
-            "## Families of models",
-            "",
-            "*equal*: the losses and weights after ten steps are those of one process. *refused*: a job ends before its"
-            " first step, with the reason of that number. The heads say by how many processes. `make test` trains each"
-            " family under one column of up to four processes, in turn; `make nightly` under all columns.",
-            "",
             f"| model type | task | {' | '.join(heads)} |",
             f"|---|---|{'---|' * len(heads)}",
             *(_line(name, by_way, reasons) for name, by_way in found.items()),
             "",
             *(f"{number}. {escaped(reason)}" for number, reason in enumerate(reasons, start=1)),
-            "",
-            "`python -m tests.training.family_page` writes this section.",
             "",
             END,
         ]

@@ -1,4 +1,4 @@
-"""The generated part of docs/models.md: what passed, what is refused and why, what can't run here and why."""
+"""The generated part of docs/models.md: what passed, what is refused and why."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,18 +47,11 @@ REFUSED: tuple[Mapping[str, Any], ...] = (
     {**LOCAL, "precision": Precision.FP16},
     {**LOCAL, "activation_offloading": True},
 )
-NOT_RUNNABLE_HERE = (
-    ("smddp", "SageMaker's collectives are part of AWS's images for ml.p3dn, ml.p4d and ml.p4de only"),
-    ("compiler neuron", "TorchNeuron needs a Trainium 2 instance; the code follows its documentation and never ran"),
-    ("compiler xla on Trainium", "needs a Trainium instance; run here on XLA's CPU devices instead"),
-    ("precision fp16 on a GPU", "needs a GPU; here a CPU emulates its arithmetic, which planning refuses as pointless"),
-    ("activation offloading from a GPU", "needs a GPU; here activations move within the host, which planning refuses"),
-)
 MODEL_OPTIONS = ("model_type", "n_head", "n_layer")
 
 
 def generated() -> str:
-    return "\n".join([BEGIN, "", *_matrix(), "", *_refusals(), "", *_elsewhere(), "", END])
+    return "\n".join([BEGIN, "", *_matrix(), "", *_refusals(), "", END])
 
 
 def write_part(part: str) -> None:
@@ -127,13 +120,3 @@ def reasons(options: Mapping[str, Any]) -> list[str]:
     workload = Workload(task=Task.CAUSAL_LM, examples=1, model=Model(config=config), sequence_length=8)
     cell = Cell(cell_id="00000000", label="", settings=settings)
     return [impossible.reason for impossible in find_impossible(cell, workload)]
-
-
-def _elsewhere() -> list[str]:
-    return [
-        "## What can't run where the tests run",
-        "",
-        "| setting | reason |",
-        "|---|---|",
-        *(f"| {setting} | {reason} |" for setting, reason in NOT_RUNNABLE_HERE),
-    ]
