@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
 from transformers import (
     AttentionMaskInterface,
     AutoConfig,
@@ -32,6 +29,7 @@ from tests.training.strategy_cases import (
     workload,
 )
 from tests.training.strategy_trial import make_setup, train
+from tests.training.word_tokenizer import word_tokenizer
 from traindyno.core.suite.choices import Task
 from training.errors import RunError
 from training.models.blueprint import replaced
@@ -139,11 +137,8 @@ def _compared(name: str, folder: Path, *, has_routers: bool) -> Compared:
 
 def small_tokenizer() -> PreTrainedTokenizerFast:
     """One token for each of the words 0, 1, 2 …; the special ones are those that rows are made with."""
-    vocabulary = {str(number): number for number in range(VOCABULARY_SIZE)}
     special = {"pad_token": "0", "bos_token": "1", "eos_token": "2", "unk_token": "3", "mask_token": str(MASK_TOKEN)}
-    words = Tokenizer(WordLevel(vocabulary, unk_token="3"))
-    words.pre_tokenizer = Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=words, **special)
+    return word_tokenizer(map(str, range(VOCABULARY_SIZE)), **special)
 
 
 def save_small(task: Task, values: Mapping[str, Any], folder: Path, *, has_routers: bool) -> None:

@@ -11,6 +11,7 @@ import torch
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Model as AskedModel
 from traindyno.core.suite.workload import Workload
 from training.memory.tracker import MemoryTracker
 from training.models import tensor_file
@@ -35,16 +36,12 @@ class Model:
     label_count: int | None = None
 
     def blueprint(self, **settings: Any) -> Blueprint:
-        workload = parse_part(
-            {
-                "task": self.task,
-                "examples": 100,
-                "model": {"path": self.path} if self.path else {"config": self.config},
-                "dataset": {"format": "synthetic"},
-                "sequence_length": 16,
-                "label_count": self.label_count,
-            },
-            Workload,
+        workload = Workload(
+            task=self.task,
+            examples=100,
+            model=AskedModel(path=self.path) if self.path else AskedModel(config=self.config),
+            sequence_length=16,
+            label_count=self.label_count,
         )
         read = parse_part({"instance": "local.cpu", "batch_size_per_device": 1, **settings}, Settings)
         return build_model(workload, read, None, model_path=self.path)

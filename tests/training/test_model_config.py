@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
 
 from tests.training.small_models import small_values
+from tests.training.word_tokenizer import word_tokenizer
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Dataset, Model, Workload
@@ -21,6 +20,7 @@ from training.models.model_check import refuse_forward
 from training.models.model_config import model_config
 
 FOLDER_TEXT = "text,label\n" + "good morning,1\nbad night,0\n" * 20
+WORDS = tuple(map(str, range(96)))
 CLASSIFIED_BY_THE_END_TOKEN = ("bart", "mbart", "mvp", "plbart")
 
 
@@ -45,19 +45,14 @@ def test_dropout_leaves_a_flag_of_that_name_alone() -> None:
     assert config.token_dropout is config_of(Task.MASKED_LM, "esm", 0.0).token_dropout is False
 
 
-def words(size: int, **special: str) -> PreTrainedTokenizerFast:
-    vocabulary = {str(number): number for number in range(size)}
-    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel(vocabulary, unk_token="3")), **special)
-
-
 @pytest.mark.parametrize(
     ("task", "kind"),
     [(Task.SEQUENCE_CLASSIFICATION, "gpt2"), (Task.SEQUENCE_CLASSIFICATION, "camembert"), (Task.MASKED_LM, "roberta")],
 )
 def test_rows_can_be_padded_or_the_tokenizer_is_refused(task: Task, kind: str) -> None:
     with pytest.raises(WorkloadError, match="neither a padding nor an end token"):
-        model_config(workload(task, kind), words(96), model_path=None)
-    model_config(workload(task, kind), words(96, pad_token="0"), model_path=None)
+        model_config(workload(task, kind), word_tokenizer(WORDS), model_path=None)
+    model_config(workload(task, kind), word_tokenizer(WORDS, pad_token="0"), model_path=None)
 
 
 def test_a_folder_without_a_tokenizers_files_has_no_tokenizer(tmp_path: Path) -> None:
@@ -80,7 +75,7 @@ def test_a_folder_without_a_tokenizers_files_has_no_tokenizer(tmp_path: Path) ->
 )
 def test_two_rows_are_tried_without_values(kind: str, length: int, told: str | None) -> None:
     asked = replace(workload(Task.SEQUENCE_CLASSIFICATION, kind), sequence_length=length)
-    config = model_config(asked, words(96, pad_token="0"), model_path=None)
+    config = model_config(asked, word_tokenizer(WORDS, pad_token="0"), model_path=None)
     with pytest.raises(WorkloadError, match=told) if told else nullcontext():
         refuse_forward(config, asked)
 

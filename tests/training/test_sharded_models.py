@@ -10,16 +10,14 @@ from transformers import AutoConfig, AutoModelForCausalLM, BertConfig, BertModel
 
 from tests.training.forked import run_group
 from tests.training.sharded_models import CPU, Model, place_all, save, values_of
+from tests.training.strategy_cases import ENCODER
 from traindyno.core.suite.choices import Task
 from training.models.saved_values import SavedTensor, find_saved
 
 GPT2: dict[str, Any] = {
     "model_type": "gpt2", "vocab_size": 400, "n_embd": 64, "n_layer": 8, "n_head": 4, "n_positions": 16,
 }  # fmt: skip
-BERT: dict[str, Any] = {
-    "model_type": "bert", "vocab_size": 96, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4,
-    "num_attention_heads": 4, "max_position_embeddings": 16,
-}  # fmt: skip
+BERT: dict[str, Any] = {"model_type": "bert", **ENCODER}
 PROCESSES = 4
 CUTS: list[dict[str, Any]] = [
     {"strategy": "fsdp"},

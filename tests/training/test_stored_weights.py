@@ -10,10 +10,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
 
 from tests.training.family_sweep import small_tokenizer
@@ -21,6 +18,7 @@ from tests.training.run_documents import run_document, run_training
 from tests.training.sharded_models import Model, values_of
 from tests.training.small_models import small_values
 from tests.training.strategy_cases import ENCODER, LLAMA
+from tests.training.word_tokenizer import word_tokenizer
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import model_lines
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -214,9 +212,7 @@ def test_a_loss_that_the_task_lacks_is_refused() -> None:
 def learned_classifier(folder: Path, names: list[str]) -> None:
     """Sure of each text: the head reads the class from one word."""
     save_classifier(folder, classes=len(names), id2label=dict(enumerate(names)))
-    words = Tokenizer(WordLevel({word: number for number, word in enumerate(["[PAD]", "[UNK]", *WORDS])}, "[UNK]"))
-    words.pre_tokenizer = Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+    word_tokenizer(["[PAD]", "[UNK]", *WORDS], pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
     model = AutoModelForSequenceClassification.from_pretrained(folder)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     tokens = torch.tensor([[2], [3], [4]])
