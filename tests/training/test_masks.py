@@ -9,14 +9,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedModel
 
 from tests.training.family_sweep import transformers_own_masks
-from tests.training.small_models import WINDOW
-from tests.training.strategy_cases import SEQUENCE_LENGTH, Case, blueprint_of, global_batch
+from tests.training.strategy_cases import Case, blueprint_of, global_batch
 from training.models.blueprint import replaced
 
 pytestmark = pytest.mark.usefixtures("of_one_thread")
 
 FULL = ("causal-lm/gpt2", "causal-lm/llama", "masked-lm/bert")
-WINDOWED = ("causal-lm/mistral", "causal-lm/llama4_text", "causal-lm/gemma3_text", "masked-lm/modernbert")
 
 
 def model_of(name: str) -> PreTrainedModel:
@@ -25,8 +23,8 @@ def model_of(name: str) -> PreTrainedModel:
     return model
 
 
-def masks_of(model: PreTrainedModel, name: str) -> list[torch.Tensor | None]:
-    """The mask [B, 1, L, L] of each call of PyTorch's fused attention."""
+@pytest.mark.parametrize("name", FULL)
+def test_packed_rows_need_no_mask_where_all_tokens_are_seen(name: str) -> None:
     seen: list[torch.Tensor | None] = []
     attend: Any = functional.scaled_dot_product_attention
 
@@ -36,23 +34,9 @@ def masks_of(model: PreTrainedModel, name: str) -> list[torch.Tensor | None]:
         return attended
 
     with replaced(functional, "scaled_dot_product_attention", watched):
-        model(input_ids=global_batch(name, 0, is_padded=False)["input_ids"])
+        model_of(name)(input_ids=global_batch(name, 0, is_padded=False)["input_ids"])
     assert seen
-    return seen
-
-
-@pytest.mark.parametrize("name", FULL)
-def test_packed_rows_need_no_mask_where_all_tokens_are_seen(name: str) -> None:
-    assert masks_of(model_of(name), name) == [None] * len(masks_of(model_of(name), name))
-
-
-@pytest.mark.parametrize("name", WINDOWED)
-def test_a_window_shorter_than_a_packed_row_is_a_mask(name: str) -> None:
-    assert WINDOW < SEQUENCE_LENGTH
-    made = [mask for mask in masks_of(model_of(name), name) if mask is not None]
-    assert made
-    # The first and the last token are further apart than a window.
-    assert all(not mask[0, 0, -1, 0] for mask in made)
+    assert seen == [None] * len(seen)
 
 
 class Waits(TorchDispatchMode):
