@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,15 @@ import pytest
 
 from tests.unit.run_samples import known
 from traindyno.callbacks import host_load, process
-from traindyno.callbacks.clock import now
-from traindyno.callbacks.environment import host_id
+from traindyno.callbacks.clock import HostClock, now
+from traindyno.callbacks.environment import allocator_retries, host_id
 from traindyno.callbacks.log import StepLogger
-from traindyno.callbacks.recorder import StepLogFile
+from traindyno.callbacks.recorder import StepLogFile, StepRecorder
 from traindyno.core.measurement.measured_run import read_environment
+from traindyno.core.measurement.throughput import measure_table
+from traindyno.core.step_log.line import ALLOCATOR_RETRIES, IN_BACKGROUND, RETRIES
 from traindyno.core.step_log.reader import StepLog, read_step_log
+from traindyno.core.step_log.step_table import tabulate_steps
 
 CALLBACKS = Path(__file__).parents[3] / "traindyno" / "callbacks"
 
@@ -314,3 +318,57 @@ def test_a_host_is_named_by_its_instance_or_its_boot(tmp_path: Path, asset_tag: 
         (tmp_path / name).write_text(text)
     assert host_id(tmp_path) == expected
     assert host_id(tmp_path / "nowhere") is None
+
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize("jump_seconds", [HOUR, -HOUR])
+def test_a_jump_of_the_wall_clock_does_not_change_the_step_time(
+    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_seconds: float
+) -> None:
+    monotonic, wall = [time.perf_counter()], [time.time()]
+    monkeypatch.setattr(time, "perf_counter", lambda: monotonic[0])
+    monkeypatch.setattr(time, "time", lambda: wall[0])
+    for step in range(40):
+        with log.step(samples=8):
+            monotonic[0] += 0.5
+            wall[0] += 0.5 + (jump_seconds if step == 20 else 0.0)
+    log.close()
+    found = measure_table(tabulate_steps(known(read(tmp_path).measured)), warmup_steps=None)
+    assert found.seconds == pytest.approx(0.5)
+    assert found.steady_state.is_reached
+
+
+# Some of the keys that torch documents; CUDA's own asynchronous allocator has none of its retries.
+STATISTICS = {"num_alloc_retries": 3, "num_ooms": 0, "allocated_bytes.all.peak": 75 * 2**30, "segment.all.current": 41}
+
+
+@pytest.mark.parametrize(
+    ("statistics", "expected"), [(STATISTICS, 3), ({**STATISTICS, "num_alloc_retries": 0}, 0), ({}, 0)]
+)
+def test_the_retries_of_the_statistics(
+    statistics: dict[str, int], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda = SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: bool(statistics), memory_stats=lambda: statistics
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert allocator_retries() == expected
+
+
+def test_the_log_has_a_phase_without_length_when_there_are_more(tmp_path: Path) -> None:
+    readings = iter([0, 2, 2, 5])
+    file = StepLogFile(tmp_path / "log.jsonl")
+    recorder = StepRecorder(file, HostClock(), lambda: 7, retries=lambda: next(readings))
+    for number in range(1, 5):
+        recorder.begin("here")
+        recorder.end(number, 4, None, None, None)
+    file.flush()
+    lines = [json.loads(line) for line in file.path.read_text().splitlines()]
+    assert [line["kind"] for line in lines] == ["step", "step", "phase", "step", "step", "phase"]
+    phases = [line for line in lines if line["kind"] == "phase"]
+    assert [(each["name"], each["facts"]) for each in phases] == [
+        (ALLOCATOR_RETRIES, {RETRIES: retries, IN_BACKGROUND: True}) for retries in (2, 5)
+    ]
+    assert all(each["begin"] == each["end"] for each in phases)

@@ -1,5 +1,6 @@
 """What an execution has paid: of runs with a result, of runs without one, and of jobs that still run."""
 
+import io
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -8,14 +9,17 @@ import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
-from tests.unit.run_samples import result_from
+from tests.unit.run_samples import PRICE as PAID
+from tests.unit.run_samples import completed_result, make_cell, result_from
 from tests.unit.serving_in_memory import SETTINGS
 from tests.unit.store.samples import ROW
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
-from traindyno.cli.display.receipt_table import summary
+from traindyno.cli.display.receipt_table import print_receipt, summary
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
+from traindyno.cli.output import Terminal
+from traindyno.core.costs.receipt import exact_phase_usd, write_receipt
 from traindyno.core.jobs.attempt import Attempt, RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
@@ -195,3 +199,29 @@ def test_results_recorded_before_their_shared_job_had_ended_are_paid_as_it_ended
     receipt = load(lab, "ABORTED").receipt
     assert sum(line.billable_seconds or 0 for line in receipt.lines) == 301
     assert [line.outcome for line in receipt.lines] == ["completed"] * 3
+
+
+def printed(price: PaidPrice) -> tuple[str, ExecutionReceipt]:
+    receipt = write_receipt([completed_result(make_cell(), trial, price=price) for trial in (1, 2)])
+    found = ExecutionReceipt(
+        execution_id="demo", status="SUCCEEDED", receipt=receipt, is_final=True, is_simulated=False, running_jobs=()
+    )
+    sink = io.StringIO()
+    print_receipt(Terminal(file=sink, width=160), found)
+    return sink.getvalue(), found
+
+
+def test_amounts_below_a_dollar_are_shown_to_three_digits() -> None:
+    text, found = printed(PaidPrice(usd_per_instance_hour=Decimal("0.10")))
+    # Two jobs of 170 billed seconds at $0.10 an hour: 2 x 170 / 3,600 x 0.10.
+    assert "total $0.00944 for 2 training jobs" in text
+    assert "$0.00472" in text
+    assert "$0.00\n" not in text
+    whole = sum(line.exact_usd for line in found.receipt.lines if line.exact_usd is not None)
+    assert float(sum(exact_phase_usd(found.receipt.lines).values())) == pytest.approx(float(whole))
+
+
+def test_larger_receipts_stay_in_whole_cents() -> None:
+    text, _ = printed(PAID)
+    # 2 x 170 / 3,600 x $36.
+    assert "total $3.40 for 2 training jobs" in text

@@ -1,4 +1,4 @@
-"""The exit status of `run` and `watch` says whether anything was measured."""
+"""What `run` says at its start, and whether anything was measured, which its exit status and that of `watch` say."""
 
 import errno
 import json
@@ -13,11 +13,12 @@ import typer
 
 from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result
+from tests.unit.suites import small_suite
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution
 from traindyno.callbacks import full_disk
 from traindyno.cli import main
-from traindyno.cli.commands.run_commands import finish
+from traindyno.cli.commands.run_commands import finish, start_lines
 from traindyno.cli.output import OutputFormat
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
@@ -89,3 +90,13 @@ def test_a_command_that_can_not_write_names_the_full_disk(
     told = capsys.readouterr().err
     assert told.startswith(f"error: the disk of {tmp_path} is full, ")
     assert told.endswith("are free; free space on the disk\n")
+
+
+def test_a_suite_without_models_to_deploy_is_told_so_at_its_start() -> None:
+    assert list(start_lines(small_suite(), "mine", " --local")) == [
+        "started mine; stop it with: traindyno stop mine --local",
+        "this execution will have no model to deploy: the suite keeps no model; add to it measurement: {save_model:"
+        " true}, then run it again",
+    ]
+    saved = small_suite(measurement={"save_model": True})
+    assert list(start_lines(saved, "mine", "")) == ["started mine; stop it with: traindyno stop mine"]

@@ -1,4 +1,4 @@
-"""What a plan says of the jobs that runs share."""
+"""What a plan says of the jobs that runs share, of what is before and beside them, and of their seeds."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from tests.unit.planned_suites import ample_quotas, past_cell, prices_of
-from tests.unit.suites import small_document, unprepared_document, unprepared_suite
-from traindyno.cli.display.plan_totals import job_table, jobs_of_plan, totals_table
+from tests.unit.suites import script_document, small_document, unprepared_document, unprepared_suite
+from traindyno.cli.display.plan_totals import job_table, jobs_of_plan, seeds_text, totals_table
 from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Suite
 
@@ -154,3 +155,32 @@ def test_with_separate_jobs_nothing_is_said_of_them() -> None:
 def test_one_trial_and_one_job_are_in_the_singular() -> None:
     suite = unprepared_suite(measurement={"trials": 1})
     assert "2: 2 cells × 1 trial in 1 job" in text_of(totals_table(suite, plan_of(suite), None))
+
+
+EACH = "7 to 9, one for each trial, the same in all cells"
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (unprepared_document(), EACH),
+        (unprepared_document(measurement={"trials": 1}), "7"),
+        (unprepared_document(matrix={"seed": [1, 5]}), "those of the cells, in all trials: the suite compares seeds"),
+        (
+            script_document(),
+            f"{EACH}, in TRAINDYNO_SEED; if the script does not take it, losses and quality hold for its own seed only",
+        ),
+        (
+            script_document(measurement={"trials": 3, "seed_argument": "random-seed"}),
+            f"{EACH}, as the argument random-seed",
+        ),
+    ],
+    ids=["built in", "one trial", "axis", "script", "argument"],
+)
+def test_a_plan_names_the_seeds_of_the_trials(document: dict[str, Any], expected: str) -> None:
+    is_axis = "seed" in document["matrix"]
+    training = {**document["training"], **({} if is_axis else {"seed": 7})}
+    measurement = {"trials": 3, **(document["measurement"] if document["measurement"] != {"trials": 2} else {})}
+    baseline = {} if is_axis else document["baseline"]
+    suite = parse_suite({**document, "training": training, "measurement": measurement, "baseline": baseline})
+    assert seeds_text(suite, expand_cells(suite)[0].settings.seed) == expected
