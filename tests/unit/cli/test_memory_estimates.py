@@ -30,12 +30,11 @@ for settings in request["settings"]:
 """
 
 
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="estimates need PyTorch, their tests its version")
-
-
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """It replaces the interpreter that runs the training code, which would import torch."""
+    if find_spec("torch") is None:
+        pytest.skip("estimates need PyTorch, their tests its version")
     program = tmp_path / "python"
     program.write_text(PROGRAM.format(python=sys.executable, folder=tmp_path))
     program.chmod(0o755)
@@ -48,7 +47,6 @@ def silent(_: str) -> None:
     pass
 
 
-@needs_torch
 def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None:
     said: list[str] = []
     first = estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append)
@@ -58,7 +56,6 @@ def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None
     assert [memory.finding.is_too_large("ml.g5.xlarge") for memory in first] == [True, False], "an A10G has 24 GB"
 
 
-@needs_torch
 def test_a_cache_folder_that_cannot_be_written_keeps_nothing(
     tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,7 +67,6 @@ def test_a_cache_folder_that_cannot_be_written_keeps_nothing(
     assert (tmp_path / "requests").read_text() == "asked\nasked\n"
 
 
-@needs_torch
 def test_an_estimate_of_other_training_code_or_another_version_is_made_again(
     tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +80,6 @@ def test_an_estimate_of_other_training_code_or_another_version_is_made_again(
     assert (tmp_path / "requests").read_text() == "asked\n" * 3
 
 
-@needs_torch
 def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Path) -> None:
     suite = unprepared_suite()
     memory = estimate_cells(suite, beside=tmp_path, say=silent)
@@ -97,7 +92,6 @@ def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Pat
     assert f"{plan.cells[0].cell_id}: is too large; what may help: batch_size_per_device 4" in text
 
 
-@needs_torch
 def test_a_failed_estimate_says_how_it_ended(tmp_path: Path, python: Path) -> None:
     python.write_text("#!/bin/sh\necho 'ValueError: no such model' >&2\nexit 1\n")
     with pytest.raises(EstimatesUnavailable, match="ended with status 1 after 0 of 2 configurations: ValueError"):
@@ -112,8 +106,7 @@ def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pyt
     assert "pip install 'traindyno[train]'" in str(raised.value)
 
 
-@needs_torch
-def test_a_model_in_s3_has_no_estimate(tmp_path: Path) -> None:
+def test_a_model_in_s3_has_no_estimate(tmp_path: Path, python: Path) -> None:
     document: dict[str, Any] = unprepared_document()
     document["workload"] = {**document["workload"], "model": "s3://bucket/model/"}
     with pytest.raises(EstimatesUnavailable, match="expected a Hub id, a local folder or a config"):

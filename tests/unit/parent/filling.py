@@ -7,12 +7,12 @@ does no step; ``--goes-on``: for so many seconds after its steps, without one.
 """
 
 import argparse
-import json
 import os
 import resource
 import time
 from pathlib import Path
 
+from tests.unit.parent.racing import write
 from traindyno.core.step_log.line import ALLOCATOR_RETRIES, RETRIES, end_line, environment_line, phase_line, step_line
 
 SAMPLE_BYTES = 2**23
@@ -29,8 +29,6 @@ def fill(batch: int, room: int) -> bytearray:
 
 def train(batch: int, step_seconds: float, held_bytes: int, retries: int) -> None:
     began = time.time()
-    folder = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], os.environ["TRAINING_JOB_NAME"])
-    folder.mkdir(parents=True, exist_ok=True)
     lines = [environment_line(began, 0, 1, os.environ["SM_CURRENT_HOST"], {})]
     for number in range(STEPS):
         begin = began + number * step_seconds
@@ -47,8 +45,7 @@ def train(batch: int, step_seconds: float, held_bytes: int, retries: int) -> Non
     if retries:
         lines.append(phase_line(ALLOCATOR_RETRIES, time.time(), time.time(), {RETRIES: retries}))
     lines.append(end_line(time.time(), STEPS))
-    path = folder / f"rank-00000.{int(began * 1000)}.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write(0, began, lines)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from traindyno.core.step_log.line import end_line, environment_line, step_line
 
-IS_WARM_UP = os.environ["TRAINDYNO_RUN_ID"] == "warm-up"
 GIVEN = {"samples": 8, "steps": 20, "late": 0.0, "waits": 0.0, "lingers": 0.0, "exits": 0}
 
 
@@ -19,7 +18,7 @@ def race(given: dict[str, float]) -> int:
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
     about = environment_line(began, rank, world_size, os.environ["SM_CURRENT_HOST"], {})
     write(rank, began, [about, *(step(number, began, given) for number in range(int(given["steps"])))])
-    time.sleep(60.0 if IS_WARM_UP else given["waits"])
+    time.sleep(60.0 if os.environ["TRAINDYNO_RUN_ID"] == "warm-up" else given["waits"])
     write(rank, began, [end_line(time.time(), int(given["steps"]))])
     time.sleep(given["lingers"])
     return int(given["exits"])

@@ -88,6 +88,17 @@ class SharedJob:
             output, _ = parent.communicate(timeout=PATIENCE_SECONDS)
         return parent.returncode, output
 
+    def succeed(self, job_name: str = "job-a1") -> None:
+        exit_code, output = self.carry(job_name)
+        assert exit_code == 0, output
+
+    def stop(self, when: Callable[[], object]) -> None:
+        """An attempt that is told to stop then."""
+        with self.start() as guard:
+            wait_until(when)
+            guard.send_signal(signal.SIGTERM)
+            assert guard.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
+
     def die(self, job_name: str, when: Callable[[], object]) -> None:
         """An attempt whose parent is killed then."""
         with self.start(job_name) as guard:

@@ -35,8 +35,7 @@ def measured_batch(job: SharedJob, run_id: str = "a", job_name: str = "job-a1") 
 @pytest.mark.parametrize(("first", "room", "found"), [(24, 37, 37), (24, 14, 14), (1, 1, 1)])
 def test_the_largest_batch_is_found_within_one_probe(tmp_path: Path, first: int, room: int, found: int) -> None:
     job = job_of(tmp_path, searching(first, "--room", str(room)))
-    exit_code, output = job.carry()
-    assert exit_code == 0, output
+    job.succeed()
     end = known(job.end("a"))
     assert (end["reason"], end["exit_code"], end["batch"]["batch"]) == ("exited", 0, found)
     assert measured_batch(job) == found
@@ -53,8 +52,7 @@ def test_the_largest_batch_is_found_within_one_probe(tmp_path: Path, first: int,
 
 def test_a_batch_whose_allocator_retried_is_not_measured(tmp_path: Path) -> None:
     job = job_of(tmp_path, searching(24, "--room", "37", "--retries-from", "26"))
-    exit_code, output = job.carry()
-    assert exit_code == 0, output
+    job.succeed()
     end = known(job.end("a"))
     assert end["batch"]["batch"] == measured_batch(job) == 25
     told = {probe["batch"]: (probe["fits"], probe["retries"]) for probe in end["batch"]["probes"]}
@@ -67,8 +65,7 @@ def test_only_batches_that_keep_the_global_batch_are_probed(tmp_path: Path) -> N
     possible = [1, 2, 3, 4, 6, 8, 12, 24]
     run = searching(9, "--room", "37")
     job = job_of(tmp_path, {**run, "batch": {**run["batch"], "possible": possible}})
-    exit_code, output = job.carry()
-    assert exit_code == 0, output
+    job.succeed()
     end = known(job.end("a"))
     assert end["batch"]["batch"] == measured_batch(job) == 24
     assert [probe["batch"] for probe in end["batch"]["probes"]] == [8, 12, 24]
@@ -132,8 +129,7 @@ def test_a_batch_with_which_two_jobs_died_does_not_fit(tmp_path: Path, deaths: i
         write_journal(job, f"job-a{number}", begun)
     # Spot started this job again under its own name: no death.
     write_journal(job, "job-a2", begun)
-    exit_code, output = job.carry("job-a2")
-    assert exit_code == 0, output
+    job.succeed("job-a2")
     end = job.end("a", "job-a2") or {}
     assert (end["reason"], end["batch"]["batch"]) == ("exited", found)
     died = {"batch": 24, "fits": False, "peak_bytes": None, "samples_per_second": None, "retries": 0}

@@ -80,8 +80,7 @@ def test_imports_are_over_before_a_run_begins(tmp_path: Path) -> None:
     """Also those of a later run, whose libraries read another variable when they are imported."""
     other = run_document("c", environment={"OMP_NUM_THREADS": "3"})
     job = forking_job(tmp_path, "slow", run_document("a"), run_document("b"), other)
-    exit_code, output = job.carry()
-    assert exit_code == 0, output
+    job.succeed()
     moments = [(line["time"], line["event"], line.get("run_id")) for line in job.journal()[1:-1]]
     moments += [(float(text), "imported", None) for text in (tmp_path / "code" / "imported").read_text().split()]
     assert [(event, run_id) for _, event, run_id in sorted(moments)] == [
@@ -98,10 +97,7 @@ def test_imports_are_over_before_a_run_begins(tmp_path: Path) -> None:
 def test_a_run_whose_imports_are_stopped_has_not_begun(tmp_path: Path) -> None:
     job = forking_job(tmp_path, "endless", run_document("a"))
     log = tmp_path / "algo-1" / "output" / "data" / "logs" / "a.algo-1.log"
-    with job.start() as guard:
-        wait_until(lambda: log.exists() and "imports" in log.read_text())
-        guard.send_signal(signal.SIGTERM)
-        assert guard.wait(60) == 128 + signal.SIGTERM
+    job.stop(lambda: log.exists() and "imports" in log.read_text())
     assert job.events()[1:] == [("run_left", "a", "stopped"), ("parent_ended", None, "stopped")]
     assert job.journal()[1]["began"] is False
 

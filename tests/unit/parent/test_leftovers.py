@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.parent.shared_job import SharedJob, run_document, wait_until
+from tests.unit.parent.shared_job import SharedJob, run_document
 from traindyno.parent.disk import append, write_last
 from traindyno.parent.host import Host
 from traindyno.parent.leftovers import Devices, remove_shared_memory, shared_memory
@@ -47,9 +47,8 @@ def test_a_device_that_says_nothing_is_not_waited_for(answer: str, tmp_path: Pat
 
 
 def test_a_run_whose_device_is_busy_is_not_started(tmp_path: Path) -> None:
-    runs = [run_document("a", "--use-device", str(tmp_path / "used")), run_document("b")]
-    job = SharedJob(root=tmp_path, runs=runs, environment=with_device(tmp_path), limits={"device_seconds": 0.1})
-    assert job.carry()[0] == 0
+    job = device_job(tmp_path)
+    job.succeed()
     assert (job.end("a") or {})["leftovers"]["device_mebibytes"] == 9000
     end = job.end("b") or {}
     assert (end["reason"], end["exit_code"], end["place"]) == ("device_busy", None, None)
@@ -57,29 +56,28 @@ def test_a_run_whose_device_is_busy_is_not_started(tmp_path: Path) -> None:
 
 
 def test_others_may_use_the_devices_of_their_own_machine(tmp_path: Path) -> None:
-    environment = with_device(tmp_path)
-    del environment["TRAINDYNO_SHARED_MEMORY"]
-    runs = [run_document("a", "--use-device", str(tmp_path / "used")), run_document("b")]
-    job = SharedJob(root=tmp_path, runs=runs, environment=environment, limits={"device_seconds": 0.1})
-    assert job.carry()[0] == 0
+    job = device_job(tmp_path)
+    job.environment = {"PATH": job.environment["PATH"]}
+    job.succeed()
     assert [(job.end(run_id) or {})["exit_code"] for run_id in ("a", "b")] == [0, 0]
 
 
 def test_a_stopped_job_does_not_wait_for_its_devices(tmp_path: Path) -> None:
-    runs = [run_document("a", "--use-device", str(tmp_path / "used"), "--sleep", "600")]
-    job = SharedJob(root=tmp_path, runs=runs, environment=with_device(tmp_path), limits={"device_seconds": 600})
-    with job.start() as parent:
-        wait_until(lambda: "sleeps" in job.log("a"))
-        parent.terminate()
-        parent.communicate(timeout=60)
-    assert job.events()[-2:] == [("run_left", "a", "stopped"), ("parent_ended", None, "stopped")]
+    job = device_job(tmp_path, "--sleep", "600", device_seconds=600)
+    job.stop(lambda: "sleeps" in job.log("a"))
+    assert job.events()[-3:-1] == [("run_left", "a", "stopped"), ("run_left", "b", "stopped")]
 
 
-def with_device(folder: Path) -> dict[str, str]:
-    """Variables of a job whose machine, with a device, is its own."""
-    program, memory = nvidia_smi(folder), folder / "memory"
-    memory.mkdir()
-    return {"PATH": f"{program.parent}:{os.environ['PATH']}", "TRAINDYNO_SHARED_MEMORY": str(memory)}
+def device_job(folder: Path, *arguments: str, device_seconds: float = 0.1) -> SharedJob:
+    """Its machine, with a device, is its own. Run ``a`` uses the device."""
+    (folder / "memory").mkdir()
+    path = f"{nvidia_smi(folder).parent}:{os.environ['PATH']}"
+    return SharedJob(
+        root=folder,
+        runs=[run_document("a", "--use-device", str(folder / "used"), *arguments), run_document("b")],
+        environment={"PATH": path, "TRAINDYNO_SHARED_MEMORY": str(folder / "memory")},
+        limits={"device_seconds": device_seconds},
+    )
 
 
 def test_shared_memory_of_living_processes_stays(tmp_path: Path) -> None:

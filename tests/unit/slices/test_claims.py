@@ -246,11 +246,6 @@ def without_contradictions(claims: Claims) -> Claims:
 UNCLEAR = (ClaimFinding.AMBIGUOUS, ClaimFinding.NO_CELL)
 
 
-def test_a_setting_is_not_measured() -> None:
-    with pytest.raises(ClaimsInvalid, match="expected untestable with quantity setting"):
-        judged([], quantity="setting")
-
-
 def test_a_wrong_document_lists_all_its_problems() -> None:
     with pytest.raises(ClaimsInvalid) as raised:
         parse_claims({"title": "x", "claims": [{"claim_id": 3, "form": "gian"}]})
@@ -260,23 +255,25 @@ def test_a_wrong_document_lists_all_its_problems() -> None:
     assert "gain" in text
 
 
-def test_a_comparison_without_its_second_cell_is_refused() -> None:
-    with pytest.raises(ClaimsInvalid, match=r"claims\[0\].against: form gain compares two cells"):
-        judged([], against={})
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"against": {}}, r"claims\[0\].against: form gain compares two cells"),
+        ({"quantity": "setting"}, "expected untestable with quantity setting"),
+    ],
+)
+def test_a_claim_that_nothing_could_test_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ClaimsInvalid, match=words):
+        judged([], **changes)
 
 
 TRAINIUM = SUITES / "bert-trainium/claims.yaml"
 
 
-def test_contradictions_are_shown_without_an_execution() -> None:
-    done = CliRunner().invoke(commands, ["claims", str(TRAINIUM), "--format", "json"])
-    assert done.exit_code == 0
-    findings = {each["claim"]["claim_id"]: each["finding"] for each in json.loads(done.stdout)}
-    assert findings["faster-time-to-train"] == "internally_inconsistent"
-    assert findings["p4d-cost"] == "not_measured"
-
-
 def test_without_an_execution_the_claims_are_counted_and_contradictions_listed() -> None:
+    listed = CliRunner().invoke(commands, ["claims", str(TRAINIUM), "--format", "json"])
+    findings = {each["claim"]["claim_id"]: each["finding"] for each in json.loads(listed.stdout)}
+    assert (findings["faster-time-to-train"], findings["p4d-cost"]) == ("internally_inconsistent", "not_measured")
     done = CliRunner().invoke(commands, ["claims", str(TRAINIUM)], env={"COLUMNS": "200"})
     text = " ".join(done.stdout.split())
     assert "39 claims; contradictions of the source's figures: 3" in text
