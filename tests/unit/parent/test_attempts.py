@@ -1,8 +1,9 @@
-"""Runs that have ended are skipped by the next attempt; what a job leaves, goes on."""
+"""Runs that have ended are skipped by the next attempt; what a job leaves, goes on. None begins that would not fit."""
 
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
 from traindyno.core.jobs.journal_format import LEFT_REASONS, TORCHRUN_VARIABLE
-from traindyno.parent.ends import has_ended
+from traindyno.parent.attempt import TimeLeft
+from traindyno.parent.document import JobOrder
+from traindyno.parent.ends import EndVerdict, has_ended
 
 
 def sleeps(job: SharedJob, run_id: str, job_name: str = "job-a1") -> bool:
@@ -95,10 +98,7 @@ def test_a_process_of_a_run_gets_a_stop_once(tmp_path: Path, launcher: str) -> N
     torchrun.write_text(TORCHRUN)
     runs = [run_document("a", "--count-stops", "1", "--sleep", "600", launcher=launcher)]
     job = SharedJob(root=tmp_path, runs=runs, environment={TORCHRUN_VARIABLE: str(torchrun)}, limits=PATIENT)
-    with job.start() as parent:
-        wait_until(partial(sleeps, job, "a"))
-        parent.send_signal(signal.SIGTERM)
-        assert parent.wait(60) == 128 + signal.SIGTERM
+    job.stop(partial(sleeps, job, "a"))
     assert [line for line in job.log("a") if line == "stop"] == ["stop"]
 
 
@@ -111,10 +111,7 @@ def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path
         run_document("c"),
     ]
     job = SharedJob(root=tmp_path, runs=runs)
-    with job.start() as parent:
-        wait_until(partial(sleeps, job, "b"))
-        parent.send_signal(signal.SIGTERM)
-        assert parent.wait(60) == 128 + signal.SIGTERM
+    job.stop(partial(sleeps, job, "b"))
     assert job.events()[-3:] == [
         ("run_left", "b", "stopped"),
         ("run_left", "c", "stopped"),
@@ -228,3 +225,32 @@ def test_an_end_that_cannot_be_written_leaves_the_run_and_no_other(tmp_path: Pat
     assert "run_left" in output
     assert "not_recorded" in output
     assert (job.end("b") or {})["exit_code"] == 0
+
+
+ORDER = JobOrder("j1", "train.py", "local.cpu", 1000.0, None, 100.0, ())
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("spent_seconds", [0, 500, 899, 901, 5000])
+@pytest.mark.parametrize("run_limit", [None, 10.0, 1000.0])
+@pytest.mark.parametrize("run_took", [0, 9, 11, 1001])
+def test_the_limit_that_is_over_first_decides(
+    is_first: bool, spent_seconds: float, run_limit: float | None, run_took: float
+) -> None:
+    left = TimeLeft(ORDER._replace(max_run_seconds=run_limit), time.time() - spent_seconds)
+    verdict = left.verdict(time.monotonic() - run_took, is_first=is_first)
+    if run_limit is not None and run_took > run_limit:
+        assert verdict == EndVerdict(reason="time_limit")
+    elif spent_seconds > 900:
+        assert verdict == (EndVerdict(reason="time_limit") if is_first else EndVerdict(left="deadline"))
+    else:
+        assert verdict is None
+
+
+@pytest.mark.parametrize("spent_seconds", [0, 500, 890, 901])
+@pytest.mark.parametrize("longest", [0, 20, 450, 890])
+def test_a_run_begins_if_the_longest_so_far_would_fit(spent_seconds: float, longest: float) -> None:
+    left = TimeLeft(ORDER, time.time() - spent_seconds)
+    for seconds in (longest / 2, longest, longest / 3):
+        left.took(seconds)
+    assert left.fits_another() is (spent_seconds + longest < 900)
