@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
+from tests.unit.stubbed import stubbed
 from traindyno.api.local_paths import StagingRefused, travel_lines
 from traindyno.api.staging import StagingArea
 from traindyno.travelling_files import allowed_paths
@@ -16,10 +16,8 @@ from traindyno.travelling_files import allowed_paths
 
 @pytest.fixture
 def s3() -> Iterator[tuple[Any, Stubber]]:
-    client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
-    with Stubber(client) as stubber:
+    with stubbed("s3") as (client, stubber):
         yield client, stubber
-        stubber.assert_no_pending_responses()
 
 
 def stage(client: Any, beside: Path, told: list[str] | None = None) -> StagingArea:

@@ -45,6 +45,12 @@ def of_kind(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [line for line in lines_of(folder) if line["kind"] == kind]
 
 
+def do_steps(log: StepLogger, count: int = 1, samples: int = 1) -> None:
+    for _ in range(count):
+        with log.step(samples=samples):
+            pass
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[StepLogger]:
     logger = StepLogger(str(tmp_path))
@@ -79,8 +85,7 @@ def test_a_step_of_a_second_thread_while_one_is_open_is_an_error(log: StepLogger
 
     def log_a_step() -> None:
         try:
-            with log.step(samples=1):
-                pass
+            do_steps(log)
         except RuntimeError as error:
             caught.append(error)
 
@@ -93,12 +98,10 @@ def test_a_step_of_a_second_thread_while_one_is_open_is_an_error(log: StepLogger
 
 
 def test_a_forked_child_that_exits_writes_nothing(log: StepLogger, tmp_path: Path) -> None:
-    with log.step(samples=1):
-        pass
+    do_steps(log)
     child = os.fork()
     if child == 0:
-        with log.step(samples=1):
-            pass
+        do_steps(log)
         log.close()
         os._exit(0)
     os.waitpid(child, 0)
@@ -116,11 +119,9 @@ def test_a_script_that_takes_the_trials_seed_before_its_first_step_says_so(
     assert log.seed(otherwise=7) == 7
     monkeypatch.setenv("TRAINDYNO_SEED", "3")
     if is_late:
-        with log.step(samples=1):
-            pass
+        do_steps(log)
     assert log.seed(otherwise=7) == 3
-    with log.step(samples=1):
-        pass
+    do_steps(log)
     log.close()
     facts = known(read_environment(read(tmp_path))).facts
     assert facts.get("seed") == (None if is_late else 3)
@@ -133,9 +134,7 @@ def test_steps_go_on_counting_in_a_process_that_has_done_some(
     """After a resume in a new process they have the numbers of the run."""
     for steps in (2, 0, 3):
         resume(log, steps)
-        for _ in range(2):
-            with log.step(samples=1):
-                pass
+        do_steps(log, 2)
     log.close()
     assert [step["step"] for step in of_kind(tmp_path, "step")] == [3, 4, 5, 6, 7, 8]
 
@@ -143,8 +142,7 @@ def test_steps_go_on_counting_in_a_process_that_has_done_some(
 def test_the_time_between_two_trainings_is_a_pause_around_its_phases(log: StepLogger, tmp_path: Path) -> None:
     for _ in range(2):
         log.begin_training(0, batch=8)
-        with log.step(samples=8):
-            pass
+        do_steps(log, samples=8)
         log.end_training()
         time.sleep(0.05)
         with log.phase("evaluate"):
@@ -175,8 +173,7 @@ def test_a_process_among_others_may_have_no_samples_left(
             pass
     monkeypatch.setenv("WORLD_SIZE", "2")
     log.independent()
-    with log.step(samples=0):
-        pass
+    do_steps(log, samples=0)
     log.close()
     assert [step["samples"] for step in of_kind(tmp_path, "step")] == [0]
 
@@ -199,8 +196,7 @@ def test_counts_of_numpy_are_whole_numbers_in_the_log(log: StepLogger, tmp_path:
 def test_a_count_that_is_no_whole_number_fails_its_step_and_leaves_the_other_lines(
     log: StepLogger, tmp_path: Path, counts: tuple[Any, Any]
 ) -> None:
-    with log.step(samples=1):
-        pass
+    do_steps(log)
     with pytest.raises(TypeError) as caught, log.step(samples=1) as step:
         step.samples, step.tokens = counts
     log.failed(caught.value)
@@ -209,8 +205,7 @@ def test_a_count_that_is_no_whole_number_fails_its_step_and_leaves_the_other_lin
 
 
 def test_the_first_step_is_written_at_once_so_that_a_killed_script_has_it(log: StepLogger, tmp_path: Path) -> None:
-    with log.step(samples=1):
-        pass
+    do_steps(log)
     assert [step["step"] for step in of_kind(tmp_path, "step")] == [1]
 
 
@@ -247,8 +242,7 @@ def test_an_evaluation_loss_that_is_not_finite_marks_the_log(log: StepLogger, tm
 def test_phases_explain_the_time_from_the_process_start_to_the_last_line(log: StepLogger, tmp_path: Path) -> None:
     with log.phase("load"):
         pass
-    with log.step(samples=1):
-        pass
+    do_steps(log)
     log.close()
     phases = {phase["name"]: phase for phase in of_kind(tmp_path, "phase")}
     assert list(phases) == ["import", "load", "setup", "teardown"]

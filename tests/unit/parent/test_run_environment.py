@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,6 @@ from traindyno.parent.run_environment import arguments_of, run_environment
 OWN_FOLDERS = {"SM_OUTPUT_DATA_DIR", "SM_MODEL_DIR", "TRAINDYNO_STEP_LOG_DIRECTORY", "TRAINDYNO_CHECKPOINT_DIRECTORY"}
 ADDED = {*module.CACHES, "TMPDIR", "TRAINDYNO_PARENT"}
 OF_TORCHRUN = {"NCCL_PROTO", "NCCL_SOCKET_IFNAME"}
-# It names the tarball's program.
-OTHER = {"SM_MODULE_DIR"}
 HYPERPARAMETERS: list[dict[str, Any]] = [
     {},
     {"run_id": "a", "settings": {"b": [1, None]}, "none": None, "flag": True, "lr": 1e-5},
@@ -42,6 +40,15 @@ CASES = list(itertools.product(HYPERPARAMETERS, CHANNELS, ENVIRONMENTS, ["proces
 
 def job_of(run: RunOrder, instance_type: str = "local.cpu") -> JobOrder:
     return JobOrder("j1", "train.py", instance_type, 60.0, None, 1.0, (run,))
+
+
+def variables_of(
+    host: Host, instance_type: str = "local.cpu", inherited: Sequence[str] = (), **run: Any
+) -> dict[str, str]:
+    """Those of a run on this host, with ``/own`` as its folder."""
+    order = RunOrder(**run_document("a", **run))
+    job = job_of(order, instance_type)._replace(inherited=tuple(inherited))
+    return run_environment(order, job, host, Path("/own"))
 
 
 def described_job(
@@ -136,9 +143,8 @@ def test_torchrun_has_the_toolkits_network_and_a_plain_script_keeps_its_own(
 ) -> None:
     plain = {**OF_PLAIN, "NCCL_SOCKET_IFNAME": "eth0"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), {**plain, "SM_NETWORK_INTERFACE_NAME": "eth0"})
-    run = RunOrder(**run_document("a", launcher=launcher))
-    job = job_of(run, instance_type)
-    found = {name: value for name, value in run_environment(run, job, host, Path("/own")).items() if name in NETWORK}
+    own = variables_of(host, instance_type, launcher=launcher)
+    found = {name: value for name, value in own.items() if name in NETWORK}
     if launcher == "torchrun":
         assert found == {**expected, "NCCL_PROTO": "simple", "NCCL_SOCKET_IFNAME": "eth0"}
     else:
@@ -149,11 +155,9 @@ def test_variables_that_the_job_has_for_its_runs_are_the_runs_own() -> None:
     """They win over what the parent sets, as those of the document do; one that is not there is not made up."""
     given = {"API_KEY": "sesame", "TMPDIR": "/opt/ml/mine", "TRAINDYNO_OPT_ML": "/here", "B": "job"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), given)
-    run = RunOrder(**run_document("a", environment={"B": "run"}))
-    job = job_of(run)
-    own = run_environment(run, job._replace(inherited=("API_KEY", "TMPDIR", "B", "C")), host, Path("/own"))
+    own = variables_of(host, inherited=("API_KEY", "TMPDIR", "B", "C"), environment={"B": "run"})
     assert [own.get(name) for name in ("API_KEY", "TMPDIR", "B", "C")] == ["sesame", "/here/mine", "run", None]
-    assert run_environment(run, job, host, Path("/own"))["TMPDIR"] == "/own"
+    assert variables_of(host)["TMPDIR"] == "/own"
 
 
 def test_the_toolkits_description_of_the_job_is_that_of_the_run() -> None:
@@ -165,9 +169,7 @@ def test_the_toolkits_description_of_the_job_is_that_of_the_run() -> None:
     }
     environment = {"SM_TRAINING_ENV": json.dumps(given), "SM_HP_OLD": "1", "SM_CHANNEL_RUNS": "x"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), environment)
-    run = RunOrder(**run_document("a", hyperparameters={"lr": 0.1}, channels={"train": "train-2"}))
-    job = job_of(run, "ml.g5.xlarge")
-    found = run_environment(run, job, host, Path("/own"))
+    found = variables_of(host, "ml.g5.xlarge", hyperparameters={"lr": 0.1}, channels={"train": "train-2"})
     described = json.loads(found["SM_TRAINING_ENV"])
     assert (described["hyperparameters"], described["user_entry_point"]) == ({"lr": 0.1}, "train.py")
     assert (described["num_gpus"], described["module_name"]) == (8, "train")
@@ -188,9 +190,7 @@ def test_gloo_is_told_the_interface_where_several_hosts_meet(tmp_path: Path, lau
     for hosts in (["algo-1"], ["algo-1", "algo-2"]):
         environment = {"SM_HOSTS": json.dumps(hosts), "SM_CURRENT_HOST": "algo-1", "SM_NETWORK_INTERFACE_NAME": "eth0"}
         host = this_host({**environment, "TRAINDYNO_JOB_FOLDER": str(tmp_path), "TRAINING_JOB_NAME": "job-a1"})
-        run = RunOrder(**run_document("a", launcher=launcher))
-        job = job_of(run)
-        found = run_environment(run, job, host, tmp_path).get("GLOO_SOCKET_IFNAME")
+        found = variables_of(host, launcher=launcher).get("GLOO_SOCKET_IFNAME")
         assert found == (None if len(hosts) == 1 else "eth0")
-        own = run._replace(environment={"GLOO_SOCKET_IFNAME": "eth1"})
-        assert run_environment(own, job, host, tmp_path)["GLOO_SOCKET_IFNAME"] == "eth1"
+        own = variables_of(host, launcher=launcher, environment={"GLOO_SOCKET_IFNAME": "eth1"})
+        assert own["GLOO_SOCKET_IFNAME"] == "eth1"

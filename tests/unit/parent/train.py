@@ -10,7 +10,6 @@ from pathlib import Path
 from traindyno.callbacks.process import launcher_started
 
 LOG = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], os.environ["TRAINING_JOB_NAME"])
-HERE = Path(os.environ["TMPDIR"])
 
 
 def log(text: str) -> None:
