@@ -19,7 +19,7 @@ from traindyno.core.suite.suite import Cell, Limits, Measurement, Suite
 from traindyno.core.suite.workload import Workload
 
 FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"
-TRIALS = 5
+EXAMPLES, TRIALS = 1_000_000, 5
 # Surfaces of published tables, in a folder of their own, whose runs were assumed alike.
 TABLES_FOLDER = FOLDER / "tables"
 TABLES = ("vtrain-", "ultrascale-")
@@ -59,7 +59,7 @@ class Surface:
         return Suite(
             name=self.name,
             goal=Goal(kind=self.goal),
-            workload=Workload(task=Task.CAUSAL_LM, examples=1_000_000),
+            workload=Workload(task=Task.CAUSAL_LM, examples=EXAMPLES),
             training=self.training,
             matrix={name: tuple(found) for name, found in values.items()},
             measurement=Measurement(trials=trials),

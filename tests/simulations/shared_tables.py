@@ -5,7 +5,7 @@ from itertools import product
 
 from tests.simulations.repetitions import percent
 from tests.simulations.shared_rows import CELLS, SHARED_ROWS, TRIALS, SharedRow, equal, led
-from tests.simulations.shared_suites import SharedFigures, measure_shared
+from tests.simulations.shared_suites import measure_shared
 from traindyno.core.statistics.estimates import mean_of
 
 SUITES = 40
@@ -13,7 +13,8 @@ SUITES = 40
 
 def shared(suites: int = SUITES) -> Iterator[list[str]]:
     """``suites`` of equal cells and as many with a lead, of each shape."""
-    head = [f"no recommendation with {_listed(TRIALS)} trials: {cells} cells" for cells in CELLS]
+    listed = ", ".join(map(str, TRIALS))
+    head = [f"no recommendation with {listed} trials: {cells} cells" for cells in CELLS]
     yield [f"{suites} suites of each shape", "wrong", "ratios hold", "figure holds", "within 2 %", *head]
     for row in SHARED_ROWS:
         yield [row.name, *_cells_of(row, suites)]
@@ -29,16 +30,8 @@ def _cells_of(row: SharedRow, suites: int) -> Iterator[str]:
     yield _mean([each.figures.covered for each in both])
     yield _mean([each.figures.within for each in ahead.values()])
     for cells in CELLS:
-        yield " / ".join(_undecided(ahead[cells, trials]) for trials in TRIALS) + " %"
-
-
-def _undecided(found: SharedFigures) -> str:
-    return f"{found.figures.undecided * 100:.0f}"
+        yield " / ".join(f"{ahead[cells, trials].figures.undecided * 100:.0f}" for trials in TRIALS) + " %"
 
 
 def _mean(shares: Sequence[float | None]) -> str:
     return percent(mean_of(shares))
-
-
-def _listed(counts: Sequence[int]) -> str:
-    return ", ".join(map(str, counts))

@@ -1,20 +1,13 @@
 """What a suite that is played on a response surface ends with, and a run's result at a given rate."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from tests.simulations.response_surface import Surface, SurfaceCell
-from tests.unit.run_samples import known
-from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.outcome import Outcome
+from tests.simulations.response_surface import EXAMPLES
+from tests.unit.run_samples import known, make_attempt, make_suite, result_from, step_log_of
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
-from traindyno.core.step_log.line import environment_line, step_line
-from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.choices import GoalKind, Search
-from traindyno.core.suite.suite import Run
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.verdict.verdict import Verdict
 
 STEPS = 30
@@ -48,35 +41,11 @@ def at_rate(template: RunResult, samples_per_second: float, steady_seconds: floa
 
 @cache
 def result_template() -> RunResult:
-    """A run that completed, through the lab's own functions."""
-    surface = Surface(
-        name="template",
-        origin="",
-        source="",
-        goal=GoalKind.FASTEST,
-        training={"instance": "local.cpu"},
-        cells=(SurfaceCell(settings={"loader_workers": 0}, seconds=1.0, billable_seconds=1.0),),
-    )
-    suite, cell = surface.suite(Search.GRID), surface.suite_cells[0]
-    lines = [
-        environment_line(0.0, 0, 1, "algo-1", {}),
-        *(step_line(step=step, begin=step, end=step + 1, wait_seconds=0, samples=1, loss=1.0) for step in range(STEPS)),
-    ]
-    attempt = Attempt(
-        number=1,
-        job_name="job",
-        outcome=Outcome.COMPLETED,
-        submitted_at=0.0,
-        started_at=0.0,
-        ended_at=float(STEPS),
-        billable_seconds=float(STEPS),
-        phase_seconds={"training": float(STEPS)},
-    )
-    return build_run_result(
-        Run(run_id="", execution_id="", trial=1, cell=cell),
-        suite=suite,
-        outcome=Outcome.COMPLETED,
+    """A run that completed in even steps, through the lab's own functions."""
+    attempt = make_attempt(billable_seconds=float(STEPS), phase_seconds={"training": float(STEPS)})
+    return result_from(
+        step_log_of([1.0] * STEPS, samples=1),
+        suite=make_suite(examples=EXAMPLES),
         attempts=[attempt],
-        step_log=read_step_log({"job/rank-00000.0.jsonl": map(json.dumps, lines)}),
         price=PaidPrice(usd_per_instance_hour=None),
     )
