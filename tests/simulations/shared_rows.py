@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from math import exp, log
 from typing import Any
 
-from tests.simulations.processes import Simulated, autoregression
+from tests.simulations.processes import level
 from tests.simulations.shared_suites import OWN, Sharing
-from tests.simulations.suites.logs import QUIET
 
 CELLS, TRIALS = (2, 4, 8), (2, 3, 4, 5)
 LEADS = {2: (0.0, 0.03), 4: (0.0, 0.03, 0.05, 0.08), 8: (0.0, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.10)}
-COLD_STEPS = 20
+SLOW_FIRST_STEPS = level(lambda step: 2 if step < 20 else 1, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +69,6 @@ def _hosts(deviation: float) -> Callable[[random.Random], float]:
     return lambda source: source.gauss(0, deviation)
 
 
-def _slow_first_steps(source: random.Random, steps: int) -> Simulated:
-    quiet = autoregression(source, steps, correlation=0.0, deviation=QUIET)
-    seconds = [each * (2 if step < COLD_STEPS else 1) for step, each in enumerate(quiet)]
-    return Simulated(step_seconds=seconds, long_run_seconds=1.0)
-
-
 def _split(levels: tuple[float, ...], trials: int) -> Sharing:
     return Sharing(levels=levels, trials=trials, part=max(1, len(levels) // 2))
 
@@ -116,7 +109,11 @@ SHARED_ROWS = (
         (4, 2),
         effect=_cold_and_leaking(0.10, 0.01),
     ),
-    _row("first run of a job takes twice as long for 20 steps", (2, 2), first=_slow_first_steps),
+    _row(
+        "first run of a job takes twice as long for 20 steps",
+        (2, 2),
+        first=SLOW_FIRST_STEPS,
+    ),
     SharedRow(name="a group needs two jobs", sharing=_split, open_shapes=frozenset({(2, 2), (4, 2)})),
     SharedRow(name="cells on two instance types", sharing=_two_types, open_shapes=frozenset({(2, 2), (4, 2), (8, 2)})),
     SharedRow(

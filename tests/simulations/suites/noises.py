@@ -1,13 +1,9 @@
 """Step times of the suites that judge the method. No constant of the lab was chosen on them (see docs/method.md)."""
 
 import random
-from collections.abc import Callable
 from math import exp
 
-from tests.simulations.processes import Event, Process, Simulated, autoregression
-
-QUIET = 0.02
-Level = Callable[[int], float]
+from tests.simulations.processes import Event, Process, Simulated, level, noise
 
 
 def pareto(exponent: float, scale: float = 0.05) -> Process:
@@ -29,29 +25,24 @@ def stalled(every: int, seconds: float, *, phase: str = "same", evaluate_every: 
         evaluations = range(evaluate_every, steps, evaluate_every) if evaluate_every else ()
         events += [Event(step=step, seconds=8.0, name="evaluate") for step in evaluations]
         often = seconds / every + (8.0 / evaluate_every if evaluate_every else 0.0)
-        return Simulated(step_seconds=_quiet(source, steps), long_run_seconds=1 + often, events=events)
+        return Simulated(step_seconds=noise()(source, steps).step_seconds, long_run_seconds=1 + often, events=events)
 
     return simulate
 
 
 def drifting(share: float, steps_to_end: int) -> Process:
     """Slows down by ``share`` at an even pace, then holds."""
-    return _shaped(lambda step: 1 + share * min(1.0, step / steps_to_end), 1 + share)
-
-
-def settling(share: float, steps_to_settle: float) -> Process:
-    """Approaches 1 + ``share`` exponentially."""
-    return _shaped(lambda step: 1 + share * (1 - exp(-step / steps_to_settle)), 1 + share)
+    return level(lambda step: 1 + share * min(1.0, step / steps_to_end), 1 + share)
 
 
 def decaying(share: float, steps_to_settle: float) -> Process:
     """Begins slower by ``share`` and approaches 1."""
-    return _shaped(lambda step: 1 + share * exp(-step / steps_to_settle), 1.0)
+    return level(lambda step: 1 + share * exp(-step / steps_to_settle), 1.0)
 
 
 def sawtooth(height: float, period: int) -> Process:
     """Rises by ``height`` within each period, and falls back."""
-    return _shaped(lambda step: 1 + height * (step % period) / period, 1 + height / 2)
+    return level(lambda step: 1 + height * (step % period) / period, 1 + height / 2)
 
 
 def switching(share_of_steps: float, slower: float, dwell: int) -> Process:
@@ -59,26 +50,10 @@ def switching(share_of_steps: float, slower: float, dwell: int) -> Process:
 
     def simulate(source: random.Random, steps: int) -> Simulated:
         is_slow, seconds = source.random() < share_of_steps, []
-        for noise in _quiet(source, steps):
+        for quiet in noise()(source, steps).step_seconds:
             leaving = 1 / dwell if is_slow else share_of_steps / (1 - share_of_steps) / dwell
             is_slow ^= source.random() < leaving
-            seconds.append(noise * (1 + slower * is_slow))
+            seconds.append(quiet * (1 + slower * is_slow))
         return Simulated(step_seconds=seconds, long_run_seconds=1 + slower * share_of_steps)
 
     return simulate
-
-
-def quiet(source: random.Random, steps: int) -> Simulated:
-    return Simulated(step_seconds=_quiet(source, steps), long_run_seconds=1.0)
-
-
-def _shaped(level: Level, long_run_seconds: float) -> Process:
-    def simulate(source: random.Random, steps: int) -> Simulated:
-        seconds = [each * level(step) for step, each in enumerate(_quiet(source, steps))]
-        return Simulated(step_seconds=seconds, long_run_seconds=long_run_seconds)
-
-    return simulate
-
-
-def _quiet(source: random.Random, steps: int) -> list[float]:
-    return autoregression(source, steps, correlation=0.0, deviation=QUIET)

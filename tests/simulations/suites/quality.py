@@ -14,8 +14,8 @@ from tests.simulations.logged_runs import (
     result_of,
     session_of,
 )
+from tests.simulations.processes import noise
 from tests.simulations.suites.logs import on_speed
-from tests.simulations.suites.noises import quiet
 from tests.simulations.suites.play import Played, play_suite
 from tests.simulations.suites.simulated_suite import make_suite
 from traindyno.core.measurement.run_result import RunResult
@@ -62,7 +62,7 @@ def play_quality(learning: Learning, name: str, number: int) -> Played:
     def draw(run: Run, cell: int) -> tuple[RunResult, float | None]:
         pace = fixed[cell] if learning.is_seed_fixed else source.gauss(0, learning.deviation)
         steps, speed = learning.steps(cell, pace), exp(source.gauss(0, HOSTS))
-        simulated = on_speed(quiet(source, steps), speed)
+        simulated = on_speed(noise()(source, steps), speed)
         session = session_of(
             simulated,
             host_id=f"host {run.run_id}",

@@ -13,9 +13,8 @@ from tests.simulations.logged_runs import (
     result_of,
     session_of,
 )
-from tests.simulations.processes import Simulated
+from tests.simulations.processes import Simulated, noise
 from tests.simulations.suites.logs import FIXED_SECONDS, RESTART_SECONDS, STEPS
-from tests.simulations.suites.noises import quiet
 from tests.simulations.suites.play import Played, play_suite
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, SAMPLES_PER_STEP, make_suite
 from traindyno.core.measurement.run_result import RunResult
@@ -80,7 +79,7 @@ def _sessions(source: random.Random, per_hour: float, factor: float, host: str) 
     sessions, done, begin = list[Session](), 0, 0.0
     while True:
         until = source.expovariate(per_hour / 3600) if per_hour else float("inf")
-        seconds = [each * STEP_SECONDS * factor for each in quiet(source, STEPS - done).step_seconds]
+        seconds = [each * STEP_SECONDS * factor for each in noise()(source, STEPS - done).step_seconds]
         finished = _finished(seconds, until)
         is_ended = finished == len(seconds)
         if finished:

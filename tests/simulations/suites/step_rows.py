@@ -1,7 +1,8 @@
 """Rows of noises that are in the steps of a run."""
 
+from tests.simulations.processes import warming_up
 from tests.simulations.suites.forms import as_is, in_all, in_one
-from tests.simulations.suites.noises import drifting, pareto, sawtooth, settling, stalled, switching
+from tests.simulations.suites.noises import drifting, pareto, sawtooth, stalled, switching
 
 TAILS = (
     *in_all("steps with a Pareto tail, exponent 2.5", pareto(2.5)),
@@ -13,7 +14,7 @@ DRIFTS = (
     *in_all("drift of 2 % over the 200 steps, then level", drifting(0.02, 200)),
     in_one(
         "drift to +6 %, time constant 600, in one; another +2.5 %",
-        settling(0.06, 600),
+        warming_up(0.06, 600),
         truth=0.06,
         other=0.025,
         excepted=("undecided", "regret"),
