@@ -188,18 +188,10 @@ def test_the_lab_of_the_local_cloud_is_none_of_an_aws_account(choice: dict[str, 
         Lab(local=True, **choice)
 
 
-NAMES = ("albert-1", "albert-2", "resnet", "gpt", "llama", "quick-look")
-
-
-def lab_with(*names: str) -> LabTarget:
-    target = target_of(empty_lab())
-    for name in names:
-        target.executions.start(name, {})
-    return target
-
-
 def test_a_misspelt_name_gets_the_nearest_ones_and_the_latest_ones() -> None:
-    target = lab_with(*NAMES)
+    target = target_of(empty_lab())
+    for name in ("albert-1", "albert-2", "resnet", "gpt", "llama", "quick-look"):
+        target.executions.start(name, {})
     assert target.describe("albert-1").is_running
     with pytest.raises(ExecutionUnknown) as refused:
         target.describe("albert1")
@@ -210,7 +202,7 @@ def test_a_misspelt_name_gets_the_nearest_ones_and_the_latest_ones() -> None:
 
 
 def test_a_lab_without_executions_says_so() -> None:
-    target = replace(lab_with(), is_local=False)
+    target = replace(target_of(empty_lab()), is_local=False)
     with pytest.raises(
         ExecutionUnknown, match=r'no execution "x", expected one .*`traindyno list` shows: there are none$'
     ):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cli.test_finish import ENDED
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.run_samples import PRICE as PAID
@@ -15,7 +16,7 @@ from tests.unit.serving_in_memory import SETTINGS
 from tests.unit.store.samples import ROW
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import Deployment
-from traindyno.aws.executions import Execution, ExecutionUnknown
+from traindyno.aws.executions import ExecutionUnknown
 from traindyno.cli.display.receipt_table import print_receipt, summary
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
 from traindyno.cli.output import Terminal
@@ -27,10 +28,6 @@ from traindyno.core.measurement.run_result import PaidPrice, run_result_document
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
-
-
-def make_execution(status: str = "RUNNING") -> Execution:
-    return Execution(execution_id=EXECUTION, status=status, started_at=0.0, ended_at=None, error=None, cause=None)
 
 
 def attempt_of(run: Run, number: int = 1, **changes: Any) -> Attempt:
@@ -55,7 +52,7 @@ def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
 
 
 def load(lab: MemoryLab, status: str = "RUNNING") -> ExecutionReceipt:
-    return load_receipt(make_execution(status), services=lab)
+    return load_receipt(replace(ENDED, status=status), services=lab)
 
 
 def test_a_result_is_paid_by_its_attempts() -> None:

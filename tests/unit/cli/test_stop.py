@@ -14,7 +14,7 @@ from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.cli.test_progress import state
 from tests.unit.lab.test_reconcile_runs import lab_with_jobs
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
-from tests.unit.planned_lab import Carried, measure, planned
+from tests.unit.planned_lab import Carried, items_of_round, measure, planned
 from traindyno.api import progress
 from traindyno.api.execution_state import State
 from traindyno.api.lab_target import LabTarget
@@ -22,7 +22,6 @@ from traindyno.cli.commands.execution_commands import JobsStillRunning, await_jo
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
 from traindyno.core.jobs.job import parse_owner, runs_of
-from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.submit_run import submit_run
 
 
@@ -137,8 +136,7 @@ def test_a_stopped_execution_has_the_verdict_and_the_report_of_what_it_measured(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = planned(4, measurement={"trials": 2, "jobs": "separate"})
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    items = lab.bucket.read_json(lane["packs"][0]["items_key"])
+    items = items_of_round(lab)
     for item in items[:2]:
         measure(lab, item)
     without_rate = {run.run_id: Carried(step_seconds=(0.5,)) for run in runs_of(parse_owner(items[2]))}

@@ -16,7 +16,7 @@ import yaml
 from rich.table import Table
 
 from tests.unit.cli.test_execution_receipt import target_of
-from tests.unit.cli.test_finish import target_with
+from tests.unit.cli.test_finish import ENDED, target_with
 from tests.unit.cli.test_progress import JOB, SUMMARY, state
 from tests.unit.core.documents.test_visible_text import LETTERS, OBEYED
 from tests.unit.planned_lab import empty_lab
@@ -69,8 +69,7 @@ def hostile_results() -> list[RunResult]:
 
 
 def ended(**changes: Any) -> Execution:
-    found = Execution(execution_id=HOSTILE, status="SUCCEEDED", started_at=0.0, ended_at=9.0, error=None, cause=None)
-    return replace(found, **changes)
+    return replace(ENDED, **{"execution_id": HOSTILE, **changes})
 
 
 def show_verdict(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import traindyno
 from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import FixedQuotas, empty_lab, measure, take_in
+from tests.unit.planned_lab import FixedQuotas, empty_lab, items_of_round, measure, take_in
 from traindyno.api.suite_loading import load_suite
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.main import commands
@@ -19,7 +19,6 @@ from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite
-from traindyno.lab.plan_round import plan_next_round
 
 QUICKSTART = Path(__file__).parents[3] / "suites/quickstart.yaml"
 
@@ -30,8 +29,7 @@ def main() -> None:
     lab = empty_lab()
     take_in(lab, {**loaded, "workload": workload, "search": "grid"}, instance="local.cpu")
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+    for item in items_of_round(lab):
         measure(lab, item)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     assert verdict.recommended is not None

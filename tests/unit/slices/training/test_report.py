@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tests.unit.cli.test_execution_receipt import attempt_of, note, target_of
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab, make_lab
-from tests.unit.planned_lab import FixedQuotas, empty_lab, measure, take_in
+from tests.unit.planned_lab import FixedQuotas, empty_lab, items_of_round, measure, take_in
 from tests.unit.run_samples import completed_result, make_cell, remeasured
 from tests.unit.suites import unprepared_document
 from traindyno.cli.lab_choice import LabChoice
@@ -25,7 +25,6 @@ from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite
-from traindyno.lab.plan_round import plan_next_round
 from traindyno.slices.training.lab import plan_to_resume
 from traindyno.slices.training.plan import Projected, Training, training_document, training_key, training_suite
 from traindyno.slices.training.report import PART, compared
@@ -53,8 +52,7 @@ def trained(**changes: Any) -> MemoryLab:
 
 def finished(lab: MemoryLab) -> None:
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
+    for item in items_of_round(lab):
         measure(lab, item)
     judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
 
