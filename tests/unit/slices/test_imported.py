@@ -333,18 +333,15 @@ class Bucket:
         return {"Body": io.BytesIO(self.files[Key.rpartition("/")[2].partition(".")[0]])}
 
 
-def staged(name: str) -> Bucket:
-    """What the SDK 3 uploads for the recorded trainer."""
-    trainer = CAPTURED[name]["trainer"]
-    return Bucket(
-        sourcecode=json.dumps(trainer["source_code"]).encode(),
-        distributed=json.dumps(trainer.get("distributed", {})).encode(),
-    )
+def files(source_code: Any, distributed: Any = None) -> Any:
+    """What the SDK 3 uploads for a trainer."""
+    return Bucket(sourcecode=json.dumps(source_code).encode(), distributed=json.dumps(distributed or {}).encode())
 
 
 def test_a_job_of_the_sdk_3_is_read_from_its_drivers() -> None:
-    job = description(CAPTURED["torchrun-2-nodes-kept-alive"]["request"])
-    found = import_described(job, DECISIONS, s3=staged("torchrun-2-nodes-kept-alive"))  # type: ignore[arg-type]
+    captured = CAPTURED["torchrun-2-nodes-kept-alive"]
+    job, trainer = description(captured["request"]), captured["trainer"]
+    found = import_described(job, DECISIONS, s3=files(trainer["source_code"], trainer["distributed"]))
     suite = parse_suite(found.document)
     assert suite.workload.entry_point == "train.py"
     # never a path of the machine that made the job: this one would send what is there
@@ -357,9 +354,8 @@ def test_a_job_of_the_sdk_3_is_read_from_its_drivers() -> None:
 
 @pytest.mark.parametrize("name", ["../../home", "a b", "/etc"])
 def test_the_folder_for_a_jobs_code_is_below_the_suites(name: str) -> None:
-    job = {**description(CAPTURED["basic"]["request"]), "TrainingJobName": name}
-    source = import_described(job, DECISIONS, s3=staged("basic")).document["workload"]["source"]  # type: ignore[arg-type]
-    assert re.fullmatch(r"code-of-[a-z-]+", source)
+    found = import_described({**JOBS["sdk 3"], "TrainingJobName": name}, DECISIONS, s3=files(SOURCE_CODE))
+    assert re.fullmatch(r"code-of-[a-z-]+", found.document["workload"]["source"])
 
 
 @pytest.mark.parametrize(
@@ -372,9 +368,8 @@ def test_the_folder_for_a_jobs_code_is_below_the_suites(name: str) -> None:
     ],
 )
 def test_damaged_drivers_are_refused(content: bytes, words: str) -> None:
-    job = description(CAPTURED["basic"]["request"])
     with pytest.raises(JobNotImportable, match=words):
-        import_described(job, DECISIONS, s3=Bucket(sourcecode=content, distributed=b"{}"))  # type: ignore[arg-type]
+        import_described(JOBS["sdk 3"], DECISIONS, s3=Bucket(sourcecode=content, distributed=b"{}"))  # type: ignore[arg-type]
 
 
 def test_neighbours_are_other_types_with_a_like_accelerator() -> None:
@@ -399,17 +394,12 @@ def test_axes_are_the_neighbours_and_batch_sizes() -> None:
 # A secret under a name that says it, and under one that says nothing.
 NAMED = [*SECRET_NAMES.items(), *(("plain", value) for value in SECRET_VALUES)]
 PLANTED = "postgres://user:the-password@host/db"
-SDK_3 = CAPTURED["basic"]["request"]
 SOURCE_CODE = CAPTURED["basic"]["trainer"]["source_code"]
 JOBS = {
     "sdk 2": job_of(Environment={"A": "1"}),
-    "sdk 3": description(SDK_3),
+    "sdk 3": description(CAPTURED["basic"]["request"]),
     "built-in": description(first_request(small_suite())),
 }
-
-
-def files(source_code: Any = SOURCE_CODE) -> Any:
-    return Bucket(sourcecode=json.dumps(source_code).encode(), distributed=b"{}")
 
 
 def told(found: ImportedSuite) -> str:
@@ -423,7 +413,7 @@ def test_both_importers_leave_out_what_has_the_name_or_value_of_a_secret(name: s
     job["HyperParameters"] |= {"kept": "1", name: json.dumps(value), f"a_{name}": json.dumps({name: [value]})}
     given = {"kept": 1, name: value, f"a_{name}": {name: [value]}}
     trainer = trainer_of("basic", environment={"KEPT": "1", name: value}, hyperparameters=given)
-    for found in (import_described(job, DECISIONS, s3=files()), from_model_trainer(trainer, DECISIONS)):
+    for found in (import_described(job, DECISIONS, s3=files(SOURCE_CODE)), from_model_trainer(trainer, DECISIONS)):
         workload = parse_suite(found.document).workload
         assert workload.environment.items() >= {"KEPT": "1"}.items()
         assert "kept" in workload.hyperparameters
@@ -435,7 +425,7 @@ def test_both_importers_leave_out_what_has_the_name_or_value_of_a_secret(name: s
 def test_what_is_no_secret_is_kept() -> None:
     job = job_of(Environment=dict(NO_SECRETS))
     job["HyperParameters"] |= {name: json.dumps(value) for name, value in NO_SECRETS.items()}
-    found = import_described(job, DECISIONS, s3=files())
+    found = import_described(job, DECISIONS, s3=files(SOURCE_CODE))
     assert found.left_out == {}
     assert found.document["workload"]["environment"] == NO_SECRETS
     assert found.document["workload"]["hyperparameters"].items() >= NO_SECRETS.items()
@@ -479,7 +469,7 @@ def said(document: Any, make: Callable[[Any], ImportedSuite]) -> list[str]:
 
 @pytest.mark.parametrize("kind", sorted(JOBS))
 def test_a_secret_at_any_place_of_a_job_is_in_no_result_and_no_message(kind: str) -> None:
-    texts = said(JOBS[kind], lambda job: import_described(job, DECISIONS, s3=files()))
+    texts = said(JOBS[kind], lambda job: import_described(job, DECISIONS, s3=files(SOURCE_CODE)))
     assert {"not repeated" in text for text in texts} == {True, False}
 
 

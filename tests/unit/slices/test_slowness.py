@@ -37,6 +37,7 @@ from traindyno.slices.slowness.verdict import (
 
 RAW = (DATA, COMMUNICATION, OPTIMIZER)
 SAID = {"loading data": DATA, "communication": COMMUNICATION, "optimizer": OPTIMIZER}
+# 8 vCPUs for one GPU.
 G5 = Settings(instance="ml.g5.2xlarge", batch_size_per_device=8)
 
 
@@ -169,9 +170,6 @@ def test_noisy_probes_do_not_hide_the_logs_wait(
     assert ("too noisy to tell what its step consists of (± 39 %)." in text) == (data[1] == 0.20)
 
 
-GPU_TYPE = "ml.g5.2xlarge"  # 8 vCPUs for one GPU
-
-
 def step_seconds(load: float, rest: float, workers: int) -> float:
     """Mean step of a long run: a process that loads by itself, or workers that load steps in turn, each at a time."""
     if workers == 0:
@@ -186,11 +184,11 @@ def step_seconds(load: float, rest: float, workers: int) -> float:
     return now / count
 
 
-def advice(load: float, rest: float, workers: int, instance: str = GPU_TYPE) -> LoaderAdvice | None:
+def advice(load: float, rest: float, workers: int, instance: str = G5.instance) -> LoaderAdvice | None:
     step = step_seconds(load, rest, workers)
     data = PartSeconds(mean=step - rest, error=0.0)
     parts = StepParts(samples_per_step=8, step=PartSeconds(mean=step, error=0.0), waiting=data, data=data)
-    return advise_workers(Settings(instance=instance, batch_size_per_device=8, loader_workers=workers), parts)
+    return advise_workers(replace(G5, instance=instance, loader_workers=workers), parts)
 
 
 @pytest.mark.parametrize(("load", "workers"), list(product([0.02, 0.1, 0.25, 0.9], [0, 1, 2, 4])))
@@ -213,8 +211,8 @@ def test_no_number_where_the_cores_train_or_are_unknown(instance: str) -> None:
 def test_no_advice_for_a_wait_that_may_be_noise() -> None:
     step, data = PartSeconds(mean=1.0, error=0.2), PartSeconds(mean=0.3, error=0.2)
     parts = StepParts(samples_per_step=8, step=step, waiting=data, data=data)
-    assert advise_workers(Settings(instance=GPU_TYPE, batch_size_per_device=8), parts) is None
-    assert advise_workers(Settings(instance=GPU_TYPE, batch_size_per_device=8), None) is None
+    assert advise_workers(G5, parts) is None
+    assert advise_workers(G5, None) is None
 
 
 ABOUT_STEPS = ("waits for data", "By its probes", "within the noise", "By estimate")
