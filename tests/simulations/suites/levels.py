@@ -2,8 +2,10 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import comb, exp, log, log1p, pi, sin, sqrt
+from typing import Any
 
 from tests.simulations.suites.logs import STEPS
 from traindyno.core.suite.suite import Run
@@ -56,13 +58,18 @@ class LevelNoise:
         return dict(self.mean_in).get(cell, self.mean)
 
 
+def each_trial(draw: Callable[[random.Random, int, Run], Drawn], **changes: Any) -> LevelNoise:
+    """``draw`` gives each trial of a cell what it has on a new host, whatever the others had."""
+
+    def on_new_host(source: random.Random, cell: int, run: Run) -> Drawn:
+        return replace(draw(source, cell, run), host_ids=(f"host {run.run_id}",))
+
+    return LevelNoise(start=lambda source, _: partial(on_new_host, source), **changes)
+
+
 def hosts(deviation: float) -> LevelNoise:
     """A new host for each trial, of a speed of this CV."""
-
-    def start(source: random.Random, _: int) -> Draw:
-        return lambda _, run: Drawn(log_factor=source.gauss(0, deviation), host_ids=(f"host {run.run_id}",))
-
-    return LevelNoise(start=start, mean=deviation**2 / 2)
+    return each_trial(lambda source, _, run: Drawn(log_factor=source.gauss(0, deviation)), mean=deviation**2 / 2)
 
 
 def kept_hosts(deviation: float) -> LevelNoise:
@@ -134,12 +141,10 @@ def reserved(instances: int, of: int, *, per_cell: bool = False) -> LevelNoise:
 def cold_first_trials(share: float = 0.12, deviation: float = 0.01) -> LevelNoise:
     """The first trial of each cell is slower by ``share``."""
 
-    def start(source: random.Random, _: int) -> Draw:
-        return lambda _, run: Drawn(
-            log_factor=log1p(share) * (run.trial == 1) + source.gauss(0, deviation), host_ids=(f"host {run.run_id}",)
-        )
-
-    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation))
+    return each_trial(
+        lambda source, _, run: Drawn(log_factor=log1p(share) * (run.trial == 1) + source.gauss(0, deviation)),
+        later=lambda source: source.gauss(0, deviation),
+    )
 
 
 def time_of_day(correlation: float = 0.95, deviation: float = 0.03, amplitude: float = 0.02) -> LevelNoise:
@@ -181,16 +186,11 @@ def own_series(correlation: float = 0.7, deviation: float = 0.02) -> LevelNoise:
 
 
 def lost_at_random(share: float, deviation: float = 0.01) -> LevelNoise:
-    def start(source: random.Random, cells: int) -> Draw:
-        draw = hosts(deviation).begin(source, cells).draw
-
-        def drawn(cell: int, run: Run) -> Drawn:
-            found = draw(cell, run)
-            return Drawn(log_factor=found.log_factor, host_ids=found.host_ids, is_lost=source.random() < share)
-
-        return drawn
-
-    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation), faults=_fault_rate(share))
+    return each_trial(
+        lambda source, _, run: Drawn(log_factor=source.gauss(0, deviation), is_lost=source.random() < share),
+        later=lambda source: source.gauss(0, deviation),
+        faults=_fault_rate(share),
+    )
 
 
 def _fault_rate(share: float) -> float:
@@ -201,39 +201,28 @@ def _fault_rate(share: float) -> float:
 def lost_if_slow(limit: float = 1.05, share: float = 0.8, deviation: float = 0.04) -> LevelNoise:
     """Trials slower than ``limit`` are lost in this share: what is left is faster than a later run."""
 
-    def start(source: random.Random, _: int) -> Draw:
-        def draw(_: int, run: Run) -> Drawn:
-            factor = source.gauss(0, deviation)
-            is_lost = factor > log(limit) and source.random() < share
-            return Drawn(log_factor=factor, host_ids=(f"host {run.run_id}",), is_lost=is_lost)
+    def draw(source: random.Random, _: int, run: Run) -> Drawn:
+        factor = source.gauss(0, deviation)
+        return Drawn(log_factor=factor, is_lost=factor > log(limit) and source.random() < share)
 
-        return draw
-
-    return LevelNoise(start=start, mean=deviation**2 / 2, later=lambda source: source.gauss(0, deviation))
+    return each_trial(draw, mean=deviation**2 / 2, later=lambda source: source.gauss(0, deviation))
 
 
 def slow_ones_lost(cell: int, share: float = 0.45, slower: float = 0.15, deviation: float = 0.01) -> LevelNoise:
     """In one cell, 45 % of the hosts are slower by 15 %, and trials on them are lost. A later run has the others."""
 
-    def start(source: random.Random, _: int) -> Draw:
-        def draw(drawn_cell: int, run: Run) -> Drawn:
-            is_slow = drawn_cell == cell and source.random() < share
-            factor = log1p(slower) * is_slow + source.gauss(0, deviation)
-            return Drawn(log_factor=factor, host_ids=(f"host {run.run_id}",), is_lost=is_slow)
+    def draw(source: random.Random, drawn_cell: int, run: Run) -> Drawn:
+        is_slow = drawn_cell == cell and source.random() < share
+        return Drawn(log_factor=log1p(slower) * is_slow + source.gauss(0, deviation), is_lost=is_slow)
 
-        return draw
-
-    return LevelNoise(start=start, mean_in=((cell, log1p(share * slower)),))
+    return each_trial(draw, mean_in=((cell, log1p(share * slower)),))
 
 
 def retried(share: float, deviation: float = 0.01) -> LevelNoise:
     """In this share of the trials, a fault of the service ends the first attempt."""
 
-    def start(source: random.Random, _: int) -> Draw:
-        return lambda _, run: Drawn(
-            log_factor=source.gauss(0, deviation),
-            host_ids=(f"host {run.run_id}",),
-            lost_attempts=int(source.random() < share),
-        )
-
-    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation), faults=_fault_rate(share))
+    return each_trial(
+        lambda source, _, run: Drawn(log_factor=source.gauss(0, deviation), lost_attempts=int(source.random() < share)),
+        later=lambda source: source.gauss(0, deviation),
+        faults=_fault_rate(share),
+    )

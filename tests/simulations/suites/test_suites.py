@@ -21,7 +21,6 @@ NEAR_A_LIMIT = (
     "spot, 1 per hour on one type, which is 3 % faster; none on the other",
     "the same with 3 per hour",
 )
-NOT_HELD_RUNS: tuple[str, ...] = ()
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name not in NOT_HELD], ids=lambda row: row.name)
@@ -30,9 +29,7 @@ def test_suite_recommends_no_worse_cell_and_says_how_sure_it_is(row: Row) -> Non
     assert not found.missed(row), found
 
 
-@pytest.mark.parametrize(
-    "scenario", [each for each in JUDGED_RUNS if each.name not in NOT_HELD_RUNS], ids=lambda scenario: scenario.name
-)
+@pytest.mark.parametrize("scenario", JUDGED_RUNS, ids=lambda scenario: scenario.name)
 def test_rate_is_right_or_the_run_is_called_not_steady(scenario: Scenario) -> None:
     found = judge(scenario.process, repetitions(RUNS, scenario.name), steps=STEPS)
     assert found.wrong <= 0.05 + 2 * (0.05 * 0.95 / RUNS) ** 0.5, found

@@ -27,13 +27,6 @@ def autoregression(weight: float, count: int, *, deviation: float = 0.02, seed: 
     return values
 
 
-@pytest.mark.parametrize(("weight", "expected"), [(0.0, 1.0), (0.8, 9.0), (-0.3, 0.538)])
-def test_the_long_run_variance_of_an_autoregression(weight: float, expected: float) -> None:
-    # variance x (1 + weight) / (1 - weight), of 0.02 squared
-    found = long_run_variance(autoregression(weight, 20_000), fitted=1)
-    assert found == pytest.approx(0.0004 * expected, rel=0.15)
-
-
 def test_few_values_have_no_interval() -> None:
     assert estimate_mean([1.0] * 19) is None
     assert estimate_trend([[1.0] * 19]) is None

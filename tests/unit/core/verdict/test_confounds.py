@@ -40,8 +40,7 @@ def test_the_first_seed_changes_three_things_at_once() -> None:
         include=({"compiler": Compiler.INDUCTOR, "batch_size_per_device": 20},),
         training={"instance": "ml.g4dn.12xlarge", "learning_rate": SCALED},
     )
-    native = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
-    compiled = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)
+    native, compiled = expand_cells(suite)
     assert (planned_batch_size(native.settings), planned_batch_size(compiled.settings)) == (40, 80)
     confound = known(confound_of(suite, native, compiled, (native, compiled)))
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
@@ -58,10 +57,8 @@ def test_the_first_seed_changes_three_things_at_once() -> None:
 
 def test_a_control_that_the_suite_holds_is_named() -> None:
     suite = suite_of({"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)})
-    first = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
-    second = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)
+    first, _, wanted, second = expand_cells(suite)
     confound = known(confound_of(suite, first, second))
-    wanted = cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=10)
     assert confound.controls[0].cell_id == wanted.cell_id
 
 
@@ -88,8 +85,8 @@ def test_a_control_that_the_suite_excludes_is_not_offered() -> None:
         exclude=({"compiler": Compiler.INDUCTOR, "batch_size_per_device": 10},),
         training={"instance": "ml.g4dn.12xlarge"},
     )
-    native = cell_with(suite, compiler=Compiler.NONE, batch_size_per_device=10)
-    confound = known(confound_of(suite, native, cell_with(suite, compiler=Compiler.INDUCTOR, batch_size_per_device=20)))
+    native, _, compiled = expand_cells(suite)
+    confound = known(confound_of(suite, native, compiled))
     assert [control.isolates for control in confound.controls] == ["batch_size_per_device"]
 
 

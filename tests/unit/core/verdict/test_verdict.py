@@ -37,9 +37,9 @@ def trials(
     return completed_results([cell], step_seconds, suite=suite, price=price, **changes)
 
 
-def judged(suite: Suite, *step_seconds: Sequence[float]) -> Verdict:
+def judged(suite: Suite, *step_seconds: Sequence[float], **changes: Any) -> Verdict:
     cells = expand_cells(suite)
-    return judge(suite, cells, completed_results(cells, *step_seconds, suite=suite))
+    return judge(suite, cells, completed_results(cells, *step_seconds, suite=suite, **changes))
 
 
 def test_a_clear_winner_is_recommended_with_its_margin() -> None:
@@ -163,23 +163,16 @@ def test_cheapest_and_fastest_can_disagree() -> None:
 
 
 def test_a_limit_that_no_cell_keeps_is_an_answer() -> None:
-    suite = suite_of(Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(1)))
-    cells = expand_cells(suite)
-    verdict = judge(suite, cells, trials(suite, cells[0], [1.0, 1.0]))
+    verdict = judged(suite_of(Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(1))), [1.0, 1.0])
     assert verdict.finding is Finding.NONE_WITHIN_LIMIT
-    assert verdict.refused == {cells[0].cell_id: "it exceeds the goal's limit"}
+    assert verdict.refused == {verdict.rows[0].cell_id: "it exceeds the goal's limit"}
     assert describe_verdict(verdict).headline == "No measured cell qualifies as cheapest within 1 h."
 
 
 def test_without_prices_one_instance_type_is_compared_by_instance_hours() -> None:
-    suite = suite_of()
-    cells = expand_cells(suite)
-    unknown = PaidPrice(usd_per_instance_hour=None)
-    verdict = judge(
-        suite, cells, trials(suite, cells[0], [1.0, 1.01], unknown) + trials(suite, cells[1], [1.3, 1.31], unknown)
-    )
+    verdict = judged(suite_of(), [1.0, 1.01], [1.3, 1.31], price=PaidPrice(usd_per_instance_hour=None))
     assert verdict.metric is Metric.INSTANCE_HOURS
-    assert verdict.recommended == cells[0].cell_id
+    assert verdict.recommended == verdict.rows[0].cell_id
     assert verdict.spent_usd is None
     assert "compared by instance hours" in " ".join(describe_verdict(verdict).cautions)
 
