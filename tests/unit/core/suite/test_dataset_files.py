@@ -96,29 +96,6 @@ def test_a_file_that_cannot_be_read_may_be_beside_the_format_that_is_named() -> 
     assert data_files(["train.csv", "raw.zip"], dataset(format=DatasetFormat.CSV)) == ["train.csv"]
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["train.csv", "train.csv.gz"],
-        ["train.csv", "train.tsv"],
-        ["part/a.jsonl", "part/a.json.xz"],
-        ["corpus.txt", "corpus.txt.bz2"],
-        ["corpus.txt", "corpus.txt~"],
-        ["corpus.txt", "corpus.txt.bak"],
-    ],
-)
-def test_two_forms_of_one_file_are_not_both_read(names: list[str]) -> None:
-    with pytest.raises(DatasetFilesInvalid, match=re.escape(f"would all be read: {names[0]} and {names[1]}; keep one")):
-        split_files([*names, "part/other"], dataset(format=format_of(names[0])), "train")
-
-
-def test_files_that_differ_before_the_suffix_or_in_their_folder_are_two() -> None:
-    for names in (["a/x.csv", "b/x.csv.gz"], ["news.de", "news.en"], ["a.csv", "a-1.csv"], ["a.v1.csv", "a.v2.csv"]):
-        assert split_files(names, dataset(), "train") == names
-    # the other form is in a split that is not read
-    assert split_files(["train.csv", "test.csv", "test.csv.gz"], dataset(), "train") == ["train.csv"]
-
-
 def test_a_format_that_is_named_decides() -> None:
     names = ["a.csv", "b.parquet"]
     assert data_files(names, dataset(format=DatasetFormat.PARQUET)) == ["b.parquet"]
@@ -137,70 +114,73 @@ def test_a_folder_without_data_lists_what_it_has() -> None:
         data_files(many, dataset())
 
 
-def test_one_file_is_the_whole_dataset_whatever_its_name() -> None:
-    assert split_files(["test.csv"], dataset(), "train") == ["test.csv"]
-    with pytest.raises(DatasetFilesInvalid, match=r"split 'validation'; its files are test\.csv \(test\)"):
-        split_files(["test.csv"], dataset(), "validation")
-    with pytest.raises(DatasetFilesInvalid, match="split 'train'"):
-        split_files(["test.csv"], dataset(evaluation_split="test"), "train")
+NAMED = ["train-00.csv", "training.csv", "dev.csv", "test/part-1.csv", "other.csv"]
+GENERATIONS = ["data-00000-of-00001.arrow", "data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+OWN = {"split": "german", "evaluation_split": "held_out"}
 
 
-def test_files_are_of_the_split_that_their_name_or_folder_tells() -> None:
-    names = ["train-00.csv", "training.csv", "dev.csv", "test/part-1.csv", "other.csv"]
-    assert split_files(names, dataset(), "train") == ["train-00.csv", "training.csv"]
-    assert split_files(names, dataset(), "validation") == ["dev.csv"]
-    assert split_files(names, dataset(), "Test") == ["test/part-1.csv"]
-    # the outermost folder that tells decides
-    assert split_files(["test/train.csv", "train/test.csv"], dataset(), "train") == ["train/test.csv"]
+@pytest.mark.parametrize(
+    ("names", "split", "expected", "options"),
+    [
+        # one file is the whole dataset, whatever its name
+        (["test.csv"], "train", [0], {}),
+        # by the name or the folder; the outermost folder that tells decides
+        (NAMED, "train", [0, 1], {}),
+        (NAMED, "validation", [2], {}),
+        (NAMED, "Test", [3], {}),
+        (["test/train.csv", "train/test.csv"], "train", [1], {}),
+        # without a name for train, all that no other split claims
+        (["a.csv", "b.csv", "eval.csv"], "train", [0, 1], {}),
+        (["latest.csv", "contest.csv", "Testing.CSV"], "train", [0, 1], {}),
+        # a split of the suite's own is a word too, or several
+        (["german-1.csv", "held_out/a.csv", "train.csv"], "german", [0], OWN),
+        (["german-1.csv", "held_out/a.csv", "train.csv"], "held_out", [1], OWN),
+        (["train.csv", "test.csv", "held_out.csv"], "held_out", [2], OWN),
+        (["train.csv", "test.csv", "test-2.csv.gz"], "test-2", [2], {"evaluation_split": "test-2"}),
+        # two files differ before the suffix or in their folder, or one is in a split that is not read
+        (["a/x.csv", "b/x.csv.gz"], "train", [0, 1], {}),
+        (["news.de", "news.en"], "train", [0, 1], {}),
+        (["a.csv", "a-1.csv"], "train", [0, 1], {}),
+        (["a.v1.csv", "a.v2.csv"], "train", [0, 1], {}),
+        (["train.csv", "test.csv", "test.csv.gz"], "train", [0], {}),
+        # a set of save_to_disk is whole, and a part of a set of the hub can be meant; caches are no data
+        (["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"], "train", [0, 1], {}),
+        (["train-00000-of-01024.json.gz", "test-00000-of-00001.json.gz"], "train", [0], {}),
+        (["data-00000-of-00001.arrow", "cache-1b2f3a4d5e6f7081.arrow"], "train", [0], {}),
+        (["data-00000-of-00001.arrow", "cache-ab12_00000_of_00002.arrow"], "train", [0], {}),
+    ],
+)
+def test_files_are_of_the_split_that_their_names_tell(
+    names: list[str], split: str, expected: list[int], options: dict[str, str]
+) -> None:
+    assert split_files(names, dataset(**options), split) == [names[place] for place in expected]
 
 
-def test_where_no_name_says_train_all_that_no_other_split_claims_is_it() -> None:
-    names = ["a.csv", "b.csv", "eval.csv"]
-    assert split_files(names, dataset(), "train") == ["a.csv", "b.csv"]
-    assert split_files(["latest.csv", "contest.csv", "Testing.CSV"], dataset(), "train") == [
-        "latest.csv",
-        "contest.csv",
-    ]
-    with pytest.raises(DatasetFilesInvalid, match=r"a.csv \(no split\), b.csv \(no split\), eval.csv \(test\)"):
-        split_files(names, dataset(), "validation")
+@pytest.mark.parametrize(
+    ("names", "split", "words", "options"),
+    [
+        (["test.csv"], "validation", "split 'validation'; its files are test.csv (test)", {}),
+        (["test.csv"], "train", "split 'train'", {"evaluation_split": "test"}),
+        (["a.csv", "b.csv", "eval.csv"], "validation", "a.csv (no split), b.csv (no split), eval.csv (test)", {}),
+        (["train-test.csv", "b.csv"], "train", "train-test.csv names the splits test and train", {}),
+        (["data-00001-of-00002.arrow"], "train", "are 1 of 2 files; expected all of them", {}),
+        (GENERATIONS, "train", "data-*.arrow are parts of sets of 1 and 2 files", {}),
+        # two forms of one file
+        (["train.csv", "train.csv.gz"], "train", "would all be read: train.csv and train.csv.gz;", {}),
+        (["train.csv", "train.tsv"], "train", "would all be read: train.csv and train.tsv;", {}),
+        (["part/a.jsonl", "part/a.json.xz"], "train", "would all be read: part/a.jsonl and part/a.json.xz;", {}),
+        (["corpus.txt", "corpus.txt.bz2"], "train", "would all be read: corpus.txt and corpus.txt.bz2;", {}),
+        (["corpus.txt", "corpus.txt~"], "train", "would all be read: corpus.txt and corpus.txt~;", {}),
+        (["corpus.txt", "corpus.txt.bak"], "train", "would all be read: corpus.txt and corpus.txt.bak;", {}),
+    ],
+)
+def test_files_of_no_split_or_of_two_forms_or_sets_are_refused(
+    names: list[str], split: str, words: str, options: dict[str, str]
+) -> None:
+    with pytest.raises(DatasetFilesInvalid, match=re.escape(words)):
+        split_files(names, dataset(**options), split)
 
 
-def test_a_split_of_the_suites_own_is_a_word_too() -> None:
-    own = dataset(split="german", evaluation_split="held_out")
-    names = ["german-1.csv", "held_out/a.csv", "train.csv"]
-    assert split_files(names, own, "german") == ["german-1.csv"]
-    assert split_files(names, own, "held_out") == ["held_out/a.csv"]
-
-
-@pytest.mark.parametrize("name", ["held_out.csv", "held_out/0.csv", "test-2.csv.gz"])
-def test_a_splits_name_may_be_of_several_words(name: str) -> None:
-    split = "test-2" if "test" in name else "held_out"
-    assert split_files(["train.csv", "test.csv", name], dataset(evaluation_split=split), split) == [name]
-
-
-def test_a_name_of_two_splits_is_refused() -> None:
-    with pytest.raises(DatasetFilesInvalid, match=r"train-test\.csv names the splits test and train"):
-        split_files(["train-test.csv", "b.csv"], dataset(), "train")
-
-
-def test_parts_of_two_generations_of_a_set_are_refused() -> None:
-    mixed = ["data-00000-of-00001.arrow", "data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
-    with pytest.raises(DatasetFilesInvalid, match=r"data-\*\.arrow are parts of sets of 1 and 2 files"):
-        split_files(mixed, dataset(), "train")
-    assert split_files(mixed[1:], dataset(), "train") == mixed[1:]
-
-
-def test_a_set_of_save_to_disk_is_read_whole_and_a_part_of_a_hub_set_can_be_meant() -> None:
-    with pytest.raises(DatasetFilesInvalid, match=r"are 1 of 2 files; expected all of them"):
-        split_files(["data-00001-of-00002.arrow"], dataset(), "train")
-    part = ["train-00000-of-01024.json.gz", "test-00000-of-00001.json.gz"]
-    assert split_files(part, dataset(), "train") == part[:1]
-
-
-def test_caches_of_datasets_are_no_data_and_data_may_have_the_names_of_documents() -> None:
-    found = ["data-00000-of-00001.arrow", "cache-1b2f3a4d5e6f7081.arrow", "cache-ab12_00000_of_00002.arrow"]
-    assert split_files(found, dataset(), "train") == found[:1]
-    assert data_files(["train.jsonl", "requirements.jsonl", "requirements.txt"], dataset()) == [
-        "train.jsonl",
-        "requirements.jsonl",
-    ]
+def test_data_may_have_the_names_of_documents() -> None:
+    names = ["train.jsonl", "requirements.jsonl", "requirements.txt"]
+    assert data_files(names, dataset()) == names[:2]
