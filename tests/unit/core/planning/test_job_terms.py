@@ -7,19 +7,15 @@ from traindyno.core.planning.job_terms import JobTerms, job_terms
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Run, Suite
 
 # With 480 s for the image, 120 s to stop, 300 s to upload and 60 s of margin, half an hour.
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 840}
 
 
-def run_of(suite: Suite) -> Run:
-    return trial_runs("execution-1", expand_cells(suite), [1])[0]
-
-
 def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     suite = small_suite(limits=LIMITS, matrix={"instance_count": [3]}, baseline={})
-    terms = job_terms(run_of(suite), suite)
+    (run,) = trial_runs("execution-1", expand_cells(suite), [1])
+    terms = job_terms(run, suite)
     assert terms == JobTerms(instance_type="ml.g5.xlarge", instance_count=3, max_job_seconds=840)
     assert terms.longest_seconds == 1800
     # 1,800 s x 3 instances at $1.50 an hour

@@ -98,31 +98,45 @@ def test_separate_gives_each_run_its_own_job() -> None:
     assert [job.job_id for job in jobs] == [run.run_id for run in runs_of(suite)]
 
 
+OLD_IMAGE = {"image": "pytorch-training:1.12-gpu-py38"}
+UNPACKED = "a tarball that traindyno run has not packed"
+
+
+@pytest.mark.parametrize(
+    ("workload", "training", "why"),
+    [
+        # SageMaker's own launchers
+        ({}, {"compiler": "xla"}, "XLA on GPUs"),
+        ({"hyperparameters": {"mp_parameters": "{}"}}, {}, "mp_parameters"),
+        ({}, {"instance": "ml.p4d.24xlarge", "strategy": "smddp"}, "strategy smddp"),
+        # several processes of an image before the launchers knew torchrun
+        (OLD_IMAGE, {"strategy": "ddp"}, "mpirun"),
+        (OLD_IMAGE, {"strategy": "single"}, None),
+        # a tarball without the parent; traindyno run packs a folder
+        ({"source": f"s3://results/code/{'0a' * 32}/sourcedir.tar.gz"}, {}, None),
+        ({"source": "s3://results/code/execution-1/script/sourcedir.tar.gz"}, {}, None),
+        ({"source": "./scripts"}, {}, None),
+        ({"source": "s3://mine/code/sourcedir.tar.gz"}, {}, UNPACKED),
+        ({"source": "s3://mine/sourcedir.tar.gz"}, {}, UNPACKED),
+        ({"source": "s3://results/code/0a1b/sourcedir.tar.gz"}, {}, UNPACKED),
+    ],
+)
+def test_a_script_that_the_parent_can_not_start_stands_alone(
+    workload: dict[str, Any], training: dict[str, str], why: str | None
+) -> None:
+    document = script_document(matrix={"hyperparameters.lr": [0.1, 0.2]}, measurement={"jobs": "shared"})
+    document["workload"] |= workload
+    document["training"] = {"instance": "ml.g5.12xlarge", **training}
+    suite = parse_suite(document)
+    for cell in expand_cells(suite):
+        reason = why_alone(cell, suite)
+        assert reason is None if why is None else why in str(reason)
+
+
 def test_a_run_that_saves_its_model_stands_alone() -> None:
     suite = shared_suite(measurement={**SHARED, "save_model": True})
-    for cell in expand_cells(suite):
-        assert "saves its model" in (why_alone(cell, suite) or "")
+    assert all("saves its model" in (why_alone(cell, suite) or "") for cell in expand_cells(suite))
     assert not any(job.is_shared for job in share_jobs(runs_of(suite), suite))
-
-
-def test_a_script_for_sagemakers_own_launchers_stands_alone() -> None:
-    alone = {"matrix": {"hyperparameters.lr": [0.1, 0.2]}, "baseline": {}, "measurement": {"jobs": "shared"}}
-    xla = script_document(**alone, training={"instance": "ml.g5.12xlarge", "compiler": "xla"})
-    model_parallel = script_document(**alone, training={"instance": "ml.g5.12xlarge"})
-    model_parallel["workload"]["hyperparameters"] = {"mp_parameters": "{}"}
-    smddp = script_document(**alone, training={"instance": "ml.p4d.24xlarge", "strategy": "smddp"})
-    for document, why in ((xla, "XLA on GPUs"), (model_parallel, "mp_parameters"), (smddp, "strategy smddp")):
-        suite = parse_suite(document)
-        assert all(why in (why_alone(cell, suite) or "") for cell in expand_cells(suite))
-
-
-def test_several_processes_of_an_image_before_torchruns_support_stand_alone() -> None:
-    document = script_document(measurement={"jobs": "shared"}, matrix={"hyperparameters.lr": [0.1, 0.2]}, baseline={})
-    document["workload"]["image"] = "pytorch-training:1.12-gpu-py38"
-    for strategy, is_alone in (("ddp", True), ("single", False)):
-        suite = parse_suite({**document, "training": {"instance": "ml.g5.12xlarge", "strategy": strategy}})
-        for cell in expand_cells(suite):
-            assert ("mpirun" in (why_alone(cell, suite) or "")) is is_alone
 
 
 def test_jobs_are_filled_to_half_of_the_limit_by_what_earlier_runs_took() -> None:
@@ -215,23 +229,3 @@ def order_of(
     wanted = [(cell, trial) for cell in cells for trial in trials]
     (job,) = share_jobs(make_runs(execution_id, wanted, round_number=round_number), suite)
     return [run.cell.cell_id for run in job.runs]
-
-
-@pytest.mark.parametrize(
-    ("source", "is_shared"),
-    [
-        ("s3://results/code/" + "0a" * 32 + "/sourcedir.tar.gz", True),
-        ("s3://results/code/execution-1/script/sourcedir.tar.gz", True),
-        ("./scripts", True),  # traindyno run packs it
-        ("s3://mine/code/sourcedir.tar.gz", False),
-        ("s3://mine/sourcedir.tar.gz", False),
-        ("s3://results/code/0a1b/sourcedir.tar.gz", False),
-    ],
-)
-def test_a_tarball_without_the_parent_has_jobs_of_its_own(source: str, is_shared: bool) -> None:
-    document = script_document()
-    document["workload"]["source"] = source
-    document["measurement"] = {"jobs": "shared"}
-    suite = parse_suite(document)
-    reason = why_alone(expand_cells(suite)[0], suite)
-    assert reason is None if is_shared else "a tarball that traindyno run has not packed" in str(reason)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.planned_suites import price
+from tests.unit.planned_suites import price, prices_of
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
@@ -19,6 +19,7 @@ from traindyno.core.suite.suite import Suite
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
 # 480 s for the image, 840 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is billed at most
 HALF_AN_HOUR = {**LIMITS, "max_job_seconds": 840}
+LISTED = prices_of({"ml.g5.xlarge": "1.408"})
 LONE_RUNS = {"trials": 2, "jobs": "separate"}
 
 
@@ -32,8 +33,10 @@ def readings(suite: Suite, **applied: int) -> dict[str, QuotaReading]:
 
 
 def plan(suite: Suite, *prices: Price, **applied: int) -> Plan:
-    listed = {one.instance_type: one for one in prices or [price("ml.g5.xlarge", "1.408")]}
-    return plan_suite(suite, execution_id="execution-1", prices=listed, quotas=readings(suite, **applied), histories={})
+    listed = {one.instance_type: one for one in prices}
+    return plan_suite(
+        suite, execution_id="execution-1", prices=listed or LISTED, quotas=readings(suite, **applied), histories={}
+    )
 
 
 def plan_with_quotas(suite: Suite, *prices: Price, usage: int = 100) -> Plan:
@@ -79,9 +82,8 @@ def test_waves_follow_from_the_quota() -> None:
 
 def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() -> None:
     suite = unprepared_suite(limits=LIMITS, measurement=LONE_RUNS)
-    listed = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.408")}
     priced = replace(
-        plan_suite(suite, execution_id="e", prices=listed, quotas={}, histories={}),
+        plan_suite(suite, execution_id="e", prices=LISTED, quotas={}, histories={}),
         host_priors={HostClass.ONE_HOST: HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=5, source="test")},
     )
     again = plan_again(suite, priced, readings(suite, usage=3, across_all=100))
@@ -98,11 +100,10 @@ def test_plan_leaves_out_the_instances_that_others_use() -> None:
         **readings(suite, usage=100, across_all=100),
         quota.name: QuotaReading(quota=quota, applied=5, default=0, in_use=3),
     }
-    listed = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.408")}
-    planned = plan_suite(suite, execution_id="e", prices=listed, quotas=quotas, histories={})
+    planned = plan_suite(suite, execution_id="e", prices=LISTED, quotas=quotas, histories={})
     assert planned.lanes[0].concurrency == 2
     full = {**quotas, quota.name: QuotaReading(quota=quota, applied=5, default=0, in_use=5)}
-    waiting = plan_suite(suite, execution_id="e", prices=listed, quotas=full, histories={})
+    waiting = plan_suite(suite, execution_id="e", prices=LISTED, quotas=full, histories={})
     assert waiting.refusals == ()
     assert waiting.notes == ("5 of 5 ml.g5.xlarge are in use: runs wait for them",)
 
@@ -113,16 +114,13 @@ def test_a_new_account_gets_every_refusal_with_its_request() -> None:
         limits={"max_usd": 100000, "max_hours": 200, "max_job_seconds": 500000},
     )
     planned = plan(suite, price("ml.p4d.24xlarge", "1"))
-    assert [refusal.partition("\n")[0] for refusal in planned.refusals] == [
-        'a run on 32 x ml.p4d.24xlarge needs 32 of quota "ml.p4d.24xlarge for training job usage" (L-09B4A649), which '
-        "is 0 (AWS's default)",
-        'a run on 32 x ml.p4d.24xlarge needs 32 of quota "Maximum number of instances per training job" (L-622CFD70), '
-        "which is 20 (AWS's default)",
-        'a run on 32 instances needs 32 of quota "Number of instances across all training jobs" (L-00C91CB5), which is '
-        "4 (AWS's default)",
-        'limits.max_job_seconds 500000 needs 500000 of quota "Longest run time for a training job" (L-33A961FD), which '
-        "is 432000 (AWS's default)",
+    assert [refusal.partition(" of quota ")[2].partition(" (AWS's")[0] for refusal in planned.refusals] == [
+        '"ml.p4d.24xlarge for training job usage" (L-09B4A649), which is 0',
+        '"Maximum number of instances per training job" (L-622CFD70), which is 20',
+        '"Number of instances across all training jobs" (L-00C91CB5), which is 4',
+        '"Longest run time for a training job" (L-33A961FD), which is 432000',
     ]
+    assert planned.refusals[3].startswith("limits.max_job_seconds 500000 needs 500000")
     assert planned.refusals[0].endswith("--service-code sagemaker --quota-code L-09B4A649 --desired-value 32")
 
 

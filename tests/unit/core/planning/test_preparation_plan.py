@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.planned_suites import price
+from tests.unit.run_samples import known
 from tests.unit.suites import small_suite, unprepared_suite
 from traindyno.core.planning.preparation_plan import (
     PreparationPlan,
@@ -30,12 +31,12 @@ def suite_of(**limits: Any) -> Suite:
     return small_suite(limits=given, preparation={"instance": MACHINE, "max_seconds": 2640})
 
 
-def planned(suite: Suite, *ready: bool, usd: str | None = "0.50") -> PreparationPlan | None:
+def planned(suite: Suite, *ready: bool, usd: str | None = "0.50") -> PreparationPlan:
     tokens = [
         TokenSet(packing=index == 0, key=f"{index}" * 64, is_ready=is_ready) for index, is_ready in enumerate(ready)
     ]
     prices = {} if usd is None else {MACHINE: price(MACHINE, usd)}
-    return plan_preparation(suite, expand_cells(suite), prices=prices, quotas={}, tokens=tokens or None)
+    return known(plan_preparation(suite, expand_cells(suite), prices=prices, quotas={}, tokens=tokens))
 
 
 def reasons(suite: Suite, plan: PreparationPlan | None, **quotas: int) -> list[str]:
@@ -49,7 +50,6 @@ def reasons(suite: Suite, plan: PreparationPlan | None, **quotas: int) -> list[s
 def test_jobs_whose_tokens_are_ready_cost_nothing() -> None:
     for ready, count, once in (((False, False), 2, "1.00"), ((True, False), 1, "0.50"), ((True, True), 0, "0")):
         plan = planned(suite_of(), *ready)
-        assert plan is not None
         assert (plan.job_count, plan.one_attempt_usd) == (count, Decimal(once))
         # three attempts each
         assert plan.worst_case_usd == Decimal(once) * 3
@@ -58,8 +58,6 @@ def test_jobs_whose_tokens_are_ready_cost_nothing() -> None:
 
 def test_an_unknown_price_leaves_the_cost_unknown_unless_all_is_ready() -> None:
     unknown, ready = planned(suite_of(), False, usd=None), planned(suite_of(), True, usd=None)
-    assert unknown is not None
-    assert ready is not None
     assert (unknown.one_attempt_usd, unknown.worst_case_usd) == (None, None)
     assert (ready.one_attempt_usd, ready.worst_case_usd) == (Decimal(0), Decimal(0))
     (reason,) = reasons(suite_of(), unknown)
