@@ -67,20 +67,7 @@ def test_message_about_a_field_begins_with_what_was_given(path: str) -> None:
             assert "got" not in form[3]
 
 
-GONE = (
-    *("instance_preferences", "measure_anyway", "scaling", "warm_pool_seconds", "pricing.regions"),
-    *("preparation.estimate_memory", "limits.max_upload_seconds", "limits.max_contended_repeats"),
-    *(
-        "training.prefetch_factor",
-        "matrix.prefetch_factor",
-        "job.infra_check",
-        "job.remote_debug",
-        "pricing.training_plan",
-    ),
-)
-
-
-@pytest.mark.parametrize("path", GONE)
+@pytest.mark.parametrize("path", ["scaling", "pricing.regions", "training.prefetch_factor", "matrix.prefetch_factor"])
 def test_a_field_of_earlier_versions_is_to_be_deleted(path: str) -> None:
     assert problems_at(path, 1) == [f"the field {path.rpartition('.')[2]} was removed; delete it"]
 

@@ -17,6 +17,10 @@ BUILT_IN = parse_part({**small_document()["workload"], "model": "gpt2"}, Workloa
 SCRIPT = parse_part(script_document()["workload"], Workload)
 
 
+UNEVEN = {"padding": "longest", "packing": False}
+PIPELINED = {"strategy": "mesh", "pipeline_degree": 2, "micro_batches": 2, "batch_size_per_device": 4}
+
+
 def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
     cell = Cell(cell_id="0", label="cell", settings=parse_part({"instance": "ml.p4d.24xlarge", **settings}, Settings))
     return [f"{found.field}: {found.reason}" for found in find_impossible(cell, workload)]
@@ -56,6 +60,11 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
         {"document_masking": True, "strategy": "fsdp"},
         {"activation_offloading": True, "activation_checkpointing": True},
         {"precision": "bf16", "instance": "ml.m5.xlarge"},
+        # batches of unequal shapes
+        {**UNEVEN, **PIPELINED, "shard_degree": 4, "padding": "max-length"},
+        {**UNEVEN, **PIPELINED, "shard_degree": 1},
+        {**UNEVEN, "strategy": "mesh", "shard_degree": 4, "tensor_degree": 2},
+        {**UNEVEN, "strategy": "fsdp"},
     ],
 )
 def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
@@ -213,10 +222,6 @@ def test_document_masking_needs_room_for_the_check_before_the_first_step() -> No
     assert "document_masking is tried on 16 tokens" in refused[0][0]
 
 
-UNEVEN = {"padding": "longest", "packing": False}
-PIPELINED = {"strategy": "mesh", "pipeline_degree": 2, "micro_batches": 2, "batch_size_per_device": 4}
-
-
 @pytest.mark.parametrize("padding", ["longest", "bucket"])
 def test_shards_of_stages_need_batches_of_one_shape(padding: str) -> None:
     sharded = {**PIPELINED, "shard_degree": 4, "padding": padding}
@@ -229,16 +234,3 @@ def test_shards_of_stages_need_batches_of_one_shape(padding: str) -> None:
     assert reasons({**sharded, "packing": False}) == expected
     assert reasons(sharded, classified) == expected  # packing has no effect on classification
     assert reasons(sharded) == []
-
-
-@pytest.mark.parametrize(
-    "accepted",
-    [
-        {**PIPELINED, "shard_degree": 4, "padding": "max-length"},
-        {**PIPELINED, "shard_degree": 1},
-        {"strategy": "mesh", "shard_degree": 4, "tensor_degree": 2},
-        {"strategy": "fsdp"},
-    ],
-)
-def test_unequal_shapes_are_accepted_elsewhere(accepted: dict[str, Any]) -> None:
-    assert reasons({**UNEVEN, **accepted}) == []

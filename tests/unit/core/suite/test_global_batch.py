@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.properties import examples
+from tests.unit.run_samples import known
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.search.largest_batch import LARGEST, MOST_PROBES, Probe, chosen, next_batch
 from traindyno.core.suite.checks.combinations import check_global_batch
@@ -46,9 +47,7 @@ def divided_settings(draw: st.DrawFn) -> Settings:
 
 
 def problems(settings: Settings) -> list[str]:
-    found = find_instance_type(settings.instance)
-    assert found is not None
-    return [each.reason for each in check_global_batch(settings, found)]
+    return [each.reason for each in check_global_batch(settings, known(find_instance_type(settings.instance)))]
 
 
 def test_what_is_accepted_keeps_the_global_batch_and_what_is_refused_could_not() -> None:
@@ -58,8 +57,7 @@ def test_what_is_accepted_keeps_the_global_batch_and_what_is_refused_could_not()
     @given(divided_settings())
     def hold(settings: Settings) -> None:
         nonlocal accepted
-        processes = world_size(settings)
-        assert processes is not None
+        processes = known(world_size(settings))
         whole, replicas = settings.global_batch_size, replica_count(settings, processes)
         kept = settings.batch_size * replicas * accumulation_steps(settings, processes)
         assert global_batch_size(settings, processes) == kept
@@ -85,11 +83,9 @@ def test_a_search_finds_the_largest_batch_that_divides_and_fits_within_an_eighth
 ) -> None:
     """Also the batch that is probed first, which simulated jobs measure, keeps the global batch."""
     settings = replace(drawn, batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST, begin=first))
-    processes = world_size(settings)
-    assert processes is not None
-    possible = dividing_batches(settings, processes)
+    processes = known(world_size(settings))
+    possible = dividing_batches(settings, processes) or ()
     assume(possible)
-    assert possible is not None
     assert not problems(settings)
     room = data.draw(st.integers(0, 2 * possible[-1]))
     probes: list[Probe] = []

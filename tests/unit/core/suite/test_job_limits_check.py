@@ -49,16 +49,19 @@ def test_numbers_and_lengths_are_limited(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "is_valid"),
+    ("field", "given", "is_valid"),
     [
-        ({"sagemaker_program": "x"}, False),
-        ({"sagemaker_distributed_dataparallel_custom_mpi_options": "x"}, True),
-        ({"sagemaker_mpi_custom_mpi_options": "x"}, False),
-        ({"sagemaker_mpi_custom_mpi_options": "x", "mp_parameters": "y"}, True),
+        ("hyperparameters", {"sagemaker_program": "x"}, False),
+        ("hyperparameters", {"sagemaker_distributed_dataparallel_custom_mpi_options": "x"}, True),
+        ("hyperparameters", {"sagemaker_mpi_custom_mpi_options": "x"}, False),
+        ("hyperparameters", {"sagemaker_mpi_custom_mpi_options": "x", "mp_parameters": "y"}, True),
+        *(("channels", {name: "s3://bucket/x/"}, name == "extra") for name in ("extra", "train", "a b", "a" * 65)),
     ],
 )
-def test_the_launchers_own_names_are_refused_but_for_mpis(given: dict[str, Any], is_valid: bool) -> None:
-    assert (refused(hyperparameters=given) == []) is is_valid
+def test_names_of_the_launchers_and_the_lab_are_refused_but_for_mpis(
+    field: str, given: dict[str, Any], is_valid: bool
+) -> None:
+    assert (refused(**{field: given}) == []) is is_valid
 
 
 @pytest.mark.parametrize(
@@ -69,11 +72,6 @@ def test_variables_have_names_of_a_shell(name: str, is_valid: bool) -> None:
     assert [found.partition(" or TRAINDYNO_")[0] for found in refused(environment={name: "1"})] == (
         [] if is_valid else [expected]
     )
-
-
-@pytest.mark.parametrize(("name", "is_valid"), [("extra", True), ("train", False), ("a b", False), ("a" * 65, False)])
-def test_channels_have_names_of_their_own(name: str, is_valid: bool) -> None:
-    assert (refused(channels={name: "s3://bucket/x/"}) == []) is is_valid
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,8 @@ def test_a_job_has_a_process_for_each_device() -> None:
 
 
 def test_a_replica_takes_the_processes_of_its_degree_or_all() -> None:
-    assert degrees_of(P4D, 16).per_replica == 1
-    assert degrees_of(settings(strategy=Strategy.TENSOR, tensor_degree=4), 16).per_replica == 4
-    assert degrees_of(settings(strategy=Strategy.TENSOR), 16).per_replica == 16
+    assert replica_count(P4D, 16) == 16
+    assert replica_count(settings(strategy=Strategy.TENSOR), 16) == 1
     assert replica_count(settings(strategy=Strategy.TENSOR, tensor_degree=4), 16) == 4
     assert replica_count(settings(strategy=Strategy.TENSOR, tensor_degree=32), 16) == 0
 

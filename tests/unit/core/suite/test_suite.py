@@ -1,10 +1,8 @@
 """The parts of a suite that answer questions about it, the limits of its numbers, and what holds without a value."""
 
-from decimal import Decimal
-
 import pytest
 
-from tests.unit.suites import problems, small_document, small_suite
+from tests.unit.suites import problems, small_document
 from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.suite import Measurement
@@ -62,9 +60,3 @@ def test_numbers_are_accepted_up_to_their_bounds(section: str, field: str, accep
 @pytest.mark.parametrize(("name", "is_valid"), [("a" * 40, True), ("a" * 41, False), ("a--b", False), ("-a", False)])
 def test_a_name_has_forty_characters_at_most(name: str, is_valid: bool) -> None:
     assert (problems(small_document(name=name)) == []) is is_valid
-
-
-def test_fields_without_a_value_have_their_defaults() -> None:
-    suite = small_suite(limits=LIMITS, measurement={})
-    assert (suite.measurement.trials, suite.tolerance) == (5, 0.02)
-    assert (suite.limits.max_attempts, suite.limits.max_usd) == (5, Decimal(50))

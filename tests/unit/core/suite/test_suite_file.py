@@ -128,14 +128,10 @@ def test_a_goal_of_quality_that_can_not_be_judged_is_refused(changes: dict[str, 
 
 
 def test_terms_of_prices_are_bounded_and_name_types() -> None:
-    pricing = {
-        "spot": {"ml.g5.xlarge": {"discount": 1.5}, "ml.g5.large": {"discount": 0.5}},
-    }
-    assert problems(small_document(pricing=pricing)) == [
-        "pricing.spot.ml.g5.xlarge.discount: got 1.5, expected at least 0 and at most 1",
-        'pricing.spot.ml.g5.large: got "ml.g5.large": did you mean "ml.g5.xlarge" or "ml.g5.8xlarge" or'
-        ' "ml.g5.4xlarge"? Expected a training instance type, local.cpu or local.gpu',
-    ]
+    pricing = {"spot": {"ml.g5.xlarge": {"discount": 1.5}, "ml.g5.large": {"discount": 0.5}}}
+    bound, name = problems(small_document(pricing=pricing))
+    assert bound == "pricing.spot.ml.g5.xlarge.discount: got 1.5, expected at least 0 and at most 1"
+    assert name.startswith('pricing.spot.ml.g5.large: got "ml.g5.large": did you mean "ml.g5.xlarge"')
 
 
 @pytest.mark.parametrize(
