@@ -30,7 +30,7 @@ class MemoryTable(Table):
 
     def put(self, item: Item, *, condition: str | None = None) -> bool:
         _check(item)
-        if condition and not _Expression(condition, self.items.get(_identity(item), {}), {}, {}).holds():
+        if not self._holds(item, condition):
             return False
         self.items[_identity(item)] = copy.deepcopy(dict(item))
         return True
@@ -45,9 +45,9 @@ class MemoryTable(Table):
         condition: str | None = None,
     ) -> Item | None:
         _check(values or {})
-        item = self.items.get(_identity(key), {})
-        if condition and not _Expression(condition, item, values or {}, names or {}).holds():
+        if not self._holds(key, condition, values, names):
             return None
+        item = self.items.get(_identity(key), {})
         changed = copy.deepcopy(item) or dict(key)
         _Expression(expression, item, values or {}, names or {}).change(changed)
         self.items[_identity(key)] = changed
@@ -66,13 +66,15 @@ class MemoryTable(Table):
             return refused
 
     def _allows(self, write: Write) -> bool:
-        if write.condition is None:
-            return True
-        if isinstance(write, Put):
-            return _Expression(write.condition, self.items.get(_identity(write.item), {}), {}, {}).holds()
-        item = self.items.get(_identity(write.key), {})
-        values, names = ({}, {}) if isinstance(write, Delete) else (write.values, write.names)
-        return _Expression(write.condition, item, values, names).holds()
+        if isinstance(write, Put | Delete):
+            return self._holds(write.item if isinstance(write, Put) else write.key, write.condition)
+        return self._holds(write.key, write.condition, write.values, write.names)
+
+    def _holds(
+        self, key: Item, condition: str | None, values: Item | None = None, names: Mapping[str, str] | None = None
+    ) -> bool:
+        item = self.items.get(_identity(key), {})
+        return condition is None or _Expression(condition, item, values or {}, names or {}).holds()
 
     def _write(self, write: Write) -> None:
         if isinstance(write, Put):

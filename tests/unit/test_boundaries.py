@@ -322,12 +322,8 @@ def test_only_the_tables_import_slices() -> None:
 
 def test_serving_is_apart_in_infra() -> None:
     """The stack builds it beside the suites' part; ReconcileRuns and the guard of a deletion end endpoints too."""
-    importers = {
-        source.stem
-        for source in (REPO_ROOT / "infra").glob("*.py")
-        if any(module.startswith("infra.serving.") for module in imported_modules(source))
-    }
-    assert importers == {"lab_stack", "functions"}
+    found = imports_of((REPO_ROOT / "infra").glob("*.py"))
+    assert {path.stem for path, name in found if name.startswith("infra.serving.")} == {"lab_stack", "functions"}
 
 
 @pytest.mark.parametrize("package", ["traindyno", "training", "infra", "localcloud"])

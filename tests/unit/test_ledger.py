@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.unit.run_samples import known
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
 from traindyno.slices.claims.suite import Claims, parse_claims
 
@@ -70,9 +71,7 @@ def test_every_claim_and_statement_has_a_name_of_its_own() -> None:
 
 
 def instance(name: str) -> InstanceType:
-    found = find_instance_type(name)
-    assert found is not None
-    return found
+    return known(find_instance_type(name))
 
 
 def published(pack: str) -> dict[str, float]:
@@ -85,9 +84,8 @@ def test_specifications_are_those_of_the_labs_table() -> None:
     for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"):
         found, key = instance(f"ml.{name}"), name.replace(".", "-")
         assert found.devices_per_instance == trainium[f"{key}-chips"] * per_chip
-        assert found.device_memory_gb is not None
-        assert found.device_memory_gb * per_chip == trainium["memory-per-chip"]
-        assert found.device_memory_gb * found.devices_per_instance == trainium[f"{key}-memory"]
+        assert known(found.device_memory_gb) * per_chip == trainium["memory-per-chip"]
+        assert known(found.device_memory_gb) * known(found.devices_per_instance) == trainium[f"{key}-memory"]
         assert (found.vcpus, found.memory_gib) == (trainium[f"{key}-vcpus"], trainium[f"{key}-host-memory"])
         # the statement on EFA
         assert found.has_rdma == (name != "trn1.2xlarge")
@@ -99,7 +97,6 @@ def test_specifications_are_those_of_the_labs_table() -> None:
 
 def test_the_peak_that_the_post_prints_is_not_todays() -> None:
     found = instance("ml.trn1.32xlarge")
-    assert found.peak_dense_bf16_flops_per_device is not None
     # 32 cores of 95 TFLOPS, as the claim's note says
-    assert (found.devices_per_instance or 0) * found.peak_dense_bf16_flops_per_device == pytest.approx(3.04e15)
+    assert known(found.devices_per_instance) * known(found.peak_dense_bf16_flops_per_device) == pytest.approx(3.04e15)
     assert published("bert-trainium")["peak-compute"] == 3.4
