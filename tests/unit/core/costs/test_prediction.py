@@ -73,9 +73,6 @@ def without_time(result: RunResult) -> RunResult:
 def test_what_has_no_interval_says_why(results: list[RunResult], reason: str) -> None:
     found = known(predict_run(results))
     assert (found.seconds, found.usd, found.reason) == (None, None, reason)
-
-
-def test_nothing_predicts_nothing() -> None:
     assert predict_run([]) is None
 
 

@@ -4,7 +4,7 @@ from tests.unit.run_samples import known, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
-from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate
+from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.settings import LearningRate
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.confounds import Confound, find_confound, learning_key
@@ -116,17 +116,6 @@ def test_another_batch_or_rate_learns_otherwise() -> None:
     assert len({learning_key(cell, suite.workload, None) for cell in expand_cells(suite)}) == 2
     suite = suite_of({"learning_rate": (LearningRate(base=1e-4), LearningRate(base=2e-4))})
     assert len({learning_key(cell, suite.workload, None) for cell in expand_cells(suite)}) == 2
-
-
-def test_model_parallel_ranks_share_a_replica() -> None:
-    suite = planned_suite(
-        matrix={"strategy": (Strategy.TENSOR,)},
-        training={"instance": "ml.p4d.24xlarge", "tensor_degree": 4, "batch_size_per_device": 3},
-    )
-    (cell,) = expand_cells(suite)
-    # 8 devices / 4 = 2 replicas of batch 3
-    assert planned_batch_size(cell.settings) == 6
-    assert planned_learning_rate(cell.settings) == 5e-5
 
 
 def strategies_on_this_machine() -> Suite:

@@ -53,9 +53,9 @@ def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     assert verdict.runner_up is not None
     assert verdict.runner_up.cell_id == fsdp.cell_id
     assert verdict.runner_up.comparison.ratio == pytest.approx((12_499 + 110) / (12_499 * 1.2 + 110), rel=1e-3)
-    text = describe_verdict(verdict)
-    assert text.headline == "Use ddp: it is cheapest."
-    assert text.support[-1] == "The losses of the 3 cells that should learn alike agree within 2.0 %."
+    assert (
+        describe_verdict(verdict).support[-1] == "The losses of the 3 cells that should learn alike agree within 2.0 %."
+    )
 
 
 def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> None:
@@ -66,9 +66,6 @@ def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> 
     # t(0.95, 2) = 2.920, t(0.8, 2) = 1.061; the difference seen, 2 %, adds to the tolerance of 2 %:
     # 0.00326 x (2.920 + 1.061)^2 / 0.0394^2 = 34
     assert (verdict.to_decide.trials, verdict.to_decide.is_script) == (34, False)
-    text = describe_verdict(verdict)
-    assert text.headline == "ddp and fsdp can't be told apart yet: 34 trials of each would decide."
-    assert "34 trials of each (3 were run)" in text.changes[0]
 
 
 def test_a_cell_that_is_not_better_by_more_than_the_tolerance_settles_the_choice() -> None:
@@ -76,10 +73,6 @@ def test_a_cell_that_is_not_better_by_more_than_the_tolerance_settles_the_choice
     verdict = judged(suite_of(), [1.00, 1.01, 0.99, 1.0], [1.018, 1.003, 1.023, 1.008])
     assert verdict.finding is Finding.WITHIN_TOLERANCE
     assert [rival.relation for rival in verdict.rivals] == [Relation.NOT_BETTER]
-    assert (
-        describe_verdict(verdict).headline
-        == "Use ddp: no other cell is cheaper by more than 2 % (wrong in at most 5 % of suites)."
-    )
 
 
 def test_the_tolerance_is_the_suites() -> None:
@@ -134,7 +127,6 @@ def test_nothing_measured_says_so() -> None:
     verdict = judge(suite, cells, [failed_result(cells[0], 1, Outcome.USER_CODE_ERROR)])
     assert verdict.finding is Finding.NONE_MEASURED
     assert verdict.recommended is None
-    assert describe_verdict(verdict).headline == "No cell was measured: the runs ended as user code error."
     assert judge(suite, cells, []).finding is Finding.NONE_MEASURED
 
 
@@ -166,7 +158,6 @@ def test_a_limit_that_no_cell_keeps_is_an_answer() -> None:
     verdict = judged(suite_of(Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(1))), [1.0, 1.0])
     assert verdict.finding is Finding.NONE_WITHIN_LIMIT
     assert verdict.refused == {verdict.rows[0].cell_id: "it exceeds the goal's limit"}
-    assert describe_verdict(verdict).headline == "No measured cell qualifies as cheapest within 1 h."
 
 
 def test_without_prices_one_instance_type_is_compared_by_instance_hours() -> None:

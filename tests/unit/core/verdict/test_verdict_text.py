@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
+from tests.unit.core.verdict.test_cautions import parity
+from tests.unit.verdict_samples import SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
 from traindyno.core.costs.hazard import Hazard
 from traindyno.core.costs.prediction import Prediction
-from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
+from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
@@ -339,18 +340,12 @@ def test_the_baseline_is_compared_with_what_is_detected() -> None:
     assert unsure == f"Against the baseline, fsdp, no difference is detected: {saving}"
 
 
-def parity(cell_id: str, finding: ParityFinding) -> LossParity:
-    return LossParity(
-        reference_cell_id=BEST, cell_id=cell_id, finding=finding, ratio=1.0, interval=None, tolerance=0.03
-    )
-
-
 def test_losses_that_agree_are_counted_with_their_reference() -> None:
-    agreeing = tuple(parity(cell_id, ParityFinding.AGREES) for cell_id in (SECOND, THIRD))
+    agreeing = tuple(parity(ParityFinding.AGREES, cell_id=cell_id, tolerance=0.03) for cell_id in (SECOND, THIRD))
     sentence = "The losses of the 3 cells that should learn alike agree within 3.0 %."
     assert described(parities=agreeing).support[1] == sentence
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
-    mixed = (agreeing[0], parity(THIRD, ParityFinding.UNDECIDED))
+    mixed = (agreeing[0], parity(ParityFinding.UNDECIDED, cell_id=THIRD))
     assert sentence not in described(parities=mixed, rows=rows).support
 
 
