@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from transformers import (
     AttentionMaskInterface,
@@ -31,8 +32,9 @@ from tests.training.strategy_cases import (
 from tests.training.strategy_trial import make_setup, train
 from tests.training.word_tokenizer import word_tokenizer
 from traindyno.core.suite.choices import Task
-from training.errors import RunError
-from training.models.blueprint import replaced
+from training.errors import RunError, WorkloadError
+from training.models.blueprint import Blueprint, replaced
+from training.models.config_numbers import NOT_BUILT
 from training.models.flops import NOT_COUNTED, measure_size
 from training.models.model import _separate_documents, build_model, set_document_masking
 from training.models.model_check import check_model
@@ -133,6 +135,14 @@ def _compared(name: str, folder: Path, *, has_routers: bool) -> Compared:
         masks_documents=_masks_documents(name) if asked.task is Task.CAUSAL_LM else None,
         flops_are_known=size.flops_per_token is not None,
     )
+
+
+def small_model(name: str, **options: Any) -> Blueprint:
+    """Skips the test where transformers or the job builds none."""
+    try:
+        return blueprint_of(Case(model=name, options=options, layer_count=None))
+    except (*NOT_BUILT, WorkloadError):
+        pytest.skip("transformers builds no small model of it")
 
 
 def small_tokenizer() -> PreTrainedTokenizerFast:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pytest
 
 from localcloud.gate import LOOPBACK, free_port
 from tests.training.jobs import REPO_ROOT
 
 PROGRAM = REPO_ROOT / ".envs" / "cloud" / "bin" / "ministack"
+NEEDS_S3 = pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
 START_SECONDS = 60
 
 

@@ -10,13 +10,13 @@ from transformers import Trainer
 from tests.nightly import NIGHTLY
 from tests.training.family_page import NAMES, PAGE_BEGIN, PAGE_END, outcomes_on_page, row, version_line
 from tests.training.family_strategies import TRAINED, all_strategies, outcomes, some_strategies, with_tensor_plan
-from tests.training.family_sweep import compare
+from tests.training.family_sweep import compare, small_model
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_table import DOCUMENT
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
-from training.errors import RunError, WorkloadError
-from training.models.config_numbers import NOT_BUILT, most_positions, needed_positions
+from training.errors import RunError
+from training.models.config_numbers import most_positions, needed_positions
 from training.models.flops import NOT_COUNTED
 from training.models.gradients import leaves_parameters_out
 from training.models.model_check import check_model
@@ -107,16 +107,12 @@ SOME_POSITIONED = (
 @pytest.mark.parametrize("name", NAMES if NIGHTLY else SOME_POSITIONED)
 def test_the_longest_accepted_sequence_has_positions(name: str) -> None:
     """And a model with a limit refuses one token more."""
-    case = Case(model=name, layer_count=None)
-    try:
-        blueprint = blueprint_of(case)
-    except (*NOT_BUILT, WorkloadError):
-        pytest.skip("transformers builds no small model of it")
+    blueprint = small_model(name)
     limit = most_positions(blueprint.config)
     if limit is None:
         pytest.skip("any length will do")
     length = 2 * limit - needed_positions(blueprint.config, limit)
-    asked = replace(workload(case), sequence_length=length)
+    asked = replace(workload(Case(model=name, layer_count=None)), sequence_length=length)
     assert list(check_model(asked, [], model_path=None)) == []
     assert "more positions" in str(
         next(iter(check_model(replace(asked, sequence_length=length + 1), [], model_path=None)))

@@ -10,14 +10,14 @@ from transformers import PreTrainedConfig
 
 from tests.nightly import NIGHTLY
 from tests.training.family_page import NAMES
+from tests.training.family_sweep import small_model
 from tests.training.small_models import small_config
-from tests.training.strategy_cases import Case, blueprint_of
+from tests.training.strategy_cases import Case
 from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.processes import TensorDivision
 from training.errors import WorkloadError
 from training.memory.fake_world import fake_process_group
-from training.models.blueprint import Blueprint
 from training.models.config_numbers import NOT_BUILT
 from training.models.division_check import check_cut, check_division
 from training.models.pipeline_stages import cut
@@ -46,13 +46,6 @@ def config_of(kind: str) -> PreTrainedConfig:
         pytest.skip("transformers makes no small configuration of it")
 
 
-def small_model(case: Case) -> Blueprint:
-    try:
-        return blueprint_of(case)
-    except (*NOT_BUILT, WorkloadError):
-        pytest.skip("transformers builds no small model of it")
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_tensor_degree_is_accepted_or_refused_with_what_is(name: str) -> None:
     task, _, kind = name.partition("/")
@@ -67,7 +60,7 @@ def test_a_cut_is_refused_before_the_first_job_as_the_job_would(name: str) -> No
     task, _, kind = name.partition("/")
     problem = check_cut(Task(task), config_of(kind), 2)
     try:
-        cut(small_model(Case(model=name, layer_count=None)).model, 2, Task(task), None)
+        cut(small_model(name).model, 2, Task(task), None)
     except WorkloadError as error:
         assert problem is not None
         assert problem.message == str(error)
@@ -81,7 +74,7 @@ def test_a_cut_is_refused_before_the_first_job_as_the_job_would(name: str) -> No
 def test_a_family_is_placed_on_a_mesh_or_refused_with_what_would_be_accepted(mesh: str, name: str) -> None:
     processes, degrees = MESHES[mesh]
     case = Case(model=name, options={"strategy": Strategy.MESH, **degrees}, layer_count=None)
-    blueprint, topology = small_model(case), Topology(world_size=processes, local_world_size=processes)
+    blueprint, topology = small_model(name, **case.options), Topology(world_size=processes, local_world_size=processes)
     with fake_process_group(topology):
         try:
             build_strategy(make_setup(case, topology)).place(blueprint)

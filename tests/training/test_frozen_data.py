@@ -23,7 +23,7 @@ from experiments.gptj_parallel import sst2_files
 from experiments.gptj_parallel import text_blocks as gptj_blocks
 from tests.training.hub_server import hub_server
 from tests.training.jobs import REPO_ROOT
-from tests.training.s3_server import PROGRAM, s3_server, upload
+from tests.training.s3_server import NEEDS_S3, s3_server, upload
 
 pytestmark = pytest.mark.nightly
 
@@ -212,7 +212,7 @@ def test_wikipedia_is_written_as_lines_until_they_are_enough(tmp_path: Path, mon
     assert [len(path.read_text().split("\n")) for path in sorted((tmp_path / "some").iterdir())] == [7, 5]
 
 
-@pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
+@NEEDS_S3
 def test_pretrained_weights_are_copied_from_s3_with_their_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

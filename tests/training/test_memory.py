@@ -20,23 +20,15 @@ from training.process.process_group import end_process_group, read_topology
 
 ONE, FOUR = "ml.g5.xlarge", "ml.g5.12xlarge"
 GPT2 = {"model_type": "gpt2", "n_embd": 64, "n_layer": 3, "n_head": 4, "vocab_size": 500, "n_positions": 32}
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 4,
-    "vocab_size": 500,
-}
-BERT = {
-    "model_type": "bert",
+SIZES = {
     "hidden_size": 64,
     "intermediate_size": 128,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "vocab_size": 500,
 }
+LLAMA = {"model_type": "llama", **SIZES, "num_key_value_heads": 4}
+BERT = {"model_type": "bert", **SIZES}
 CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "GPT-2, one device": (GPT2, "causal-lm", {"instance": ONE, "strategy": "single", "gradient_clip_norm": 1.0}),
     "GPT-2, ddp over 4": (GPT2, "causal-lm", {"instance": FOUR, "strategy": "ddp", "gradient_accumulation_steps": 3}),

@@ -23,98 +23,88 @@ from training.models.model_check import check_model, refuse
 CONFIG = "workload.model.config"
 
 
-def workload(task: Task, config: dict[str, Any], sequence_length: int = 128) -> Workload:
-    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=sequence_length)
+TASKS = {"roberta": Task.MASKED_LM, "albert": Task.MASKED_LM, "bert": Task.SEQUENCE_CLASSIFICATION}
 
 
-def problems(task: Task, config: dict[str, Any], *, sequence_length: int = 128, **settings: Any) -> list[str]:
+def workload(config: dict[str, Any]) -> Workload:
+    task = TASKS.get(config.get("model_type", ""), Task.CAUSAL_LM)
+    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=128)
+
+
+def problems(config: dict[str, Any], **settings: Any) -> list[str]:
     cell = Settings(instance="ml.p4d.24xlarge", **settings)
-    asked = workload(task, config, sequence_length)
-    found = check_model(asked, tensor_divisions([cell]), stage_counts([cell]), model_path=None)
+    found = check_model(workload(config), tensor_divisions([cell]), stage_counts([cell]), model_path=None)
     return [str(problem) for problem in found]
 
 
 TENSOR = {"strategy": Strategy.TENSOR, "tensor_degree": 2}
 PIPELINE = {"strategy": Strategy.MESH, "pipeline_degree": 2}
-REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "routers' loss": (
-        Task.CAUSAL_LM,
         {"model_type": "mixtral", "num_hidden_layers": 2, "output_router_logits": True},
         PIPELINE,
         "matrix.strategy: strategy pipeline can't cut model type mixtral into stages: its loss has the routers' of",
     ),
     "fewer blocks than stages": (
-        Task.CAUSAL_LM,
         {"model_type": "llama", "num_hidden_layers": 3},
         {**PIPELINE, "pipeline_schedule": PipelineSchedule.INTERLEAVED},
         "matrix.strategy: strategy pipeline asks for 4 stages, but this llama has 3 blocks; expected at least one ",
     ),
     "a misspelt key": (
-        Task.CAUSAL_LM,
         {"model_type": "gpt2", "n_embed": 64},
         {},
         f"{CONFIG}.n_embed: gpt2's configuration has no key n_embed; expected one such as n_embd, n_head",
     ),
     "an unknown type": (
-        Task.CAUSAL_LM,
         {"model_type": "gpt5"},
         {},
         f"{CONFIG}.model_type: gpt5 is no model type of transformers; expected one such as gptj, gpt2, t5",
     ),
     "T5 for causal-lm": (
-        Task.CAUSAL_LM,
         {"model_type": "t5"},
         {},
         "workload.model: model type t5 has no causal-lm head (it can learn sequence-classification); "
         "expected one such as gpt2, llama or qwen3",
     ),
     "a model of images": (
-        Task.CAUSAL_LM,
         {"model_type": "vit"},
         {},
         "workload.model: model type vit has no causal-lm head; expected one such as gpt2, llama or qwen3",
     ),
     "heads that don't divide": (
-        Task.CAUSAL_LM,
         {"model_type": "gpt2", "n_embd": 10, "n_head": 3},
         {},
         f"{CONFIG}: the hidden size is 10; expected one that 3 attention heads divide",
     ),
     "too few positions": (
-        Task.CAUSAL_LM,
         {"model_type": "gpt2", "n_positions": 64},
         {},
         "workload.sequence_length: 128 tokens need more positions than the model's 64; expected at most 64 tokens",
     ),
     "RoBERTa's two more": (
-        Task.MASKED_LM,
         {"model_type": "roberta", "max_position_embeddings": 128},
         {},
         "workload.sequence_length: 128 tokens need more positions than the model's 128 "
         "(roberta needs 2 more than the tokens of a sequence); expected at most 126 tokens",
     ),
     "no tensor plan": (
-        Task.CAUSAL_LM,
         {"model_type": "opt"},
         TENSOR,
         "matrix.strategy: strategy tensor has no plan for model type opt; expected one of gpt2, gptj, ",
     ),
     "experts that the strategy can't shard": (
-        Task.CAUSAL_LM,
         {"model_type": "longcat_flash"},
         TENSOR,
         "matrix.strategy: strategy tensor can't shard model type longcat_flash: transformers' plan for it uses "
         "mla_kv_a_proj, moe_identity_expert, moe_tp_experts, packed_colwise; expected a plan of colwise, rowwise, ",
     ),
     "three experts": (
-        Task.CAUSAL_LM,
         {"model_type": "mixtral", "num_local_experts": 3},
         TENSOR,
         "matrix.tensor_degree: strategy tensor with degree 2 cannot divide this mixtral into equal parts: it has 3 "
         "experts in layers.*.mlp.experts; expected ",
     ),
     "one key-value head": (
-        Task.CAUSAL_LM,
         {"model_type": "llama", "num_key_value_heads": 1},
         TENSOR,
         "matrix.tensor_degree: strategy tensor with degree 2 cannot divide this llama into equal parts: it has 1 ",
@@ -122,40 +112,38 @@ REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("task", "config", "settings", "expected"), REFUSED.values(), ids=REFUSED)
-def test_a_model_that_cannot_serve_is_refused(
-    task: Task, config: dict[str, Any], settings: dict[str, Any], expected: str
-) -> None:
-    (problem,) = problems(task, config, **settings)
+@pytest.mark.parametrize(("config", "settings", "expected"), REFUSED.values(), ids=REFUSED)
+def test_a_model_that_cannot_serve_is_refused(config: dict[str, Any], settings: dict[str, Any], expected: str) -> None:
+    (problem,) = problems(config, **settings)
     assert problem.startswith(expected)
 
 
 def test_a_value_of_another_type_is_refused() -> None:
-    (problem,) = problems(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embd": "wide"})
+    (problem,) = problems({"model_type": "gpt2", "n_embd": "wide"})
     assert problem.startswith(f"{CONFIG}: the values make no configuration of gpt2: ")
     assert "expected int, got str" in problem
 
 
-GOOD: list[tuple[Task, dict[str, Any], dict[str, Any]]] = [
-    (Task.CAUSAL_LM, {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "attn_pdrop": 0.0}, TENSOR),
-    (Task.CAUSAL_LM, {"model_type": "llama", "num_key_value_heads": 8, "tie_word_embeddings": True}, TENSOR),
-    (Task.MASKED_LM, {"model_type": "roberta", "max_position_embeddings": 130}, {}),
-    (Task.CAUSAL_LM, {"model_type": "llama", "torch_dtype": "bfloat16", "rope_theta": 500000.0}, {}),  # older names
-    (Task.CAUSAL_LM, {"model_type": "xlnet"}, {}),  # its positions are -1: without a limit
-    (Task.CAUSAL_LM, {"model_type": "dots3_note_text"}, {}),  # its layers have different numbers of heads
-    (Task.MASKED_LM, {"model_type": "albert", "hidden_size": 64, "num_attention_heads": 4}, {}),
-    (Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", "hidden_dropout_prob": 0.2, "pad_token_id": 3}, {}),
+GOOD: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "attn_pdrop": 0.0}, TENSOR),
+    ({"model_type": "llama", "num_key_value_heads": 8, "tie_word_embeddings": True}, TENSOR),
+    ({"model_type": "roberta", "max_position_embeddings": 130}, {}),
+    ({"model_type": "llama", "torch_dtype": "bfloat16", "rope_theta": 500000.0}, {}),  # older names
+    ({"model_type": "xlnet"}, {}),  # its positions are -1: without a limit
+    ({"model_type": "dots3_note_text"}, {}),  # its layers have different numbers of heads
+    ({"model_type": "albert", "hidden_size": 64, "num_attention_heads": 4}, {}),
+    ({"model_type": "bert", "hidden_dropout_prob": 0.2, "pad_token_id": 3}, {}),
 ]
 
 
-@pytest.mark.parametrize(("task", "config", "settings"), GOOD)
-def test_a_model_that_can_serve_is_not_refused(task: Task, config: dict[str, Any], settings: dict[str, Any]) -> None:
-    assert problems(task, config, **settings) == []
+@pytest.mark.parametrize(("config", "settings"), GOOD)
+def test_a_model_that_can_serve_is_not_refused(config: dict[str, Any], settings: dict[str, Any]) -> None:
+    assert problems(config, **settings) == []
 
 
 def test_a_job_ends_as_an_error_of_the_workload() -> None:
     with pytest.raises(WorkloadError, match="no key n_embed; expected one such as n_embd, n_head"):
-        refuse(check_model(workload(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embed": 64}), [], model_path=None))
+        refuse(check_model(workload({"model_type": "gpt2", "n_embed": 64}), [], model_path=None))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +156,7 @@ def test_a_job_ends_as_an_error_of_the_workload() -> None:
 )
 def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "config.json").write_text(text)
-    (problem,) = check_model(workload(Task.CAUSAL_LM, {}), [], model_path=str(tmp_path))
+    (problem,) = check_model(workload({}), [], model_path=str(tmp_path))
     assert problem.path == "workload.model"
     assert said in problem.message
 

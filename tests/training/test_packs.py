@@ -23,7 +23,7 @@ from tests.frozen.small_inputs import word_piece_tokenizer
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
 from tests.training.run_documents import ENTRY_POINT, write_texts
-from tests.training.s3_server import PROGRAM, s3_server, upload
+from tests.training.s3_server import NEEDS_S3, PROGRAM, s3_server, upload
 from tests.training.test_probes import parts_of
 from traindyno.api.sample_data import write_sample
 from traindyno.api.suite_loading import load_suite
@@ -45,7 +45,6 @@ CELLS = {
     "bert-trainium": "eager",
 }
 STREAMS = "albert-scaling"
-NEEDS_S3 = pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
 STARVED = "4 × local.cpu · 0 loader workers"
 GPTJ_SCRIPT = REPO_ROOT / "experiments" / "gptj_parallel" / "train.py"
 STAND_INS = REPO_ROOT / "tests" / "training" / "stand_ins"

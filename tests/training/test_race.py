@@ -1,7 +1,6 @@
 """The races of `make bench`: both sides begin with the same weights and count the same tokens."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,8 @@ from traindyno.core.suite.settings import LearningRate, Settings
 from traindyno.core.suite.suite_file import parse_part, settings_document
 from training.process.run_settings import RunSettings
 
+pytestmark = pytest.mark.usefixtures("of_one_thread")
+
 SMALL_GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4}
 SMALL_ENCODER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 TINY = Size(hidden=16, layers=1, length=16, batch=4, steps=12, rounds=1, least_ratio=0.0)
@@ -32,14 +33,6 @@ TINY = Size(hidden=16, layers=1, length=16, batch=4, steps=12, rounds=1, least_r
 @pytest.fixture
 def case() -> RaceCase:
     return replace(same_work_case(TINY, is_quick=True), rounds=1)
-
-
-@pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def test_three_sides_that_do_the_same_work_have_the_same_losses(case: RaceCase, tmp_path: Path) -> None:

@@ -45,8 +45,12 @@ def save_classifier(folder: Path, kind: str = "bert", *, classes: int = 3, **val
     return folder
 
 
+def workload_of(model: AskedModel, task: Task, **values: Any) -> Workload:
+    return Workload(task=task, examples=1, model=model, sequence_length=16, **values)
+
+
 def problems(folder: Path, task: Task = Task.CAUSAL_LM, **values: Any) -> list[str]:
-    asked = Workload(task=task, examples=1, model=AskedModel(path=str(folder)), sequence_length=16, **values)
+    asked = workload_of(AskedModel(path=str(folder)), task, **values)
     return [str(each) for each in check_model(asked, [], model_path=str(folder), weights_path=str(folder))]
 
 
@@ -203,8 +207,7 @@ def test_another_problem_than_one_class_of_each_text_is_refused(kind: str, tmp_p
 
 
 def test_a_loss_that_the_task_lacks_is_refused() -> None:
-    config = {"model_type": "bamba", "z_loss_coefficient": 0.1}
-    asked = Workload(task=Task.CAUSAL_LM, examples=1, model=AskedModel(config=config), sequence_length=16)
+    asked = workload_of(AskedModel(config={"model_type": "bamba", "z_loss_coefficient": 0.1}), Task.CAUSAL_LM)
     (problem,) = check_model(asked, [], model_path=None)
     assert "z_loss_coefficient 0.1" in str(problem)
 
@@ -262,13 +265,11 @@ def test_a_plan_says_what_becomes_of_a_saved_head(label_count: int, said: str, t
     assert line.startswith(said)
 
 
-def test_a_tokenizer_without_the_end_token_that_a_classifier_reads_is_refused(tmp_path: Path) -> None:
+def test_a_tokenizer_without_the_end_token_that_a_classifier_reads_is_refused() -> None:
     tokenizer = small_tokenizer()
     for kind in sorted(CLASSIFIED_BY_THE_END_TOKEN):
-        config = {"model_type": kind, **small_values(kind)}
-        asked = Workload(
-            task=Task.SEQUENCE_CLASSIFICATION, examples=1, model=AskedModel(config=config), sequence_length=16
-        )
+        model = AskedModel(config={"model_type": kind, **small_values(kind)})
+        asked = workload_of(model, Task.SEQUENCE_CLASSIFICATION)
         with pytest.raises(WorkloadError, match="classifies a text by its end token, and the tokenizer adds none"):
             model_config(asked, tokenizer, model_path=None)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.training.run_documents import parse_run, run_document, run_training, write_texts
-from tests.training.s3_server import PROGRAM, s3_client, s3_server, upload
+from tests.training.s3_server import NEEDS_S3, s3_client, s3_server, upload
 from tests.training.word_tokenizer import word_tokenizer
 from traindyno.core.suite.choices import Task
 from training.data.collate import Collate, Masking
@@ -101,7 +101,7 @@ def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
     assert not torch.equal(whole[0]["input_ids"], whole[2]["input_ids"])
 
 
-@pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
+@NEEDS_S3
 def test_padded_batches_train_the_same_model_however_their_labels_are_spread(tmp_path: Path) -> None:
     """One file, so that two ranks take turns at its rows: their short and long ones are one process's batch of 8."""
     rows = "".join(f"word{row % 7} {'again ' * ((row % 2) * (2 + row % 9))}\n" for row in range(200))
@@ -124,7 +124,7 @@ def test_padded_batches_train_the_same_model_however_their_labels_are_spread(tmp
     assert max(abs(mine - theirs) for mine, theirs in zip(*losses, strict=True)) > 0.5
 
 
-@pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
+@NEEDS_S3
 def test_a_run_of_two_processes_streams_its_text_from_s3(tmp_path: Path) -> None:
     texts = write_texts(tmp_path / "texts")
     with s3_server(tmp_path) as environment:

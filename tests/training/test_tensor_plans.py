@@ -30,9 +30,10 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def problems(model: str, layers: dict[str, tuple[str, ...]], degree: int = 2) -> list[str]:
+def problems(model: str, layers: dict[str, tuple[str, ...]] | None, degree: int = 2) -> list[str]:
+    """``layers`` of None: by the model's own plan."""
     workload = Workload(task=Task.CAUSAL_LM, examples=1, model=Model(config=MODELS[model]), sequence_length=16)
-    division = TensorDivision(degree=degree, layers=TensorLayers(**layers))
+    division = TensorDivision(degree=degree, layers=TensorLayers(**layers) if layers else None)
     return [str(problem) for problem in check_model(workload, [division], model_path=None)]
 
 
@@ -87,9 +88,8 @@ def test_a_plan_that_tears_heads_or_features_apart_is_refused(
 
 
 def test_the_models_own_plan_may_not_fit_it() -> None:
-    workload = Workload(task=Task.CAUSAL_LM, examples=1, model=Model(config=MODELS["apertus"]), sequence_length=16)
-    (problem,) = check_model(workload, [TensorDivision(degree=2)], model_path=None)
-    assert "can't shard model type apertus by transformers' plan: its activation has parameters" in str(problem)
+    (problem,) = problems("apertus", None)
+    assert "can't shard model type apertus by transformers' plan: its activation has parameters" in problem
 
 
 @pytest.mark.parametrize(
