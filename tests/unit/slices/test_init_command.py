@@ -140,7 +140,6 @@ def test_types_of_which_one_job_is_over_the_cap_are_left_out_unless_all_are(
         (WORK[2:], "--task: it is missing"),
         ((), "--task, --model, --data, --max-usd: it is missing"),
         ((*WORK, "--goal", "cheapest-to"), "expected cheapest or fastest"),
-        ((*WORK, "--instance", "ml.trn1.2xlarge"), "expected an instance type with GPUs"),
         ((*WORK, "--script", "code"), "--script"),
         ((*WORK[:3], "prices.yaml", *WORK[4:]), "workload.model"),
     ],
