@@ -9,14 +9,14 @@ OUR_PACKAGES = frozenset({"traindyno", "training", "lambdas"})
 # ast takes more than ten times as long, and a synthesis waits for it. A test compares both for all modules.
 IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (\([^)]*\)|.+)", re.MULTILINE)
 NAME = re.compile(r"[\w.]+")
-QUOTED_NAME = re.compile(r'"(\w+(?:\.\w+)+)"')
+QUOTED_NAME = re.compile(r'"(\w+(?:\.\w+)+)(?::\w+)?"')
 
 
 def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
     """Name below ``root`` → file: the modules ``programs``, and all of our modules that they import, in functions too.
 
-    Where a module imports ``importlib``, the dotted names that it quotes count as imports: tables of modules, and
-    packages whose data it reads.
+    Where a module imports ``importlib`` or ``resolve_name``, the dotted names that it quotes count as imports: tables of
+    modules or of their classes, and packages whose data it reads.
     """
     files: dict[str, Path] = {}
     waiting, known = [*programs], set[str]()
@@ -32,7 +32,7 @@ def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
             continue
         files[path.relative_to(root).as_posix()] = path
         text = path.read_text(encoding="utf-8")
-        quoted = QUOTED_NAME.findall(text) if "importlib" in text else []
+        quoted = QUOTED_NAME.findall(text) if "importlib" in text or "resolve_name" in text else []
         files |= {data.relative_to(root).as_posix(): data for package in quoted for data in _data_of(package, root)}
         waiting += [name.rpartition(".")[0], *imported_names(text), *quoted]
     return dict(sorted(files.items()))

@@ -12,6 +12,7 @@ import pytest
 from tests.training.jobs import run_job
 from tests.training.run_documents import run_document, write_texts
 from traindyno.bundle import pack, training_files
+from training import compilers, strategies
 
 PROBE = """
 import importlib, sys
@@ -41,6 +42,14 @@ def test_every_module_imports_from_the_tarball_alone(unpacked: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     found = len([name for name in training_files() if name.endswith(".py")])
     assert answer.stdout.split() == ["[]", str(found - 3)]  # the programs at the top belong to no package
+
+
+def test_every_class_that_a_table_names_is_in_the_tarball() -> None:
+    named = {
+        text.partition(":")[0].replace(".", "/") for text in [*strategies.CLASSES.values(), *compilers.CLASSES.values()]
+    }
+    packed = {name.removesuffix(".py").removesuffix("/__init__") for name in training_files()}
+    assert named - packed == set()
 
 
 def test_a_run_needs_the_tarball_alone(unpacked: Path, tmp_path: Path) -> None:
