@@ -33,14 +33,7 @@ from ministack.services import lambda_svc, stepfunctions, sts
 from ministack.services.cloudformation import custom_resource
 
 from localcloud.gate import find_page, find_refusal
-from localcloud.ministack_answers import (
-    DENIED,
-    HttpAnswer,
-    Throttle,
-    WaitingTasks,
-    error_answer,
-    with_error_type,
-)
+from localcloud.ministack_answers import DENIED, HttpAnswer, Throttle, WaitingTasks, error_answer, with_error_type
 from localcloud.worker_processes import ForkedWorkers, WorkerPool
 
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"

@@ -15,8 +15,8 @@ QUOTED_NAME = re.compile(r'"(\w+(?:\.\w+)+)(?::\w+)?"')
 def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
     """Name below ``root`` → file: the modules ``programs``, and all of our modules that they import, in functions too.
 
-    Where a module imports ``importlib`` or ``resolve_name``, the dotted names that it quotes count as imports: tables of
-    modules or of their classes, and packages whose data it reads.
+    Where a module imports ``importlib`` or ``resolve_name``, the dotted names that it quotes count as imports: tables
+    of modules or of their classes, and packages whose data it reads.
     """
     files: dict[str, Path] = {}
     waiting, known = [*programs], set[str]()

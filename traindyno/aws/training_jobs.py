@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from traindyno.aws.client_errors import (
-    AwsError,
-    error_code,
-    error_message,
-    is_throttling,
-    temporary,
-)
+from traindyno.aws.client_errors import AwsError, error_code, error_message, is_throttling, temporary
 from traindyno.core.errors import SlotUnavailable, Throttled, TraindynoError
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.sagemaker.job_description import read_ages

@@ -4,10 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from traindyno.core.instances.instance_types import (
-    efa_environment,
-    has_instance_storage,
-)
+from traindyno.core.instances.instance_types import efa_environment, has_instance_storage
 from traindyno.core.s3_keys import checkpoints_prefix, is_s3_uri, output_prefix, s3_uri, tokens_prefix
 from traindyno.core.step_log.line import (
     CHECKPOINTS_VARIABLE,

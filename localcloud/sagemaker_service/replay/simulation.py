@@ -9,13 +9,7 @@ from typing import Any
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_work import JobWork, is_shared, read_work
-from localcloud.sagemaker_service.replay.shared_session import (
-    SharedSession,
-    Span,
-    as_begun,
-    next_session,
-    sessions_of,
-)
+from localcloud.sagemaker_service.replay.shared_session import SharedSession, Span, as_begun, next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import TrainingTimes, plan_statuses, plan_timeline

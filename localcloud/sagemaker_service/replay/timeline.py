@@ -4,13 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
-from localcloud.sagemaker_service.jobs.job import (
-    BILLED,
-    UPLOAD_ENDED,
-    PlannedStep,
-    SecondaryStatus,
-    TrainingJob,
-)
+from localcloud.sagemaker_service.jobs.job import BILLED, UPLOAD_ENDED, PlannedStep, SecondaryStatus, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.replay.trace import ImpliedRate, Trace, implied_rate

@@ -26,23 +26,10 @@ from traindyno.api.suite_text import read_suite_text
 from traindyno.cli.option_values import write_new
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.slices.imported.client import (
-    MOST_BYTES,
-    import_described,
-    neighbours,
-    notes,
-    suggest_axes,
-    suite_text,
-)
+from traindyno.slices.imported.client import MOST_BYTES, import_described, neighbours, notes, suggest_axes, suite_text
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.imported.model_trainer import from_model_trainer
-from traindyno.slices.imported.suite_of_job import (
-    Decisions,
-    ImportedSuite,
-    base_request,
-    differences_of,
-    import_job,
-)
+from traindyno.slices.imported.suite_of_job import Decisions, ImportedSuite, base_request, differences_of, import_job
 
 CAPTURED = json.loads((Path(__file__).parents[2] / "data/golden/model_trainer.json").read_text())
 PAGE = Path(__file__).parents[3] / "docs" / "own-script.md"

@@ -6,12 +6,7 @@ from traindyno.api.plans import PlannedSuite, plan_in_account
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.plan_totals import jobs_of_plan
-from traindyno.cli.inputs.plan_options import (
-    AlsoSendOption,
-    MemoryOption,
-    PricesOption,
-    QuotasOption,
-)
+from traindyno.cli.inputs.plan_options import AlsoSendOption, MemoryOption, PricesOption, QuotasOption
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell

@@ -21,12 +21,7 @@ from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import LearningKey, learning_key
-from traindyno.core.verdict.goal_metric import (
-    Metric,
-    choose_metric,
-    estimate_of,
-    quantity_of,
-)
+from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, quantity_of
 from traindyno.core.verdict.quantity import Quantity, projected_usd
 from traindyno.core.verdict.unlike_work import find_unlike_work
 

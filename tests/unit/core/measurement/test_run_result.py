@@ -3,15 +3,7 @@ from math import isnan
 
 import pytest
 
-from tests.unit.run_samples import (
-    completed_result,
-    failed_result,
-    known,
-    make_cell,
-    make_run,
-    result_from,
-    step_log_of,
-)
+from tests.unit.run_samples import completed_result, failed_result, known, make_cell, make_run, result_from, step_log_of
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import project_run
 from traindyno.core.jobs.outcome import Outcome

@@ -12,13 +12,7 @@ from tests.unit.run_samples import known, make_summary
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.cli.display.plan_totals import expected_cost_text, expected_time_text
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.planning.history import (
-    CellHistory,
-    PastRun,
-    learn_from,
-    learn_host_priors,
-    work_id_of,
-)
+from traindyno.core.planning.history import CellHistory, PastRun, learn_from, learn_host_priors, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors
 from traindyno.core.suite.cells import expand_cells

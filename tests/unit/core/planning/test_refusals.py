@@ -20,12 +20,7 @@ from traindyno.core.planning.quotas import (
     needed_quotas,
     run_time_quota,
 )
-from traindyno.core.planning.refusals import (
-    refuse_hours,
-    refuse_instances,
-    refuse_quota,
-    refuse_quotas,
-)
+from traindyno.core.planning.refusals import refuse_hours, refuse_instances, refuse_quota, refuse_quotas
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import trial_runs
