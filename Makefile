@@ -27,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test rest pythons check lint types dockerfiles rules templates mutants bench xla frozen nightly schema rehearse pictures golden image-tables lock clean
+.PHONY: help install demo unit test rest check lint types dockerfiles rules templates mutants bench xla frozen nightly schema rehearse pictures golden image-tables lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,9 +46,6 @@ test: install ## Run every test, with the end-to-end tests in their own local cl
 
 rest: install ## Run what `make test` runs beside `make unit`
 	$(BIN)/python -m pytest --ignore tests/unit --numprocesses $(TEST_WORKERS)
-
-pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
-	$(BIN)/python -m tests.every_python
 
 check: lint types dockerfiles rules templates ## Lint (Python and Dockerfiles), types, and the security rules and linters over the templates
 

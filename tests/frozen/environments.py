@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.every_python import ROOT
+from traindyno.bundle import REPO_ROOT
 
 PYTHONS = ("3.8", "3.9", "3.10")  # those for which all pinned packages have wheels
 CHECK = "import torch, transformers, datasets; print(torch.__version__, transformers.__version__)"
@@ -18,10 +18,10 @@ def make_environment(name: str) -> Path:
 
     Raises NoInterpreter.
     """
-    folder = ROOT / ".envs" / name.replace("_", "-")
+    folder = REPO_ROOT / ".envs" / name.replace("_", "-")
     python = folder / "bin" / "python"
     mark = folder / ".installed"
-    lists = ROOT / "experiments" / "requirements"
+    lists = REPO_ROOT / "experiments" / "requirements"
     locked, torch = lists / f"{name}.txt", lists / f"{name.removeprefix('frozen_')}.txt"
     wanted = locked.read_text() + torch.read_text()
     if not mark.exists() or mark.read_text() != wanted:

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.every_python import ROOT
+from traindyno.bundle import REPO_ROOT
 from traindyno.core.step_log.content import ProcessLog
 from traindyno.core.step_log.reader import StepLog, read_step_log
 
@@ -92,7 +92,7 @@ def run(trial: Trial, python: Path, inputs: Path, scratch: Path) -> StepLog:
     """Its step log. Raises RuntimeError with the end of its output if it failed."""
     output = scratch / trial.folder
     arguments = trial.arguments.format(inputs=inputs, output=output / "model").split()
-    script = ROOT / "experiments" / trial.folder / "train.py"
+    script = REPO_ROOT / "experiments" / trial.folder / "train.py"
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(PROCESSES)]
     ended = subprocess.run(
         [str(python), *launcher, str(script), *arguments],
@@ -115,7 +115,7 @@ def _job_environment(trial: Trial, inputs: Path, output: Path) -> dict[str, str]
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD_SIZE", "LOCAL_"))},
         **channels,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(REPO_ROOT),
         "TRAINDYNO_STEP_LOG_DIRECTORY": str(output / "step_log"),
         "TRAINING_JOB_NAME": trial.folder.replace("_", "-"),
         "SM_OUTPUT_DIR": str(output),

@@ -7,9 +7,6 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from packaging.utils import canonicalize_name
-
-from tests.every_python import locked_lines, named_by_project, with_their_own
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 LOCK = REPO_ROOT / "requirements/lock.txt"
@@ -91,11 +88,3 @@ def test_no_package_is_installed_by_a_name_alone() -> None:
 def test_npm_runs_no_script_of_a_package() -> None:
     (install,) = [line for line in commands() if "npm(sys.argv[1:])" in line]
     assert " ci --ignore-scripts " in install
-
-
-def test_another_pythons_environment_has_what_the_tests_need_with_hashes() -> None:
-    names = with_their_own(named_by_project())
-    assert {"boto3", "botocore", "aws-cdk-lib", "jsii", "pytest", "execnet"} <= names
-    packages = re.split(r"\n(?=\S)", locked_lines(LOCK.read_text(), names).strip())
-    assert {canonicalize_name(each.partition("==")[0]) for each in packages} == names
-    assert all(LOCKED.fullmatch(each) for each in packages)
