@@ -7,13 +7,11 @@ import pytest
 from tests.simulations.repetitions import repetitions
 from tests.simulations.ten_hours import predict_ten_hours
 
-REPETITIONS = 60
-
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])
 @pytest.mark.parametrize("trials", [3, 5])
 def test_ten_realistic_hours_are_predicted(trials: int, purchase: str) -> None:
-    sources = list(repetitions(REPETITIONS, f"ten hours {purchase} {trials}"))
+    sources = list(repetitions(60, f"ten hours {purchase} {trials}"))
     found = predict_ten_hours(iter(sources), trials=trials, purchase=purchase)
     error = 2 * sqrt(0.1 * 0.9 / len(sources))
     assert found.median_error <= 0.025

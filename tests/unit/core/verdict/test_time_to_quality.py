@@ -12,6 +12,7 @@ from tests.unit.run_samples import (
     completed_result,
     known,
     make_attempt,
+    make_cell,
     make_suite,
     remeasured,
     result_from,
@@ -19,7 +20,7 @@ from tests.unit.run_samples import (
 )
 from tests.unit.step_log_samples import START
 from traindyno.core.costs.projection import project_run
-from traindyno.core.costs.to_target import Reached, reach_target
+from traindyno.core.costs.to_target import LearningPoint, Reached, evaluation_curve, reach_target, training_curve
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line, phase_line
@@ -263,3 +264,14 @@ def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:
     assert found.interval is not None
     assert found.interval.high / found.interval.low > 1.05
     assert judged(20.0).finding is Finding.RECOMMENDED
+
+
+def test_losses_and_evaluations_know_their_time_and_money() -> None:
+    after = [evaluation_line(START + 30, 20, {"accuracy": 0.7}), evaluation_line(START + 50, 40, {"loss": 2.0})]
+    result = completed_result(make_cell(), 1, after=after)
+    # 80 s before training, 20 s of them downloading and billed; $36/h are one cent a second
+    (point,) = evaluation_curve(result, Quality.ACCURACY)
+    assert point == LearningPoint(step=20, seconds=110.0, usd=0.5, value=0.7)
+    second = training_curve(result)[1]
+    assert (second.step, second.seconds) == (1, 91.0)
+    assert second.usd == pytest.approx(0.31)
