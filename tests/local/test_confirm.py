@@ -14,7 +14,7 @@ given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 for number in range(int(given["--steps"])):
     with step_log.step(samples=8):
         is_hot = given["--cell"] == "throttles" and number > {HOT_AFTER_STEPS}
-        time.sleep(0.06 if is_hot else 0.005 if given["--cell"] == "throttles" else 0.015)
+        time.sleep(0.06 if is_hot else 0.01 if given["--cell"] == "throttles" else 0.03)
 """
 
 
