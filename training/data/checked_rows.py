@@ -35,8 +35,6 @@ def wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
 
 
 def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
-    if all(found.count(column) == 1 for column in wanted):
-        return
     shown = [name if name == name.strip() else repr(name) for name in (each[:SHOWN_CHARACTERS] for each in found)]
     columns = f"its columns are {', '.join(shown[:MOST_COLUMNS]) or 'none'}{', …' if shown[MOST_COLUMNS:] else ''}"
     missing = [column for column in wanted if column not in found]

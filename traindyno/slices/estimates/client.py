@@ -23,6 +23,7 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.slices.estimates.first_suite import Asked, Proposal, estimate_texts, is_proposed, propose, suite_text
+from traindyno.travelling_files import listed
 
 GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
 MOST_HOURS = 4
@@ -197,11 +198,10 @@ def _print(proposal: Proposal) -> None:
     STANDARD_OUTPUT.print(table)
     if proposal.why_unknown:
         STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
-    if dear := proposal.too_dear:
-        named = ", ".join(dear[:6]) + (" …" if dear[6:] else "")
-        STANDARD_OUTPUT.print(f"left out, as one job may cost more than --max-usd: {named}")
-    for line in (line for each in proposal.plan.refusals for line in each.splitlines()):
-        STANDARD_OUTPUT.print(line if line.startswith(" ") else f"before it can run: {line}")
+    if proposal.too_dear:
+        STANDARD_OUTPUT.print(f"left out, as one job may cost more than --max-usd: {listed(proposal.too_dear)}")
+    for reason in proposal.plan.refusals:
+        STANDARD_OUTPUT.print(f"before it can run: {reason}")
     if note := proposal.inputs.note:
         STANDARD_OUTPUT.print(note)
     cap, worst = proposal.suite.suite.limits.max_usd, proposal.plan.worst_case_usd
@@ -218,12 +218,11 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
         }
         for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)
     ]
-    refusals = [line for each in proposal.plan.refusals for line in each.splitlines()]
     return {
         "suite": str(file),
         "why_no_basis": proposal.why_unknown,
         "cells": cells,
-        "before_it_can_run": refusals,
+        "before_it_can_run": proposal.plan.refusals,
         "left_out": proposal.too_dear,
         "note": proposal.inputs.note,
     }
