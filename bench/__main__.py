@@ -42,7 +42,9 @@ def run_group(group: str, *, is_quick: bool, is_resumed: bool) -> bool:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
     for figure in section.failed_checks:
-        tell(f"{figure.name} is {figure.value}: the sides do unlike work, so {group} was not written")
+        tell(
+            f"{figure.name} is {figure.value}: the sides do unlike work, so {group} was not written"
+        )
     if section.why_unmeasured:
         tell(f"{section.why_unmeasured} {group} was not measured: the page keeps its section")
     elif not is_quick and not section.failed_checks:
@@ -54,14 +56,22 @@ def run_group(group: str, *, is_quick: bool, is_resumed: bool) -> bool:
 def write(path: Path, section: Section, text: str) -> None:
     """Called after each group, so that the failure of a later one loses no results."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
-    path.write_text(document.merge(before, {section.title: text}, list(TITLES.values())), encoding="utf-8")
+    path.write_text(
+        document.merge(before, {section.title: text}, list(TITLES.values())), encoding="utf-8"
+    )
 
 
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(MODULES)}; default: all")
+    parser.add_argument(
+        "groups", nargs="*", metavar="GROUP", help=f"of {', '.join(MODULES)}; default: all"
+    )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--quick", action="store_true", help="few repetitions and no document, to test that it works")
+    how.add_argument(
+        "--quick",
+        action="store_true",
+        help="few repetitions and no document, to test that it works",
+    )
     how.add_argument(
         "--resume",
         action="store_true",

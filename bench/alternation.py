@@ -22,6 +22,8 @@ class Comparison:
         return spread([b - a for a, b in zip(self.first, self.second, strict=True)])
 
 
-def alternate(first: Callable[[], float], second: Callable[[], float], *, rounds: int) -> Comparison:
+def alternate(
+    first: Callable[[], float], second: Callable[[], float], *, rounds: int
+) -> Comparison:
     pairs = [(first(), second()) for _ in range(rounds)]
     return Comparison(first=tuple(a for a, _ in pairs), second=tuple(b for _, b in pairs))

@@ -38,13 +38,19 @@ def search_by_asha(surface: Surface, seed: int, conditions: Conditions, *, share
             break
         if value is not None:
             values[trial.config["cell"]] = value
-    return surface.regret(min(values, key=lambda cell_id: values[cell_id])) if values else float("inf")
+    return (
+        surface.regret(min(values, key=lambda cell_id: values[cell_id])) if values else float("inf")
+    )
 
 
 def _run(surface: Surface, jobs: SimpleJobs, scheduler: Any, trial: Any) -> float | None:
     """Until the scheduler stops it. What it reported last; None if it failed."""
     cell_id = trial.config["cell"]
-    level, value, last = jobs.begin(cell_id), surface.value(cell_id), run_steps(surface, surface.by_id[cell_id])
+    level, value, last = (
+        jobs.begin(cell_id),
+        surface.value(cell_id),
+        run_steps(surface, surface.by_id[cell_id]),
+    )
     if value is None:
         jobs.spend_steps(cell_id, last)
         scheduler.on_trial_error(trial)
@@ -70,7 +76,9 @@ def _scheduler(surface: Surface, order: list[str], seed: int) -> tuple[Any, Any]
     logging.getLogger("syne_tune").setLevel(logging.ERROR)
     space = importlib.import_module("syne_tune.config_space")
     status = importlib.import_module("syne_tune.backend.trial_status")
-    halving = importlib.import_module("syne_tune.optimizer.schedulers.asha").AsynchronousSuccessiveHalving
+    halving = importlib.import_module(
+        "syne_tune.optimizer.schedulers.asha"
+    ).AsynchronousSuccessiveHalving
     scheduler = halving(
         config_space={"cell": space.choice(order)},
         metric=SECONDS,

@@ -17,7 +17,13 @@ from training.process.run_settings import RunSettings
 class BareLoop:
     """A loop in fp32 on one device, without accumulation. What a trainer takes beyond this is its own."""
 
-    def __init__(self, run: RunSettings, dataset: TokenDataset, steps: Sequence[list[Batch]], weights: Weights) -> None:
+    def __init__(
+        self,
+        run: RunSettings,
+        dataset: TokenDataset,
+        steps: Sequence[list[Batch]],
+        weights: Weights,
+    ) -> None:
         self._run, self._tokenizer, self._weights = run, dataset.tokenizer, weights
         self._batches = [batch for (batch,) in steps]
 

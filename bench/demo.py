@@ -31,7 +31,10 @@ def measure(*, is_quick: bool) -> Section:
         up_again = cloud.traindyno("local", "up")
         second = cloud.run_suite(suite, "second")
         rounds = 1 if is_quick else ROUNDS
-        ratios = {search: shared_ratio(cloud, suite, search, rounds, numbers) for search in ("race", "grid")}
+        ratios = {
+            search: shared_ratio(cloud, suite, search, rounds, numbers)
+            for search in ("race", "grid")
+        }
         report = first.json()
         results = report["results"]
         transitions = count_transitions(cloud.client("stepfunctions"), cloud.execution_arn("first"))
@@ -60,7 +63,11 @@ def measure(*, is_quick: bool) -> Section:
                 unit="×",
                 budget=at_most(SHARED_RATIO),
             ),
-            Figure(name="the same where each cell has all its trials (search: grid)", value=ratios["grid"], unit="×"),
+            Figure(
+                name="the same where each cell has all its trials (search: grid)",
+                value=ratios["grid"],
+                unit="×",
+            ),
             Figure(
                 name="state transitions per run",
                 value=transitions.total() / len(results),
@@ -91,15 +98,21 @@ def execution_seconds(cloud: OwnCloud, name: str) -> float:
     return float((found["stopDate"] - found["startDate"]).total_seconds())
 
 
-def shared_ratio(cloud: OwnCloud, suite: Path, search: str, rounds: int, numbers: Iterator[int]) -> float:
+def shared_ratio(
+    cloud: OwnCloud, suite: Path, search: str, rounds: int, numbers: Iterator[int]
+) -> float:
     """The suite's seconds for each run with shared jobs, in those with separate ones; both name the search."""
 
     def seconds_per_run(jobs: str) -> float:
         name = f"{search}-{jobs}-{next(numbers)}"
-        answer = cloud.run_suite(with_jobs(suite, cloud.folder / f"{name}.yaml", jobs, search), name)
+        answer = cloud.run_suite(
+            with_jobs(suite, cloud.folder / f"{name}.yaml", jobs, search), name
+        )
         return answer.seconds / len(answer.json()["results"])
 
-    compared = alternate(lambda: seconds_per_run("separate"), lambda: seconds_per_run("shared"), rounds=rounds)
+    compared = alternate(
+        lambda: seconds_per_run("separate"), lambda: seconds_per_run("shared"), rounds=rounds
+    )
     return statistics.median(compared.second) / statistics.median(compared.first)
 
 

@@ -34,7 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("suite", nargs="?", type=Path, default=SUITE)
     suite = parser.parse_args(arguments).suite
     started = subprocess.run(
-        [sys.executable, "-m", "traindyno", "run", str(suite), "--local", "--no-wait", "--format", "json"],
+        [
+            sys.executable,
+            "-m",
+            "traindyno",
+            "run",
+            str(suite),
+            "--local",
+            "--no-wait",
+            "--format",
+            "json",
+        ],
         cwd=REPO_ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -48,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def states_of(target: LabTarget, execution_id: str) -> Iterator[State]:
     """Until the moment to show has passed; the execution continues."""
-    for seen in observe(lambda: read_state(target, execution_id), target.find_stall, LOCAL_POLL_SECONDS):
+    for seen in observe(
+        lambda: read_state(target, execution_id), target.find_stall, LOCAL_POLL_SECONDS
+    ):
         if isinstance(seen, State):
             yield seen
             if not seen.execution.is_running or not is_before_moment(seen):
@@ -59,7 +71,11 @@ def draw(command: str, states: Sequence[State]) -> str:
     """An SVG of the terminal at the moment to show. Raises ValueError if no job was seen at a step."""
     shown = moment_to_show(states)
     console = Terminal(
-        file=io.StringIO(), record=True, width=WIDTH_CHARACTERS, force_terminal=True, color_system="truecolor"
+        file=io.StringIO(),
+        record=True,
+        width=WIDTH_CHARACTERS,
+        force_terminal=True,
+        color_system="truecolor",
     )
     console.print(command)
     for line in ended_lines(states[: shown + 1]):
@@ -71,10 +87,14 @@ def draw(command: str, states: Sequence[State]) -> str:
 def moment_to_show(states: Sequence[State]) -> int:
     """The latest state with a job at a known step before more than two thirds of the runs have ended."""
     moments = [
-        number for number, state in enumerate(states) if any(job.step for job in state.jobs) and is_before_moment(state)
+        number
+        for number, state in enumerate(states)
+        if any(job.step for job in state.jobs) and is_before_moment(state)
     ]
     if not moments:
-        raise ValueError("expected a state with a job at a step of its training, got none; run a longer suite")
+        raise ValueError(
+            "expected a state with a job at a step of its training, got none; run a longer suite"
+        )
     return moments[-1]
 
 

@@ -17,7 +17,13 @@ def equal_work_figures(
     if case.against is Against.ITS_DEFAULTS:
         name = "difference of the tokens that both count in the same rows"
         return (_check(f"{case.name}: {name}", result.token_count_difference, 0),)
-    return (_check(f"{case.name}: largest difference of losses", result.largest_loss_difference, loss_difference),)
+    return (
+        _check(
+            f"{case.name}: largest difference of losses",
+            result.largest_loss_difference,
+            loss_difference,
+        ),
+    )
 
 
 def _check(name: str, value: float | None, limit: float) -> Figure:

@@ -87,7 +87,9 @@ def _device(accelerator: str) -> Device:
     return found
 
 
-def dense(hidden: int, layers: int, sequence: int, *, vocabulary: int, parameters: float | None = None) -> ModelShape:
+def dense(
+    hidden: int, layers: int, sequence: int, *, vocabulary: int, parameters: float | None = None
+) -> ModelShape:
     """A decoder of equal layers; its FLOPs are 6 per parameter and token, and attention in full."""
     count = parameters or 12 * layers * hidden**2 + vocabulary * hidden
     return ModelShape(
@@ -112,13 +114,19 @@ def _vtrain(path: Path, family: str) -> Iterator[Row]:
     for line in csv.reader(path.open(encoding="utf-8")):
         if not line[0].replace(".", "").isdigit():
             continue
-        *_, batch, micro, hidden, _heads, layers, sequence, tensor, data, pipeline = map(int, line[-11:-1])
+        *_, batch, micro, hidden, _heads, layers, sequence, tensor, data, pipeline = map(
+            int, line[-11:-1]
+        )
         yield Row(
             family=family,
             model=f"hidden {hidden}" if len(line) == 11 else f"{line[0]}B",
             shape=dense(hidden, layers, sequence, vocabulary=51_200),
             division=Division(
-                batch=micro, passes=batch // (micro * data), replicas=data, tensor=tensor, pipeline=pipeline
+                batch=micro,
+                passes=batch // (micro * data),
+                replicas=data,
+                tensor=tensor,
+                pipeline=pipeline,
             ),
             device=_device("NVIDIA A100 80GB"),
             seconds=float(line[-1]) / 1000,
@@ -166,7 +174,11 @@ def _foundry(path: Path) -> Iterator[Row]:
             family="LLM Foundry",
             model=name,
             shape=dense(
-                hidden, layers, int(line["SeqLen (T)"]), vocabulary=50_368, parameters=float(line["NumParams"])
+                hidden,
+                layers,
+                int(line["SeqLen (T)"]),
+                vocabulary=50_368,
+                parameters=float(line["NumParams"]),
             ),
             division=Division(
                 batch=int(line["MicroBatchSize"]),
@@ -183,7 +195,9 @@ def _foundry(path: Path) -> Iterator[Row]:
 
 def fit(rows: Sequence[Row]) -> Floats:
     """Weights that are not negative, for the least relative error: of its size, not of its square."""
-    terms = np.array([np.array(step_terms(row.shape, row.division, row.device)) / row.seconds for row in rows])
+    terms = np.array(
+        [np.array(step_terms(row.shape, row.division, row.device)) / row.seconds for row in rows]
+    )
     families = [row.family for row in rows]
     counts = {family: families.count(family) for family in families}
     equal = np.array([1 / counts[family] for family in families])  # each family counts as much
@@ -197,7 +211,9 @@ def fit(rows: Sequence[Row]) -> Floats:
 def estimates(rows: Sequence[Row], weights: Floats) -> Floats:
     """Seconds, as ``estimate_step`` has them."""
     terms = np.array([step_terms(row.shape, row.division, row.device) for row in rows])
-    return np.maximum(terms @ weights, [exchange_seconds(row.shape, row.division, row.device) for row in rows])
+    return np.maximum(
+        terms @ weights, [exchange_seconds(row.shape, row.division, row.device) for row in rows]
+    )
 
 
 def errors(rows: Sequence[Row], weights: Floats) -> Floats:
@@ -225,9 +241,15 @@ def measure(*, is_quick: bool) -> Section:
         for family in dict.fromkeys(row.family for row in rows)
         for figure in _family_figures(family, rows, is_quick=is_quick)
     ]
-    figures += _memory_figures("memory, own trainer", memory_errors(QUICK_CASES if is_quick else MEMORY_CASES, SEED))
-    figures += _memory_figures("memory, nanotron, each model left out", peak_errors(FOLDER / ULTRASCALE))
-    weights = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(TERMS, fit(rows), strict=True))
+    figures += _memory_figures(
+        "memory, own trainer", memory_errors(QUICK_CASES if is_quick else MEMORY_CASES, SEED)
+    )
+    figures += _memory_figures(
+        "memory, nanotron, each model left out", peak_errors(FOLDER / ULTRASCALE)
+    )
+    weights = ", ".join(
+        f"{name} {weight:.3g}" for name, weight in zip(TERMS, fit(rows), strict=True)
+    )
     return Section(
         title=TITLES["estimates"],
         command=command("estimates"),
@@ -246,7 +268,9 @@ def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iter
     others = [row for row in rows if row.family != family]
     weights, deviation = fit(others), deviation_of(others)
     yield from _error_figures(f"{family}, all of it left out", errors(own, weights), deviation)
-    yield from _choice_figure(f"{family}, all of it left out", [_is_near(each, weights) for each in _searches(own)])
+    yield from _choice_figure(
+        f"{family}, all of it left out", [_is_near(each, weights) for each in _searches(own)]
+    )
     models = dict.fromkeys(row.model for row in own)
     if len(models) > 1 and not is_quick:
         left_out, near = list[Floats](), list[bool]()
@@ -255,7 +279,9 @@ def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iter
             weights = fit([row for row in rows if (row.family, row.model) != (family, model)])
             left_out.append(errors(of_model, weights))
             near += [_is_near(each, weights) for each in _searches(of_model)]
-        yield from _error_figures(f"{family}, each model left out", np.concatenate(left_out), deviation)
+        yield from _error_figures(
+            f"{family}, each model left out", np.concatenate(left_out), deviation
+        )
         yield from _choice_figure(f"{family}, each model left out", near)
 
 
@@ -277,15 +303,22 @@ def _searches(rows: Sequence[Row]) -> list[list[Row]]:
 
 def _is_near(rows: Sequence[Row], weights: Floats) -> bool:
     order = np.argsort(estimates(rows, weights))
-    return bool(min(rows[index].seconds for index in order[:5]) <= 1.02 * min(row.seconds for row in rows))
+    return bool(
+        min(rows[index].seconds for index in order[:5]) <= 1.02 * min(row.seconds for row in rows)
+    )
 
 
 def _error_figures(what: str, found: Floats, deviation: float) -> Iterator[Figure]:
     """``found``: logarithms of estimate ÷ measured."""
     size = np.abs(np.exp(found) - 1) * 100
     yield Figure(name=f"{what}: median error", value=float(np.median(size)), unit="%")
-    yield Figure(name=f"{what}: error that 90 % are below", value=float(np.percentile(size, 90)), unit="%")
-    for name, width in {"90 % intervals": deviation, "intervals of `init`": init_deviation()}.items():
+    yield Figure(
+        name=f"{what}: error that 90 % are below", value=float(np.percentile(size, 90)), unit="%"
+    )
+    for name, width in {
+        "90 % intervals": deviation,
+        "intervals of `init`": init_deviation(),
+    }.items():
         holds = float(np.mean(np.abs(found) < NORMAL_90 * width)) * 100
         yield Figure(name=f"{what}: {name} hold", value=holds, unit="%")
 
@@ -303,21 +336,37 @@ def memory_errors(cases: int, seed: int) -> Iterator[tuple[float, bool]]:
         found = estimate_peak(shape, settings, processes)
         if found is not None:
             cases -= 1
-            yield found.mean / finding.estimate.peak_bytes, finding.estimate.peak_bytes <= found.high
+            yield (
+                found.mean / finding.estimate.peak_bytes,
+                finding.estimate.peak_bytes <= found.high,
+            )
 
 
 def _case(dice: Random) -> tuple[Workload, Settings]:
     """A GPT-2, Llama or BERT of a drawn size."""
     hidden, layers = dice.choice([256, 512, 768, 1024, 2048]), dice.choice([2, 4, 8])
     heads, vocabulary = hidden // 64, dice.choice([4096, 32_000, 50_257])
-    named = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads, "vocab_size": vocabulary}
+    named = {
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "vocab_size": vocabulary,
+    }
     task, config = dice.choice(
         [
             ("causal-lm", {"model_type": "gpt2", "n_positions": 2048, **named}),
-            ("causal-lm", {"model_type": "llama", "intermediate_size": dice.choice([3, 4]) * hidden, **named}),
+            (
+                "causal-lm",
+                {"model_type": "llama", "intermediate_size": dice.choice([3, 4]) * hidden, **named},
+            ),
             (
                 "masked-lm",
-                {"model_type": "bert", "intermediate_size": 4 * hidden, "max_position_embeddings": 2048, **named},
+                {
+                    "model_type": "bert",
+                    "intermediate_size": 4 * hidden,
+                    "max_position_embeddings": 2048,
+                    **named,
+                },
             ),
         ]
     )
@@ -341,10 +390,17 @@ def _case(dice: Random) -> tuple[Workload, Settings]:
 def peak_errors(path: Path) -> Iterator[tuple[float, bool]]:
     """Of each peak of nanotron the estimate by the other model's peaks ÷ it, and whether it is below the upper end."""
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
-    peaks = np.array([float(line["peak_mem_gb"]) * 2**30 for line in lines])  # ZeRO-1 saves 12 bytes a parameter so
-    terms, is_small = [_stage_terms(line) for line in lines], np.array([_nanotron(line) == SMALL for line in lines])
+    peaks = np.array(
+        [float(line["peak_mem_gb"]) * 2**30 for line in lines]
+    )  # ZeRO-1 saves 12 bytes a parameter so
+    terms, is_small = (
+        [_stage_terms(line) for line in lines],
+        np.array([_nanotron(line) == SMALL for line in lines]),
+    )
     for is_left_out in (is_small, ~is_small):
-        weights = _fit_peaks([terms[index] for index in np.flatnonzero(~is_left_out)], peaks[~is_left_out])
+        weights = _fit_peaks(
+            [terms[index] for index in np.flatnonzero(~is_left_out)], peaks[~is_left_out]
+        )
         for index in np.flatnonzero(is_left_out):
             estimate = float((terms[index] @ weights).max())
             yield estimate / peaks[index], bool(peaks[index] <= PEAK_UPPER_END * estimate)
@@ -354,7 +410,10 @@ def _fit_peaks(terms: Sequence[Floats], peaks: Floats) -> Floats:
     """The largest stage has the peak, by the weights so far."""
     weights, scale = np.ones(terms[0].shape[1]), np.ones(len(peaks))
     for _ in range(2 * ROUNDS):
-        largest = np.array([stages[int((stages @ weights).argmax())] for stages in terms]) / peaks[:, None]
+        largest = (
+            np.array([stages[int((stages @ weights).argmax())] for stages in terms])
+            / peaks[:, None]
+        )
         weights, _ = nnls(largest * scale[:, None], scale)
         estimate = np.array([(stages @ weights).max() for stages in terms])
         scale = 1 / np.sqrt(np.abs(estimate / peaks - 1) + SMALL_ERROR)
@@ -367,8 +426,14 @@ def _stage_terms(line: Mapping[str, str]) -> Floats:
     nanotron deals layers and the output's matrix out by their FLOPs.
     """
     hidden, layers, _ = _nanotron(line)
-    tensor, pipeline, data, micro, passes = (int(float(line[name])) for name in ("tp", "pp", "dp", "mbs", "grad_acc"))
-    layer, embedding, tokens = 4 * hidden**2 + 3 * hidden * INNER, hidden * VOCABULARY, micro * SEQUENCE
+    tensor, pipeline, data, micro, passes = (
+        int(float(line[name])) for name in ("tp", "pp", "dp", "mbs", "grad_acc")
+    )
+    layer, embedding, tokens = (
+        4 * hidden**2 + 3 * hidden * INNER,
+        hidden * VOCABULARY,
+        micro * SEQUENCE,
+    )
     costs = [0, *[layer] * layers, embedding]  # of the embedding, the layers, the output
     dealt, stage, spent = [[0, 0, 0] for _ in range(pipeline)], 0, 0
     for place, cost in enumerate(costs):
@@ -383,7 +448,9 @@ def _stage_terms(line: Mapping[str, str]) -> Floats:
         in_flight = min(pipeline - stage, passes)
         terms.append(
             (
-                12 * parameters / (data if float(line["zero"]) else 1),  # Adam's state and a copy in fp32
+                12
+                * parameters
+                / (data if float(line["zero"]) else 1),  # Adam's state and a copy in fp32
                 6 * parameters,  # weights in bf16, gradients in fp32
                 in_flight * held * tokens * (36 * hidden + 5 * INNER) / tensor,
                 has_output * tokens * VOCABULARY / tensor,
@@ -399,7 +466,13 @@ def _memory_figures(what: str, errors: Iterable[tuple[float, bool]]) -> Iterator
     found = list(errors)
     size = [abs(ratio - 1) * 100 for ratio, _ in found]
     below = sum(is_below for _, is_below in found) / len(found) * 100
-    yield Figure(name=f"{what}: median error", value=float(np.median(size)), unit="%", budget=at_most(10))
+    yield Figure(
+        name=f"{what}: median error", value=float(np.median(size)), unit="%", budget=at_most(10)
+    )
     most = float(np.percentile(size, 90))
-    yield Figure(name=f"{what}: error that 90 % are below", value=most, unit="%", budget=at_most(25))
-    yield Figure(name=f"{what}: peaks below the upper end", value=below, unit="%", budget=at_least(98))
+    yield Figure(
+        name=f"{what}: error that 90 % are below", value=most, unit="%", budget=at_most(25)
+    )
+    yield Figure(
+        name=f"{what}: peaks below the upper end", value=below, unit="%", budget=at_least(98)
+    )

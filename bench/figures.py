@@ -59,7 +59,9 @@ class Figure:
     def is_met(self) -> bool | None:
         if self.budget is None or self.value is None:
             return None
-        return self.budget.is_met(self.value.median if isinstance(self.value, Spread) else self.value)
+        return self.budget.is_met(
+            self.value.median if isinstance(self.value, Spread) else self.value
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,31 +36,57 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
         figures += race_figures(case, run_race(case, kept), peak_flops_per_second=peak)
         notes.append("GPT-J recomputes its activations; Trainer was not run on it.")
     else:
-        notes.append(f"GPT-J 6B needs more than {GPT_J_LEAST_BYTES / 2**30:.0f} GiB of device memory to be trained.")
-    return Section(title=TITLES["gpu"], command=command("gpu"), figures=tuple(figures), notes=tuple(notes))
+        notes.append(
+            f"GPT-J 6B needs more than {GPT_J_LEAST_BYTES / 2**30:.0f} GiB of device memory to be trained."
+        )
+    return Section(
+        title=TITLES["gpu"], command=command("gpu"), figures=tuple(figures), notes=tuple(notes)
+    )
 
 
-def race_figures(case: RaceCase, result: RaceResult, *, peak_flops_per_second: float | None) -> list[Figure]:
+def race_figures(
+    case: RaceCase, result: RaceResult, *, peak_flops_per_second: float | None
+) -> list[Figure]:
     rate = spread(list(result.our_tokens_per_second))
     figures = [
         Figure(name=f"{case.name}: ours", value=rate, unit="tokens/s"),
-        Figure(name=f"{case.name}: our step", value=_milliseconds(result.our_step_seconds), unit="ms"),
-        Figure(name=f"{case.name}: our MFU", value=mfu_percent(rate, result, peak_flops_per_second), unit="%"),
-        Figure(name=f"{case.name}: our peak memory", value=_gib(result.our_peak_memory_bytes), unit="GiB"),
+        Figure(
+            name=f"{case.name}: our step", value=_milliseconds(result.our_step_seconds), unit="ms"
+        ),
+        Figure(
+            name=f"{case.name}: our MFU",
+            value=mfu_percent(rate, result, peak_flops_per_second),
+            unit="%",
+        ),
+        Figure(
+            name=f"{case.name}: our peak memory",
+            value=_gib(result.our_peak_memory_bytes),
+            unit="GiB",
+        ),
     ]
     if result.their_tokens_per_second:
         pairs = zip(result.our_tokens_per_second, result.their_tokens_per_second, strict=True)
         theirs = spread(list(result.their_tokens_per_second))
         figures += [
             Figure(name=f"{case.name}: Trainer", value=theirs, unit="tokens/s"),
-            Figure(name=f"{case.name}: Trainer's peak memory", value=_gib(result.their_peak_memory_bytes), unit="GiB"),
-            Figure(name=f"{case.name}: ours ÷ Trainer", value=spread([our / their for our, their in pairs]), unit="×"),
+            Figure(
+                name=f"{case.name}: Trainer's peak memory",
+                value=_gib(result.their_peak_memory_bytes),
+                unit="GiB",
+            ),
+            Figure(
+                name=f"{case.name}: ours ÷ Trainer",
+                value=spread([our / their for our, their in pairs]),
+                unit="×",
+            ),
         ]
         figures += equal_work_figures(case, result, loss_difference=LOSS_DIFFERENCE_ON_A_GPU)
     return figures
 
 
-def mfu_percent(rate: Spread, result: RaceResult, peak_flops_per_second: float | None) -> float | None:
+def mfu_percent(
+    rate: Spread, result: RaceResult, peak_flops_per_second: float | None
+) -> float | None:
     if peak_flops_per_second is None:
         return None
     return rate.median * result.flops_per_token / peak_flops_per_second * 100

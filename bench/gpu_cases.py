@@ -19,8 +19,12 @@ class FullSize:
 
 
 MODELS = (
-    FullSize(name="GPT-2 124M", task="causal-lm", config={"model_type": "gpt2"}, length=1024, batch=16),
-    FullSize(name="BERT-base", task="masked-lm", config={"model_type": "bert"}, length=512, batch=32),
+    FullSize(
+        name="GPT-2 124M", task="causal-lm", config={"model_type": "gpt2"}, length=1024, batch=16
+    ),
+    FullSize(
+        name="BERT-base", task="masked-lm", config={"model_type": "bert"}, length=512, batch=32
+    ),
     FullSize(
         name="ALBERT-base",
         task="masked-lm",
@@ -37,7 +41,9 @@ MODELS = (
         compilers=(Compiler.NONE,),
     ),
 )
-GPT_J = FullSize(name="GPT-J 6B", task="causal-lm", config={"model_type": "gptj"}, length=1024, batch=4)
+GPT_J = FullSize(
+    name="GPT-J 6B", task="causal-lm", config={"model_type": "gptj"}, length=1024, batch=4
+)
 # Weights, gradients and AdamW's two moments in single precision: 16 bytes for each of 6.05 billion parameters.
 GPT_J_LEAST_BYTES = 16 * 6_050_882_784
 
@@ -53,7 +59,9 @@ def gpt_j_case(*, is_quick: bool) -> RaceCase:
     return _case(GPT_J, {"activation_checkpointing": True}, is_quick=is_quick, with_theirs=False)
 
 
-def _case(model: FullSize, settings: Mapping[str, Any], *, is_quick: bool, with_theirs: bool = True) -> RaceCase:
+def _case(
+    model: FullSize, settings: Mapping[str, Any], *, is_quick: bool, with_theirs: bool = True
+) -> RaceCase:
     how = "compiled" if settings.get("compiler") == Compiler.INDUCTOR else "eager"
     return RaceCase(
         name=f"{model.name}, {model.length} tokens, batch {model.batch}, {how}",

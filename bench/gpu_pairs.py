@@ -18,7 +18,9 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
     import torch  # noqa: PLC0415  (the rest of this module serves without it)
 
     if not torch.cuda.is_available():
-        return Section(title=TITLES["gpu_pairs"], command=command("gpu_pairs"), why_unmeasured=NO_GPU)
+        return Section(
+            title=TITLES["gpu_pairs"], command=command("gpu_pairs"), why_unmeasured=NO_GPU
+        )
     cells = {
         "eager": document({}),
         "eager, half of the batch": document({"batch_size_per_device": MODELS[0].batch // 2}),
@@ -37,7 +39,11 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
     for cell in cells:
         ratios = [each.shared[cell] / each.separate[cell] for each in pairs]
         figures += [
-            Figure(name=f"{cell}: rate in a shared job ÷ rate in a job of its own", value=spread(ratios), unit="×"),
+            Figure(
+                name=f"{cell}: rate in a shared job ÷ rate in a job of its own",
+                value=spread(ratios),
+                unit="×",
+            ),
             Figure(
                 name=f"{cell}: from the start of its own process to its first counted step",
                 value=spread([each.start_seconds[cell] for each in pairs]),
@@ -53,7 +59,12 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
         f"{MODELS[0].length} tokens, batch {MODELS[0].batch}, bf16, {STEPS} steps a run, synthetic sequences. In each "
         "shared job a cell that does not fit ends out of memory before the last cell."
     )
-    return Section(title=TITLES["gpu_pairs"], command=command("gpu_pairs"), figures=tuple(figures), notes=(note,))
+    return Section(
+        title=TITLES["gpu_pairs"],
+        command=command("gpu_pairs"),
+        figures=tuple(figures),
+        notes=(note,),
+    )
 
 
 def document(changes: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from bench.tell import tell
 Result = TypeVar("Result")
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 CONVERTER.register_structure_hook(
-    float | Spread | None, lambda value, _: CONVERTER.structure(value, Spread) if isinstance(value, dict) else value
+    float | Spread | None,
+    lambda value, _: CONVERTER.structure(value, Spread) if isinstance(value, dict) else value,
 )
 TELL_SECONDS = 60.0
 
@@ -46,7 +47,11 @@ class Kept:
         return result
 
     def _path(self, name: str) -> Path | None:
-        return None if self.folder is None else self.folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.json"
+        return (
+            None
+            if self.folder is None
+            else self.folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.json"
+        )
 
 
 @contextmanager

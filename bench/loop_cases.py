@@ -49,7 +49,12 @@ def same_work_case(size: Size, *, is_quick: bool) -> RaceCase:
             "dataset": {"format": "synthetic"},
             "sequence_length": size.length,
         },
-        settings={**_settings(size.batch), "weight_decay": 0.01, "gradient_clip_norm": 1.0, "dropout": 0.0},
+        settings={
+            **_settings(size.batch),
+            "weight_decay": 0.01,
+            "gradient_clip_norm": 1.0,
+            "dropout": 0.0,
+        },
         steps=15 if is_quick else size.steps,
         warmup_steps=5,
         rounds=2 if is_quick else size.rounds,
@@ -114,7 +119,13 @@ def _settings(batch: int) -> Mapping[str, Any]:
 
 
 TEXT_CONFIGS: Mapping[str, Mapping[str, Any]] = {
-    "GPT-2": {"model_type": "gpt2", "n_layer": 4, "n_embd": 256, "n_head": HEADS, "n_positions": TEXT_LENGTH},
+    "GPT-2": {
+        "model_type": "gpt2",
+        "n_layer": 4,
+        "n_embd": 256,
+        "n_head": HEADS,
+        "n_positions": TEXT_LENGTH,
+    },
     "BERT": {"model_type": "bert", "max_position_embeddings": TEXT_LENGTH, **_encoder(256, 4)},
     "ALBERT": {
         "model_type": "albert",

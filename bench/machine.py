@@ -38,9 +38,15 @@ def processor_name() -> str:
 def commit() -> str:
     """The commit, with a plus sign if tracked files differ from it."""
     named = _git("rev-parse", "--short", "HEAD")
-    return "unknown" if named is None else named + ("+" if _git("status", "--porcelain", "-uno") else "")
+    return (
+        "unknown"
+        if named is None
+        else named + ("+" if _git("status", "--porcelain", "-uno") else "")
+    )
 
 
 def _git(*arguments: str) -> str | None:
-    answer = subprocess.run(["git", *arguments], cwd=REPO_ROOT, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        ["git", *arguments], cwd=REPO_ROOT, capture_output=True, text=True, check=False
+    )
     return answer.stdout.strip() if answer.returncode == 0 else None

@@ -58,17 +58,29 @@ class OwnCloud:
             check=False,
         )
         if ended.returncode != 0:
-            raise CommandFailed(f"traindyno {' '.join(arguments)} ended with {ended.returncode}:\n{ended.stderr}")
+            raise CommandFailed(
+                f"traindyno {' '.join(arguments)} ended with {ended.returncode}:\n{ended.stderr}"
+            )
         return Answer(seconds=time.perf_counter() - began, output=ended.stdout)
 
     def run_suite(self, suite: Path, name: str) -> Answer:
         """Its answer is the report as JSON."""
-        options = ["--local", "--name", name, "--format", "json", "--output", str(self.folder / "reports")]
+        options = [
+            "--local",
+            "--name",
+            name,
+            "--format",
+            "json",
+            "--output",
+            str(self.folder / "reports"),
+        ]
         return self.traindyno("run", str(suite), *options)
 
     def client(self, service: str) -> Any:
         environment = environment_of(self.home)
-        endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}", environment["AWS_ENDPOINT_URL"])
+        endpoint = environment.get(
+            f"AWS_ENDPOINT_URL_{service.upper()}", environment["AWS_ENDPOINT_URL"]
+        )
         session = boto3.Session(
             aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
@@ -77,7 +89,9 @@ class OwnCloud:
         return session.client(service, endpoint_url=endpoint)  # type: ignore[call-overload]
 
     def ended_jobs(self) -> int:
-        with urllib.request.urlopen(request_to(self.home, require_ports(self.home).sagemaker, HEALTH)) as answer:
+        with urllib.request.urlopen(
+            request_to(self.home, require_ports(self.home).sagemaker, HEALTH)
+        ) as answer:
             counts: Mapping[str, int] = json.load(answer)["jobs"]
         return sum(count for status, count in counts.items() if status in ENDED)
 
@@ -93,7 +107,9 @@ class OwnCloud:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)
 
     def execution_arn(self, name: str) -> str:
-        return f"{self.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+        return (
+            f"{self.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+        )
 
 
 @contextmanager

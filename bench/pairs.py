@@ -88,7 +88,12 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
         title=TITLES["pairs"],
         command=command("pairs"),
         figures=(
-            Figure(name="pairs", value=float(count), unit="", budget=None if is_quick else at_least(PAIRS)),
+            Figure(
+                name="pairs",
+                value=float(count),
+                unit="",
+                budget=None if is_quick else at_least(PAIRS),
+            ),
             Figure(
                 name="measured again, because other work slowed down a run",
                 value=float(sum(pair.repeats for pair in pairs)),
@@ -186,10 +191,12 @@ def attempt_pair(
             separate={cell: rate_of(end.log_files) for cell, end in ends.items()},
             shared={cell: rate_of(logs_of(shared, cell)) for cell in documents},
             change_seconds={
-                cell: begun[WARM_UP_STEPS].begin - ended[-1].end for (_, ended), (cell, begun) in pairwise(steps)
+                cell: begun[WARM_UP_STEPS].begin - ended[-1].end
+                for (_, ended), (cell, begun) in pairwise(steps)
             },
             start_seconds={
-                cell: steps_of(end.log_files)[WARM_UP_STEPS].begin - begun_at[cell] for cell, end in ends.items()
+                cell: steps_of(end.log_files)[WARM_UP_STEPS].begin - begun_at[cell]
+                for cell, end in ends.items()
             },
         )
 
@@ -212,21 +219,31 @@ def run_shared(
     runs = [run_document(cell, hyperparameters=document) for cell, document in documents.items()]
     given = {**environment, "OMP_NUM_THREADS": threads()}
     limits = {"max_job_seconds": len(runs) * PATIENCE_SECONDS}
-    job = SharedJob(root=root, runs=runs, programs=(TRAINING, RANKS), environment=given, limits=limits)
+    job = SharedJob(
+        root=root, runs=runs, programs=(TRAINING, RANKS), environment=given, limits=limits
+    )
     with job.start() as parent:
         output, _ = parent.communicate()
-    wrong = [cell for cell in documents if ((job.end(cell) or {}).get("exit_code") == 0) is (cell in failing)]
+    wrong = [
+        cell
+        for cell in documents
+        if ((job.end(cell) or {}).get("exit_code") == 0) is (cell in failing)
+    ]
     if parent.returncode or wrong:
         raise RunFailed(f"{', '.join(wrong)}: {output}")
 
 
 def logs_of(root: Path, cell: str) -> list[Path]:
-    return sorted((SharedJob(root=root, runs=()).folder() / cell / "step_log").rglob("rank-*.jsonl"))
+    return sorted(
+        (SharedJob(root=root, runs=()).folder() / cell / "step_log").rglob("rank-*.jsonl")
+    )
 
 
 def steps_of(files: Sequence[Path]) -> Sequence[LoggedStep]:
     """The steps of a run of one process."""
-    session = read_step_log({str(path): path.read_text(encoding="utf-8").splitlines() for path in files}).measured
+    session = read_step_log(
+        {str(path): path.read_text(encoding="utf-8").splitlines() for path in files}
+    ).measured
     if session is None:
         raise RunFailed(f"no step log in {', '.join(map(str, files)) or 'no file'}")
     return session.processes[0].steps
@@ -239,7 +256,9 @@ def threads() -> str:
 
 def rate_of(files: Sequence[Path]) -> float:
     """Samples per second, as the lab measures them. Raises RunFailed and RunContended."""
-    session = read_step_log({str(path): path.read_text(encoding="utf-8").splitlines() for path in files}).measured
+    session = read_step_log(
+        {str(path): path.read_text(encoding="utf-8").splitlines() for path in files}
+    ).measured
     if session is None:
         raise RunFailed(f"no step log in {', '.join(map(str, files)) or 'no file'}")
     contention = measure_contention(session)
@@ -247,7 +266,9 @@ def rate_of(files: Sequence[Path]) -> float:
         raise RunContended(f"other work took {contention.others_share:.0%} of the host's CPU time")
     table = tabulate_steps(session)
     step_time = measure_table(table, warmup_steps=None)
-    found = measure_throughput(table, step_time, device_count=1, flops_per_token=None, peak_flops_per_device=None)
+    found = measure_throughput(
+        table, step_time, device_count=1, flops_per_token=None, peak_flops_per_device=None
+    )
     if found is None:
         raise RunFailed("no steps were measured")
     return found.samples_per_second

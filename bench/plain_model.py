@@ -19,7 +19,9 @@ def initial_weights(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None)
     return blueprint.materialise(torch.device("cpu")).state_dict()
 
 
-def plain_model(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None, weights: Weights) -> PreTrainedModel:
+def plain_model(
+    run: RunSettings, tokenizer: PreTrainedTokenizerBase | None, weights: Weights
+) -> PreTrainedModel:
     config = model_config(run.workload, tokenizer, model_path=None, dropout=run.settings.dropout)
     torch.manual_seed(run.settings.seed)
     model: PreTrainedModel = AUTO_CLASSES[run.workload.task].from_config(config)

@@ -12,7 +12,13 @@ from typing import Any
 import torch
 
 from bench.bare_loop import BareLoop
-from bench.our_trainer import batches_of_steps, count_tokens, load_sequences, read_run, train_with_ours
+from bench.our_trainer import (
+    batches_of_steps,
+    count_tokens,
+    load_sequences,
+    read_run,
+    train_with_ours,
+)
 from bench.plain_model import Weights, initial_weights
 from bench.race_case import Against, RaceCase, RaceResult
 from bench.race_files import read_case, write_result
@@ -49,7 +55,11 @@ def main(case_path: str, result_path: str) -> None:
 
 def race(case: RaceCase, scratch: Path) -> RaceResult:
     candidates = case.candidates or ({},)
-    rates = tuple(_rate(case, changes, scratch) for changes in candidates) if len(candidates) > 1 else ()
+    rates = (
+        tuple(_rate(case, changes, scratch) for changes in candidates)
+        if len(candidates) > 1
+        else ()
+    )
     chosen = candidates[rates.index(max(rates))] if rates else candidates[0]
     run = read_run(case, chosen)
     dataset = load_sequences(run, case.data_folder, scratch)
@@ -57,17 +67,25 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     sides = [lambda: train_with_ours(run, dataset), *theirs, *bare]
     rounds = [_round(sides, first=number) for number in range(case.rounds)]
     ours, their_rounds = [each[0] for each in rounds], [each[1] for each in rounds if theirs]
-    config = model_config(run.workload, dataset.tokenizer, model_path=None, dropout=run.settings.dropout)
+    config = model_config(
+        run.workload, dataset.tokenizer, model_path=None, dropout=run.settings.dropout
+    )
     assert run.workload.sequence_length is not None
     size = measure_size(run.workload.task, config, run.workload.sequence_length)
     assert size.flops_per_token is not None
     return RaceResult(
         chosen=chosen,
         our_step_seconds=tuple(each.median_step_seconds(case.warmup_steps) for each in ours),
-        their_step_seconds=tuple(each.median_step_seconds(case.warmup_steps) for each in their_rounds),
-        bare_step_seconds=tuple(each[-1].median_step_seconds(case.warmup_steps) for each in rounds if bare),
+        their_step_seconds=tuple(
+            each.median_step_seconds(case.warmup_steps) for each in their_rounds
+        ),
+        bare_step_seconds=tuple(
+            each[-1].median_step_seconds(case.warmup_steps) for each in rounds if bare
+        ),
         our_tokens_per_second=tuple(each.tokens_per_second(case.warmup_steps) for each in ours),
-        their_tokens_per_second=tuple(each.tokens_per_second(case.warmup_steps) for each in their_rounds),
+        their_tokens_per_second=tuple(
+            each.tokens_per_second(case.warmup_steps) for each in their_rounds
+        ),
         our_peak_memory_bytes=ours[0].peak_memory_bytes,
         their_peak_memory_bytes=their_rounds[0].peak_memory_bytes if theirs else None,
         flops_per_token=size.flops_per_token,
@@ -87,22 +105,34 @@ def _other_sides(
         unpacked = read_run(case, {"packing": False})
         rows = load_sequences(unpacked, case.data_folder, scratch)
         defaults = TrainerDefaults(unpacked, rows)
-        difference = abs(count_tokens(unpacked, rows, COMPARED_ROWS) - defaults.count_tokens(COMPARED_ROWS))
+        difference = abs(
+            count_tokens(unpacked, rows, COMPARED_ROWS) - defaults.count_tokens(COMPARED_ROWS)
+        )
         return [defaults.train], [], {"token_count_difference": difference}
     weights, steps = initial_weights(run, dataset.tokenizer), batches_of_steps(run, dataset)
     bare = [BareLoop(run, dataset, steps, weights).train] if case.with_bare else []
-    evidence = {"largest_loss_difference": largest_loss_difference(run, dataset, weights, with_bare=case.with_bare)}
+    evidence = {
+        "largest_loss_difference": largest_loss_difference(
+            run, dataset, weights, with_bare=case.with_bare
+        )
+    }
     return [SameWork(run, dataset, steps, weights).train], bare, evidence
 
 
-def largest_loss_difference(run: RunSettings, dataset: TokenDataset, weights: Weights, *, with_bare: bool) -> float:
+def largest_loss_difference(
+    run: RunSettings, dataset: TokenDataset, weights: Weights, *, with_bare: bool
+) -> float:
     """Largest difference in the first steps of ours and the others, which begin with ``weights``.
 
     It is infinite if a loss is not finite. The steps run in single precision and without a compiler, because rounding
     in 16 bits would hide different weights.
     """
-    settings = replace(run.settings, precision=Precision.FP32, compiler=Compiler.NONE, **COMPARED_OPTIONS)
-    short = replace(run, settings=settings, measurement=replace(run.measurement, max_steps=COMPARED_LOSSES))
+    settings = replace(
+        run.settings, precision=Precision.FP32, compiler=Compiler.NONE, **COMPARED_OPTIONS
+    )
+    short = replace(
+        run, settings=settings, measurement=replace(run.measurement, max_steps=COMPARED_LOSSES)
+    )
     steps = batches_of_steps(short, dataset)
     ours = train_with_ours(short, dataset).losses
     others = [SameWork(short, dataset, steps, weights).losses()]
@@ -111,7 +141,9 @@ def largest_loss_difference(run: RunSettings, dataset: TokenDataset, weights: We
 
 
 def largest_difference(ours: Sequence[float], others: Sequence[Sequence[float]]) -> float:
-    differences = [abs(our - other) for losses in others for our, other in zip(ours, losses, strict=True)]
+    differences = [
+        abs(our - other) for losses in others for our, other in zip(ours, losses, strict=True)
+    ]
     return max(differences) if all(map(math.isfinite, differences)) else math.inf
 
 

@@ -14,7 +14,11 @@ from bench.race_case import RaceCase, RaceResult
 from localcloud.home import REPO_ROOT
 
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
-OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_VERBOSITY": "error"}
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TRANSFORMERS_VERBOSITY": "error",
+}
 
 
 # Keeps freed memory: by default glibc returns it and asks the kernel again, at random up to 1,400 page faults a step.

@@ -6,15 +6,32 @@ NODES = (2, 4, 8, 16)
 INCONSISTENT, PLAYED, NOT_TESTABLE = "internally_inconsistent", "played", "not_testable"
 
 ALBERT_PLAYED = (
-    *(f"{name}-{nodes}-nodes" for nodes in NODES for name in ("train-time", "throughput", "smddp-over-ddp")),
+    *(
+        f"{name}-{nodes}-nodes"
+        for nodes in NODES
+        for name in ("train-time", "throughput", "smddp-over-ddp")
+    ),
     *(f"loader-workers-{nodes}-nodes-batch-{batch}" for nodes in NODES for batch in (16, 32)),
-    *("efficiency-4-nodes", "efficiency-8-nodes", "efficiency-16-nodes", "twice-as-fast", "smddp-almost-35-percent"),
+    *(
+        "efficiency-4-nodes",
+        "efficiency-8-nodes",
+        "efficiency-16-nodes",
+        "twice-as-fast",
+        "smddp-almost-35-percent",
+    ),
     *("saturation-batch-16", "saturation-batch-32"),
 )
 ALBERT_SETTINGS = (
     *(f"{name}-{nodes}-nodes" for nodes in NODES for name in ("steps", "global-batch")),
     *(f"gpus-{nodes}-nodes" for nodes in (2, 4, 16)),
-    *("examples", "workers-per-process", "workers-gain-summary", "workers-gain-text", "batch-16", "batch-32"),
+    *(
+        "examples",
+        "workers-per-process",
+        "workers-gain-summary",
+        "workers-gain-text",
+        "batch-16",
+        "batch-32",
+    ),
     *("parameters", "parameter-reduction", "dataset-size", "books", "network", "vcpus"),
 )
 TRN1_TYPES = ("trn1-2xlarge", "trn1-32xlarge", "trn1n-32xlarge")
@@ -27,11 +44,22 @@ EXPECTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "bert-trainium": {
         PLAYED: (
-            *(f"{kind}-{figure}" for kind in ("trn1", "p4d") for figure in ("throughput", "accuracy", "billed-time")),
+            *(
+                f"{kind}-{figure}"
+                for kind in ("trn1", "p4d")
+                for figure in ("throughput", "accuracy", "billed-time")
+            ),
             *("trn1-cost", "p4d-cost", "throughput-gain", "no-drop-in-accuracy"),
         ),
         NOT_TESTABLE: (
-            *("p4d-price", "accelerator-memory", "network-bandwidth", "peak-compute", "reviews", "review-years"),
+            *(
+                "p4d-price",
+                "accelerator-memory",
+                "network-bandwidth",
+                "peak-compute",
+                "reviews",
+                "review-years",
+            ),
             *("memory-per-chip", "cores-per-chip", "chips-in-text"),
             *(f"{name}-{figure}" for name in TRN1_TYPES for figure in TRN1_FIGURES),
         ),
@@ -46,8 +74,22 @@ EXPECTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "gpt2-compiler": {
         PLAYED: ("throughput-rises", "training-time-falls", "billed-time-falls"),
         NOT_TESTABLE: (
-            *("batch-native", "batch-compiled", "learning-rate-native", "learning-rate-compiled", "gpus"),
-            *("instances-in-code", "block", "epochs", "eval-batch", "base-learning-rate", "reference-batch", "volume"),
+            *(
+                "batch-native",
+                "batch-compiled",
+                "learning-rate-native",
+                "learning-rate-compiled",
+                "gpus",
+            ),
+            *(
+                "instances-in-code",
+                "block",
+                "epochs",
+                "eval-batch",
+                "base-learning-rate",
+                "reference-batch",
+                "volume",
+            ),
         ),
         INCONSISTENT: ("instances",),
     },
@@ -64,7 +106,9 @@ EXPECTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 def expected_findings(pack: str) -> dict[str, str]:
     """Claim id → finding."""
-    return {claim_id: finding for finding, claim_ids in EXPECTED[pack].items() for claim_id in claim_ids}
+    return {
+        claim_id: finding for finding, claim_ids in EXPECTED[pack].items() for claim_id in claim_ids
+    }
 
 
 def differences(pack: str, findings: Mapping[str, str]) -> Iterator[str]:

@@ -61,11 +61,21 @@ class Residual:
     def relative(self) -> float:
         """The relative error of times, and of the ratios behind gains."""
         is_gain = "gain" in self.name
-        return (1 + self.modelled) / (1 + self.published) - 1 if is_gain else self.modelled / self.published - 1
+        return (
+            (1 + self.modelled) / (1 + self.published) - 1
+            if is_gain
+            else self.modelled / self.published - 1
+        )
 
 
 FIRST_GUESS = ScalingModel(
-    step=0.04, sample=0.001, node=0.0035, loading=0.001, loading_node=0.004, ddp=-0.02, ddp_ring=0.06
+    step=0.04,
+    sample=0.001,
+    node=0.0035,
+    loading=0.001,
+    loading_node=0.004,
+    ddp=-0.02,
+    ddp_ring=0.06,
 )
 
 
@@ -75,7 +85,9 @@ def fit_scaling() -> ScalingModel:
     def errors(values: object) -> list[float]:
         return [log(1 + residual.relative) for residual in residuals(_model(values))]
 
-    found = least_squares(errors, astuple(FIRST_GUESS), x_scale=[abs(value) for value in astuple(FIRST_GUESS)])
+    found = least_squares(
+        errors, astuple(FIRST_GUESS), x_scale=[abs(value) for value in astuple(FIRST_GUESS)]
+    )
     return _model(found.x)
 
 
@@ -93,7 +105,11 @@ def residuals(model: ScalingModel) -> Iterator[Residual]:
         for nodes, gain in gains.items():
             without = model.step_seconds(nodes=nodes, workers=0, batch=batch)
             modelled = without / model.step_seconds(nodes=nodes, workers=12, batch=batch) - 1
-            yield Residual(name=f"{nodes} nodes, batch {batch}: gain by workers", published=gain, modelled=modelled)
+            yield Residual(
+                name=f"{nodes} nodes, batch {batch}: gain by workers",
+                published=gain,
+                modelled=modelled,
+            )
     for nodes, gain in SMDDP_GAINS.items():
         slow = model.step_seconds(nodes=nodes, workers=12, batch=16, is_ddp=True)
         modelled = slow / model.step_seconds(nodes=nodes, workers=12, batch=16) - 1

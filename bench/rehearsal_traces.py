@@ -22,7 +22,12 @@ TraceDocument = dict[str, Any]
 POLARITY_EXAMPLES, POLARITY_BATCH = 3_600_000, 256
 # Blocks of 2,048 tokens in SST-2, as suites/gptj-parallel/original.yaml derives them.
 GPTJ_BLOCKS, GPTJ_BATCH = 404, 8
-GPTJ_EPOCH_SECONDS, GPTJ_LOAD_SECONDS, GPTJ_TRACE_SECONDS, GPTJ_BEFORE_SECONDS = 480.0, 35.0, 50.0, 3480.0
+GPTJ_EPOCH_SECONDS, GPTJ_LOAD_SECONDS, GPTJ_TRACE_SECONDS, GPTJ_BEFORE_SECONDS = (
+    480.0,
+    35.0,
+    50.0,
+    3480.0,
+)
 
 
 def work_of(size: TransformerSize) -> TraceDocument:
@@ -48,7 +53,9 @@ def albert_scaling() -> Iterator[TraceDocument]:
                             "dataloader_num_workers": workers,
                             flag: True,
                         },
-                        "step_seconds": model.step_seconds(nodes=nodes, workers=workers, batch=batch, is_ddp=is_ddp),
+                        "step_seconds": model.step_seconds(
+                            nodes=nodes, workers=workers, batch=batch, is_ddp=is_ddp
+                        ),
                         "samples_per_step": batch,
                     }
 
@@ -64,10 +71,16 @@ def bert_trainium() -> Iterator[TraceDocument]:
             **COMMON,
             **work_of(BERT),
             "name": instance,
-            "match": {"instance_type": instance, "per_device_train_batch_size": POLARITY_BATCH // devices},
+            "match": {
+                "instance_type": instance,
+                "per_device_train_batch_size": POLARITY_BATCH // devices,
+            },
             "step_seconds": 1 / steps_per_second,
             "samples_per_step": POLARITY_BATCH // devices,
-            "load_seconds": billed_seconds - steps / steps_per_second - DOWNLOAD_SECONDS - UPLOAD_SECONDS,
+            "load_seconds": billed_seconds
+            - steps / steps_per_second
+            - DOWNLOAD_SECONDS
+            - UPLOAD_SECONDS,
             "accuracy": 0.984,
         }
 
@@ -96,7 +109,10 @@ def gptj_parallel() -> Iterator[TraceDocument]:
 
 def gpt2_compiler() -> Iterator[TraceDocument]:
     """The post's results are pictures: these times are assumed, not fitted, in the direction that its text states."""
-    for name, batch, step_seconds, compile_seconds in (("native", 10, 0.60, 0.0), ("compiled", 20, 0.90, 300.0)):
+    for name, batch, step_seconds, compile_seconds in (
+        ("native", 10, 0.60, 0.0),
+        ("compiled", 20, 0.90, 300.0),
+    ):
         yield {
             **COMMON,
             **work_of(GPT2),

@@ -51,12 +51,16 @@ class Rehearsed:
 
 def measure(*, is_quick: bool, kept: Kept) -> Section:
     rehearsed = [
-        kept.case(f"{count} runs", Rehearsed, partial(rehearse_alone, count)) for count in run_counts(is_quick=is_quick)
+        kept.case(f"{count} runs", Rehearsed, partial(rehearse_alone, count))
+        for count in run_counts(is_quick=is_quick)
     ]
     return Section(
         title=TITLES["replay"],
         command=command("replay"),
-        figures=(*(figure for each in rehearsed for figure in figures(each)), *growth(rehearsed[0], rehearsed[-1])),
+        figures=(
+            *(figure for each in rehearsed for figure in figures(each)),
+            *growth(rehearsed[0], rehearsed[-1]),
+        ),
         notes=tuple(outcome_text(each) for each in rehearsed),
     )
 
@@ -68,7 +72,9 @@ def rehearse_alone(runs: int) -> Rehearsed:
         traces.mkdir()
         (traces / "trace.json").write_text(json.dumps(TRACE))
         ports = local_cloud.start(
-            cloud.home, tell=lambda _: None, service_options=(*SERVICE_OPTIONS, "--traces", str(traces))
+            cloud.home,
+            tell=lambda _: None,
+            service_options=(*SERVICE_OPTIONS, "--traces", str(traces)),
         )
         deployment.deploy(cloud.home, ports, tell=lambda _: None, context=CONTEXT)
         rehearsed = rehearse(cloud, runs)
@@ -93,13 +99,17 @@ def rehearse(cloud: OwnCloud, runs: int) -> Rehearsed:
     cpu_seconds = cloud.cpu_seconds() - cpu_before
     tell(f"{name}: reading its report and its transitions")
     reports = str(cloud.folder / "reports")
-    report = cloud.traindyno("report", name, "--local", "--format", "json", "--output", reports).json()
+    report = cloud.traindyno(
+        "report", name, "--local", "--format", "json", "--output", reports
+    ).json()
     return Rehearsed(
         runs=len(report["results"]),
         outcomes=Counter(result["outcome"] for result in report["results"]),
         seconds=execution_seconds(cloud, name),
         cpu_seconds=cpu_seconds,
-        transitions=count_transitions(cloud.client("stepfunctions"), cloud.execution_arn(name)).total(),
+        transitions=count_transitions(
+            cloud.client("stepfunctions"), cloud.execution_arn(name)
+        ).total(),
         items=count_items(cloud) - items_before,
     )
 
@@ -125,7 +135,15 @@ def write_suite(path: Path, runs: int) -> Path:
         "search": "grid",
         "workload": {
             "task": "causal-lm",
-            "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
+            "model": {
+                "config": {
+                    "model_type": "gpt2",
+                    "n_layer": 2,
+                    "n_embd": 64,
+                    "n_head": 2,
+                    "n_positions": 64,
+                }
+            },
             "tokenizer": {"train_vocabulary_size": 1000},
             "dataset": {"format": "synthetic"},
             "sequence_length": 64,
@@ -144,7 +162,11 @@ def write_suite(path: Path, runs: int) -> Path:
 
 
 def count_items(cloud: OwnCloud) -> int:
-    pages = cloud.client("dynamodb").get_paginator("scan").paginate(TableName=cloud.deployment().table, Select="COUNT")
+    pages = (
+        cloud.client("dynamodb")
+        .get_paginator("scan")
+        .paginate(TableName=cloud.deployment().table, Select="COUNT")
+    )
     return sum(page["Count"] for page in pages)
 
 
@@ -156,7 +178,9 @@ def figures(done: Rehearsed) -> tuple[Figure, ...]:
         each("wall time", done.seconds, "s"),
         each("runs per second", done.runs / done.seconds),
         each("CPU time of the local cloud per run", done.cpu_seconds / done.runs * 1000, "ms"),
-        each("state transitions per run", done.transitions / done.runs, budget=at_most(TRANSITIONS)),
+        each(
+            "state transitions per run", done.transitions / done.runs, budget=at_most(TRANSITIONS)
+        ),
         each("DynamoDB items per run", done.items / done.runs),
     )
 
@@ -167,7 +191,9 @@ def growth(fewest: Rehearsed, most: Rehearsed) -> tuple[Figure, ...]:
     transitions = (most.transitions / most.runs) / (fewest.transitions / fewest.runs)
     items = (most.items / most.runs) / (fewest.items / fewest.runs)
     return (
-        Figure(name=f"state transitions {name}", value=transitions, unit="×", budget=at_most(GROWTH)),
+        Figure(
+            name=f"state transitions {name}", value=transitions, unit="×", budget=at_most(GROWTH)
+        ),
         Figure(name=f"DynamoDB items {name}", value=items, unit="×", budget=at_most(GROWTH)),
     )
 

@@ -19,5 +19,7 @@ def write_rows(folder: Path) -> Path:
     ]
     made = folder / "rows"
     made.mkdir()
-    (made / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (made / "train.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     return made

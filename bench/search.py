@@ -35,7 +35,12 @@ HOSTS = (0.0, 0.01, 0.03)
 SUITES = 2
 #: Seconds of a run's start, and the most of the grid in %.
 RUN_STARTS = {20.0: None, 5.0: 4.0}
-GROUPS = ("large models", "one composed table, by time", "one composed table, by cost", "own surfaces")
+GROUPS = (
+    "large models",
+    "one composed table, by time",
+    "one composed table, by cost",
+    "own surfaces",
+)
 #: %
 MOST_OF_GROUP, MOST_WRONG = 6.5, 1.0
 MOST_FALSE_NONE_NEAR = {0.003: 5.0, 0.01: 5.0, 0.03: None}
@@ -73,21 +78,33 @@ def measure(*, is_quick: bool) -> Section:
     surfaces = [*tables[::QUICK_EVERY], *own[::QUICK_EVERY]] if is_quick else [*tables, *own]
     usual = Conditions(noise=USUAL)
     raced = {
-        (noise, hosts): race_all(surfaces, Conditions(noise=noise, hosts=hosts)) for noise in NOISES for hosts in HOSTS
+        (noise, hosts): race_all(surfaces, Conditions(noise=noise, hosts=hosts))
+        for noise in NOISES
+        for hosts in HOSTS
     }
     short = {start: race_all(surfaces, replace(usual, run_start=start)) for start in RUN_STARTS}
     return Section(
         title=TITLES["search"],
         command=command("search"),
         figures=(
-            *(figure for noise in NOISES for figure in noise_figures(noise, [raced[noise, hosts] for hosts in HOSTS])),
+            *(
+                figure
+                for noise in NOISES
+                for figure in noise_figures(noise, [raced[noise, hosts] for hosts in HOSTS])
+            ),
             *bill_figures(raced[USUAL, usual.hosts]),
             *(
                 figure
                 for start, most in RUN_STARTS.items()
-                for figure in group_figures(short[start], f"a run's start of {start:g} s", most=most)
+                for figure in group_figures(
+                    short[start], f"a run's start of {start:g} s", most=most
+                )
             ),
-            *type_figures([section for surface in own for section in sections(surface)][:: 9 if is_quick else 1]),
+            *type_figures(
+                [section for surface in own for section in sections(surface)][
+                    :: 9 if is_quick else 1
+                ]
+            ),
             *other_figures(raced[USUAL, usual.hosts], usual),
         ),
         notes=NOTES,
@@ -106,17 +123,25 @@ def noise_figures(noise: float, by_hosts: Sequence[Sequence[Raced]]) -> Iterator
     """``by_hosts``: for each spread of the hosts."""
     name, together = f"noise {100 * noise:g} %", [each for raced in by_hosts for each in raced]
     yield from group_figures(together, name, most=MOST_OF_GROUP)
-    yield _within(f"race, {name}", [each.played.regret for each in together], budget=at_least(LEAST_WITHIN[noise]))
+    yield _within(
+        f"race, {name}",
+        [each.played.regret for each in together],
+        budget=at_least(LEAST_WITHIN[noise]),
+    )
     yield Figure(
         name=f"race, {name}: suites that say wrongly that a cell beats each other one, of {len(together)}",
-        value=100 * sum(claims_too_much(each.surface, each.played) for each in together) / len(together),
+        value=100
+        * sum(claims_too_much(each.surface, each.played) for each in together)
+        / len(together),
         unit="%",
         budget=at_most(MOST_WRONG),
     )
     most = MOST_FALSE_NONE_NEAR[noise]
     yield Figure(
         name=f"race, {name}: suites that say wrongly that no other cell was within 5 %, of {len(together)}",
-        value=100 * sum(says_none_near_wrongly(each.surface, each.played) for each in together) / len(together),
+        value=100
+        * sum(says_none_near_wrongly(each.surface, each.played) for each in together)
+        / len(together),
         unit="%",
         budget=None if most is None else at_most(most),
     )
@@ -143,7 +168,9 @@ def bill_figures(raced: Sequence[Raced]) -> Iterator[Figure]:
             unit="%",
         )
         for part in BILL:
-            of_part = [100 * each.played.bill[part] for each in raced if group_of(each.surface) == group]
+            of_part = [
+                100 * each.played.bill[part] for each in raced if group_of(each.surface) == group
+            ]
             yield Figure(
                 name=f"race, {group}: {part} ÷ the grid's billable seconds, median",
                 value=median(of_part) if of_part else None,
@@ -173,8 +200,14 @@ def type_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
 def other_figures(raced: Sequence[Raced], conditions: Conditions) -> Iterator[Figure]:
     surfaces = [each.surface for each in raced[::SUITES]]
     halved = [halve(surface, 1, conditions) for surface in surfaces]
-    yield Figure(name="race: billable seconds ÷ the grid's, median over all surfaces", value=_median(raced), unit="%")
-    shared = [shared_grid_seconds(each, conditions) / grid_seconds(each, conditions) for each in surfaces]
+    yield Figure(
+        name="race: billable seconds ÷ the grid's, median over all surfaces",
+        value=_median(raced),
+        unit="%",
+    )
+    shared = [
+        shared_grid_seconds(each, conditions) / grid_seconds(each, conditions) for each in surfaces
+    ]
     yield Figure(
         name="grid in shared jobs: billable seconds ÷ the grid's, median over all surfaces",
         value=100 * median(shared),
@@ -188,15 +221,23 @@ def other_figures(raced: Sequence[Raced], conditions: Conditions) -> Iterator[Fi
     yield _within("successive halving", [regret for _, regret in halved])
     shares = [each.played.share for each in raced[::SUITES]]
     yield _asha_figure(surfaces, shares, conditions)
-    drawn = [sample(surface, 1, conditions, share=share) for surface, share in zip(surfaces, shares, strict=True)]
+    drawn = [
+        sample(surface, 1, conditions, share=share)
+        for surface, share in zip(surfaces, shares, strict=True)
+    ]
     yield _within("random search", drawn)
     yield _within("grid", [measure_grid(surface, 1, conditions).regret for surface in surfaces])
 
 
-def _asha_figure(surfaces: Sequence[Surface], shares: Sequence[float], conditions: Conditions) -> Figure:
+def _asha_figure(
+    surfaces: Sequence[Surface], shares: Sequence[float], conditions: Conditions
+) -> Figure:
     """Without a value where Syne Tune is not installed."""
     pairs = zip(surfaces, shares, strict=True) if is_installed() else ()
-    return _within("ASHA of Syne Tune", [search_by_asha(each, 1, conditions, share=share) for each, share in pairs])
+    return _within(
+        "ASHA of Syne Tune",
+        [search_by_asha(each, 1, conditions, share=share) for each, share in pairs],
+    )
 
 
 def _median(raced: Sequence[Raced]) -> float:
@@ -206,7 +247,12 @@ def _median(raced: Sequence[Raced]) -> float:
 def _within(name: str, regrets: Sequence[float], budget: Budget | None = None) -> Figure:
     """Without a value where none was played."""
     share = 100 * fmean(regret <= TOLERANCE for regret in regrets) if regrets else None
-    return Figure(name=f"{name}: suites whose cell is within 2 % of the best", value=share, unit="%", budget=budget)
+    return Figure(
+        name=f"{name}: suites whose cell is within 2 % of the best",
+        value=share,
+        unit="%",
+        budget=budget,
+    )
 
 
 def group_of(surface: Surface) -> str:
@@ -221,15 +267,24 @@ def sections(surface: Surface) -> list[Surface]:
     """Surfaces whose cells differ in their instances only, evenly chosen."""
     alike: dict[str, list[int]] = {}
     for index, cell in enumerate(surface.cells):
-        settings = {name: value for name, value in cell.settings.items() if name not in ("instance", "instance_count")}
+        settings = {
+            name: value
+            for name, value in cell.settings.items()
+            if name not in ("instance", "instance_count")
+        }
         alike.setdefault(repr(sorted(settings.items())), []).append(index)
     found = [
-        replace(surface, name=f"{surface.name} {key}", cells=tuple(surface.cells[index] for index in alike[key]))
+        replace(
+            surface,
+            name=f"{surface.name} {key}",
+            cells=tuple(surface.cells[index] for index in alike[key]),
+        )
         for key in sorted(alike)
     ]
     useful = [
         each
         for each in found
-        if len(each.cells) >= FEWEST_TYPES and sum(cell.seconds is not None for cell in each.cells) > 1
+        if len(each.cells) >= FEWEST_TYPES
+        and sum(cell.seconds is not None for cell in each.cells) > 1
     ]
     return useful[:: max(1, len(useful) // MOST_OF_A_SURFACE)][:MOST_OF_A_SURFACE]

@@ -36,7 +36,9 @@ Definition = ast.ClassDef | ast.FunctionDef
 def names_in(*nodes: ast.AST | None) -> set[str]:
     """Quoted ones too, as annotations have them."""
     parts = (part for node in nodes if node is not None for part in ast.walk(node))
-    texts = (getattr(part, "id", getattr(part, "attr", getattr(part, "value", ""))) for part in parts)
+    texts = (
+        getattr(part, "id", getattr(part, "attr", getattr(part, "value", ""))) for part in parts
+    )
     return {name for text in texts if isinstance(text, str) for name in re.findall(r"\w+", text)}
 
 
@@ -52,7 +54,12 @@ def modules_on_the_way(product: Path = PRODUCT, way: tuple[str, ...] = WAY) -> d
         defined = [each for each in ast.walk(tree) if isinstance(each, Definition)]
         known = {each.name for each in defined}
         imports = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
-        known |= {name.name for each in imports if (each.module or "").startswith(product.name) for name in each.names}
+        known |= {
+            name.name
+            for each in imports
+            if (each.module or "").startswith(product.name)
+            for name in each.names
+        }
         for each in defined:
             returns = names_in(each.returns) if isinstance(each, ast.FunctionDef) else set()
             returned[each.name] = returned.get(each.name, set()) | returns
@@ -61,7 +68,9 @@ def modules_on_the_way(product: Path = PRODUCT, way: tuple[str, ...] = WAY) -> d
             uses.append((names_in(each), made))
             for form in made & known & found.keys():
                 found[form].add(path.relative_to(product.parent).as_posix())
-    linked = [(names.union(*(returned.get(name, ()) for name in names)), made) for names, made in uses]
+    linked = [
+        (names.union(*(returned.get(name, ()) for name in names)), made) for names, made in uses
+    ]
     for one, other in pairwise(way):
         if not any(one in names and other in made for names, made in linked):
             raise LookupError(f"nothing makes {other} of {one}; expected neighbours of WAY")

@@ -44,7 +44,9 @@ class Marks(TrainerCallback):
         self.marks.append(self.clock.mark())
 
     def step_seconds(self) -> tuple[float, ...]:
-        return tuple(end - begin for begin, end in itertools.pairwise(self.clock.resolve(self.marks)))
+        return tuple(
+            end - begin for begin, end in itertools.pairwise(self.clock.resolve(self.marks))
+        )
 
 
 class Counted:
@@ -75,17 +77,30 @@ class KeepingLosses(Trainer):
 class SameWork:
     """Our batches as rows of a dataset, collated already, and our options."""
 
-    def __init__(self, run: RunSettings, dataset: TokenDataset, steps: Sequence[list[Batch]], weights: Weights) -> None:
+    def __init__(
+        self,
+        run: RunSettings,
+        dataset: TokenDataset,
+        steps: Sequence[list[Batch]],
+        weights: Weights,
+    ) -> None:
         self._run, self._tokenizer, self._weights = run, dataset.tokenizer, weights
         names = [name for name in steps[0][0] if name != "weight"]
-        columns = {name: torch.cat([batch[name] for step in steps for batch in step]).numpy() for name in names}
+        columns = {
+            name: torch.cat([batch[name] for step in steps for batch in step]).numpy()
+            for name in names
+        }
         self._rows = Dataset.from_dict(columns).with_format("torch")
         self._tokens = tuple(sum(map(token_count, step)) for step in steps)
 
     def train(self) -> Trained:
         marks = Marks()
         self._train(Trainer, [marks])
-        return Trained(step_seconds=marks.step_seconds(), tokens=self._tokens, peak_memory_bytes=peak_memory_bytes())
+        return Trained(
+            step_seconds=marks.step_seconds(),
+            tokens=self._tokens,
+            peak_memory_bytes=peak_memory_bytes(),
+        )
 
     def losses(self) -> tuple[float, ...]:
         trainer = self._train(KeepingLosses, [])
@@ -177,7 +192,11 @@ def _run_trainer(
             **options,
         )
         trainer = kind(
-            model=model, args=arguments, train_dataset=rows, data_collator=collate, callbacks=list(callbacks)
+            model=model,
+            args=arguments,
+            train_dataset=rows,
+            data_collator=collate,
+            callbacks=list(callbacks),
         )
         trainer.train()
     return trainer

@@ -43,15 +43,30 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
         for model in TEXT_MODELS:
             case = best_cell_case(model, data_folder, is_quick=is_quick)
             figures += best_cell_figures(case, run_race(case, kept))
-    return Section(title=TITLES["loop"], command=command("loop"), figures=tuple(figures), notes=NOTES)
+    return Section(
+        title=TITLES["loop"], command=command("loop"), figures=tuple(figures), notes=NOTES
+    )
 
 
 def same_work_figures(case: RaceCase, result: RaceResult, least_ratio: float) -> list[Figure]:
-    ratios = [their / our for our, their in zip(result.our_step_seconds, result.their_step_seconds, strict=True)]
+    ratios = [
+        their / our
+        for our, their in zip(result.our_step_seconds, result.their_step_seconds, strict=True)
+    ]
     return [
-        Figure(name=f"{case.name}: ratio", value=spread(ratios), unit="×", budget=at_least(least_ratio)),
-        Figure(name=f"{case.name}: ours", value=spread(_milliseconds(result.our_step_seconds)), unit="ms"),
-        Figure(name=f"{case.name}: Trainer", value=spread(_milliseconds(result.their_step_seconds)), unit="ms"),
+        Figure(
+            name=f"{case.name}: ratio", value=spread(ratios), unit="×", budget=at_least(least_ratio)
+        ),
+        Figure(
+            name=f"{case.name}: ours",
+            value=spread(_milliseconds(result.our_step_seconds)),
+            unit="ms",
+        ),
+        Figure(
+            name=f"{case.name}: Trainer",
+            value=spread(_milliseconds(result.their_step_seconds)),
+            unit="ms",
+        ),
         *ceiling_figures(case, result),
         *equal_work_figures(case, result),
     ]
@@ -65,11 +80,23 @@ def ceiling_figures(case: RaceCase, result: RaceResult) -> list[Figure]:
     )
     share = (1 - ours) / (1 - bare) * 100 if 1 / bare >= LEAST_CEILING else None
     budget = None if share is None else at_least(LEAST_SHARE_PERCENT)
-    ceilings = [their / each for each, their in zip(result.bare_step_seconds, result.their_step_seconds, strict=True)]
+    ceilings = [
+        their / each
+        for each, their in zip(result.bare_step_seconds, result.their_step_seconds, strict=True)
+    ]
     return [
-        Figure(name=f"{case.name}: bare step", value=spread(_milliseconds(result.bare_step_seconds)), unit="ms"),
+        Figure(
+            name=f"{case.name}: bare step",
+            value=spread(_milliseconds(result.bare_step_seconds)),
+            unit="ms",
+        ),
         Figure(name=f"{case.name}: ceiling of the ratio", value=spread(ceilings), unit="×"),
-        Figure(name=f"{case.name}: share of the time that could be saved", value=share, unit="%", budget=budget),
+        Figure(
+            name=f"{case.name}: share of the time that could be saved",
+            value=share,
+            unit="%",
+            budget=budget,
+        ),
     ]
 
 
@@ -77,9 +104,21 @@ def best_cell_figures(case: RaceCase, result: RaceResult) -> list[Figure]:
     pairs = zip(result.our_tokens_per_second, result.their_tokens_per_second, strict=True)
     cell = " ".join(str(result.chosen[name]) for name in ("precision", "compiler"))
     return [
-        Figure(name=f"{case.name}: ratio of our {cell}", value=spread([our / their for our, their in pairs]), unit="×"),
-        Figure(name=f"{case.name}: ours", value=spread(list(result.our_tokens_per_second)), unit="tokens/s"),
-        Figure(name=f"{case.name}: Trainer", value=spread(list(result.their_tokens_per_second)), unit="tokens/s"),
+        Figure(
+            name=f"{case.name}: ratio of our {cell}",
+            value=spread([our / their for our, their in pairs]),
+            unit="×",
+        ),
+        Figure(
+            name=f"{case.name}: ours",
+            value=spread(list(result.our_tokens_per_second)),
+            unit="tokens/s",
+        ),
+        Figure(
+            name=f"{case.name}: Trainer",
+            value=spread(list(result.their_tokens_per_second)),
+            unit="tokens/s",
+        ),
         *equal_work_figures(case, result),
     ]
 

@@ -58,8 +58,12 @@ def measure(*, is_quick: bool) -> Section:
         for number in range(scale.trainings // len(suites)):
             for name in suites:
                 steps = ["--set", f"steps={scale.steps}"] if name == "script" else []
-                cloud.traindyno("train", name, "--local", "--name", f"{name}-{number}", *steps, *reports)
-        listed = cloud.traindyno("list", "--projected", "--local", "--format", "json", "--limit", "100").json()
+                cloud.traindyno(
+                    "train", name, "--local", "--name", f"{name}-{number}", *steps, *reports
+                )
+        listed = cloud.traindyno(
+            "list", "--projected", "--local", "--format", "json", "--limit", "100"
+        ).json()
     trained = [each for each in listed["executions"] if each["of"] == "training"]
     assert len(trained) == scale.trainings, listed
     return Section(
@@ -72,7 +76,9 @@ def measure(*, is_quick: bool) -> Section:
 
 def _quickstart(scale: Scale) -> dict[str, Any]:
     read = yaml.safe_load((REPO_ROOT / "suites" / "quickstart.yaml").read_text(encoding="utf-8"))
-    suite = {name: value for name, value in read.items() if name not in ("baseline", "matrix", "include")}
+    suite = {
+        name: value for name, value in read.items() if name not in ("baseline", "matrix", "include")
+    }
     return {
         **suite,
         "search": "grid",
@@ -102,11 +108,23 @@ def _script(scale: Scale, folder: Path) -> dict[str, Any]:
 
 def _figures(trained: Sequence[dict[str, Any]], *, is_quick: bool) -> Iterator[Figure]:
     for what in ("time", "cost"):
-        found = {each["execution_id"]: one for each in trained for one in each["compared"] if one["quantity"] == what}
+        found = {
+            each["execution_id"]: one
+            for each in trained
+            for one in each["compared"]
+            if one["quantity"] == what
+        }
         for name, one in sorted(found.items()):
-            tell(f"{name}: {what} {one['actual']:.5g}, projected {one['projected']:.5g}, {one['interval']}")
+            tell(
+                f"{name}: {what} {one['actual']:.5g}, projected {one['projected']:.5g}, {one['interval']}"
+            )
         inside = sum(one["side"] == "inside" for one in found.values())
         ratios = [one["ratio"] for one in found.values()]
         least = None if is_quick else at_least(LEAST_INSIDE)
-        yield Figure(name=f"{what} inside its interval, of {len(found)} trainings", value=inside, unit="", budget=least)
+        yield Figure(
+            name=f"{what} inside its interval, of {len(found)} trainings",
+            value=inside,
+            unit="",
+            budget=least,
+        )
         yield Figure(name=f"{what}: actual ÷ projected", value=spread(ratios), unit="×")

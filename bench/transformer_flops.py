@@ -41,7 +41,12 @@ class TransformerSize:
 
 
 GPT2 = TransformerSize(
-    layers=12, width=768, inner=3072, sequence_length=512, head_weights=768 * 50_257, source="gpt2's config.json"
+    layers=12,
+    width=768,
+    inner=3072,
+    sequence_length=512,
+    head_weights=768 * 50_257,
+    source="gpt2's config.json",
 )
 GPT_J = TransformerSize(
     layers=28,

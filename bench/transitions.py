@@ -18,7 +18,9 @@ def count_transitions(stepfunctions: Any, execution_arn: str) -> Counter[str]:
         for map_run in page["mapRuns"]:
             counts["distributed map"] += 1
             for child in _children(stepfunctions, map_run["mapRunArn"]):
-                counts += Counter(f"{kind} of a run" for kind in transitions(_events(stepfunctions, child)))
+                counts += Counter(
+                    f"{kind} of a run" for kind in transitions(_events(stepfunctions, child))
+                )
     return counts
 
 

@@ -45,7 +45,9 @@ def unmet_requirements(added: list[str]) -> list[str]:
 
 def _requirements_of(name: str) -> list[Requirement]:
     requirements = map(Requirement, metadata.requires(name) or ())
-    return [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return [
+        each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})
+    ]
 
 
 def _version_of(name: str) -> str | None:

@@ -20,7 +20,9 @@ TOOLKIT = "train"
 SHELLS = ("sh", "bash", "dash")
 # The toolkit starts it on hosts that wait for mpirun of the first one.
 NOT_PROGRAMS = ("sshd",)
-RESOURCES = Path(os.environ.get("TRAINDYNO_RESOURCE_CONFIG", "/opt/ml/input/config/resourceconfig.json"))
+RESOURCES = Path(
+    os.environ.get("TRAINDYNO_RESOURCE_CONFIG", "/opt/ml/input/config/resourceconfig.json")
+)
 # The program may be about to start when the signal arrives.
 LOOK_AGAIN_SECONDS, LOOKS = 0.5, 60
 
@@ -51,7 +53,9 @@ def rendezvous() -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     interface = resources.get("network_interface_name")
-    several = len(resources.get("hosts", ())) > 1 and interface and "GLOO_SOCKET_IFNAME" not in os.environ
+    several = (
+        len(resources.get("hosts", ())) > 1 and interface and "GLOO_SOCKET_IFNAME" not in os.environ
+    )
     return {"GLOO_SOCKET_IFNAME": interface} if several else {}
 
 
@@ -63,7 +67,10 @@ def pass_on(top: int) -> int:
     children: dict[int, list[int]] = {}
     for process_id, parent in process_table():
         children.setdefault(parent, []).append(process_id)
-    found, open_processes = 0, [each for toolkit in toolkits(top, children) for each in children.get(toolkit, [])]
+    found, open_processes = (
+        0,
+        [each for toolkit in toolkits(top, children) for each in children.get(toolkit, [])],
+    )
     while open_processes:
         process_id = open_processes.pop()
         below, name = children.get(process_id, []), Path(command(process_id)[0]).name
@@ -97,7 +104,9 @@ def process_table() -> list[tuple[int, int]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):
-                state, parent = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+                state, parent = (
+                    (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+                )
                 if state != "Z":
                     found.append((int(entry.name), int(parent)))
     return found

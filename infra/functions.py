@@ -68,7 +68,10 @@ class Functions(LabFunctions):
         self.check_quotas = self._check_quotas()
         self.plan_round = self._function(
             "PlanRound",
-            [*self._grants.objects(reads=True, writes=True), *self._grants.tokens(reads=True, writes=False)],
+            [
+                *self._grants.objects(reads=True, writes=True),
+                *self._grants.tokens(reads=True, writes=False),
+            ],
             timeout_seconds=LONG_SECONDS,
         )
         self.submit_run = self._submit_run(launch)
@@ -80,7 +83,10 @@ class Functions(LabFunctions):
             is_for_events=True,
         )
         self.record_run = self._function(
-            "RecordRun", self._grants.recording(), timeout_seconds=LONG_SECONDS, memory_mib=RECORDING_MIB
+            "RecordRun",
+            self._grants.recording(),
+            timeout_seconds=LONG_SECONDS,
+            memory_mib=RECORDING_MIB,
         )
         self.reconcile_runs = self._reconcile_runs(sweep_lease_seconds)
         self.stop_runs = self._stop_runs()
@@ -102,10 +108,17 @@ class Functions(LabFunctions):
             addresses = [arn(stack, "ssm", f"parameter{name}") for name in launch.image_parameters]
             grants.append(Grant(actions=["ssm:GetParameters"], resources=addresses))
             environment["HAS_IMAGES"] = "on"
-        return self._function("PlanSuite", grants, timeout_seconds=LONG_SECONDS, environment=environment)
+        return self._function(
+            "PlanSuite", grants, timeout_seconds=LONG_SECONDS, environment=environment
+        )
 
     def _check_quotas(self) -> LabFunction:
-        quotas = ("GetServiceQuota", "GetAWSDefaultServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
+        quotas = (
+            "GetServiceQuota",
+            "GetAWSDefaultServiceQuota",
+            "ListServiceQuotas",
+            "ListAWSDefaultServiceQuotas",
+        )
         grants = [
             *self._grants.objects(reads=True, writes=True),
             without_resources(*(f"servicequotas:{name}" for name in quotas)),
@@ -134,7 +147,10 @@ class Functions(LabFunctions):
             self._grants.executions_described(),
             *ending_endpoints(self._grants),
         ]
-        environment = {"STATE_MACHINE_ARN": self.state_machine_arn, "SWEEP_LEASE_SECONDS": f"{lease_seconds:g}"}
+        environment = {
+            "STATE_MACHINE_ARN": self.state_machine_arn,
+            "SWEEP_LEASE_SECONDS": f"{lease_seconds:g}",
+        }
         return self._function(
             "ReconcileRuns",
             grants,
@@ -153,7 +169,11 @@ class Functions(LabFunctions):
         ]
         environment = {"STATE_MACHINE_ARN": self.state_machine_arn}
         return self._function(
-            "StopRuns", grants, timeout_seconds=SWEEP_SECONDS, environment=environment, is_for_events=True
+            "StopRuns",
+            grants,
+            timeout_seconds=SWEEP_SECONDS,
+            environment=environment,
+            is_for_events=True,
         )
 
     def _judge_suite(self, notifications: Notifications) -> LabFunction:
@@ -163,12 +183,19 @@ class Functions(LabFunctions):
             *self._grants.objects(reads=True, writes=True),
             self._grants.rows("UpdateItem"),
             Grant(actions=["sns:Publish"], resources=[topic_arn]),
-            Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[notifications.key.key_arn]),
+            Grant(
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=[notifications.key.key_arn],
+            ),
             Grant(actions=["events:PutEvents"], resources=[bus_arn]),
         ]
         environment = {"TOPIC_ARN": topic_arn}
         return self._function(
-            "JudgeSuite", grants, timeout_seconds=LONG_SECONDS, environment=environment, memory_mib=1024
+            "JudgeSuite",
+            grants,
+            timeout_seconds=LONG_SECONDS,
+            environment=environment,
+            memory_mib=1024,
         )
 
 
@@ -206,18 +233,27 @@ class EventRules(Construct):
             events.EventPattern(
                 source=["aws.states"],
                 detail_type=["Step Functions Execution Status Change"],
-                detail={"stateMachineArn": [state_machine.state_machine_arn], "status": ENDED_EARLY},
+                detail={
+                    "stateMachineArn": [state_machine.state_machine_arn],
+                    "status": ENDED_EARLY,
+                },
             ),
         )
         self._rule("Sweep", functions.reconcile_runs, events.Schedule.rate(sweep_interval))
         # A sweep that fails, or finds another one in progress, is not repeated: the next one starts soon.
-        functions.reconcile_runs.function.configure_async_invoke(retry_attempts=0, max_event_age=sweep_interval)
+        functions.reconcile_runs.function.configure_async_invoke(
+            retry_attempts=0, max_event_age=sweep_interval
+        )
 
-    def _rule(self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule) -> None:
+    def _rule(
+        self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule
+    ) -> None:
         events.Rule(
             self,
             construct_id,
             event_pattern=when if isinstance(when, events.EventPattern) else None,
             schedule=when if isinstance(when, events.Schedule) else None,
-            targets=[targets.LambdaFunction(function.function, dead_letter_queue=self._dead_letters)],
+            targets=[
+                targets.LambdaFunction(function.function, dead_letter_queue=self._dead_letters)
+            ],
         )

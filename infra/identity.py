@@ -27,7 +27,9 @@ class Identity(Construct):
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
         own = arn(stack, "ecr", "repository/*")
-        stock = [arn(stack, "ecr", f"repository/{name}", account="*") for name in STOCK_REPOSITORIES]
+        stock = [
+            arn(stack, "ecr", f"repository/{name}", account="*") for name in STOCK_REPOSITORIES
+        ]
         self.training_role = sagemaker_role(
             self,
             "TrainingRole",
@@ -40,7 +42,9 @@ class Identity(Construct):
                     reason="A suite may name an image of this account or one of AWS's training containers.",
                 ),
                 log_grant(
-                    stack, [JOB_LOG_GROUP], reason="SageMaker names one stream per job and host in its log group."
+                    stack,
+                    [JOB_LOG_GROUP],
+                    reason="SageMaker names one stream per job and host in its log group.",
                 ),
                 metric_grant({"StringEquals": {"cloudwatch:namespace": JOB_LOG_GROUP}}),
                 *further,
@@ -54,7 +58,9 @@ def _objects(results: s3.IBucket) -> list[Grant]:
         Grant(actions=["s3:ListBucket"], resources=[bucket_arn]),
         Grant(
             actions=["s3:GetObject"],
-            resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "code", "data", "prepared")],
+            resources=[
+                f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "code", "data", "prepared")
+            ],
             wildcard_reason="A job reads data, checkpoints and its suite's copy of the source, named per suite.",
         ),
         Grant(

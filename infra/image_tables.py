@@ -13,7 +13,10 @@ from zipfile import ZipFile
 
 from traindyno.core.lab_names import OTHER_PARTITIONS
 
-TABLES = {"deep_learning_containers": "pytorch.json", "smdistributed_modelparallel": "pytorch-smp.json"}
+TABLES = {
+    "deep_learning_containers": "pytorch.json",
+    "smdistributed_modelparallel": "pytorch-smp.json",
+}
 FOLDER = "sagemaker/core/image_uri_config"
 # The images from before 2019 are in a separate account.
 OLD_REPOSITORY = "sagemaker-pytorch"
@@ -24,7 +27,9 @@ def read_accounts(wheel: Path) -> dict[str, Any]:
     """The document of ``image_accounts.json``; raises KeyError where the wheel has no such table."""
     version = re.match(r"sagemaker_core-([0-9.]+)-", wheel.name)
     if version is None:
-        raise ValueError(f"{wheel} is no wheel of sagemaker-core, such as sagemaker_core-2.27.0-py3-none-any.whl")
+        raise ValueError(
+            f"{wheel} is no wheel of sagemaker-core, such as sagemaker_core-2.27.0-py3-none-any.whl"
+        )
     with ZipFile(wheel) as archive:
         tables = {key: json.loads(archive.read(f"{FOLDER}/{name}")) for key, name in TABLES.items()}
     names = " and ".join(name.removesuffix(".json") for name in TABLES.values())
@@ -40,7 +45,11 @@ def accounts_by_region(table: Mapping[str, Any]) -> dict[str, str]:
     for version in table["training"]["versions"].values():
         if version["repository"] != OLD_REPOSITORY:
             found |= version["registries"]
-    return {region: account for region, account in sorted(found.items()) if not region.startswith(OTHER_PARTITIONS)}
+    return {
+        region: account
+        for region, account in sorted(found.items())
+        if not region.startswith(OTHER_PARTITIONS)
+    }
 
 
 def main(wheel: Path) -> None:

@@ -65,7 +65,13 @@ class ImageStore(Construct):
     """The repositories, and BuildImage, which answers the custom resources of both stacks."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, lab: str, code: lambda_.Code, wanted: Iterable[Image]
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        lab: str,
+        code: lambda_.Code,
+        wanted: Iterable[Image],
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
@@ -80,7 +86,9 @@ class ImageStore(Construct):
                 removal_policy=cdk.RemovalPolicy.DESTROY,
                 empty_on_delete=True,
             )
-        projects = [arn(stack, "codebuild", f"project/{_project_name(lab, image)}") for image in Image]
+        projects = [
+            arn(stack, "codebuild", f"project/{_project_name(lab, image)}") for image in Image
+        ]
         LabFunction(
             self,
             "BuildImage",
@@ -100,7 +108,9 @@ class ImageBuild(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, lab: str, image: Image) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
-        repository = ecr.Repository.from_repository_name(self, "Repository", _repository_name(lab, image))
+        repository = ecr.Repository.from_repository_name(
+            self, "Repository", _repository_name(lab, image)
+        )
         # The images share files; a change of another image's own files must not build this one again.
         others = [other.value for other in Image if other is not image]
         source = s3_assets.Asset(self, "Source", path=str(REPO_ROOT / FOLDER), exclude=others)
@@ -112,10 +122,13 @@ class ImageBuild(Construct):
             project_name=_project_name(lab, image),
             source=codebuild.Source.s3(bucket=source.bucket, path=source.s3_object_key),
             environment=codebuild.BuildEnvironment(
-                build_image=codebuild.LinuxBuildImage.STANDARD_7_0, compute_type=image.compute_type, privileged=True
+                build_image=codebuild.LinuxBuildImage.STANDARD_7_0,
+                compute_type=image.compute_type,
+                privileged=True,
             ),
             environment_variables={
-                name: codebuild.BuildEnvironmentVariable(value=value) for name, value in variables.items()
+                name: codebuild.BuildEnvironmentVariable(value=value)
+                for name, value in variables.items()
             },
             build_spec=codebuild.BuildSpec.from_object(
                 {
@@ -147,7 +160,11 @@ class ImageBuild(Construct):
             resource_type="Custom::TraindynoImage",
             service_token=arn(stack, "lambda", f"function:{_function_name(lab)}"),
             service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),
-            properties={"Project": project.project_name, "Size": image.compute_type.name.title(), "Address": uri},
+            properties={
+                "Project": project.project_name,
+                "Size": image.compute_type.name.title(),
+                "Address": uri,
+            },
         )
         self.build.node.add_dependency(project)
         address = ssm.StringParameter(
@@ -176,9 +193,14 @@ def _acknowledge(project: codebuild.Project) -> None:
 class LabImages(cdk.Stack):
     """The images for accelerators, built one after another. ``lab`` has their repositories."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, lab: str, wanted: Iterable[Image]) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, lab: str, wanted: Iterable[Image]
+    ) -> None:
         super().__init__(
-            scope, construct_id, stack_name=images_stack_name(lab), description="Images of a Traindyno lab"
+            scope,
+            construct_id,
+            stack_name=images_stack_name(lab),
+            description="Images of a Traindyno lab",
         )
         previous: Construct | None = None
         for image in wanted:

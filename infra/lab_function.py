@@ -39,12 +39,24 @@ class LabFunction(Construct):
         self.name = construct_id
         folder = re.sub(r"(?<!^)(?=[A-Z])", "_", construct_id).lower()
         log_group = logs.LogGroup(
-            self, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=cdk.RemovalPolicy.DESTROY
+            self,
+            "Logs",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         # The group's ARN attribute ends with ":*", its streams, so the statement itself holds no wildcard.
-        log = Grant(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn])
-        unhandled = [Grant(actions=["sqs:SendMessage"], resources=[dead_letters.queue_arn])] if dead_letters else []
-        role = make_role(self, "Role", service="lambda.amazonaws.com", grants=[log, *unhandled, *grants])
+        log = Grant(
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
+            resources=[log_group.log_group_arn],
+        )
+        unhandled = (
+            [Grant(actions=["sqs:SendMessage"], resources=[dead_letters.queue_arn])]
+            if dead_letters
+            else []
+        )
+        role = make_role(
+            self, "Role", service="lambda.amazonaws.com", grants=[log, *unhandled, *grants]
+        )
         self.function = lambda_.Function(
             self,
             "Function",
@@ -95,7 +107,11 @@ class LabFunctions(Construct):
             self,
             state,
             code=self._setup.code,
-            environment={"LAB": self._setup.lab, **self._setup.storage.environment, **(environment or {})},
+            environment={
+                "LAB": self._setup.lab,
+                **self._setup.storage.environment,
+                **(environment or {}),
+            },
             grants=[*grants, *key_grants(self._setup.storage, grants)],
             timeout=cdk.Duration.seconds(timeout_seconds),
             memory_mib=memory_mib,
@@ -105,6 +121,15 @@ class LabFunctions(Construct):
 
 def key_grants(storage: Storage, grants: Sequence[Grant]) -> list[Grant]:
     """The use of the key that encrypts the results bucket, by a role that reads or writes objects there."""
-    used = {action for each in grants if each.resources[0].startswith(storage.bucket_arn) for action in each.actions}
-    actions = ["kms:Decrypt"] * ("s3:GetObject" in used) + ["kms:GenerateDataKey"] * ("s3:PutObject" in used)
-    return [Grant(actions=actions, resources=[storage.key_arn])] if storage.key_arn and actions else []
+    used = {
+        action
+        for each in grants
+        if each.resources[0].startswith(storage.bucket_arn)
+        for action in each.actions
+    }
+    actions = ["kms:Decrypt"] * ("s3:GetObject" in used) + ["kms:GenerateDataKey"] * (
+        "s3:PutObject" in used
+    )
+    return (
+        [Grant(actions=actions, resources=[storage.key_arn])] if storage.key_arn and actions else []
+    )

@@ -8,7 +8,13 @@ from infra.identity import JOB_LOG_GROUP
 from infra.lab_function import FunctionSetup
 from infra.permissions import Conditions, Grant, arn
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_machine_name
-from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX, job_document_key
+from traindyno.core.s3_keys import (
+    CODE_PREFIX,
+    PREPARED_PREFIX,
+    RUNS_PREFIX,
+    TOKEN_MARKERS_PREFIX,
+    job_document_key,
+)
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
 PER_KEY = "Prepared data is stored under a key that is a hash of its content."
@@ -28,13 +34,19 @@ class LabGrants:
     def objects(self, *, reads: bool, writes: bool) -> list[Grant]:
         actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
         listing = [Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn])] if reads else []
-        under = Grant(actions=actions, resources=[f"{self.bucket_arn}/suites/*"], wildcard_reason=PER_EXECUTION)
+        under = Grant(
+            actions=actions,
+            resources=[f"{self.bucket_arn}/suites/*"],
+            wildcard_reason=PER_EXECUTION,
+        )
         return [under, *listing]
 
     def step_logs(self) -> Grant:
         """Read access to the files that training jobs wrote below their prefixes: step logs, and how runs ended."""
         return Grant(
-            actions=["s3:GetObject"], resources=[f"{self.bucket_arn}/{RUNS_PREFIX}*"], wildcard_reason=PER_EXECUTION
+            actions=["s3:GetObject"],
+            resources=[f"{self.bucket_arn}/{RUNS_PREFIX}*"],
+            wildcard_reason=PER_EXECUTION,
         )
 
     def tokens(self, *, reads: bool, writes: bool) -> list[Grant]:
@@ -46,7 +58,11 @@ class LabGrants:
     def code_copies(self) -> Grant:
         """Each execution's own copies of the training code and of the suite's script, which is uploaded there too."""
         copies = f"{self.bucket_arn}/{CODE_PREFIX}*"
-        return Grant(actions=["s3:GetObject", "s3:PutObject"], resources=[copies], wildcard_reason=PER_EXECUTION)
+        return Grant(
+            actions=["s3:GetObject", "s3:PutObject"],
+            resources=[copies],
+            wildcard_reason=PER_EXECUTION,
+        )
 
     def job_documents(self) -> Grant:
         """What shared jobs run, which SubmitRun writes and their containers read."""
@@ -59,14 +75,22 @@ class LabGrants:
 
     def listing(self, *data_buckets: str) -> Grant:
         """List the lab's bucket and the context's data buckets: a dataset is identified by its content."""
-        named = [self.stack.format_arn(service="s3", region="", account="", resource=name) for name in data_buckets]
+        named = [
+            self.stack.format_arn(service="s3", region="", account="", resource=name)
+            for name in data_buckets
+        ]
         return Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn, *named])
 
     def rows(self, *operations: str) -> Grant:
-        return Grant(actions=[f"dynamodb:{operation}" for operation in operations], resources=[self.table_arn])
+        return Grant(
+            actions=[f"dynamodb:{operation}" for operation in operations],
+            resources=[self.table_arn],
+        )
 
     def open_attempts(self) -> Grant:
-        return Grant(actions=["dynamodb:Query"], resources=[f"{self.table_arn}/index/{OPEN_ATTEMPTS_INDEX}"])
+        return Grant(
+            actions=["dynamodb:Query"], resources=[f"{self.table_arn}/index/{OPEN_ATTEMPTS_INDEX}"]
+        )
 
     def jobs(self, *operations: str) -> Grant:
         return self.on("training-job", *operations, reason=PER_JOB)
@@ -77,7 +101,9 @@ class LabGrants:
     def all_jobs_described(self) -> Grant:
         every = arn(self.stack, "sagemaker", "training-job/*")
         reason = "Jobs of all owners use up the account's quotas."
-        return Grant(actions=["sagemaker:DescribeTrainingJob"], resources=[every], wildcard_reason=reason)
+        return Grant(
+            actions=["sagemaker:DescribeTrainingJob"], resources=[every], wildcard_reason=reason
+        )
 
     def task_answers(self) -> Grant:
         # A task token of a Distributed Map's child belongs to the state machine's ARN with the Map's label behind it.
@@ -92,18 +118,26 @@ class LabGrants:
 
     def executions_described(self) -> Grant:
         executions = self.state_machine_arn.replace(":stateMachine:", ":execution:")
-        return Grant(actions=["states:DescribeExecution"], resources=[f"{executions}:*"], wildcard_reason=PER_EXECUTION)
+        return Grant(
+            actions=["states:DescribeExecution"],
+            resources=[f"{executions}:*"],
+            wildcard_reason=PER_EXECUTION,
+        )
 
     def job_logs(self) -> Grant:
         streams = arn(self.stack, "logs", f"log-group:{JOB_LOG_GROUP}:*")
         actions = ["logs:DescribeLogStreams", "logs:GetLogEvents"]
         return Grant(actions=actions, resources=[streams], wildcard_reason=PER_JOB)
 
-    def on(self, kind: str, *operations: str, reason: str, conditions: Conditions | None = None) -> Grant:
+    def on(
+        self, kind: str, *operations: str, reason: str, conditions: Conditions | None = None
+    ) -> Grant:
         """SageMaker's operations on the lab's resources of one kind."""
         ours = arn(self.stack, "sagemaker", f"{kind}/{jobs_prefix(self.lab)}*")
         actions = [f"sagemaker:{operation}" for operation in operations]
-        return Grant(actions=actions, resources=[ours], wildcard_reason=reason, conditions=conditions or {})
+        return Grant(
+            actions=actions, resources=[ours], wildcard_reason=reason, conditions=conditions or {}
+        )
 
     def recording(self) -> list[Grant]:
         return [
@@ -126,7 +160,9 @@ class LabGrants:
 
 def without_resources(*actions: str) -> Grant:
     return Grant(
-        actions=actions, resources=["*"], wildcard_reason="These actions do not support resource-level permissions."
+        actions=actions,
+        resources=["*"],
+        wildcard_reason="These actions do not support resource-level permissions.",
     )
 
 

@@ -17,7 +17,10 @@ from traindyno.core.documents.problems import one_of, problems_of, unknown_field
 from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE, NO_OTHER_PARTITION, OTHER_PARTITIONS
 from traindyno.sagemaker.job_settings import LabJobs, write_lab_jobs
 
-KEY_ARN = (r"arn:aws:kms:[a-z0-9\-]+:[0-9]{12}:key/[A-Za-z0-9\-]+", "arn:aws:kms:<region>:<account>:key/<id>")
+KEY_ARN = (
+    r"arn:aws:kms:[a-z0-9\-]+:[0-9]{12}:key/[A-Za-z0-9\-]+",
+    "arn:aws:kms:<region>:<account>:key/<id>",
+)
 # Setting → pattern of its text or of each text in its list, and what is accepted.
 PATTERNS = {
     "data_buckets": (r"[a-z0-9][a-z0-9.\-]{2,62}", "a bucket's name, such as my-data"),
@@ -31,7 +34,10 @@ PATTERNS = {
         "arn:aws:secretsmanager:<region>:<account>:secret:<name>",
     ),
     "notify_email": (r"[^@\s]+@[^@\s]+", "an address such as me@example.com"),
-    "permissions_boundary": (r"arn:aws:iam::([0-9]{12}|aws):policy/\S+", "arn:aws:iam::<account>:policy/<name>"),
+    "permissions_boundary": (
+        r"arn:aws:iam::([0-9]{12}|aws):policy/\S+",
+        "arn:aws:iam::<account>:policy/<name>",
+    ),
 }
 TAG = re.compile(r"(?!aws:)[^=\s]{1,128}=[^=\s]{0,256}")
 LARGEST_VOLUME_GB = 16_384
@@ -118,7 +124,9 @@ class LabSettings:
     named: Mapping[str, str]
 
 
-def read_lab_settings(context: Mapping[str, Any], *, labs: Path, region: str | None = None) -> LabSettings:
+def read_lab_settings(
+    context: Mapping[str, Any], *, labs: Path, region: str | None = None
+) -> LabSettings:
     """``labs``: the folder of the files. ``region``: where the lab is about to be deployed, if that is known. Raises
     LabSettingsInvalid.
     """
@@ -137,7 +145,9 @@ def read_lab_settings(context: Mapping[str, Any], *, labs: Path, region: str | N
         raise LabSettingsInvalid(str(unknown_field("context", name, CONTEXT)))
     target = Target(_chosen(context, "target", Target))
     # The local cloud's Step Functions doesn't read a Map's concurrency from its input.
-    fixed = FixedConcurrency(lanes=_count(context, "lanes_at_once"), runs=_count(context, "lane_concurrency"))
+    fixed = FixedConcurrency(
+        lanes=_count(context, "lanes_at_once"), runs=_count(context, "lane_concurrency")
+    )
     written = _read_toml(path)
     file = _structured(path, written)
     return LabSettings(
@@ -155,7 +165,9 @@ def read_lab_settings(context: Mapping[str, Any], *, labs: Path, region: str | N
 
 def _read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise LabSettingsInvalid(f"no file {path}: expected the settings of the lab; an empty file means the defaults")
+        raise LabSettingsInvalid(
+            f"no file {path}: expected the settings of the lab; an empty file means the defaults"
+        )
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -178,7 +190,11 @@ def _problems(file: LabFile) -> Iterator[str]:
         value = getattr(file, name)
         for each in [value] if isinstance(value, str) and value else value:
             if not re.fullmatch(pattern, each):
-                got = "a text that is not repeated here" if name == "hub_token_secrets" else repr(each)
+                got = (
+                    "a text that is not repeated here"
+                    if name == "hub_token_secrets"
+                    else repr(each)
+                )
                 yield f"{name}: got {got}, expected {accepted}"
             if "alias/" in each:
                 command = f"aws kms describe-key --key-id {each} --query KeyMetadata.Arn"

@@ -45,7 +45,9 @@ class Guard(LabFunctions):
     what uses the settings depends on ``settings``. So a refusal leaves the lab unchanged.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup, *, named: Mapping[str, str]) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, setup: FunctionSetup, *, named: Mapping[str, str]
+    ) -> None:
         super().__init__(scope, construct_id, setup)
         grants = LabGrants(self, setup)
         guard = self._function(
@@ -139,7 +141,10 @@ class LabStack(cdk.Stack):
             dead_letters = DeadLetters(self, "DeadLetters")
             parts += [store, images, dead_letters]
         setup = FunctionSetup(
-            lab=settings.lab, code=code, storage=storage, dead_letters=dead_letters.queue if dead_letters else None
+            lab=settings.lab,
+            code=code,
+            storage=storage,
+            dead_letters=dead_letters.queue if dead_letters else None,
         )
         functions = Functions(
             self,
@@ -150,7 +155,9 @@ class LabStack(cdk.Stack):
                 training_role=identity.training_role,
                 source_s3_uri=source.s3_object_url,
                 source_arn=source.bucket.arn_for_objects(source.s3_object_key),
-                image_parameters=[] if is_local else [image_parameter(settings.lab, each.value) for each in Image],
+                image_parameters=[]
+                if is_local
+                else [image_parameter(settings.lab, each.value) for each in Image],
                 data_buckets=file.data_buckets,
                 jobs=jobs,
                 seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
@@ -202,7 +209,9 @@ class LabStack(cdk.Stack):
             cdk.CfnOutput(self, output.value, value=value)
 
 
-def add_lab(app: cdk.App, *, staging: Path, labs: Path = Path("labs"), region: str | None = None) -> None:
+def add_lab(
+    app: cdk.App, *, staging: Path, labs: Path = Path("labs"), region: str | None = None
+) -> None:
     """``labs``: the folder of the labs' files. ``region``: where the lab is about to be deployed, if that is known.
 
     ``staging`` is an empty folder that must exist until this call returns; assets are copied from it.
@@ -215,7 +224,8 @@ def add_lab(app: cdk.App, *, staging: Path, labs: Path = Path("labs"), region: s
         settings=settings,
         # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
         lambda_source=_write(
-            staging / "lambda.zip", pack_lambda_source(with_boto3=settings.target is not Target.LOCAL)
+            staging / "lambda.zip",
+            pack_lambda_source(with_boto3=settings.target is not Target.LOCAL),
         ),
         training_source=_write(staging / "sourcedir.tar.gz", pack(training_files())),
     )
@@ -223,7 +233,9 @@ def add_lab(app: cdk.App, *, staging: Path, labs: Path = Path("labs"), region: s
         wanted = [image for image in settings.file.images if image is not Image.CPU]
         LabImages(app, "LabImages", lab=settings.lab, wanted=wanted).add_stack_dependency(stack)
     if settings.file.permissions_boundary:
-        boundary = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.file.permissions_boundary)
+        boundary = iam.ManagedPolicy.from_managed_policy_arn(
+            stack, "Boundary", settings.file.permissions_boundary
+        )
         iam.PermissionsBoundary.of(app).apply(boundary)
     cdk.Tags.of(app).add(LAB_TAG, settings.lab)
     if settings.checks_rules:

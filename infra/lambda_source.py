@@ -31,7 +31,10 @@ def pack_lambda_source(root: Path = REPO_ROOT, *, with_boto3: bool = True) -> by
     handlers = [f"lambdas.{path.parent.name}.handler" for path in root.glob("lambdas/*/handler.py")]
     files, installed = imported_files(handlers, root), Path(sysconfig.get_paths()["purelib"])
     for name in (*CATTRS, *BOTO3) if with_boto3 else CATTRS:
-        files |= {path.relative_to(installed).as_posix(): path for path in _files(installed / name, installed)}
+        files |= {
+            path.relative_to(installed).as_posix(): path
+            for path in _files(installed / name, installed)
+        }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in sorted(files.items()):

@@ -37,7 +37,12 @@ class Monitoring(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._topic = topic
-        own = partial(cloudwatch.Metric, namespace=METRIC_NAMESPACE, dimensions_map={"Lab": lab}, period=PERIOD)
+        own = partial(
+            cloudwatch.Metric,
+            namespace=METRIC_NAMESPACE,
+            dimensions_map={"Lab": lab},
+            period=PERIOD,
+        )
         # StopRuns counts failed suites: Step Functions' own metric also counts suites that were refused.
         self._alarm(
             "SuiteFailed",

@@ -20,10 +20,17 @@ class Notifications(Construct):
             pending_window=cdk.Duration.days(7),
         )
         alarms = iam.ServicePrincipal(
-            "cloudwatch.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+            "cloudwatch.amazonaws.com",
+            conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
         )
         self.key.grant_encrypt_decrypt(alarms)
         self.topic = sns.Topic(self, "Topic", master_key=self.key, enforce_ssl=True)
         self.topic.grant_publish(alarms)
         if email:
-            sns.Subscription(self, "Email", topic=self.topic, protocol=sns.SubscriptionProtocol.EMAIL, endpoint=email)
+            sns.Subscription(
+                self,
+                "Email",
+                topic=self.topic,
+                protocol=sns.SubscriptionProtocol.EMAIL,
+                endpoint=email,
+            )

@@ -17,9 +17,13 @@ from traindyno.core.errors import StartLater
 from traindyno.core.lab_names import state_machine_name
 
 GIVE_UP_AFTER = cdk.Duration.days(28)
-PER_EXECUTION = "The runs are stored under their execution's prefix, which does not exist at deployment."
+PER_EXECUTION = (
+    "The runs are stored under their execution's prefix, which does not exist at deployment."
+)
 PER_RUN = "The Distributed Map names one child execution per run."
-WITHOUT_RESOURCES = "Actions of CloudWatch Logs delivery and X-Ray do not support resource-level permissions."
+WITHOUT_RESOURCES = (
+    "Actions of CloudWatch Logs delivery and X-Ray do not support resource-level permissions."
+)
 LOG_DELIVERY = (
     "logs:CreateLogDelivery",
     "logs:DeleteLogDelivery",
@@ -69,7 +73,9 @@ class Orchestration(Construct):
             definition_body=sfn.DefinitionBody.from_chainable(self._definition()),
             timeout=GIVE_UP_AFTER,
             tracing_enabled=True,
-            logs=sfn.LogOptions(destination=log_group, level=sfn.LogLevel.ALL, include_execution_data=False),
+            logs=sfn.LogOptions(
+                destination=log_group, level=sfn.LogLevel.ALL, include_execution_data=False
+            ),
             removal_policy=cdk.RemovalPolicy.DESTROY,
             role=role.without_policy_updates(),
         )
@@ -90,7 +96,10 @@ class Orchestration(Construct):
         )
         executions = functions.state_machine_arn.replace(":stateMachine:", ":execution:")
         grants = [
-            Grant(actions=["lambda:InvokeFunction"], resources=[step.function.function_arn for step in steps]),
+            Grant(
+                actions=["lambda:InvokeFunction"],
+                resources=[step.function.function_arn for step in steps],
+            ),
             Grant(
                 actions=["s3:GetObject"],
                 resources=[f"{self._storage.bucket_arn}/suites/*"],
@@ -98,11 +107,19 @@ class Orchestration(Construct):
             ),
             Grant(actions=["states:StartExecution"], resources=[functions.state_machine_arn]),
             Grant(
-                actions=["states:DescribeExecution", "states:RedriveExecution", "states:StopExecution"],
+                actions=[
+                    "states:DescribeExecution",
+                    "states:RedriveExecution",
+                    "states:StopExecution",
+                ],
                 resources=[f"{executions}:*", f"{executions}/*"],
                 wildcard_reason=PER_RUN,
             ),
-            Grant(actions=[*LOG_DELIVERY, *TRACING], resources=["*"], wildcard_reason=WITHOUT_RESOURCES),
+            Grant(
+                actions=[*LOG_DELIVERY, *TRACING],
+                resources=["*"],
+                wildcard_reason=WITHOUT_RESOURCES,
+            ),
         ]
         return make_role(
             self,
@@ -113,7 +130,10 @@ class Orchestration(Construct):
         )
 
     def _definition(self) -> sfn.IChainable:
-        suite = {"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": sfn.JsonPath.entire_payload}
+        suite = {
+            "execution_id": sfn.JsonPath.string_at("$$.Execution.Name"),
+            "suite": sfn.JsonPath.entire_payload,
+        }
         plan_suite = self._answered_step(
             "PlanSuite", self._functions.plan_suite, payload=sfn.TaskInput.from_object(suite)
         )
@@ -148,7 +168,9 @@ class Orchestration(Construct):
         """
         submit, fixed = self._submit_task("SubmitRun"), self._concurrency
         # A call that is cut off has recorded some runs of its job; the next one does the rest.
-        record = self._answered_step("RecordRun", self._functions.record_run, fault_tries=THROTTLING_TRIES)
+        record = self._answered_step(
+            "RecordRun", self._functions.record_run, fault_tries=THROTTLING_TRIES
+        )
         # A failure takes the place of the job's end, so that both reach the runs in one field. A run that can't be
         # recorded fails the child execution; the verdict names it.
         submit.add_catch(record, errors=["States.ALL"], result_path="$.end")
@@ -157,7 +179,9 @@ class Orchestration(Construct):
             "RunLane",
             state_name="RunLane",
             label="RunLane",
-            item_reader=sfn.S3JsonItemReader(bucket=self._storage.results, key=sfn.JsonPath.string_at("$.items_key")),
+            item_reader=sfn.S3JsonItemReader(
+                bucket=self._storage.results, key=sfn.JsonPath.string_at("$.items_key")
+            ),
             max_concurrency=fixed.runs if fixed else None,
             max_concurrency_path=None if fixed else "$.concurrency",
             tolerated_failure_percentage=100,
@@ -175,7 +199,12 @@ class Orchestration(Construct):
         return lanes.item_processor(waves)
 
     def _map(
-        self, name: str, *, items_path: str, max_concurrency: int | None, max_concurrency_path: str | None = None
+        self,
+        name: str,
+        *,
+        items_path: str,
+        max_concurrency: int | None,
+        max_concurrency_path: str | None = None,
     ) -> sfn.Map:
         return sfn.Map(
             self,
@@ -198,7 +227,9 @@ class Orchestration(Construct):
             state_name=name,
             lambda_function=self._functions.submit_run.function,
             integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
-            payload=sfn.TaskInput.from_object({"token": sfn.JsonPath.task_token, "item": sfn.JsonPath.entire_payload}),
+            payload=sfn.TaskInput.from_object(
+                {"token": sfn.JsonPath.task_token, "item": sfn.JsonPath.entire_payload}
+            ),
             retry_on_service_exceptions=False,
             result_path="$.end",
             task_timeout=sfn.Timeout.at("$.timeout_seconds"),
@@ -211,7 +242,12 @@ class Orchestration(Construct):
         return submit
 
     def _answered_step(
-        self, name: str, function: LabFunction, *, payload: sfn.TaskInput | None = None, fault_tries: int = 8
+        self,
+        name: str,
+        function: LabFunction,
+        *,
+        payload: sfn.TaskInput | None = None,
+        fault_tries: int = 8,
     ) -> tasks.LambdaInvoke:
         """The function's answer is the state's output. Faults are retried."""
         step = tasks.LambdaInvoke(

@@ -18,7 +18,9 @@ def check_rules(app: cdk.App) -> None:
 def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
     """``reasons``: finding → reason."""
     if reasons:
-        excused = [cdk.Acknowledgment(id=finding, reason=reason) for finding, reason in reasons.items()]
+        excused = [
+            cdk.Acknowledgment(id=finding, reason=reason) for finding, reason in reasons.items()
+        ]
         cdk.Validations.of(scope).acknowledge(*excused)
 
 
@@ -36,14 +38,18 @@ class Grant:
 
     def __post_init__(self) -> None:
         if bool(self.wild_resources) != bool(self.wildcard_reason):
-            raise ValueError(f"{self.actions} on {self.resources}: expected a reason exactly if there is a wildcard")
+            raise ValueError(
+                f"{self.actions} on {self.resources}: expected a reason exactly if there is a wildcard"
+            )
 
     @property
     def wild_resources(self) -> list[str]:
         return [resource for resource in self.resources if "*" in resource]
 
     def statement(self) -> iam.PolicyStatement:
-        return iam.PolicyStatement(actions=[*self.actions], resources=[*self.resources], conditions=self.conditions)
+        return iam.PolicyStatement(
+            actions=[*self.actions], resources=[*self.resources], conditions=self.conditions
+        )
 
 
 def make_role(
@@ -61,7 +67,9 @@ def make_role(
         construct_id,
         assumed_by=iam.ServicePrincipal(service, conditions=trust_conditions),
         description=description,
-        inline_policies={"Grants": iam.PolicyDocument(statements=[grant.statement() for grant in grants])},
+        inline_policies={
+            "Grants": iam.PolicyDocument(statements=[grant.statement() for grant in grants])
+        },
     )
     acknowledge(role, _wildcards(cdk.Stack.of(scope), grants))
     return role
@@ -75,7 +83,8 @@ def arn(stack: cdk.Stack, service: str, resource: str, *, account: str | None = 
 def _wildcards(stack: cdk.Stack, grants: Sequence[Grant]) -> dict[str, str]:
     """Finding → reason."""
     return {
-        f"AwsSolutions-IAM5[Resource::{_as_reported(stack.resolve(resource))}]": grant.wildcard_reason or ""
+        f"AwsSolutions-IAM5[Resource::{_as_reported(stack.resolve(resource))}]": grant.wildcard_reason
+        or ""
         for grant in grants
         for resource in grant.wild_resources
     }

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_stepfunctions as sfn
 
-from traindyno.core.errors import CapacityUnavailable, JobTimeUsed, RunsLeft, ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.errors import (
+    CapacityUnavailable,
+    JobTimeUsed,
+    RunsLeft,
+    ServiceFault,
+    SlotUnavailable,
+    Throttled,
+)
 
 LAMBDA_FAULTS = (
     "Lambda.ServiceException",
@@ -29,12 +36,32 @@ SLOT_TRIES = 1000
 
 
 def retry_next_attempts(state: sfn.TaskStateBase) -> None:
-    _retry(state, [CapacityUnavailable.__name__], interval_seconds=60, max_delay_seconds=1800, tries=CAPACITY_TRIES)
-    _retry(state, [ServiceFault.__name__], interval_seconds=10, max_delay_seconds=600, tries=FAULT_TRIES)
-    _retry(state, [RunsLeft.__name__], interval_seconds=1, max_delay_seconds=2, tries=RUNS_LEFT_TRIES)
+    _retry(
+        state,
+        [CapacityUnavailable.__name__],
+        interval_seconds=60,
+        max_delay_seconds=1800,
+        tries=CAPACITY_TRIES,
+    )
+    _retry(
+        state,
+        [ServiceFault.__name__],
+        interval_seconds=10,
+        max_delay_seconds=600,
+        tries=FAULT_TRIES,
+    )
+    _retry(
+        state, [RunsLeft.__name__], interval_seconds=1, max_delay_seconds=2, tries=RUNS_LEFT_TRIES
+    )
     # A chain is as long as the cap allows
     _retry(state, [JobTimeUsed.__name__], interval_seconds=1, max_delay_seconds=2, tries=SLOT_TRIES)
-    _retry(state, [SlotUnavailable.__name__], interval_seconds=20, max_delay_seconds=300, tries=SLOT_TRIES)
+    _retry(
+        state,
+        [SlotUnavailable.__name__],
+        interval_seconds=20,
+        max_delay_seconds=300,
+        tries=SLOT_TRIES,
+    )
     _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=120, tries=SLOT_TRIES)
     _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)
 
@@ -43,12 +70,29 @@ def retry_faults(state: sfn.TaskStateBase, tries: int) -> None:
     """Retries of a state without a job: throttling and runs that are left to record for at least a quarter of an hour,
     other faults as often as ``tries``.
     """
-    _retry(state, [*THROTTLING, RunsLeft.__name__], interval_seconds=2, max_delay_seconds=60, tries=THROTTLING_TRIES)
-    _retry(state, [ServiceFault.__name__, *LAMBDA_FAULTS], interval_seconds=2, max_delay_seconds=60, tries=tries)
+    _retry(
+        state,
+        [*THROTTLING, RunsLeft.__name__],
+        interval_seconds=2,
+        max_delay_seconds=60,
+        tries=THROTTLING_TRIES,
+    )
+    _retry(
+        state,
+        [ServiceFault.__name__, *LAMBDA_FAULTS],
+        interval_seconds=2,
+        max_delay_seconds=60,
+        tries=tries,
+    )
 
 
 def _retry(
-    state: sfn.TaskStateBase, errors: Sequence[str], *, interval_seconds: int, max_delay_seconds: int, tries: int
+    state: sfn.TaskStateBase,
+    errors: Sequence[str],
+    *,
+    interval_seconds: int,
+    max_delay_seconds: int,
+    tries: int,
 ) -> None:
     state.add_retry(
         errors=[*errors],

@@ -23,7 +23,9 @@ NETWORK_ACTIONS = (
 )
 
 
-def sagemaker_role(scope: Construct, construct_id: str, *, description: str, grants: Iterable[Grant]) -> iam.Role:
+def sagemaker_role(
+    scope: Construct, construct_id: str, *, description: str, grants: Iterable[Grant]
+) -> iam.Role:
     """Only SageMaker can assume it, and only for this account."""
     return make_role(
         scope,
@@ -37,7 +39,9 @@ def sagemaker_role(scope: Construct, construct_id: str, *, description: str, gra
 
 def data_grants(stack: cdk.Stack, buckets: Sequence[str]) -> list[Grant]:
     """Read access to the buckets that the context of the deployment names."""
-    arns = [stack.format_arn(service="s3", region="", account="", resource=name) for name in buckets]
+    arns = [
+        stack.format_arn(service="s3", region="", account="", resource=name) for name in buckets
+    ]
     reason = "The person who deployed the lab named this bucket."
     return [
         grant
@@ -58,7 +62,11 @@ def image_grants(repositories: Sequence[str], *, reason: str) -> list[Grant]:
             wildcard_reason="This action does not support resource-level permissions.",
         ),
         Grant(
-            actions=["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            actions=[
+                "ecr:BatchCheckLayerAvailability",
+                "ecr:BatchGetImage",
+                "ecr:GetDownloadUrlForLayer",
+            ],
             resources=repositories,
             wildcard_reason=reason,
         ),
@@ -68,7 +76,12 @@ def image_grants(repositories: Sequence[str], *, reason: str) -> list[Grant]:
 def log_grant(stack: cdk.Stack, group_prefixes: Sequence[str], *, reason: str) -> Grant:
     groups = [arn(stack, "logs", f"log-group:{prefix}*") for prefix in group_prefixes]
     return Grant(
-        actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        actions=[
+            "logs:CreateLogGroup",
+            "logs:CreateLogStream",
+            "logs:DescribeLogStreams",
+            "logs:PutLogEvents",
+        ],
         resources=groups,
         wildcard_reason=reason,
     )

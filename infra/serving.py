@@ -8,20 +8,30 @@ from constructs import Construct
 from infra.lab_function import FunctionSetup
 from infra.lab_grants import LabGrants, without_resources
 from infra.permissions import Grant, arn
-from infra.sagemaker_role import image_grants, log_grant, metric_grant, sagemaker_role, training_grants
+from infra.sagemaker_role import (
+    image_grants,
+    log_grant,
+    metric_grant,
+    sagemaker_role,
+    training_grants,
+)
 from traindyno.core.lab_names import LAB_TAG, LabOutput
 from traindyno.core.s3_keys import MODELS_PREFIX
 from traindyno.core.serving.deployment import IMAGE_REPOSITORY
 from traindyno.sagemaker.job_settings import LabJobs, write_lab_jobs
 from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP
 
-PER_DEPLOYMENT = "Deployments are named when models are deployed; the lab's name in front keeps other labs' out."
+PER_DEPLOYMENT = (
+    "Deployments are named when models are deployed; the lab's name in front keeps other labs' out."
+)
 
 
 class ServedModelRole(Construct):
     """The command line makes endpoints, with the permissions of its user; they run under this role."""
 
-    def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup, *, jobs: LabJobs) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, setup: FunctionSetup, *, jobs: LabJobs
+    ) -> None:
         super().__init__(scope, construct_id)
         stack, grants = cdk.Stack.of(self), LabGrants(self, setup)
         role = sagemaker_role(
@@ -34,7 +44,11 @@ class ServedModelRole(Construct):
                     [arn(stack, "ecr", f"repository/{IMAGE_REPOSITORY}", account="*")],
                     reason="AWS's inference containers are in an account of AWS for each region.",
                 ),
-                log_grant(stack, [f"{ENDPOINT_LOG_GROUP}/"], reason="SageMaker names a log group per endpoint."),
+                log_grant(
+                    stack,
+                    [f"{ENDPOINT_LOG_GROUP}/"],
+                    reason="SageMaker names a log group per endpoint.",
+                ),
                 metric_grant({"StringLike": {"cloudwatch:namespace": "/aws/sagemaker/*"}}),
                 # Secrets are for training jobs only.
                 *training_grants(replace(jobs, hub_token_secrets=()), ()),

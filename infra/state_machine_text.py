@@ -20,8 +20,13 @@ KIND = "AWS::StepFunctions::StateMachine"
 
 def state_machine_definitions(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """State machine name → definition."""
-    machines = [each["Properties"] for each in template["Resources"].values() if each["Type"] == KIND]
-    return {each["StateMachineName"]: dict(json.loads(_text(each["DefinitionString"]))) for each in machines}
+    machines = [
+        each["Properties"] for each in template["Resources"].values() if each["Type"] == KIND
+    ]
+    return {
+        each["StateMachineName"]: dict(json.loads(_text(each["DefinitionString"])))
+        for each in machines
+    }
 
 
 def _text(value: Any) -> str:

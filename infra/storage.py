@@ -9,7 +9,13 @@ from constructs import Construct, IConstruct
 
 from infra.permissions import acknowledge
 from traindyno.core.lab_names import LAB_TAG, OPEN_ATTEMPTS_INDEX
-from traindyno.core.s3_keys import CODE_PREFIX, DATA_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
+from traindyno.core.s3_keys import (
+    CODE_PREFIX,
+    DATA_PREFIX,
+    PREPARED_PREFIX,
+    RUNS_PREFIX,
+    TOKEN_MARKERS_PREFIX,
+)
 
 LARGE_OBJECT_BYTES = 16 * 2**20
 EMPTYING = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
@@ -34,9 +40,13 @@ class Storage(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._empties_bucket = empties_bucket
-        self._results_policy = cdk.RemovalPolicy.RETAIN if keeps_results else cdk.RemovalPolicy.DESTROY
+        self._results_policy = (
+            cdk.RemovalPolicy.RETAIN if keeps_results else cdk.RemovalPolicy.DESTROY
+        )
         self.key_arn = key_arn
-        self.access_logs = self._bucket("AccessLogs", lifecycle=[s3.LifecycleRule(expiration=cdk.Duration.days(90))])
+        self.access_logs = self._bucket(
+            "AccessLogs", lifecycle=[s3.LifecycleRule(expiration=cdk.Duration.days(90))]
+        )
         self.results = self._bucket(
             "Results",
             lifecycle=_results_lifecycle(),
@@ -92,7 +102,9 @@ class Storage(Construct):
             # Only rows of open attempts carry the attribute, so the index is as small as what is in flight.
             global_secondary_indexes=[
                 dynamodb.GlobalSecondaryIndexPropsV2(
-                    index_name=OPEN_ATTEMPTS_INDEX, partition_key=_text("open"), sort_key=_text("execution_id")
+                    index_name=OPEN_ATTEMPTS_INDEX,
+                    partition_key=_text("open"),
+                    sort_key=_text("execution_id"),
                 )
             ],
             removal_policy=self._results_policy,
@@ -105,14 +117,21 @@ def _settle_emptying_function(stack: cdk.Stack, lab: str) -> None:
     for name in ("Handler", "Role"):
         _resource(provider, name).add_property_override("Tags", [{"Key": LAB_TAG, "Value": lab}])
     log_group = logs.LogGroup(
-        stack, "EmptyingLogs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=cdk.RemovalPolicy.DESTROY
+        stack,
+        "EmptyingLogs",
+        retention=logs.RetentionDays.ONE_MONTH,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
     )
-    _resource(provider, "Handler").add_property_override("LoggingConfig.LogGroup", log_group.log_group_name)
+    _resource(provider, "Handler").add_property_override(
+        "LoggingConfig.LogGroup", log_group.log_group_name
+    )
 
 
 def _resource(provider: IConstruct, name: str) -> cdk.CfnResource:
     resource = provider.node.find_child(name)
-    assert isinstance(resource, cdk.CfnResource), f"{resource.node.path} is one CloudFormation resource"
+    assert isinstance(resource, cdk.CfnResource), (
+        f"{resource.node.path} is one CloudFormation resource"
+    )
     return resource
 
 
@@ -125,7 +144,9 @@ def _results_lifecycle() -> list[s3.LifecycleRule]:
     return [
         s3.LifecycleRule(abort_incomplete_multipart_upload_after=cdk.Duration.days(7)),
         s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and are kept
-            prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
+            prefix=RUNS_PREFIX,
+            object_size_greater_than=LARGE_OBJECT_BYTES,
+            expiration=cdk.Duration.days(30),
         ),
         # 90 days are more than the longest time of reuse (60 days) plus the longest execution (28 days).
         *(
@@ -134,7 +155,10 @@ def _results_lifecycle() -> list[s3.LifecycleRule]:
         ),
         s3.LifecycleRule(
             transitions=[
-                s3.Transition(storage_class=s3.StorageClass.INTELLIGENT_TIERING, transition_after=cdk.Duration.days(30))
+                s3.Transition(
+                    storage_class=s3.StorageClass.INTELLIGENT_TIERING,
+                    transition_after=cdk.Duration.days(30),
+                )
             ]
         ),
     ]

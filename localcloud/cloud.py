@@ -10,9 +10,23 @@ from pathlib import Path
 
 from localcloud import daemons
 from localcloud.daemons import LocalCloudFailed
-from localcloud.environment import ACCOUNT, REGION, local_environment, make_access_key, read_access_key
+from localcloud.environment import (
+    ACCOUNT,
+    REGION,
+    local_environment,
+    make_access_key,
+    read_access_key,
+)
 from localcloud.gate import LOOPBACK, authorization, free_port, is_taken
-from localcloud.home import ENVIRONMENTS, REPO_ROOT, Daemon, Home, HomeUnusable, Ports, ServiceOptions
+from localcloud.home import (
+    ENVIRONMENTS,
+    REPO_ROOT,
+    Daemon,
+    Home,
+    HomeUnusable,
+    Ports,
+    ServiceOptions,
+)
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
@@ -26,7 +40,9 @@ MINISTACK_STATE, MINISTACK_OBJECTS = "ministack-state", "ministack-s3"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
 # MiniStack's environment has none of our packages. PYTHONPATH would give them to its Lambda functions too.
-RUN_SERVER = "import sys; sys.path.append(sys.argv[1]); from localcloud.ministack_server import main; main()"
+RUN_SERVER = (
+    "import sys; sys.path.append(sys.argv[1]); from localcloud.ministack_server import main; main()"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +58,9 @@ class CloudStatus:
 
 def environment_of(home: Home, *, needs_service: bool = True) -> dict[str, str]:
     """The environment of a process that uses the local cloud, which must run."""
-    return local_environment(require_ports(home, needs_service=needs_service), read_access_key(home))
+    return local_environment(
+        require_ports(home, needs_service=needs_service), read_access_key(home)
+    )
 
 
 def status(home: Home) -> CloudStatus:
@@ -55,7 +73,8 @@ def status(home: Home) -> CloudStatus:
         ministack=ministack is not None,
         sagemaker=sagemaker is not None,
         ports=ports,
-        problem="; ".join(f"{name}: {problem}" for name, problem in found.items() if problem) or None,
+        problem="; ".join(f"{name}: {problem}" for name, problem in found.items() if problem)
+        or None,
     )
 
 
@@ -96,7 +115,9 @@ def find_ended(home: Home) -> str | None:
     """Which part of this local cloud has ended; None if both run."""
     ended = [name for part, name in NAMES.items() if not daemons.running(home, part)]
     return (
-        f"{' and '.join(ended)} of the local cloud has ended; to start it again: traindyno local up" if ended else None
+        f"{' and '.join(ended)} of the local cloud has ended; to start it again: traindyno local up"
+        if ended
+        else None
     )
 
 
@@ -166,7 +187,10 @@ def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None
         return Ports(aws=ministack.port, sagemaker=sagemaker.port)
     before = home.read_as(PORTS, Ports)
     if ministack is None:
-        return Ports(aws=_port(before.aws if before else None), sagemaker=_port(before.sagemaker if before else None))
+        return Ports(
+            aws=_port(before.aws if before else None),
+            sagemaker=_port(before.sagemaker if before else None),
+        )
     if before is None or is_taken(before.sagemaker):
         raise LocalCloudFailed(
             f"MiniStack of the local cloud in {home.folder} runs, and the port at which it expects the SageMaker "
@@ -184,7 +208,9 @@ def _start_ministack(home: Home, ports: Ports) -> None:
     """Starts MiniStack, after removing the functions' code that an earlier MiniStack unpacked."""
     python = ENVIRONMENTS / "cloud" / "bin" / "python"
     if not python.exists():
-        raise LocalCloudFailed(f"MiniStack's environment was not found at {python}; run: make install")
+        raise LocalCloudFailed(
+            f"MiniStack's environment was not found at {python}; run: make install"
+        )
     temporary = home.state("tmp")
     temporary.mkdir(mode=0o700, exist_ok=True)
     for unpacked in temporary.glob("ministack-lambda-*"):

@@ -51,7 +51,9 @@ def start(
             start_new_session=True,
             umask=OWNER_ONLY,
         )
-    daemon = Daemon(process_id=process.pid, started_at=psutil.Process(process.pid).create_time(), port=port)
+    daemon = Daemon(
+        process_id=process.pid, started_at=psutil.Process(process.pid).create_time(), port=port
+    )
     home.write(name, daemon)
     deadline = time.monotonic() + START_SECONDS
     while not answers(health):
@@ -125,7 +127,11 @@ def end_leftovers(home: Home, name: str) -> None:
     daemon = home.read_daemon(name)
     if daemon is None or _process_of(daemon):
         return
-    left = [psutil.Process(number) for number in psutil.pids() if _session_of(number) == daemon.process_id]
+    left = [
+        psutil.Process(number)
+        for number in psutil.pids()
+        if _session_of(number) == daemon.process_id
+    ]
     for process in left:
         with suppress(psutil.NoSuchProcess):
             process.kill()
@@ -162,7 +168,10 @@ def _has_ended(process: psutil.Process) -> bool:
 def _process_of(daemon: Daemon) -> psutil.Process | None:
     try:
         process = psutil.Process(daemon.process_id)
-        is_same = abs(process.create_time() - daemon.started_at) < 1 and process.status() != psutil.STATUS_ZOMBIE
+        is_same = (
+            abs(process.create_time() - daemon.started_at) < 1
+            and process.status() != psutil.STATUS_ZOMBIE
+        )
     except psutil.NoSuchProcess:
         return None
     return process if is_same else None

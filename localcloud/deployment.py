@@ -18,12 +18,29 @@ from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
 
 DEPLOYED = "deployed"
 TIME_LIMIT_SECONDS = 600
-SOURCES = ("app.py", "cdk.json", "labs", "requirements.txt", "infra", "lambdas", "traindyno", "training")
+SOURCES = (
+    "app.py",
+    "cdk.json",
+    "labs",
+    "requirements.txt",
+    "infra",
+    "lambdas",
+    "traindyno",
+    "training",
+)
 
 
-def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Mapping[str, str] | None = None) -> bool:
+def deploy(
+    home: Home,
+    ports: Ports,
+    *,
+    tell: Callable[[str], None],
+    context: Mapping[str, str] | None = None,
+) -> bool:
     """Bootstraps and deploys; False if these sources and this ``context`` are deployed already."""
-    settings = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
+    settings = [
+        word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")
+    ]
     digest = hashlib.sha256()
     for path in _source_files():
         digest.update(str(path.relative_to(REPO_ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -42,8 +59,22 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
         _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}", folder=home.folder)
     tell("deploying the CDK app")
     app = ("--app", f'"{sys.executable}" app.py', "--context", "target=local")
-    own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at the same time
-    _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *app, *own_output, *settings, folder=REPO_ROOT)
+    own_output = (
+        "--output",
+        str(home.state("cdk.out")),
+    )  # two local clouds may be started at the same time
+    _cdk(
+        home,
+        ports,
+        "deploy",
+        "--all",
+        "--require-approval",
+        "never",
+        *app,
+        *own_output,
+        *settings,
+        folder=REPO_ROOT,
+    )
     cloud.save_state(home, ports)
     home.write(DEPLOYED, Deployed(fingerprint=fingerprint))
     return True
@@ -53,15 +84,28 @@ def _has_stack(home: Home, ports: Ports) -> bool:
     client = local_client(local_environment(ports, read_access_key(home)), "cloudformation")
     whole = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=whole)
-    return any(row["StackName"] == lab_stack_name(DEFAULT_LAB) for page in pages for row in page["StackSummaries"])
+    return any(
+        row["StackName"] == lab_stack_name(DEFAULT_LAB)
+        for page in pages
+        for row in page["StackSummaries"]
+    )
 
 
 def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
     log = home.prepare_log(f"cdk-{arguments[0]}")
     node, program = _node(), REPO_ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
     if not program.exists():
-        raise LocalCloudFailed(f"the CDK command line is not installed at {program}; run: make install")
-    command = [str(node), str(program), *arguments, "--no-notices", "--no-version-reporting", "--no-color"]
+        raise LocalCloudFailed(
+            f"the CDK command line is not installed at {program}; run: make install"
+        )
+    command = [
+        str(node),
+        str(program),
+        *arguments,
+        "--no-notices",
+        "--no-version-reporting",
+        "--no-color",
+    ]
     environment = {
         **local_environment(ports, read_access_key(home)),
         # The CDK keeps access keys with their accounts in a cache, which is in the user's home unless this is set.
@@ -82,7 +126,9 @@ def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
         )
     status = _wait(process, home)
     if status != 0:
-        raise LocalCloudFailed(f"cdk {arguments[0]} failed with {status}; the end of {log}:\n{tail(log)}")
+        raise LocalCloudFailed(
+            f"cdk {arguments[0]} failed with {status}; the end of {log}:\n{tail(log)}"
+        )
 
 
 def _wait(process: "subprocess.Popen[bytes]", home: Home) -> int:

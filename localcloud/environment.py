@@ -38,7 +38,9 @@ def aws_settings(ports: Ports, access_key_id: str) -> dict[str, str]:
     }
 
 
-def local_environment(ports: Ports, access_key_id: str, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+def local_environment(
+    ports: Ports, access_key_id: str, base: Mapping[str, str] = os.environ
+) -> dict[str, str]:
     """A whole process environment: ``base`` without the user's AWS settings, with the local cloud's."""
     settings = aws_settings(ports, access_key_id)
     kept = {

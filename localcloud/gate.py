@@ -71,7 +71,11 @@ def find_stranger(header: ReadHeader, query: str, keys: Iterable[str]) -> str | 
         return f"the request names no access key of this local cloud: {ADVICE}"
     # Each comparison takes the same time wherever the two differ; an empty key would open a server that was given none.
     found = [hmac.compare_digest(named.encode(), key.encode()) for key in keys if key]
-    return None if any(found) else f"the request's access key is not that of this local cloud: {ADVICE}"
+    return (
+        None
+        if any(found)
+        else f"the request's access key is not that of this local cloud: {ADVICE}"
+    )
 
 
 def named_key(authorization: str, query: str) -> str | None:
@@ -80,7 +84,9 @@ def named_key(authorization: str, query: str) -> str | None:
     if signed:
         return signed[1]
     parameters = parse_qs(query)
-    return next((parameters[name][0].partition("/")[0] for name in PRESIGNED if name in parameters), None)
+    return next(
+        (parameters[name][0].partition("/")[0] for name in PRESIGNED if name in parameters), None
+    )
 
 
 def authorization(access_key_id: str) -> dict[str, str]:
@@ -100,7 +106,9 @@ class GatedServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int, handler: type["GatedRequestHandler"], *, access_key_id: str) -> None:
+    def __init__(
+        self, port: int, handler: type["GatedRequestHandler"], *, access_key_id: str
+    ) -> None:
         self.access_key_id = access_key_id
         super().__init__((LOOPBACK, port), handler)
 
@@ -113,7 +121,9 @@ class GatedRequestHandler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
-        refusal = find_refusal(self.headers.get, self.path.partition("?")[2], [self.server.access_key_id])
+        refusal = find_refusal(
+            self.headers.get, self.path.partition("?")[2], [self.server.access_key_id]
+        )
         if refusal is None:
             return True
         self.close_connection = True  # the body is still in the connection
@@ -123,12 +133,19 @@ class GatedRequestHandler(BaseHTTPRequestHandler):
     def send_json(self, status: int, document: Mapping[str, Any], *, error_code: str = "") -> None:
         error = {"__type": error_code} if error_code else {}
         self.send_whole(
-            status, json.dumps({**error, **document}).encode(), AWS_JSON, **{"x-amzn-ErrorType": error_code}
+            status,
+            json.dumps({**error, **document}).encode(),
+            AWS_JSON,
+            **{"x-amzn-ErrorType": error_code},
         )
 
     def send_whole(self, status: int, body: bytes, content_type: str, **headers: str) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": content_type, "Content-Length": str(len(body)), **headers}.items():
+        for name, value in {
+            "Content-Type": content_type,
+            "Content-Length": str(len(body)),
+            **headers,
+        }.items():
             if value:
                 self.send_header(name, value)
         self.end_headers()

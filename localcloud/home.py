@@ -164,7 +164,9 @@ class Home:
                 "your own"
             ) from error
         except BaseValidationError as error:
-            raise DocumentDamaged(path, "; ".join(str(problem) for problem in problems_of(error, ""))) from error
+            raise DocumentDamaged(
+                path, "; ".join(str(problem) for problem in problems_of(error, ""))
+            ) from error
         except (OSError, ValueError, TypeError, RecursionError) as error:
             found = "an empty file" if path.stat().st_size == 0 else "another document"
             raise DocumentDamaged(path, f"{found} ({error})") from error
@@ -200,7 +202,9 @@ class Home:
             except BlockingIOError:
                 lock.seek(0)
                 holder = lock.read().strip() or "unknown"
-                tell(f"waiting for process {holder}, which starts or stops the local cloud in {self.folder}")
+                tell(
+                    f"waiting for process {holder}, which starts or stops the local cloud in {self.folder}"
+                )
                 fcntl.flock(lock, fcntl.LOCK_EX)
             lock.truncate(0)
             lock.write(str(os.getpid()))

@@ -13,7 +13,11 @@ from localcloud.gate import ERROR
 # MiniStack gives this error type for every exception of a handler.
 ANY_EXCEPTION = "Runtime.HandlerError"
 # How MiniStack begins to say that the worker process of a call ended, and Lambda's error type for it.
-WORKER_ENDED = ("Worker process died", "Worker process exited immediately", "[Errno 32] Broken pipe")
+WORKER_ENDED = (
+    "Worker process died",
+    "Worker process exited immediately",
+    "[Errno 32] Broken pipe",
+)
 EXIT_ERROR = "Runtime.ExitError"
 Data = Mapping[str, Any]
 Answer = Callable[[Data], Any]
@@ -29,7 +33,9 @@ def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
     message, name = str(body.get("errorMessage", "")), body.get("errorType")
     if message.startswith(WORKER_ENDED):
         name = EXIT_ERROR
-    elif name == ANY_EXCEPTION:  # the exception's name is in the traceback at the end of the log, if there is one
+    elif (
+        name == ANY_EXCEPTION
+    ):  # the exception's name is in the traceback at the end of the log, if there is one
         head = str(answer.get("log", "")).rstrip().removesuffix(message.rstrip()).rstrip()
         last = head.rpartition("\n")[2].removesuffix(":")
         name = last.rpartition(".")[2] if last.replace(".", "").isidentifier() else name
@@ -97,13 +103,17 @@ class WaitingTasks:
         except self._machines._ExecutionError as error:
             if token := getattr(self._here, "token", None):
                 answer = {"taskToken": token, "error": error.error, "cause": error.cause}
-                self._machines._send_task_failure(answer)  # an answer that the function gave before stays
+                self._machines._send_task_failure(
+                    answer
+                )  # an answer that the function gave before stays
             raise
 
     def _limit(self, state: State, data: Any, context: Mapping[str, Any]) -> int:
         """No Retry or Catch applies to this error, as on AWS."""
         path, machines = state[LIMIT_PATH], self._machines
-        found = machines._resolve_path_or_ctx(path, machines._apply_input_path(state, data, context), context)
+        found = machines._resolve_path_or_ctx(
+            path, machines._apply_input_path(state, data, context), context
+        )
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:
             cause = f"{LIMIT_PATH} {path}: expected a number of seconds, a positive integer; found {found!r}"
             raise machines._ExecutionError("States.Runtime", cause)
@@ -147,7 +157,11 @@ class Throttle:
 
     def refuse(self, path: str, headers: Mapping[str, str]) -> HttpAnswer | None:
         is_refused = self._dice.random() < self._fraction
-        return error_answer(path, headers, THROTTLED, "Rate exceeded: reduce your request rate") if is_refused else None
+        return (
+            error_answer(path, headers, THROTTLED, "Rate exceeded: reduce your request rate")
+            if is_refused
+            else None
+        )
 
 
 def error_answer(path: str, headers: Mapping[str, str], codes: Codes, message: str) -> HttpAnswer:
@@ -155,11 +169,15 @@ def error_answer(path: str, headers: Mapping[str, str], codes: Codes, message: s
     if "x-amz-target" in headers or path.startswith((LAMBDA_PATH, "/_")):
         code, status = codes["json" if "x-amz-target" in headers else "lambda"]
         body = json.dumps({"__type": code, "message": message}).encode()
-        return HttpAnswer(status, {"content-type": "application/x-amz-json-1.1", "x-amzn-errortype": code}, body)
+        return HttpAnswer(
+            status, {"content-type": "application/x-amz-json-1.1", "x-amzn-errortype": code}, body
+        )
     is_query = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     code, status = codes["query" if is_query else "s3"]
     error = f"<Code>{code}</Code><Message>{escape(message)}</Message>"
     if is_query:
         xml = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error><RequestId>refused</RequestId></ErrorResponse>"
         return HttpAnswer(status, {"content-type": "text/xml"}, xml.encode())
-    return HttpAnswer(status, {"content-type": "application/xml"}, f"<Error>{error}</Error>".encode())
+    return HttpAnswer(
+        status, {"content-type": "application/xml"}, f"<Error>{error}</Error>".encode()
+    )

@@ -33,7 +33,14 @@ from ministack.services import lambda_svc, stepfunctions, sts
 from ministack.services.cloudformation import custom_resource
 
 from localcloud.gate import find_page, find_refusal
-from localcloud.ministack_answers import DENIED, HttpAnswer, Throttle, WaitingTasks, error_answer, with_error_type
+from localcloud.ministack_answers import (
+    DENIED,
+    HttpAnswer,
+    Throttle,
+    WaitingTasks,
+    error_answer,
+    with_error_type,
+)
 from localcloud.worker_processes import ForkedWorkers, WorkerPool
 
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
@@ -52,7 +59,9 @@ class MiniStackGate:
         is_answer = scope.get("method") == "PUT" and path.startswith(CUSTOM_RESOURCE_PATH)
         if is_answer and path.removeprefix(CUSTOM_RESOURCE_PATH) in custom_resource._pending:
             return find_page(headers.get)
-        roles = [key for key, session in list(sts._sessions.items()) if not sts._session_expired(session)]
+        roles = [
+            key for key, session in list(sts._sessions.items()) if not sts._session_expired(session)
+        ]
         query = scope.get("query_string", b"").decode("latin-1")
         return find_refusal(headers.get, query, [self._access_key_id, *roles])
 
@@ -105,7 +114,9 @@ class Saver:
     def _save_regularly(self) -> None:
         while True:
             self._has_changed.wait()
-            began = time.thread_time()  # CPU time of this thread: wall time grows when the machine is busy.
+            began = (
+                time.thread_time()
+            )  # CPU time of this thread: wall time grows when the machine is busy.
             self.save()
             time.sleep(max(LEAST_PAUSE_SECONDS, PAUSE_FACTOR * (time.thread_time() - began)))
 
@@ -122,7 +133,9 @@ class RequestFilter:
         if scope["type"] == "lifespan":
             await ministack.app(scope, receive, send)
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
         refusal = self._gate.find_refusal(scope, headers)
         if refusal is not None and scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -130,7 +143,9 @@ class RequestFilter:
             await _send(send, error_answer(scope["path"], headers, DENIED, refusal))
         elif scope["type"] == "http" and scope["path"] in {SAVE_PATH, FAULTS_PATH}:
             await self._administer(scope["path"], receive, send)
-        elif not scope["path"].startswith("/_") and (throttled := self._throttle.refuse(scope["path"], headers)):
+        elif not scope["path"].startswith("/_") and (
+            throttled := self._throttle.refuse(scope["path"], headers)
+        ):
             await _read_whole(receive)
             await _send(send, throttled)
         else:
@@ -174,12 +189,17 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     _limit_worker_starts()
     if ForkedWorkers.is_possible():
-        lambda_runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": ForkedWorkers().start})
+        lambda_runtime.subprocess = SimpleNamespace(
+            **{**vars(subprocess), "Popen": ForkedWorkers().start}
+        )
     WaitingTasks(stepfunctions).install()
     execute = lambda_svc._execute_function_warm
     lambda_svc._execute_function_warm = lambda *arguments: with_error_type(execute(*arguments))
     # Functions get the access key: MiniStack gives them the account's number.
-    credentials, key = lambda_runtime.execution_credentials, {KEY_VARIABLE: os.environ[KEY_VARIABLE]}
+    credentials, key = (
+        lambda_runtime.execution_credentials,
+        {KEY_VARIABLE: os.environ[KEY_VARIABLE]},
+    )
     lambda_runtime.execution_credentials = lambda config: {**credentials(config), **key}
     saver = Saver()
     config = Config()
@@ -205,7 +225,9 @@ async def _serve(saver: Saver, config: Config) -> None:
 def _limit_worker_starts() -> None:
     def workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[Any]:
         with lambda_runtime._lock:
-            return list(lambda_runtime._workers.get(lambda_runtime._worker_key(name, config, qualifier), ()))
+            return list(
+                lambda_runtime._workers.get(lambda_runtime._worker_key(name, config, qualifier), ())
+            )
 
     pool = WorkerPool(
         workers_of,

@@ -35,7 +35,11 @@ RESOURCE_VARIABLE_ENDINGS = ("LAB", "BUCKET", "TABLE", "_ARN", "_S3_URI")
 LONGEST_NAME = 1_000
 SERVICES = ("dynamodb", "logs", "pricing", "s3", "sagemaker", "service-quotas", "stepfunctions")
 # The clients need credentials to be created; no request is sent with them.
-FAKE_CREDENTIALS = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
+FAKE_CREDENTIALS = {
+    "region_name": "us-east-1",
+    "aws_access_key_id": "nobody",
+    "aws_secret_access_key": "nothing",
+}
 
 
 def main() -> None:
@@ -46,7 +50,9 @@ def main() -> None:
     import_code(Path(sys.argv[2]))
     gc.freeze()  # The collector leaves these objects alone, so that the workers share their memory.
     while True:
-        message, files, _, _ = socket.recv_fds(connection, LARGEST_REQUEST, STANDARD_FILES, socket.MSG_CMSG_CLOEXEC)
+        message, files, _, _ = socket.recv_fds(
+            connection, LARGEST_REQUEST, STANDARD_FILES, socket.MSG_CMSG_CLOEXEC
+        )
         if not message:
             return
         reap()
@@ -65,7 +71,9 @@ def import_code(code: Path) -> None:
     sys.path.insert(0, str(code))
     for handler in sorted(code.glob("lambdas/*/handler.py")):
         name = f"lambdas.{handler.parent.name}.handler"
-        with contextlib.suppress(Exception):  # the worker that needs this handler fails with the reason
+        with contextlib.suppress(
+            Exception
+        ):  # the worker that needs this handler fails with the reason
             importlib.import_module(name)
         sys.modules.pop(name, None)
     sys.path.remove(str(code))
@@ -83,15 +91,25 @@ def record_calls(path: str) -> None:
     """Adds a hook to the default session, which the workers inherit: every client of a function records its calls."""
 
     def record(params: Mapping[str, Any], model: Any, **_: Any) -> None:
-        handler = next(name for name in sys.modules if name.startswith("lambdas.") and name.endswith(".handler"))
+        handler = next(
+            name
+            for name in sys.modules
+            if name.startswith("lambdas.") and name.endswith(".handler")
+        )
         call = {
             "function": handler.split(".")[1],
             "service": model.service_model.service_name,
             "operation": model.name,
             "parameters": {name: named_in(value) for name, value in params.items()},
-            "variables": {name: os.environ[name] for name in os.environ if name.endswith(RESOURCE_VARIABLE_ENDINGS)},
+            "variables": {
+                name: os.environ[name]
+                for name in os.environ
+                if name.endswith(RESOURCE_VARIABLE_ENDINGS)
+            },
         }
-        with Path(path).open("ab", buffering=0) as file:  # one write, which no other process can divide
+        with Path(path).open(
+            "ab", buffering=0
+        ) as file:  # one write, which no other process can divide
             file.write(json.dumps(call).encode() + b"\n")
 
     assert boto3.DEFAULT_SESSION is not None
@@ -106,7 +124,9 @@ def named_in(value: Any) -> Any:
         case {"Bucket": bucket, "Key": key}:
             return {"Bucket": bucket, "Key": key}
         case [{**first}, *_] if first.keys() & {"Put", "Update", "Delete", "ConditionCheck"}:
-            return [{kind: write["TableName"] for kind, write in member.items()} for member in value]
+            return [
+                {kind: write["TableName"] for kind, write in member.items()} for member in value
+            ]
     return None
 
 

@@ -55,7 +55,9 @@ class WorkerPool:
         self._longest_wait_seconds = longest_wait_seconds
         self._changed = threading.Condition()
 
-    def acquire(self, name: str, config: Any, code: bytes, qualifier: str = "$LATEST", **options: Any) -> Any:
+    def acquire(
+        self, name: str, config: Any, code: bytes, qualifier: str = "$LATEST", **options: Any
+    ) -> Any:
         """Returns what MiniStack returns: a worker, and whether it was reused."""
         deadline = time.monotonic() + self._longest_wait_seconds
         with self._changed:
@@ -72,7 +74,9 @@ class WorkerPool:
         workers = self._workers_of(name, config, qualifier)
         is_one_free = any(not worker.in_use for worker in workers)
         starting = sum(worker._cold for worker in workers)
-        return not is_one_free and (starting >= self._most_starting or len(workers) >= self._most_workers)
+        return not is_one_free and (
+            starting >= self._most_starting or len(workers) >= self._most_workers
+        )
 
 
 SERVER = Path(__file__).with_name("worker_fork_server.py")
@@ -152,7 +156,9 @@ class ForkServer:
     def ask(self, request: str, files: Sequence[int]) -> tuple[int, int]:
         """A worker's process ID, and a descriptor of the process. Raises OSError."""
         socket.send_fds(self._connection, [request.encode()], files)
-        answer, descriptors, _, _ = socket.recv_fds(self._connection, LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
+        answer, descriptors, _, _ = socket.recv_fds(
+            self._connection, LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC
+        )
         if not answer:
             raise BrokenPipeError("the fork server of workers has ended")
         return int(answer), descriptors[0]
@@ -181,7 +187,9 @@ class ForkedWorkers:
         """Linux only: it needs pidfd_open, and forking is unsafe elsewhere."""
         return hasattr(os, "pidfd_open")
 
-    def start(self, arguments: Sequence[str], *, cwd: str, env: Mapping[str, str], **options: Any) -> Any:
+    def start(
+        self, arguments: Sequence[str], *, cwd: str, env: Mapping[str, str], **options: Any
+    ) -> Any:
         """``arguments`` are an interpreter and its program; ``options`` are the options of ``Popen`` for text pipes."""
         if arguments[0] == sys.executable:
             try:
@@ -190,8 +198,12 @@ class ForkedWorkers:
                 LOG.warning("a worker is started without the fork server: %s", error)
         return subprocess.Popen(arguments, cwd=cwd, env=dict(env), **options)
 
-    def _fork(self, program: str, folder: str, environment: Mapping[str, str], code: Path) -> WorkerProcess:
-        request = json.dumps({"program": program, "folder": folder, "environment": dict(environment)})
+    def _fork(
+        self, program: str, folder: str, environment: Mapping[str, str], code: Path
+    ) -> WorkerProcess:
+        request = json.dumps(
+            {"program": program, "folder": folder, "environment": dict(environment)}
+        )
         pipes = [os.pipe() for _ in range(3)]
         (stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr) = pipes
         try:
@@ -211,7 +223,9 @@ class ForkedWorkers:
                 try:
                     return self.servers[code].ask(request, files)
                 except OSError as error:
-                    LOG.warning("the fork server of workers has failed (%s): another one is started", error)
+                    LOG.warning(
+                        "the fork server of workers has failed (%s): another one is started", error
+                    )
                     self.servers[code].kill()
             self.servers[code] = ForkServer(code)
             return self.servers[code].ask(request, files)

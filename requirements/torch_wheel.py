@@ -39,14 +39,18 @@ def main() -> int:
             return install_cpu_build(version, options.cpu_index, options.limit_seconds)
         except NoCpuBuild as error:
             tell(f"{error}.")
-            tell("pip takes the default wheel. PyPI's for Linux is a CUDA build, which requires NVIDIA's libraries.")
+            tell(
+                "pip takes the default wheel. PyPI's for Linux is a CUDA build, which requires NVIDIA's libraries."
+            )
             tell("Before pip downloads a file, it prints the file's size.")
     return subprocess.run([*PIP, f"torch=={version}"], check=False).returncode
 
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requirements", type=Path, default=Path(__file__).parents[1] / "requirements.txt")
+    parser.add_argument(
+        "--requirements", type=Path, default=Path(__file__).parents[1] / "requirements.txt"
+    )
     parser.add_argument("--cpu-index", required=True)
     parser.add_argument("--limit-seconds", type=float, default=LIMIT_SECONDS)
     return parser.parse_args()
@@ -72,9 +76,13 @@ def has_nvidia_device() -> bool:
         return False
     limit = DEVICE_LIMIT_SECONDS
     try:
-        listed = subprocess.run([command, "--list-gpus"], capture_output=True, text=True, check=False, timeout=limit)
+        listed = subprocess.run(
+            [command, "--list-gpus"], capture_output=True, text=True, check=False, timeout=limit
+        )
     except subprocess.TimeoutExpired:
-        tell(f"{command} did not answer within {limit} s: this machine counts as one without an NVIDIA device.")
+        tell(
+            f"{command} did not answer within {limit} s: this machine counts as one without an NVIDIA device."
+        )
         return False
     return listed.returncode == 0 and "GPU " in listed.stdout
 
@@ -85,10 +93,16 @@ def install_cpu_build(version: str, index: str, limit_seconds: float) -> int:
     wheel = rf"\btorch-{re.escape(build)}-cp{python}-[\w.-]+_{re.escape(platform.machine())}\.whl"
     if not re.search(wheel, unquote(read_within(f"{index.rstrip('/')}/torch/", limit_seconds))):
         told = without_credentials(index)
-        raise NoCpuBuild(f"{told} has no torch {build} for Python {platform.python_version()} on {platform.machine()}")
-    tell(f"This machine has no NVIDIA device: pip takes torch {build} from {without_credentials(index)}.")
+        raise NoCpuBuild(
+            f"{told} has no torch {build} for Python {platform.python_version()} on {platform.machine()}"
+        )
+    tell(
+        f"This machine has no NVIDIA device: pip takes torch {build} from {without_credentials(index)}."
+    )
     # requirements/lock.txt has installed what the CPU build requires.
-    status = subprocess.run([*PIP, "--no-deps", "--index-url", index, f"torch=={build}"], check=False).returncode
+    status = subprocess.run(
+        [*PIP, "--no-deps", "--index-url", index, f"torch=={build}"], check=False
+    ).returncode
     if status:
         raise NoCpuBuild(f"{without_credentials(index)}: pip could not install torch {build}")
     return status
@@ -101,7 +115,9 @@ def read_within(address: str, limit_seconds: float) -> str:
     try:
         answer = answers.get(timeout=limit_seconds)
     except queue.Empty:
-        raise NoCpuBuild(f"{without_credentials(address)} did not answer within {limit_seconds:g} s") from None
+        raise NoCpuBuild(
+            f"{without_credentials(address)} did not answer within {limit_seconds:g} s"
+        ) from None
     if isinstance(answer, NoCpuBuild):
         raise answer
     return answer

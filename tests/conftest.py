@@ -11,7 +11,14 @@ from tests.nightly import NIGHTLY
 # Fixtures of a session: a local cloud with the deployed app.
 SHARED_FIXTURES = ("lab", "chaos")
 # Beginnings of paths: beside tests that wait, those that compute.
-ORDER = ("tests/training/test_strateg", "tests/local/", "tests/training/", "tests/infra/", "tests/browser/", "")
+ORDER = (
+    "tests/training/test_strateg",
+    "tests/local/",
+    "tests/training/",
+    "tests/infra/",
+    "tests/browser/",
+    "",
+)
 
 # The threads of PyTorch spin while they wait for each other: beside other workers they take three times the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -50,7 +57,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def group_of(item: pytest.Item) -> str:
     """The name of the shared fixture that the test uses, or its file."""
     made = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009
-    shared = [name for name in SHARED_FIXTURES if name in made and made[name][-1].scope == "session"]
+    shared = [
+        name for name in SHARED_FIXTURES if name in made and made[name][-1].scope == "session"
+    ]
     path = item.nodeid.partition("::")[0]
     return shared[0] if shared else ORDER[0] if path.startswith(ORDER[0]) else path
 

@@ -22,4 +22,8 @@ def run_cells(notebook: Path) -> Iterator[Any]:
         if not isinstance(last, ast.Expr):
             before.append(last)
         exec(compile(ast.Module(body=before, type_ignores=[]), place, "exec"), names)
-        yield eval(compile(ast.Expression(last.value), place, "eval"), names) if isinstance(last, ast.Expr) else None
+        yield (
+            eval(compile(ast.Expression(last.value), place, "eval"), names)
+            if isinstance(last, ast.Expr)
+            else None
+        )

@@ -12,7 +12,11 @@ settings.register_profile(
     database=None,
     print_blob=True,
     max_examples=1000 if NIGHTLY else 50,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
 )
 settings.load_profile("traindyno")
 if not NIGHTLY:

@@ -53,10 +53,14 @@ def letters_of(text: str) -> set[str]:
 
 
 def legend() -> set[str]:
-    return set(LETTER.findall(ast.get_docstring(ast.parse((TRAINING / "__init__.py").read_text())) or ""))
+    return set(
+        LETTER.findall(ast.get_docstring(ast.parse((TRAINING / "__init__.py").read_text())) or "")
+    )
 
 
-def fit(shapes: list[str], found: tuple[int, ...], sizes: Mapping[str, int]) -> dict[str, int] | None:
+def fit(
+    shapes: list[str], found: tuple[int, ...], sizes: Mapping[str, int]
+) -> dict[str, int] | None:
     """The sizes of the letters, with those that the first fitting shape adds; None if no shape fits."""
     for shape in shapes:
         names, known = re.findall(r"\w+", shape), dict(sizes)
@@ -111,7 +115,9 @@ def _definitions(tree: ast.Module) -> Iterator[Definition]:
     return _within(tree, "", [tree])
 
 
-def _within(node: ast.AST, prefix: str, around: list[ast.Module | ast.ClassDef]) -> Iterator[Definition]:
+def _within(
+    node: ast.AST, prefix: str, around: list[ast.Module | ast.ClassDef]
+) -> Iterator[Definition]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef):
             yield f"{prefix}{child.name}", child, around
@@ -129,8 +135,16 @@ def _call(node: ast.FunctionDef) -> tuple[str, ...]:
 
 def _annotations(node: ast.FunctionDef) -> Iterator[ast.expr]:
     arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    yield from (each.annotation for each in every if each is not None and each.annotation is not None)
+    every = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
+    yield from (
+        each.annotation for each in every if each is not None and each.annotation is not None
+    )
     if node.returns is not None:
         yield node.returns
 

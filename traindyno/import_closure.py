@@ -33,7 +33,11 @@ def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
         files[path.relative_to(root).as_posix()] = path
         text = path.read_text(encoding="utf-8")
         quoted = QUOTED_NAME.findall(text) if "importlib" in text or "resolve_name" in text else []
-        files |= {data.relative_to(root).as_posix(): data for package in quoted for data in _data_of(package, root)}
+        files |= {
+            data.relative_to(root).as_posix(): data
+            for package in quoted
+            for data in _data_of(package, root)
+        }
         waiting += [name.rpartition(".")[0], *imported_names(text), *quoted]
     return dict(sorted(files.items()))
 
@@ -49,4 +53,8 @@ def imported_names(text: str) -> Iterator[str]:
 def _data_of(package: str, root: Path) -> Iterator[Path]:
     folder = root.joinpath(*package.split("."))
     if folder.is_dir():
-        yield from (path for path in folder.iterdir() if path.is_file() and path.suffix not in {".py", ".pyc"})
+        yield from (
+            path
+            for path in folder.iterdir()
+            if path.is_file() and path.suffix not in {".py", ".pyc"}
+        )

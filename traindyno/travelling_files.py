@@ -17,10 +17,47 @@ SHOWN_NAMES = 6
 CACHES = {"__pycache__", "node_modules"}
 # Names of files that hold a secret by convention. Tokenizers have files such as tokens.txt, which are none.
 CREDENTIALS = (
-    *(".env*", "*.env", ".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", "*htpasswd"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.ppk", "*.p12", "*.pfx", "*.jks"),
-    *("*.keystore", "*.kdbx", "kubeconfig", "credentials", "credentials.*[!y]", "*accesskeys.csv", "rootkey.csv"),
-    *("token", "token.txt", "token.json", "*.token", "*[-_]token", "*[-_]token.txt", "*[-_]token.json"),
+    *(
+        ".env*",
+        "*.env",
+        ".netrc",
+        "_netrc",
+        ".pgpass",
+        ".npmrc",
+        ".pypirc",
+        ".git-credentials",
+        "*htpasswd",
+    ),
+    *(
+        "id_rsa*",
+        "id_dsa*",
+        "id_ecdsa*",
+        "id_ed25519*",
+        "*.pem",
+        "*.key",
+        "*.ppk",
+        "*.p12",
+        "*.pfx",
+        "*.jks",
+    ),
+    *(
+        "*.keystore",
+        "*.kdbx",
+        "kubeconfig",
+        "credentials",
+        "credentials.*[!y]",
+        "*accesskeys.csv",
+        "rootkey.csv",
+    ),
+    *(
+        "token",
+        "token.txt",
+        "token.json",
+        "*.token",
+        "*[-_]token",
+        "*[-_]token.txt",
+        "*[-_]token.json",
+    ),
     *(
         "secret.[!p]*",
         "secrets.[!p]*",
@@ -55,8 +92,15 @@ class Travelling:
         size = sum(path.stat().st_size for path in self.files.values())
         size_text = f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
         count = "1 file" if len(self.files) == 1 else f"{len(self.files)} files"
-        by_reason = {reason: [name for name, why in self.left_out.items() if why is reason] for reason in Reason}
-        parts = [f"{len(names)} {reason} ({listed(names)})" for reason, names in by_reason.items() if names]
+        by_reason = {
+            reason: [name for name, why in self.left_out.items() if why is reason]
+            for reason in Reason
+        }
+        parts = [
+            f"{len(names)} {reason} ({listed(names)})"
+            for reason, names in by_reason.items()
+            if names
+        ]
         left_out = f"; left out: {', '.join(parts)}" if parts else ""
         return f"{count} ({size_text}) {'travels' if len(self.files) == 1 else 'travel'}{left_out}"
 
@@ -114,7 +158,9 @@ class _Walk:
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
 
-    def _reason(self, path: Path, ignored: tuple[_Ignored, ...], *, is_folder: bool) -> Reason | None:
+    def _reason(
+        self, path: Path, ignored: tuple[_Ignored, ...], *, is_folder: bool
+    ) -> Reason | None:
         if not is_folder and IS_CREDENTIAL.match(path.name):
             return Reason.CREDENTIAL
         if self.is_source and (path.name in CACHES or path.suffix == ".pyc"):
@@ -122,7 +168,11 @@ class _Walk:
         if path.name.startswith("."):
             return Reason.HIDDEN
         found = (rules.names(path, is_folder=is_folder) for rules in reversed(ignored))
-        return Reason.IGNORED if next((answer for answer in found if answer is not None), False) else None
+        return (
+            Reason.IGNORED
+            if next((answer for answer in found if answer is not None), False)
+            else None
+        )
 
 
 def find_travelling(folder: Path, *, allowed: Collection[Path] = (), is_source: bool) -> Travelling:
@@ -136,9 +186,15 @@ def find_travelling(folder: Path, *, allowed: Collection[Path] = (), is_source: 
     above = tuple(_ignored_around(root)) if is_source else ()
     found = list(_Walk(root=root, allowed=allowed, is_source=is_source).entries(root, above))
     own = {path for _, path, reason in found if reason is None and not path.is_symlink()}
-    left_out = {name: why for name, path, reason in found if (why := reason or _link_reason(path, own, allowed))}
+    left_out = {
+        name: why
+        for name, path, reason in found
+        if (why := reason or _link_reason(path, own, allowed))
+    }
     files = {name: path for name, path, _ in found if name not in left_out and path.is_file()}
-    return Travelling(files=dict(sorted(files.items(), key=lambda item: item[0].split("/"))), left_out=left_out)
+    return Travelling(
+        files=dict(sorted(files.items(), key=lambda item: item[0].split("/"))), left_out=left_out
+    )
 
 
 def _link_reason(path: Path, own: Collection[Path], allowed: Collection[Path]) -> Reason | None:

@@ -21,7 +21,12 @@ from training.models.model_check import check_model, refuse
 from training.process.environment import environment_facts
 from training.process.job import find_job
 from training.process.process_group import end_process_group, read_topology
-from training.process.run_settings import RunSettings, read_run_settings, run_facts, with_accumulation
+from training.process.run_settings import (
+    RunSettings,
+    read_run_settings,
+    run_facts,
+    with_accumulation,
+)
 from training.run.crash_handling import CrashHandler
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
@@ -61,7 +66,11 @@ def main() -> None:
         strategy = build_strategy(setup)
         dataset = load_dataset(run, job, setup.topology)
         blueprint = build_model(
-            run.workload, run.settings, dataset.tokenizer, model_path=model_path, label_names=dataset.label_names
+            run.workload,
+            run.settings,
+            dataset.tokenizer,
+            model_path=model_path,
+            label_names=dataset.label_names,
         )
         assert run.workload.sequence_length is not None
         size = measure_size(run.workload.task, blueprint.config, run.workload.sequence_length)
@@ -72,7 +81,9 @@ def main() -> None:
     def save(folder: Path) -> None:
         tensors = strategy.stream_state_dict()
         if setup.topology.is_first:
-            save_model(tensors, empty_model(run.workload.task, blueprint.config), dataset.tokenizer, folder)
+            save_model(
+                tensors, empty_model(run.workload.task, blueprint.config), dataset.tokenizer, folder
+            )
         deque(tensors, maxlen=0)  # the other ranks send their parts
 
     def observe(metrics: Mapping[str, float]) -> None:
@@ -85,7 +96,9 @@ def main() -> None:
     def evaluate_on(held_out: Sequences) -> Mapping[str, float]:
         return evaluate(strategy, setup, held_out, collate_for(run, dataset))
 
-    evaluations = EvaluationSchedule(run.measurement, dataset.evaluation, evaluate_on, observe, step_log)
+    evaluations = EvaluationSchedule(
+        run.measurement, dataset.evaluation, evaluate_on, observe, step_log
+    )
     optimizer = train(
         run,
         setup,
@@ -100,7 +113,9 @@ def main() -> None:
     if run.measurement.save_model:
         with step_log.phase("save"):
             save(job.save_folder)
-            if setup.topology.is_first and not run.workload.trust_remote_code:  # an endpoint runs no code of a model
+            if (
+                setup.topology.is_first and not run.workload.trust_remote_code
+            ):  # an endpoint runs no code of a model
                 make_servable(job.save_folder, run.workload.task, dataset)
     if run.probes:
         with crash_handler.after_the_work():
@@ -111,7 +126,11 @@ def main() -> None:
 
 
 def _checkpoints(
-    run: RunSettings, setup: Setup, strategy: TrainingStrategy, step_log: StepLogger, stop: StopRequest
+    run: RunSettings,
+    setup: Setup,
+    strategy: TrainingStrategy,
+    step_log: StepLogger,
+    stop: StopRequest,
 ) -> Checkpoints | None:
     """None if the job has no folder for checkpoints."""
     folder = checkpoint_folder()

@@ -25,9 +25,15 @@ def prepare_data(asked: PreparationSettings) -> None:
     use_hub_token(workload.hub_token_secret)
     job = find_job(workload)
     model = job.model_path
-    weights = model if model is not None and Path(model).is_dir() else None  # a Hub model's are checked once copied
+    weights = (
+        model if model is not None and Path(model).is_dir() else None
+    )  # a Hub model's are checked once copied
     check = partial(check_model, workload, runs_code=workload.trust_remote_code)
-    refuse(check(preparation.divisions, preparation.stage_counts, model_path=model, weights_path=weights))
+    refuse(
+        check(
+            preparation.divisions, preparation.stage_counts, model_path=model, weights_path=weights
+        )
+    )
     if preparation.stages_model:
         with step_log.phase("copy_model"):
             copy_model(workload, job.save_folder)
@@ -35,7 +41,13 @@ def prepare_data(asked: PreparationSettings) -> None:
         refuse(check((), model_path=copied, weights_path=copied))
     if preparation.packing is not None:
         with step_log.phase("tokenise"):
-            tokenise(workload, job, job.save_folder, packing=preparation.packing, sequences=preparation.sequences)
+            tokenise(
+                workload,
+                job,
+                job.save_folder,
+                packing=preparation.packing,
+                sequences=preparation.sequences,
+            )
     counts = write_manifest(job.save_folder, preparation.key)
     for name, part in counts.items():
         print(f"{name}: {part['sequences']:,} sequences, {part['tokens']:,} tokens", flush=True)  # noqa: T201

@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterable
 from html import escape
 
-INK, SOFT, FAINT, ACCENT, WASH, WARM = "#1b1f27", "#5b6472", "#d9dde4", "#0b6e6e", "#e6f2f1", "#c26a1b"
+INK, SOFT, FAINT, ACCENT, WASH, WARM = (
+    "#1b1f27",
+    "#5b6472",
+    "#d9dde4",
+    "#0b6e6e",
+    "#e6f2f1",
+    "#c26a1b",
+)
 
 Place = Callable[[float], float]
 
@@ -27,16 +34,18 @@ def scale(low: float, high: float, begin: float, end: float) -> Place:
     return lambda value: begin + (value - low) / (high - low) * (end - begin)
 
 
-def text(content: str, x: float, y: float, *, color: str = INK, anchor: str = "start", size: int = 14) -> str:
+def text(
+    content: str, x: float, y: float, *, color: str = INK, anchor: str = "start", size: int = 14
+) -> str:
     shown = escape(content, quote=False)
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}" font-size="{size}">{shown}</text>'
 
 
-def line(points: Iterable[tuple[float, float]], *, color: str, width: float = 1.5, dashes: str = "none") -> str:
+def line(
+    points: Iterable[tuple[float, float]], *, color: str, width: float = 1.5, dashes: str = "none"
+) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return (
-        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}" stroke-dasharray="{dashes}"/>'
-    )
+    return f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}" stroke-dasharray="{dashes}"/>'
 
 
 def dot(x: float, y: float, *, color: str, radius: float = 1.8) -> str:

@@ -29,14 +29,18 @@ EXAMPLES = (
 
 def draw() -> str:
     height = TOP + ROW * len(EXAMPLES) + 36
-    return page(WIDTH, height, "Which claim follows from the interval of a difference", _parts(height))
+    return page(
+        WIDTH, height, "Which claim follows from the interval of a difference", _parts(height)
+    )
 
 
 def _parts(height: int) -> Iterator[str]:
     across = scale(-WIDEST_PERCENT, WIDEST_PERCENT, LEFT, WIDTH - RIGHT)
     zero, bottom = across(0), height - 36
     yield band(across(-TOLERANCE_PERCENT), across(TOLERANCE_PERCENT), TOP - 14, bottom, color=WASH)
-    yield text(f"zone of indifference, ± {TOLERANCE_PERCENT} %", zero, 18, color=ACCENT, anchor="middle")
+    yield text(
+        f"zone of indifference, ± {TOLERANCE_PERCENT} %", zero, 18, color=ACCENT, anchor="middle"
+    )
     yield line([(zero, TOP - 14), (zero, bottom)], color=SOFT)
     for index, example in enumerate(EXAMPLES):
         y = TOP + ROW * (index + 0.5)
@@ -44,5 +48,9 @@ def _parts(height: int) -> Iterator[str]:
         yield line([(across(example.low), y), (across(example.high), y)], color=ACCENT, width=3)
         yield dot(across(example.mean), y, color=ACCENT, radius=5)
     yield text(
-        "the other cell is better ←  0  → the other cell is worse", zero, height - 12, color=SOFT, anchor="middle"
+        "the other cell is better ←  0  → the other cell is worse",
+        zero,
+        height - 12,
+        color=SOFT,
+        anchor="middle",
     )

@@ -5,7 +5,21 @@ from collections.abc import Iterator
 from math import exp, log10
 from random import Random
 
-from bench.pictures.canvas import ACCENT, FAINT, INK, SOFT, WARM, WASH, Place, band, dot, line, page, scale, text
+from bench.pictures.canvas import (
+    ACCENT,
+    FAINT,
+    INK,
+    SOFT,
+    WARM,
+    WASH,
+    Place,
+    band,
+    dot,
+    line,
+    page,
+    scale,
+    text,
+)
 from traindyno.core.measurement.measured_run import MeasuredRun, measure_run
 from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
 from traindyno.core.step_log.reader import read_step_log
@@ -27,11 +41,15 @@ def draw() -> str:
 
 def example() -> tuple[MeasuredRun, StepTable]:
     """The loader is slow until step 110; checkpoints and evaluations recur; one compilation is logged later."""
-    step_log = read_step_log({f"job/rank-00000.{int(BEGIN * 1000)}.jsonl": map(json.dumps, _log_lines())})
+    step_log = read_step_log(
+        {f"job/rank-00000.{int(BEGIN * 1000)}.jsonl": map(json.dumps, _log_lines())}
+    )
     session = step_log.measured
     assert session is not None
     table = tabulate_steps(session)
-    return measure_run(step_log, session, table, warmup_steps=None, peak_flops_per_device=None), table
+    return measure_run(
+        step_log, session, table, warmup_steps=None, peak_flops_per_device=None
+    ), table
 
 
 def _log_lines() -> Iterator[dict[str, object]]:
@@ -41,7 +59,9 @@ def _log_lines() -> Iterator[dict[str, object]]:
         for name, seconds in _phases_before(step):
             yield phase_line(name, now, now + seconds)
             now += seconds
-        warming = (FIRST_SECONDS if step == 0 else 0.8 * exp(-step / 3)) + (SLOW if step < CHANGE else FAST)
+        warming = (FIRST_SECONDS if step == 0 else 0.8 * exp(-step / 3)) + (
+            SLOW if step < CHANGE else FAST
+        )
         seconds = warming * exp(source.gauss(0, NOISE))
         yield step_line(step=step, begin=now, end=now + seconds, wait_seconds=0.0, samples=SAMPLES)
         now += seconds
@@ -106,9 +126,12 @@ def _step_seconds(measured: MeasuredRun) -> tuple[float, float]:
 def _findings(measured: MeasuredRun) -> Iterator[str]:
     steady, long_run = _step_seconds(measured)
     recurring = ", ".join(
-        f"{each.name} {each.seconds:.1f} s in {each.steps_between:.0f}" for each in measured.recurring
+        f"{each.name} {each.seconds:.1f} s in {each.steps_between:.0f}"
+        for each in measured.recurring
     )
-    once = ", ".join(f"{each.name} {each.seconds:.1f} s at step {each.step}" for each in measured.one_time)
+    once = ", ".join(
+        f"{each.name} {each.seconds:.1f} s at step {each.step}" for each in measured.one_time
+    )
     yield f"line: {steady:.3f} s for a step; dashed: {long_run:.3f} s with what recurs ({recurring} steps)"
     yield f"rate: {SAMPLES} samples ÷ {long_run:.3f} s = {SAMPLES / long_run:.1f} samples/s"
     yield f"paid once, and in no rate: {once}"

@@ -6,13 +6,25 @@ from typing import List, Optional
 
 
 def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Train ALBERT's masked language modelling on text.")
+    parser = argparse.ArgumentParser(
+        description="Train ALBERT's masked language modelling on text."
+    )
     parser.add_argument("--model_type", default="albert", help="trained from random weights")
-    parser.add_argument("--config_name", help="Hub id or folder of the configuration, such as albert-base-v2")
-    parser.add_argument("--config_overrides", default="", help="hidden_size=64,num_hidden_layers=2: a smaller model")
+    parser.add_argument(
+        "--config_name", help="Hub id or folder of the configuration, such as albert-base-v2"
+    )
+    parser.add_argument(
+        "--config_overrides", default="", help="hidden_size=64,num_hidden_layers=2: a smaller model"
+    )
     parser.add_argument("--tokenizer_name", help="Hub id or folder; config_name by default")
-    parser.add_argument("--train_folder", default=os.environ.get("SM_CHANNEL_TRAIN"), help="text, one passage a line")
-    parser.add_argument("--stream_from", help="s3://bucket/prefix, read by the script instead of the channel")
+    parser.add_argument(
+        "--train_folder",
+        default=os.environ.get("SM_CHANNEL_TRAIN"),
+        help="text, one passage a line",
+    )
+    parser.add_argument(
+        "--stream_from", help="s3://bucket/prefix, read by the script instead of the channel"
+    )
     parser.add_argument("--max_seq_length", type=int, default=512)
     parser.add_argument("--mlm_probability", type=float, default=0.15)
     parser.add_argument("--do_train", type=boolean, default=True)

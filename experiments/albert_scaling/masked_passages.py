@@ -13,7 +13,9 @@ class Passages(IterableDataset[Dict[str, List[int]]]):
     Raises ValueError if the text holds less than one passage for each reader.
     """
 
-    def __init__(self, lines: Iterable[str], tokenizer: Any, length: int, rank: int, world_size: int) -> None:
+    def __init__(
+        self, lines: Iterable[str], tokenizer: Any, length: int, rank: int, world_size: int
+    ) -> None:
         self.lines = lines
         self.tokenizer = tokenizer
         self.length = length
@@ -32,7 +34,9 @@ class Passages(IterableDataset[Dict[str, List[int]]]):
             if not found:
                 raise ValueError(
                     "reader {} of {} found no passage of {} tokens in {}; expected more text, or fewer processes and "
-                    "loader workers".format(reader, self.world_size * workers, self.length, self.lines)
+                    "loader workers".format(
+                        reader, self.world_size * workers, self.length, self.lines
+                    )
                 )
 
     def _passages(self, reader: int, readers: int) -> Iterator[Dict[str, List[int]]]:
@@ -46,7 +50,11 @@ class Passages(IterableDataset[Dict[str, List[int]]]):
                 waiting = waiting[room:]
 
 
-def masked_loader(passages: Passages, batch_size: int, workers: int, mask_probability: float) -> "DataLoader[Any]":
+def masked_loader(
+    passages: Passages, batch_size: int, workers: int, mask_probability: float
+) -> "DataLoader[Any]":
     """Batches with masks drawn anew each time; ``workers`` processes read, tokenise and mask, 0 is this process."""
     collate = DataCollatorForLanguageModeling(passages.tokenizer, mlm_probability=mask_probability)
-    return DataLoader(passages, batch_size=batch_size, num_workers=workers, collate_fn=collate, pin_memory=True)
+    return DataLoader(
+        passages, batch_size=batch_size, num_workers=workers, collate_fn=collate, pin_memory=True
+    )

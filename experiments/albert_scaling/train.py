@@ -30,8 +30,16 @@ def main() -> None:
     with step_log.phase("load"):
         tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer_name or arguments.config_name)
         model = distributed_model(new_model(arguments, len(tokenizer)), device)
-        lines = S3Lines(arguments.stream_from) if arguments.stream_from else FolderLines(arguments.train_folder)
-        length, rank, world_size = arguments.max_seq_length, distributed.get_rank(), distributed.get_world_size()
+        lines = (
+            S3Lines(arguments.stream_from)
+            if arguments.stream_from
+            else FolderLines(arguments.train_folder)
+        )
+        length, rank, world_size = (
+            arguments.max_seq_length,
+            distributed.get_rank(),
+            distributed.get_world_size(),
+        )
         passages = Passages(lines, tokenizer, length, rank, world_size)
         loader = masked_loader(
             passages,
@@ -81,13 +89,17 @@ def distributed_model(model: Any, device: torch.device) -> DistributedDataParall
     return DistributedDataParallel(model.to(device), device_ids=device_ids)
 
 
-def train(model: DistributedDataParallel, loader: Any, device: torch.device, arguments: Namespace) -> None:
+def train(
+    model: DistributedDataParallel, loader: Any, device: torch.device, arguments: Namespace
+) -> None:
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.learning_rate)
     scaler = torch.cuda.amp.GradScaler(enabled=arguments.fp16)
     for batch in itertools.islice(loader, arguments.max_steps):
         samples, tokens = size_of(batch)
-        with step_log.step(samples=samples, tokens=tokens, learning_rate=arguments.learning_rate) as step:
+        with step_log.step(
+            samples=samples, tokens=tokens, learning_rate=arguments.learning_rate
+        ) as step:
             inputs = {name: values.to(device, non_blocking=True) for name, values in batch.items()}
             with torch.cuda.amp.autocast(enabled=arguments.fp16):
                 loss = model(**inputs).loss

@@ -16,7 +16,9 @@ HUB_ID, CONFIGURATION = "wikimedia/wikipedia", "20231101.en"
 FILE_BYTES = 64_000_000  # a reader reads whole files: many of them for many processes
 
 
-def write_files(articles: Iterable[Any], folder: Path, most_bytes: int, file_bytes: int = FILE_BYTES) -> int:
+def write_files(
+    articles: Iterable[Any], folder: Path, most_bytes: int, file_bytes: int = FILE_BYTES
+) -> int:
     """A paragraph is a line. The number of bytes written: no more of ``articles`` are read."""
     folder.mkdir(parents=True, exist_ok=True)
     written, number, file = 0, 0, None
@@ -39,7 +41,9 @@ def main(arguments: Optional[List[str]] = None) -> None:
     parser = argparse.ArgumentParser(description="Write Wikipedia as lines of text.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--megabytes", type=int, default=1600)
-    parser.add_argument("--wikipedia", default=HUB_ID, help="a Hub id, or a folder with Parquet files")
+    parser.add_argument(
+        "--wikipedia", default=HUB_ID, help="a Hub id, or a folder with Parquet files"
+    )
     asked = parser.parse_args(arguments)
     if Path(asked.wikipedia).is_dir():
         files = sorted(str(path) for path in Path(asked.wikipedia).glob("*.parquet"))

@@ -48,7 +48,9 @@ class TorchDevice(Device):
         has_cuda = torch.cuda.is_available()
         distributed.init_process_group(backend="nccl" if has_cuda else "gloo")
         self.rank, self.world_size = distributed.get_rank(), distributed.get_world_size()
-        self._device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if has_cuda else torch.device("cpu")
+        self._device = (
+            torch.device("cuda", int(os.environ["LOCAL_RANK"])) if has_cuda else torch.device("cpu")
+        )
         if has_cuda:
             torch.cuda.set_device(self._device)
 

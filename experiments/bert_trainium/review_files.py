@@ -21,9 +21,15 @@ def write_files(place: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for split in ("train", "test"):
         if Path(place).is_dir():
-            files = sorted(str(path) for kind in ("parquet", "csv") for path in Path(place).glob(split + "*." + kind))
+            files = sorted(
+                str(path)
+                for kind in ("parquet", "csv")
+                for path in Path(place).glob(split + "*." + kind)
+            )
             if not files:
-                raise ValueError("{}: expected {}*.parquet or {}*.csv, found neither".format(place, split, split))
+                raise ValueError(
+                    "{}: expected {}*.parquet or {}*.csv, found neither".format(place, split, split)
+                )
             rows = load_dataset(files[0].rpartition(".")[2], data_files=files, split="train")
         else:
             rows = load_dataset(place, split=split)
@@ -33,7 +39,9 @@ def write_files(place: str, folder: Path) -> None:
                     place, split, " and ".join(COLUMNS), ", ".join(rows.column_names)
                 )
             )
-        kept = rows.remove_columns([column for column in rows.column_names if column not in COLUMNS])
+        kept = rows.remove_columns(
+            [column for column in rows.column_names if column not in COLUMNS]
+        )
         kept.to_csv(str(folder / (split + ".csv")), index=False)
         print("{}: {:,} reviews".format(folder / (split + ".csv"), len(kept)))  # noqa: T201
 
@@ -41,7 +49,9 @@ def write_files(place: str, folder: Path) -> None:
 def main(arguments: Optional[List[str]] = None) -> None:
     parser = argparse.ArgumentParser(description="Make the post's files from Amazon Polarity.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--polarity", default=HUB_ID, help="a Hub id, or a folder with a local copy")
+    parser.add_argument(
+        "--polarity", default=HUB_ID, help="a Hub id, or a folder with a local copy"
+    )
     asked = parser.parse_args(arguments)
     write_files(asked.polarity, asked.folder)
 

@@ -12,7 +12,9 @@ Review = Tuple[str, int]
 Batch = Dict[str, torch.Tensor]
 
 
-def read_reviews(path: Path, rank: int, world_size: int, most: Optional[int] = None) -> List[Review]:
+def read_reviews(
+    path: Path, rank: int, world_size: int, most: Optional[int] = None
+) -> List[Review]:
     """Every ``world_size``-th of the first ``most`` rows, as many for each rank.
 
     Raises ValueError where a column is missing, and where there are fewer rows than processes.
@@ -23,14 +25,18 @@ def read_reviews(path: Path, rank: int, world_size: int, most: Optional[int] = N
         if missing:
             raise ValueError(
                 "{} has no column {}; found {}; expected content and label".format(
-                    path, " and no column ".join(sorted(missing)), ", ".join(rows.fieldnames or ()) or "no header"
+                    path,
+                    " and no column ".join(sorted(missing)),
+                    ", ".join(rows.fieldnames or ()) or "no header",
                 )
             )
         reviews = [(row["content"], int(row["label"])) for row in itertools.islice(rows, most)]
     share = len(reviews) // world_size
     if not share:
         raise ValueError(
-            "{} holds {} reviews; expected one or more for each of {} processes".format(path, len(reviews), world_size)
+            "{} holds {} reviews; expected one or more for each of {} processes".format(
+                path, len(reviews), world_size
+            )
         )
     return reviews[rank::world_size][:share]
 
@@ -42,7 +48,9 @@ def review_loader(
 
     def batch_of(chosen: List[Review]) -> Batch:
         texts = [content for content, _label in chosen]
-        tokens = tokenizer(texts, max_length=length, padding="max_length", truncation=True, return_tensors="pt")
+        tokens = tokenizer(
+            texts, max_length=length, padding="max_length", truncation=True, return_tensors="pt"
+        )
         return dict(tokens, labels=torch.tensor([label for _content, label in chosen]))
 
     return DataLoader(reviews, batch_size=batch_size, shuffle=shuffles, collate_fn=batch_of)  # type: ignore[arg-type]

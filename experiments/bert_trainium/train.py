@@ -24,7 +24,9 @@ def main() -> None:
     torch.manual_seed(arguments.seed)
     with step_log.phase("load"):
         tokenizer = AutoTokenizer.from_pretrained(arguments.model_name_or_path)
-        model = AutoModelForSequenceClassification.from_pretrained(arguments.model_name_or_path, num_labels=2)
+        model = AutoModelForSequenceClassification.from_pretrained(
+            arguments.model_name_or_path, num_labels=2
+        )
         step_log.model(sum(parameter.numel() for parameter in model.parameters()))
         wrapped = device.wrap(model)
     train(wrapped, tokenizer, device, arguments)
@@ -41,14 +43,22 @@ def train(model: Any, tokenizer: Any, device: Device, arguments: Namespace) -> N
     """Takes at most ``max_train_steps`` steps, in at most ``num_train_epochs`` epochs."""
     batch_size = arguments.per_device_train_batch_size
     most = arguments.max_train_steps * batch_size * device.world_size
-    reviews = read_reviews(Path(arguments.train_folder) / "train.csv", device.rank, device.world_size, most)
-    whole = len(reviews) // batch_size * batch_size  # a short batch would be another graph to compile
-    loader = device.loader(review_loader(reviews[:whole], tokenizer, batch_size, arguments.max_length, shuffles=True))
+    reviews = read_reviews(
+        Path(arguments.train_folder) / "train.csv", device.rank, device.world_size, most
+    )
+    whole = (
+        len(reviews) // batch_size * batch_size
+    )  # a short batch would be another graph to compile
+    loader = device.loader(
+        review_loader(reviews[:whole], tokenizer, batch_size, arguments.max_length, shuffles=True)
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.learning_rate)
     model.train()
     batches = itertools.chain.from_iterable(itertools.repeat(loader, arguments.num_train_epochs))
     for number, batch in enumerate(itertools.islice(batches, arguments.max_train_steps)):
-        with step_log.step(samples=len(batch["labels"]), learning_rate=arguments.learning_rate) as step:
+        with step_log.step(
+            samples=len(batch["labels"]), learning_rate=arguments.learning_rate
+        ) as step:
             loss = train_on(batch, model, optimizer, device)
             if device.reads_loss_after(number):
                 step.loss = loss
@@ -64,9 +74,13 @@ def train_on(batch: Batch, model: Any, optimizer: Any, device: Device) -> Any:
 
 def evaluate(model: Any, tokenizer: Any, device: Device, arguments: Namespace) -> float:
     """Share of right answers over the reviews of all processes."""
-    reviews = read_reviews(Path(arguments.validation_folder) / "test.csv", device.rank, device.world_size)
+    reviews = read_reviews(
+        Path(arguments.validation_folder) / "test.csv", device.rank, device.world_size
+    )
     batch_size = arguments.per_device_eval_batch_size
-    loader = device.loader(review_loader(reviews, tokenizer, batch_size, arguments.max_length, shuffles=False))
+    loader = device.loader(
+        review_loader(reviews, tokenizer, batch_size, arguments.max_length, shuffles=False)
+    )
     counts = {"right": 0.0, "all": 0.0, "loss": 0.0}
     model.eval()
     with step_log.phase("evaluate"), torch.no_grad():

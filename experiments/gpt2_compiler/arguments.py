@@ -6,8 +6,12 @@ from typing import List, Optional
 
 def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Train a causal language model on text.")
-    parser.add_argument("--model_type", default="gpt2", help="trained from random weights, as in the post")
-    parser.add_argument("--config_overrides", default="", help="n_embd=64,n_layer=2: a smaller model")
+    parser.add_argument(
+        "--model_type", default="gpt2", help="trained from random weights, as in the post"
+    )
+    parser.add_argument(
+        "--config_overrides", default="", help="n_embd=64,n_layer=2: a smaller model"
+    )
     parser.add_argument("--tokenizer_name", default="gpt2", help="Hub id or folder")
     _add_data_arguments(parser)
     _add_training_arguments(parser)
@@ -15,10 +19,14 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
 
 
 def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dataset_name", help="on the Hub; without it the train channel's CSV, JSON or TXT files")
+    parser.add_argument(
+        "--dataset_name", help="on the Hub; without it the train channel's CSV, JSON or TXT files"
+    )
     parser.add_argument("--dataset_config_name")
     parser.add_argument("--train_file", help="a CSV, JSON or TXT file in place of the channel's")
-    parser.add_argument("--text_column", help="by default the first column that is called text or sentence")
+    parser.add_argument(
+        "--text_column", help="by default the first column that is called text or sentence"
+    )
     parser.add_argument("--block_size", type=int, default=512, help="tokens in one sample")
 
 

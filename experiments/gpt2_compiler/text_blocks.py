@@ -30,11 +30,15 @@ def load_text(name: Optional[str], configuration: Optional[str], files: Optional
 
 def in_blocks(text: Dataset, tokenizer: Any, length: int, column: Optional[str] = None) -> Dataset:
     """Tokens of all rows, one after the other, cut into blocks; what does not fill a block is left out."""
-    column = column or next((name for name in USUAL_COLUMNS if name in text.column_names), text.column_names[0])
+    column = column or next(
+        (name for name in USUAL_COLUMNS if name in text.column_names), text.column_names[0]
+    )
 
     def tokenized(rows: Dict[str, List[Any]]) -> Dict[str, List[Any]]:
         tokens = list(itertools.chain.from_iterable(tokenizer(rows[column])["input_ids"]))
-        blocks = [tokens[start : start + length] for start in range(0, len(tokens) - length + 1, length)]
+        blocks = [
+            tokens[start : start + length] for start in range(0, len(tokens) - length + 1, length)
+        ]
         return {"input_ids": blocks, "labels": [list(block) for block in blocks]}
 
     return text.map(tokenized, batched=True, remove_columns=text.column_names)
@@ -44,4 +48,6 @@ def _files_at(files: Optional[str]) -> List[Path]:
     if not files:
         return []
     path = Path(files)
-    return sorted(inner for inner in path.rglob("*") if inner.is_file()) if path.is_dir() else [path]
+    return (
+        sorted(inner for inner in path.rglob("*") if inner.is_file()) if path.is_dir() else [path]
+    )

@@ -58,7 +58,14 @@ def new_model(arguments: Namespace, vocabulary_size: int) -> Any:
 
 
 def trainer_settings(arguments: Namespace) -> TrainingArguments:
-    passed = ("model_type", "config_overrides", "tokenizer_name", "dataset_name", "dataset_config_name", "train_file")
+    passed = (
+        "model_type",
+        "config_overrides",
+        "tokenizer_name",
+        "dataset_name",
+        "dataset_config_name",
+        "train_file",
+    )
     ours = (*passed, "text_column", "block_size")
     settings = {name: value for name, value in vars(arguments).items() if name not in ours}
     if os.environ.get("MASTER_ADDR") and not torch.cuda.is_available():

@@ -15,7 +15,10 @@ from datasets import Dataset, load_dataset
 
 HUB_ID, CONFIGURATION = "nyu-mll/glue", "sst2"
 # The names of a split's files, and the file of the notebook. GLUE's archive calls the validation split dev.
-SPLITS = {"train": (("train",), "training.json"), "validation": (("validation", "dev"), "validation.json")}
+SPLITS = {
+    "train": (("train",), "training.json"),
+    "validation": (("validation", "dev"), "validation.json"),
+}
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json"}
 COLUMNS = ("sentence", "label")
 
@@ -31,7 +34,9 @@ def write_files(place: str, folder: Path) -> None:
                     place, split, ", ".join(COLUMNS), ", ".join(rows.column_names)
                 )
             )
-        kept = rows.remove_columns([column for column in rows.column_names if column not in COLUMNS])
+        kept = rows.remove_columns(
+            [column for column in rows.column_names if column not in COLUMNS]
+        )
         (folder / split).mkdir(parents=True, exist_ok=True)
         kept.to_json(str(folder / split / file), force_ascii=False)
         print("{}: {:,} sentences".format(folder / split / file, len(kept)))  # noqa: T201
@@ -40,7 +45,11 @@ def write_files(place: str, folder: Path) -> None:
 def load_split(place: str, split: str, names: "tuple[str, ...]") -> Dataset:
     if not Path(place).is_dir():
         return load_dataset(place, CONFIGURATION, split=split)
-    files = [path for path in sorted(Path(place).iterdir()) if path.name.startswith(names) and path.suffix in FORMATS]
+    files = [
+        path
+        for path in sorted(Path(place).iterdir())
+        if path.name.startswith(names) and path.suffix in FORMATS
+    ]
     if not files:
         found = ", ".join(sorted(path.name for path in Path(place).iterdir())) or "nothing"
         raise ValueError(
@@ -50,7 +59,9 @@ def load_split(place: str, split: str, names: "tuple[str, ...]") -> Dataset:
         )
     # GLUE's archive has quotation marks in sentences, which begin no quoted field.
     options = {"sep": "\t", "quoting": 3} if files[0].suffix == ".tsv" else {}
-    return load_dataset(FORMATS[files[0].suffix], data_files=[str(path) for path in files], split="train", **options)
+    return load_dataset(
+        FORMATS[files[0].suffix], data_files=[str(path) for path in files], split="train", **options
+    )
 
 
 def main(arguments: Optional[List[str]] = None) -> None:

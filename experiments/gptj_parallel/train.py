@@ -63,7 +63,11 @@ def data_loader(arguments: Namespace, tokenizer: Any, channel: str, batch_size: 
     text = load_text(arguments.dataset_name, arguments.dataset_config_name, files)
     blocks = in_blocks(text, tokenizer, arguments.max_context_width)
     # With a prescaled batch, the processes of a tensor parallel group read the same samples.
-    rank, count = (smp.rdp_rank(), smp.rdp_size()) if arguments.prescaled_batch else (smp.dp_rank(), smp.dp_size())
+    rank, count = (
+        (smp.rdp_rank(), smp.rdp_size())
+        if arguments.prescaled_batch
+        else (smp.dp_rank(), smp.dp_size())
+    )
     sampler: Any = DistributedSampler(blocks, num_replicas=count, rank=rank, seed=arguments.seed)
     return DataLoader(
         blocks,
@@ -77,12 +81,16 @@ def data_loader(arguments: Namespace, tokenizer: Any, channel: str, batch_size: 
 def train(built: ParallelModel, loader: Any, tokenizer: Any, arguments: Namespace) -> None:
     built.model.train()
     share = samples_counted_here(arguments)
-    traced = step_log.phase("trace")  # the library traces and partitions the model in the first call
+    traced = step_log.phase(
+        "trace"
+    )  # the library traces and partitions the model in the first call
     for number, batch in enumerate(itertools.islice(epochs(loader), arguments.max_steps), start=1):
         rate = linear_rate(number - 1, arguments)
         for group in built.optimizer.param_groups:
             group["lr"] = rate
-        with step_log.step(samples=share, tokens=share * arguments.max_context_width, learning_rate=rate) as step:
+        with step_log.step(
+            samples=share, tokens=share * arguments.max_context_width, learning_rate=rate
+        ) as step:
             inputs = {name: values.to(built.device) for name, values in batch.items()}
             built.optimizer.zero_grad()
             with traced if number == 1 else contextlib.nullcontext():
@@ -106,7 +114,9 @@ def evaluate(built: ParallelModel, loader: Any) -> None:
     with step_log.phase("evaluate"), torch.no_grad():
         for batch in loader:
             inputs = {name: values.to(built.device) for name, values in batch.items()}
-            losses.append(float(test_step(built.model, inputs["input_ids"], inputs["labels"]).reduce_mean()))
+            losses.append(
+                float(test_step(built.model, inputs["input_ids"], inputs["labels"]).reduce_mean())
+            )
     step_log.evaluation({"loss": sum(losses) / len(losses)})
     built.model.train()
 

@@ -32,10 +32,17 @@ def copy_from_s3(uri: str, folder: Path) -> None:
     bucket, prefix = parts.netloc, parts.path.lstrip("/")
     client = boto3.client("s3", region_name=os.environ.get("AWS_REGION"))
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    keys = [found["Key"] for page in pages for found in page.get("Contents", []) if not found["Key"].endswith("/")]
+    keys = [
+        found["Key"]
+        for page in pages
+        for found in page.get("Contents", [])
+        if not found["Key"].endswith("/")
+    ]
     if not keys:
         raise ValueError(
-            "model_name_or_path {!r}: expected a prefix that holds a model's files, found none".format(uri)
+            "model_name_or_path {!r}: expected a prefix that holds a model's files, found none".format(
+                uri
+            )
         )
     for key in keys:
         path = folder / key[len(prefix) :].lstrip("/")

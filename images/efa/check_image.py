@@ -13,13 +13,22 @@ PLUGIN_NAMES = ("libnccl-net-ofi.so", "libnccl-net.so")
 
 
 def check_fabric() -> str:
-    return subprocess.run([FABRIC_TOOL, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()[0]
+    return subprocess.run(
+        [FABRIC_TOOL, "--version"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()[0]
 
 
 def check_plugin() -> str:
-    found = [path for folder in PLUGIN_FOLDERS for name in PLUGIN_NAMES if (path := Path(folder, name)).exists()]
+    found = [
+        path
+        for folder in PLUGIN_FOLDERS
+        for name in PLUGIN_NAMES
+        if (path := Path(folder, name)).exists()
+    ]
     if not found:
-        sys.exit(f"no OFI plugin for NCCL: expected one of {PLUGIN_NAMES} in one of {PLUGIN_FOLDERS}")
+        sys.exit(
+            f"no OFI plugin for NCCL: expected one of {PLUGIN_NAMES} in one of {PLUGIN_FOLDERS}"
+        )
     missing = [line for line in _linked_libraries(found[0]) if "not found" in line]
     if missing:
         sys.exit(f"{found[0]} can't be loaded: {missing}")
@@ -36,7 +45,9 @@ def check_cuda() -> str:
 
 
 def _linked_libraries(library: Path) -> list[str]:
-    return subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout.splitlines()
+    return subprocess.run(
+        ["ldd", library], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
 
 
 sys.stdout.write("\n".join([check_fabric(), check_plugin(), check_cuda()]) + "\n")

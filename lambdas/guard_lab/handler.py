@@ -16,7 +16,9 @@ from traindyno.lab.use_case import use_case
 
 def handle(event: dict[str, Any], _context: object) -> None:
     # Without an answer, CloudFormation waits until its time limit; an error raised here is also in the log.
-    refusal: str | None = "the lab could not determine whether this is safe; see the log of GuardLab"
+    refusal: str | None = (
+        "the lab could not determine whether this is safe; see the log of GuardLab"
+    )
     try:
         with use_case("GuardLab", request=event["RequestType"]) as line:
             refusal = _refusal(event)
@@ -28,7 +30,9 @@ def handle(event: dict[str, Any], _context: object) -> None:
 def _refusal(event: dict[str, Any]) -> str | None:
     environment = read_environment(GuardEnvironment)
     if event["ResourceType"] == SETTINGS_RESOURCE:
-        return refusal_to_forget(event, lab=environment.lab, cloudformation=clients.cloudformation())
+        return refusal_to_forget(
+            event, lab=environment.lab, cloudformation=clients.cloudformation()
+        )
     if event["RequestType"] != "Delete":
         return None
     serving, now = open_serving(environment), time.time()

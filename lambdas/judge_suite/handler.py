@@ -25,7 +25,12 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
         )
         detail = verdict_event(execution_id, verdict, environment.bucket)
         text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"
-        notify(clients.sns(), environment.topic_arn, subject=f"Traindyno: {verdict.suite_name}", text=text)
+        notify(
+            clients.sns(),
+            environment.topic_arn,
+            subject=f"Traindyno: {verdict.suite_name}",
+            text=text,
+        )
         put_verdict_event(clients.events(), detail)
         line.update(finding=verdict.finding.value)
     return detail

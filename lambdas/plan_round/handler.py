@@ -12,6 +12,8 @@ from traindyno.store.results_bucket import ResultsBucket
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     bucket = ResultsBucket(clients.s3(), read_environment(BucketEnvironment).bucket)
     with use_case("PlanRound", execution=event["execution_id"]) as line:
-        planned = plan_next_round(event["execution_id"], finished_rounds=event["round"], bucket=bucket)
+        planned = plan_next_round(
+            event["execution_id"], finished_rounds=event["round"], bucket=bucket
+        )
         line.update(round=planned["round"], lanes=len(planned["lanes"]))
     return planned

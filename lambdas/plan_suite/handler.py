@@ -38,5 +38,9 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
 
 def _settings(environment: LaunchEnvironment) -> JobSettings:
     """With the images that are built now: the suite's jobs keep them."""
-    built = read_image_addresses(clients.ssm(), environment.lab) if environment.has_images == "on" else {}
+    built = (
+        read_image_addresses(clients.ssm(), environment.lab)
+        if environment.has_images == "on"
+        else {}
+    )
     return replace(environment.job_settings, images=built)

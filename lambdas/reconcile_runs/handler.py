@@ -27,7 +27,9 @@ def handle(event: dict[str, Any], context: FunctionContext) -> None:
     seconds = float(environment.sweep_lease_seconds)
     with (
         use_case("ReconcileRuns") as line,
-        sweep_turn(services.sweep_lease, str(uuid.uuid4()), pace=pace, clock=time.time, seconds=seconds) as turn,
+        sweep_turn(
+            services.sweep_lease, str(uuid.uuid4()), pace=pace, clock=time.time, seconds=seconds
+        ) as turn,
     ):
         if turn is None:
             line.update(skipped="another sweep is running")
@@ -44,7 +46,11 @@ def handle(event: dict[str, Any], context: FunctionContext) -> None:
         )
         failures = [*errors, *swept.failures]
         line.update(
-            open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped, failed=len(failures)
+            open=swept.open,
+            overdue=swept.overdue,
+            left=swept.left,
+            stopped=swept.stopped,
+            failed=len(failures),
         )
         if failures:
             raise failures[0]  # so that the alarm for failed functions is on

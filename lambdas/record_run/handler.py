@@ -19,7 +19,10 @@ def handle(event: dict[str, Any], context: FunctionContext) -> dict[str, Any]:
     pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
     with use_case("RecordRun", execution=owner.execution_id, run=owner_id(owner)) as line:
         results = record_runs(
-            owner, final=refused_outcome(event["end"]), services=connect(environment), may_go_on=pace.may_go_on
+            owner,
+            final=refused_outcome(event["end"]),
+            services=connect(environment),
+            may_go_on=pace.may_go_on,
         )
         outcomes = Counter(result.outcome.value for result in results)
         line.update(outcomes=", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()))

@@ -54,26 +54,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     """Each argument is a setting. Those that are not given have the defaults of ServiceSettings."""
     parser = argparse.ArgumentParser(
-        prog="python -m localcloud.sagemaker_service", description=__doc__, argument_default=argparse.SUPPRESS
+        prog="python -m localcloud.sagemaker_service",
+        description=__doc__,
+        argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
-    add("--port", type=int, default=0, help="0, the default, selects a free port; STATE/port holds it")
-    add("--state", dest="state_folder", type=_folder, required=True, help="for state, job folders and service.log")
-    add("--aws-endpoint", required=True, help="the local S3, Lambda, EventBridge and CloudWatch Logs")
-    add("--environments", dest="environments_folder", type=_folder, help="folder of the environments of images")
-    add("--simulate-all", dest="simulates_all", action="store_true", help="simulate local.* jobs too")
+    add(
+        "--port",
+        type=int,
+        default=0,
+        help="0, the default, selects a free port; STATE/port holds it",
+    )
+    add(
+        "--state",
+        dest="state_folder",
+        type=_folder,
+        required=True,
+        help="for state, job folders and service.log",
+    )
+    add(
+        "--aws-endpoint",
+        required=True,
+        help="the local S3, Lambda, EventBridge and CloudWatch Logs",
+    )
+    add(
+        "--environments",
+        dest="environments_folder",
+        type=_folder,
+        help="folder of the environments of images",
+    )
+    add(
+        "--simulate-all",
+        dest="simulates_all",
+        action="store_true",
+        help="simulate local.* jobs too",
+    )
     add("--checkpoint-sync-seconds", type=float)
     add("--stop-grace-seconds", type=float, help="between SIGTERM and SIGKILL")
-    add("--local-memory-gib", type=float, help="memory of local.cpu; default: 80 %% of this machine's")
+    add(
+        "--local-memory-gib",
+        type=float,
+        help="memory of local.cpu; default: 80 %% of this machine's",
+    )
     add(
         "--prices",
         type=read_given_prices,
         help="JSON file of USD per hour by instance type; replaces the snapshot's prices",
     )
-    add("--grant-quotas", dest="granted_quota", type=float, help="apply this value to the quotas of instances")
-    add("--traces", dest="traces_folder", type=Path, help="folder of trace files (*.json) for simulated jobs")
+    add(
+        "--grant-quotas",
+        dest="granted_quota",
+        type=float,
+        help="apply this value to the quotas of instances",
+    )
+    add(
+        "--traces",
+        dest="traces_folder",
+        type=Path,
+        help="folder of trace files (*.json) for simulated jobs",
+    )
     add("--speed-up", type=float, help="virtual seconds of simulated jobs per second")
-    add("--jump-when-quiet-seconds", type=float, help="simulated time jumps ahead after this time without requests")
+    add(
+        "--jump-when-quiet-seconds",
+        type=float,
+        help="simulated time jumps ahead after this time without requests",
+    )
     return ServiceSettings(**vars(parser.parse_args(arguments)), cores=usable_cores())
 
 

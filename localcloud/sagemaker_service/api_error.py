@@ -11,7 +11,12 @@ class ApiError(Exception):
     """
 
     def __init__(
-        self, code: str, message: str, *, http_status: int = 400, members: Mapping[str, Any] | None = None
+        self,
+        code: str,
+        message: str,
+        *,
+        http_status: int = 400,
+        members: Mapping[str, Any] | None = None,
     ) -> None:
         self.members = dict(members or {})
         self.code = code
@@ -37,7 +42,12 @@ def tag_list(tags: Mapping[str, str]) -> dict[str, Any]:
 
 
 def page_of(
-    rows: Sequence[object], request: Mapping[str, Any], *, member: str, default_size: int, invalid_token: ApiError
+    rows: Sequence[object],
+    request: Mapping[str, Any],
+    *,
+    member: str,
+    default_size: int,
+    invalid_token: ApiError,
 ) -> dict[str, Any]:
     """One page of ``rows``, which do not change between two calls. Raises ``invalid_token``."""
     token: str = request.get("NextToken") or "0"

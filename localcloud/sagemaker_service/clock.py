@@ -11,7 +11,9 @@ class SystemClock:
     """Wall time; while a job runs, the monotonic clock, which neither a new wall time nor a sleep changes."""
 
     def __init__(self) -> None:
-        self._zero_ns: int | None = None  # whole milliseconds of two clocks would differ from their sum by one
+        self._zero_ns: int | None = (
+            None  # whole milliseconds of two clocks would differ from their sum by one
+        )
 
     def now_ms(self) -> int:
         zero_ns = self._zero_ns
@@ -30,7 +32,9 @@ class SystemClock:
 class VirtualClock:
     """Runs ``speed_up`` times as fast as the machine's clock, and can jump over a time without events."""
 
-    def __init__(self, *, start_ms: int, speed_up: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, start_ms: int, speed_up: float, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._speed_up = speed_up
         self._monotonic = monotonic
         self._base_ms, self._base_seconds = float(start_ms), monotonic()
@@ -42,7 +46,10 @@ class VirtualClock:
 
     def jump_to(self, epoch_ms: int) -> None:
         with self._lock:
-            self._base_ms, self._base_seconds = max(self._now_ms(), float(epoch_ms)), self._monotonic()
+            self._base_ms, self._base_seconds = (
+                max(self._now_ms(), float(epoch_ms)),
+                self._monotonic(),
+            )
 
     def real_seconds_until(self, epoch_ms: int) -> float:
         with self._lock:
@@ -92,14 +99,18 @@ class Schedule:
             next_ms = self._due[0][0]
             if next_ms <= self._clock.now_ms():
                 due_ms, name = heapq.heappop(self._due)
-                if self._due_of.get(name) == due_ms:  # else the entry is old: the job was scheduled again later
+                if (
+                    self._due_of.get(name) == due_ms
+                ):  # else the entry is old: the job was scheduled again later
                     del self._due_of[name]
                     self._busy.add(name)
                     return name
             elif not self._busy and self._may_jump():
                 self._clock.jump_to(next_ms)
             else:
-                self._condition.wait(min(self._clock.real_seconds_until(next_ms), LONGEST_WAIT_SECONDS))
+                self._condition.wait(
+                    min(self._clock.real_seconds_until(next_ms), LONGEST_WAIT_SECONDS)
+                )
             return None
 
     def done(self, name: str, due_ms: int | None) -> None:

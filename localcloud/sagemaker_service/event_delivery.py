@@ -37,7 +37,9 @@ Rule = tuple[Mapping[str, Any], list[str]]
 class EventDelivery:
     """Delivers each event at least once: the store keeps it until every target has accepted it."""
 
-    def __init__(self, *, store: JobStore, events: "EventBridgeClient", functions: Any, activity: Activity) -> None:
+    def __init__(
+        self, *, store: JobStore, events: "EventBridgeClient", functions: Any, activity: Activity
+    ) -> None:
         """``functions``: boto3's ``lambda`` client."""
         self._store = store
         self._events = events
@@ -66,7 +68,9 @@ class EventDelivery:
         if due and self._has_current_rules(due):
             with self._activity.busy():
                 delivered = list(self._pool.map(self._try_to_deliver, due))
-                self._store.remove_events([event_id for event_id in delivered if event_id is not None])
+                self._store.remove_events(
+                    [event_id for event_id in delivered if event_id is not None]
+                )
         return bool(due)
 
     def _has_current_rules(self, due: list[StoredEvent]) -> bool:
@@ -98,7 +102,9 @@ class EventDelivery:
             payload = json.dumps(event.document).encode()
             for pattern, functions in self._rules:
                 for arn in functions if is_match(pattern, event.document) else ():
-                    self._functions.invoke(FunctionName=arn, InvocationType="Event", Payload=payload)
+                    self._functions.invoke(
+                        FunctionName=arn, InvocationType="Event", Payload=payload
+                    )
         except (BotoCoreError, ClientError) as error:
             wait_seconds = min(0.5 * 2**event.failures, LONGEST_RETRY_SECONDS)
             (name,) = event.document["resources"]
@@ -122,7 +128,9 @@ def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
         if isinstance(wanted, Mapping):
             return isinstance(found, Mapping) and is_match(wanted, found)
         values = found if isinstance(found, list) else [found]
-        return isinstance(wanted, list) and any(is_value(choice, value) for choice in wanted for value in values)
+        return isinstance(wanted, list) and any(
+            is_value(choice, value) for choice in wanted for value in values
+        )
 
     return all(is_member(wanted, event.get(name)) for name, wanted in pattern.items())
 
@@ -147,7 +155,9 @@ class AwsClients:
 
 
 def local_aws_clients(endpoint: str, access_key_id: str) -> AwsClients:
-    session = boto3.Session(aws_access_key_id=access_key_id, aws_secret_access_key="test", region_name=REGION)
+    session = boto3.Session(
+        aws_access_key_id=access_key_id, aws_secret_access_key="test", region_name=REGION
+    )
     return AwsClients(
         s3=session.client("s3", endpoint_url=endpoint, config=SETTINGS),
         logs=session.client("logs", endpoint_url=endpoint, config=SETTINGS),

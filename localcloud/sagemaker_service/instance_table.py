@@ -25,7 +25,9 @@ def count_gpus() -> int:
     command = shutil.which("nvidia-smi")
     if command is None:
         return 0
-    listed = subprocess.run([command, "--list-gpus"], capture_output=True, text=True, check=False, timeout=30)
+    listed = subprocess.run(
+        [command, "--list-gpus"], capture_output=True, text=True, check=False, timeout=30
+    )
     return listed.stdout.count("GPU ") if listed.returncode == 0 else 0
 
 

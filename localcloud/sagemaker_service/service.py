@@ -50,12 +50,18 @@ class Service:
         start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
         self._virtual_clock = VirtualClock(start_ms=start_ms, speed_up=settings.speed_up)
         self._delivery = EventDelivery(
-            store=self._store, events=clients.events, functions=clients.functions, activity=self._activity
+            store=self._store,
+            events=clients.events,
+            functions=clients.functions,
+            activity=self._activity,
         )
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
         self._hosting = HostingService(
-            store=self._store, transfer=S3Transfer(clients.s3), settings=settings, clock=self._machine_clock
+            store=self._store,
+            transfer=S3Transfer(clients.s3),
+            settings=settings,
+            clock=self._machine_clock,
         )
         self._server = LoopbackServer(
             settings.port,
@@ -80,7 +86,10 @@ class Service:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._process_engine.close()
         self._replay_engine.close()
@@ -145,17 +154,25 @@ class Service:
             engine_for=self._engine_for,
         )
         operations = {
-            "sagemaker": {**jobs.operations(), **self._hosting.operations(jobs.operations()["ListTags"])},
+            "sagemaker": {
+                **jobs.operations(),
+                **self._hosting.operations(jobs.operations()["ListTags"]),
+            },
             "service-quotas": QuotasApi(self._quotas).operations(),
             "pricing": PricingApi(self._settings.prices).operations(),
         }
-        return [Api(session.get_service_model(name), offered, EXTRA_VALUES) for name, offered in operations.items()]
+        return [
+            Api(session.get_service_model(name), offered, EXTRA_VALUES)
+            for name, offered in operations.items()
+        ]
 
     def _engine_for(self, instance_type: str) -> Engine:
         if self._settings.simulates_all or not is_local(instance_type):
             return Engine.REPLAY
         if instance_type == LOCAL_GPU and self._gpu_count == 0:
-            raise validation_error(f"{instance_type}: this machine has no GPU that nvidia-smi lists")
+            raise validation_error(
+                f"{instance_type}: this machine has no GPU that nvidia-smi lists"
+            )
         return Engine.PROCESS
 
     def _may_jump(self) -> bool:

@@ -42,7 +42,9 @@ class Worker(threading.Thread):
     most (None: without a limit).
     """
 
-    def __init__(self, name: str, step: Callable[[], bool], *, idle_seconds: float | None = None) -> None:
+    def __init__(
+        self, name: str, step: Callable[[], bool], *, idle_seconds: float | None = None
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self._step = step
         self._idle_seconds = idle_seconds
@@ -68,7 +70,9 @@ class Worker(threading.Thread):
                 LOG.exception("%s", self.name)
                 self.ending.wait(RETRY_SECONDS)
                 continue
-            if not had_work and not self.ending.is_set():  # ``close`` may have called ``wake`` before it was cleared
+            if (
+                not had_work and not self.ending.is_set()
+            ):  # ``close`` may have called ``wake`` before it was cleared
                 self._woken.wait(self._idle_seconds)
 
 

@@ -18,9 +18,9 @@ class Blocks(Dataset[dict[str, torch.Tensor]]):
     def __init__(self, folder: str) -> None:
         text = b"".join(path.read_bytes() for path in sorted(Path(folder).rglob("*.txt")))
         block_count = len(text) // BLOCK_BYTES
-        self.blocks = torch.frombuffer(bytearray(text), dtype=torch.uint8)[: block_count * BLOCK_BYTES].view(
-            block_count, BLOCK_BYTES
-        )
+        self.blocks = torch.frombuffer(bytearray(text), dtype=torch.uint8)[
+            : block_count * BLOCK_BYTES
+        ].view(block_count, BLOCK_BYTES)
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -45,7 +45,9 @@ def main() -> None:
     shape = {"vocab_size": 256, "n_positions": BLOCK_BYTES, "n_embd": 64, "n_layer": 2, "n_head": 2}
     model = GPT2LMHeadModel(GPT2Config(**shape, bos_token_id=None, eos_token_id=None))
     data = Blocks(os.environ["SM_CHANNEL_TRAIN"])
-    trainer = Trainer(model=model, args=arguments, train_dataset=data, callbacks=[StepLogCallback()])
+    trainer = Trainer(
+        model=model, args=arguments, train_dataset=data, callbacks=[StepLogCallback()]
+    )
     trainer.train()
     trainer.save_model(os.environ["SM_MODEL_DIR"])
     if torch.distributed.is_initialized():

@@ -31,7 +31,9 @@ class Prices(lightning.LightningModule):
 def read_houses(folder: str) -> TensorDataset:
     (path,) = Path(folder).rglob("*.csv")
     with path.open(newline="") as file:
-        rows = torch.tensor([[float(value) for value in row.values()] for row in csv.DictReader(file)])
+        rows = torch.tensor(
+            [[float(value) for value in row.values()] for row in csv.DictReader(file)]
+        )
     rows = (rows - rows.mean(dim=0)) / rows.std(dim=0)
     return TensorDataset(rows[:, :-1], rows[:, -1:])
 

@@ -13,7 +13,9 @@ from traindyno.callbacks import step_log
 def read_houses(folder: str) -> tuple[torch.Tensor, torch.Tensor]:
     (path,) = Path(folder).rglob("*.csv")
     with path.open(newline="") as file:
-        rows = torch.tensor([[float(value) for value in row.values()] for row in csv.DictReader(file)])
+        rows = torch.tensor(
+            [[float(value) for value in row.values()] for row in csv.DictReader(file)]
+        )
     rows = (rows - rows.mean(dim=0)) / rows.std(dim=0)
     return rows[:, :-1], rows[:, -1:]
 
@@ -26,7 +28,9 @@ def main() -> None:
 
     torch.manual_seed(step_log.seed())
     features, prices = read_houses(os.environ["SM_CHANNEL_TRAIN"])
-    model = torch.nn.Sequential(torch.nn.Linear(features.shape[1], 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(features.shape[1], 256), torch.nn.ReLU(), torch.nn.Linear(256, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     for _ in range(arguments.epochs):
         order = torch.randperm(len(features))

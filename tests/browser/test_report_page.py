@@ -16,8 +16,14 @@ from traindyno.core.verdict.report_data import Report, shown_results
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.html import render
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH")]
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
+    None,
+)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(BROWSER is None, reason="no Chromium on the PATH"),
+]
 # A probe in place of the page's policy: it writes into the title what only a browser knows.
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*/>')
 PROBE = (
@@ -31,7 +37,11 @@ PROBE = (
 @pytest.fixture(scope="module")
 def page() -> str:
     suite = make_suite(
-        matrix={"strategy": (Strategy.DDP, Strategy.FSDP), "instance_count": (1, 2), "loader_workers": (0, 4)},
+        matrix={
+            "strategy": (Strategy.DDP, Strategy.FSDP),
+            "instance_count": (1, 2),
+            "loader_workers": (0, 4),
+        },
         training={"instance": "ml.p4d.24xlarge"},
     )
     cells = expand_cells(suite)
@@ -55,10 +65,18 @@ def page() -> str:
     )
 
 
-def browse(tmp_path: Path, page: str, *options: str, width: int = 1280) -> subprocess.CompletedProcess[str]:
+def browse(
+    tmp_path: Path, page: str, *options: str, width: int = 1280
+) -> subprocess.CompletedProcess[str]:
     file = tmp_path / "report.html"
     file.write_text(page, encoding="utf-8")
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    command = [
+        str(BROWSER),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]
     command += [f"--window-size={width},900", "--enable-logging=stderr", *options, file.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 

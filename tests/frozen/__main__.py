@@ -15,7 +15,10 @@ SMALL_INPUTS = Path(__file__).parent / "small_inputs.py"
 
 def main() -> int:
     try:
-        pythons = {name: make_environment(name) for name in dict.fromkeys(each.environment for each in TRIALS)}
+        pythons = {
+            name: make_environment(name)
+            for name in dict.fromkeys(each.environment for each in TRIALS)
+        }
     except NoInterpreter as problem:
         sys.stderr.write(f"{problem}\n")
         return 1

@@ -27,7 +27,15 @@ def make_environment(name: str) -> Path:
     if not mark.exists() or mark.read_text() != wanted:
         subprocess.run([interpreter(), "-m", "venv", "--clear", folder], check=True)
         # pip leaves out dependencies: it would look for fitting versions of hundreds of packages for minutes.
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        pip = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+        ]
         subprocess.run([*pip, "--require-hashes", "-r", str(locked)], check=True)
         subprocess.run([*pip, "-r", str(torch)], check=True)
         subprocess.run([python, "-c", CHECK], check=True, stdout=subprocess.DEVNULL)
@@ -38,7 +46,10 @@ def make_environment(name: str) -> Path:
 def interpreter() -> Path:
     """The oldest that fits: AWS's images of that time have Python 3.8."""
     for version in PYTHONS:
-        for folder in (*Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin"), Path("/usr/bin")):
+        for folder in (
+            *Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin"),
+            Path("/usr/bin"),
+        ):
             program = folder / f"python{version}"
             if program.exists():
                 return program

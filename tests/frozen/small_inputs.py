@@ -28,7 +28,9 @@ def word_piece_tokenizer(text: Path) -> PreTrainedTokenizerFast:
     trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY_SIZE, special_tokens=SPECIAL)
     tokenizer.train([str(text)], trainer)
     ends = [(mark, tokenizer.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ends
+    )
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL))  # noqa: B905
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 

@@ -105,15 +105,26 @@ def run(trial: Trial, python: Path, inputs: Path, scratch: Path) -> StepLog:
         check=False,
     )
     if ended.returncode != 0:
-        raise RuntimeError(f"{trial.name} ended with status {ended.returncode}:\n{ended.stdout[-4000:]}")
-    files = {str(path): path.read_text().splitlines() for path in sorted(output.rglob("rank-*.jsonl"))}
+        raise RuntimeError(
+            f"{trial.name} ended with status {ended.returncode}:\n{ended.stdout[-4000:]}"
+        )
+    files = {
+        str(path): path.read_text().splitlines() for path in sorted(output.rglob("rank-*.jsonl"))
+    }
     return read_step_log(files)
 
 
 def _job_environment(trial: Trial, inputs: Path, output: Path) -> dict[str, str]:
-    channels = {f"SM_CHANNEL_{name.upper()}": str(inputs / folder) for name, folder in trial.channels.items()}
+    channels = {
+        f"SM_CHANNEL_{name.upper()}": str(inputs / folder)
+        for name, folder in trial.channels.items()
+    }
     return {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD_SIZE", "LOCAL_"))},
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("RANK", "WORLD_SIZE", "LOCAL_"))
+        },
         **channels,
         "PYTHONPATH": str(REPO_ROOT),
         "TRAINDYNO_STEP_LOG_DIRECTORY": str(output / "step_log"),
@@ -133,9 +144,14 @@ def problems_of(trial: Trial, log: StepLog) -> list[str]:
     if len(log.sessions) != 1:
         return [f"{len(log.sessions)} sessions in the step log; expected 1: {log.problems}"]
     (session,) = log.sessions
-    problems = [*log.problems, *(error.message for process in session.processes for error in process.errors)]
+    problems = [
+        *log.problems,
+        *(error.message for process in session.processes for error in process.errors),
+    ]
     if len(session.processes) != PROCESSES:
-        problems.append(f"{len(session.processes)} processes wrote a step log; expected {PROCESSES}")
+        problems.append(
+            f"{len(session.processes)} processes wrote a step log; expected {PROCESSES}"
+        )
     for process in session.processes:
         problems += _problems_of_process(trial, process)
     return problems
@@ -150,13 +166,19 @@ def _problems_of_process(trial: Trial, process: ProcessLog) -> list[str]:
     if found != trial.versions:
         problems.append(f"the step log names {found}; expected {trial.versions}")
     if samples != [trial.batch] * trial.steps:
-        problems.append(f"samples of the steps: {samples}; expected {trial.steps} times {trial.batch}")
+        problems.append(
+            f"samples of the steps: {samples}; expected {trial.steps} times {trial.batch}"
+        )
     if not is_falling(losses):
-        problems.append(f"losses {losses}; expected a mean of the last third below that of the first")
+        problems.append(
+            f"losses {losses}; expected a mean of the last third below that of the first"
+        )
     if trial.least_accuracy is not None:
         accuracies = [evaluation.metrics["accuracy"] for evaluation in process.evaluations]
         if len(accuracies) != 1 or accuracies[0] < trial.least_accuracy:
-            problems.append(f"accuracies {accuracies}; expected one of at least {trial.least_accuracy}")
+            problems.append(
+                f"accuracies {accuracies}; expected one of at least {trial.least_accuracy}"
+            )
     return problems
 
 

@@ -19,8 +19,29 @@ TEXTS = [
     "local.cpu",
     "NaN",
 ]
-TEXTS += ["&a", "*a", "<<: *a", "!!int word", "!!python/name:os.system", "? [a, b] : c", "{" * 200, "[" * 3000]
-TEXTS += ["0x" + "f" * 5000, "9" * 5000, "1" * 60, "- - - -", ": :", "%YAML 9.9", "\t", "\x07", "1e999", "1e130", "-0"]
+TEXTS += [
+    "&a",
+    "*a",
+    "<<: *a",
+    "!!int word",
+    "!!python/name:os.system",
+    "? [a, b] : c",
+    "{" * 200,
+    "[" * 3000,
+]
+TEXTS += [
+    "0x" + "f" * 5000,
+    "9" * 5000,
+    "1" * 60,
+    "- - - -",
+    ": :",
+    "%YAML 9.9",
+    "\t",
+    "\x07",
+    "1e999",
+    "1e130",
+    "-0",
+]
 TEXTS += ["NaN", "on", "null", "---", "x" * 3000, "ml.p4d.24xlarge", "tensor"]
 NUMBERS = [0, -1, 1, 10**30, 10**4000, 1e308, -1e-308, 1e130, float("nan"), float("inf")]
 
@@ -33,10 +54,18 @@ def _deep(levels: int) -> Any:
 
 
 LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9), st.sampled_from([*TEXTS, *NUMBERS])
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=9),
+    st.sampled_from([*TEXTS, *NUMBERS]),
 )
 VALUES = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
 ) | st.sampled_from([90, 3000]).map(_deep)
 FURTHER_KEYS = st.sampled_from(["", "extra", "seed", "hyperparameters.x", "\0"])
 CHANGES = st.integers(1, 3)
@@ -52,7 +81,11 @@ def damaged_texts(draw: st.DrawFn, text: str) -> str:
             case 1:
                 text = text[:at] + draw(st.sampled_from(TEXTS)) + text[at:]
             case 2:
-                text = text[:at] + text[at : at + draw(st.integers(1, 200))] * draw(st.integers(2, 9)) + text[at:]
+                text = (
+                    text[:at]
+                    + text[at : at + draw(st.integers(1, 200))] * draw(st.integers(2, 9))
+                    + text[at:]
+                )
             case 3:
                 text = text[:at] + chr(draw(st.integers(0, 0x10FFF))) + text[at + 1 :]
             case _:

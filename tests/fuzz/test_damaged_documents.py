@@ -50,7 +50,14 @@ def judged() -> tuple[MemoryLab, dict[str, str]]:
     judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     lab.bucket.write_json("samples.json", samples_document(SAMPLES))
     result, *_ = lab.bucket.list_keys(results_prefix(EXECUTION))
-    keys = (suite_key(EXECUTION), plan_key(EXECUTION), wave, result, verdict_key(EXECUTION), report_data_key(EXECUTION))
+    keys = (
+        suite_key(EXECUTION),
+        plan_key(EXECUTION),
+        wave,
+        result,
+        verdict_key(EXECUTION),
+        report_data_key(EXECUTION),
+    )
     return lab, dict(zip(KINDS, (*keys, "samples.json"), strict=True))
 
 
@@ -60,7 +67,11 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
     at = draw(st.integers(0, len(content) - 1))
     match draw(st.integers(0, 3)):
         case 0:
-            return content[:at] + bytes([content[at] ^ 1 << draw(st.integers(0, 7))]) + content[at + 1 :]
+            return (
+                content[:at]
+                + bytes([content[at] ^ 1 << draw(st.integers(0, 7))])
+                + content[at + 1 :]
+            )
         case 1:
             return content[:at]
         case 2:
@@ -101,8 +112,12 @@ def test_damage_is_told_with_the_key_or_does_no_harm(kind: str) -> None:
 def test_a_damaged_value_is_named_with_its_place() -> None:
     lab = planned(4)
     document = lab.bucket.read_json(suite_key(EXECUTION))
-    lab.bucket.write_json(suite_key(EXECUTION), {**document, "limits": {**document["limits"], "max_usd": []}})
-    with pytest.raises(StoredDocumentDamaged, match=r"suite\.json is damaged: limits\.max_usd: got a list"):
+    lab.bucket.write_json(
+        suite_key(EXECUTION), {**document, "limits": {**document["limits"], "max_usd": []}}
+    )
+    with pytest.raises(
+        StoredDocumentDamaged, match=r"suite\.json is damaged: limits\.max_usd: got a list"
+    ):
         plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
 
 

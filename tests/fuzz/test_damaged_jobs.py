@@ -23,12 +23,35 @@ from traindyno.slices.imported.job import JobNotImportable
 MOST_CPU_SECONDS = 10.0
 JOBS = [
     *(description(REQUESTS[name]) for name in sorted(REQUESTS)[::3]),
-    *(description(CAPTURED[name]["request"]) for name in sorted(CAPTURED) if CAPTURED[name].get("request")),
+    *(
+        description(CAPTURED[name]["request"])
+        for name in sorted(CAPTURED)
+        if CAPTURED[name].get("request")
+    ),
     *[description(first_request(small_suite()))] * 5,
 ]
 # Text of hyperparameters, which the toolkit decodes as JSON.
-TEXTS = ["3", '["a"]', "null", "{}", '{"a": [1, {"b": null}]}', "{", "[" * 5000, '"\\ud800"', "1e999", "NaN", '"/etc"']
-SDK_NAMES = ["sagemaker_submit_directory", "sagemaker_program", "workload", "settings", "mp_parameters", "x"]
+TEXTS = [
+    "3",
+    '["a"]',
+    "null",
+    "{}",
+    '{"a": [1, {"b": null}]}',
+    "{",
+    "[" * 5000,
+    '"\\ud800"',
+    "1e999",
+    "NaN",
+    '"/etc"',
+]
+SDK_NAMES = [
+    "sagemaker_submit_directory",
+    "sagemaker_program",
+    "workload",
+    "settings",
+    "mp_parameters",
+    "x",
+]
 
 
 @st.composite
@@ -76,7 +99,10 @@ def put_through(job: Any, data: st.DataObject, path: Path) -> bool:
     code, distributed = dict(documents), {"process_count_per_node": None}
     if data.draw(st.integers(0, 2)) == 2:
         code, distributed = (data.draw(damaged_documents(each)) for each in (code, distributed))
-    texts = {name: json_of(document) or "{" for name, document in (("sourcecode", code), ("distributed", distributed))}
+    texts = {
+        name: json_of(document) or "{"
+        for name, document in (("sourcecode", code), ("distributed", distributed))
+    }
     files = Bucket(**{name: text.encode() for name, text in texts.items()})
     try:
         found = import_described(job, DECISIONS, s3=files)  # type: ignore[arg-type]

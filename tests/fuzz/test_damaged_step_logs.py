@@ -47,7 +47,9 @@ Files = dict[str, list[str]]
 
 
 def whole_logs() -> list[Files]:
-    load = dict.fromkeys(["cpu_seconds", "run_queue_seconds", "host_busy_seconds", "steal_seconds"], 1.0)
+    load = dict.fromkeys(
+        ["cpu_seconds", "run_queue_seconds", "host_busy_seconds", "steal_seconds"], 1.0
+    )
     before = [
         line.phase_line("load", START, START + 1, {"source": "train"}),
         line.model_line(START, 1000, 6000.0, "6 N"),
@@ -60,13 +62,22 @@ def whole_logs() -> list[Files]:
     facts = {"torch": "2.13.0", "device": {"name": "cpu"}}
     one = log_lines(step_seconds=[0.5] * 40, tokens=64, before=before, after=after, facts=facts)
     two = {
-        file_name(rank): log_lines(rank=rank, world_size=2, step_seconds=[0.5] * 30, before=before, facts=facts)
+        file_name(rank): log_lines(
+            rank=rank, world_size=2, step_seconds=[0.5] * 30, before=before, facts=facts
+        )
         for rank in range(2)
     }
     cut = log_lines(step_seconds=[0.5] * 20, before=before, is_ended=False)
     resumed = log_lines(step_seconds=[0.5] * 30, first_step=15, start=START + 100, after=after)
-    diverged = log_lines(step_seconds=[0.5] * 8, after=[line.error_line(START + 9, "loss_diverged", "loss is nan")])
-    return [{file_name(): one}, two, {file_name(): cut, file_name(start=START + 100): resumed}, {file_name(): diverged}]
+    diverged = log_lines(
+        step_seconds=[0.5] * 8, after=[line.error_line(START + 9, "loss_diverged", "loss is nan")]
+    )
+    return [
+        {file_name(): one},
+        two,
+        {file_name(): cut, file_name(start=START + 100): resumed},
+        {file_name(): diverged},
+    ]
 
 
 @st.composite
@@ -93,7 +104,11 @@ def damaged_lines(draw: st.DrawFn, text: str) -> str:
         parsed = json.loads(text)
         if draw(st.integers(0, 4)) == 4:
             return json.dumps(draw(damaged_documents(parsed))) + "\n"
-        container = draw(st.sampled_from([parsed, *(value for value in parsed.values() if isinstance(value, dict))]))
+        container = draw(
+            st.sampled_from(
+                [parsed, *(value for value in parsed.values() if isinstance(value, dict))]
+            )
+        )
         container[draw(st.sampled_from([*container, "extra"]))] = PLACE
         return json.dumps(parsed).replace(f'"{PLACE}"', draw(st.sampled_from(LITERALS))) + "\n"
     except (ValueError, RecursionError):
@@ -111,15 +126,28 @@ class EndedRun:
             measure(self.lab, item)
         (self.run,) = runs_of_item(first)
         before = set(self.lab.jobs.jobs)
-        submit_run(self.run, "token", services=self.lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+        submit_run(
+            self.run,
+            "token",
+            services=self.lab.services,
+            settings=SETTINGS,
+            now=NOW,
+            sleep=no_sleep,
+        )
         (self.job_name,) = set(self.lab.jobs.jobs) - before
         self.lab.jobs.end(self.job_name, "Completed")
         finish_run(self.job_name, services=self.lab.services, now=NOW + 500)
-        self._items, self._contents = deepcopy(self.lab.table.items), dict(self.lab.objects.contents)
+        self._items, self._contents = (
+            deepcopy(self.lab.table.items),
+            dict(self.lab.objects.contents),
+        )
 
     def with_log(self, files: Mapping[str, list[str]]) -> MemoryLab:
         """The lab as it was, with the files of this log."""
-        self.lab.table.items, self.lab.objects.contents = deepcopy(self._items), dict(self._contents)
+        self.lab.table.items, self.lab.objects.contents = (
+            deepcopy(self._items),
+            dict(self._contents),
+        )
         prefix = step_log_prefix(EXECUTION, self.run.run_id, self.job_name)
         for name, lines in files.items():
             key = f"{prefix}{name.removeprefix('job-a1/')}"
@@ -142,17 +170,28 @@ def test_a_damaged_step_log_leaves_an_outcome(ended: EndedRun) -> None:
             outcomes.add(_put_through(ended, files, is_judged=dice == 9))
 
     record()
-    assert {"completed", "user_code_error"} <= outcomes, "the damage did nothing, or left nothing to measure"
+    assert {"completed", "user_code_error"} <= outcomes, (
+        "the damage did nothing, or left nothing to measure"
+    )
 
 
 def _put_through(ended: EndedRun, files: Files, *, is_judged: bool) -> str:
     """RecordRun, and JudgeSuite for some; the run's outcome."""
     lab = ended.with_log(files)
     record_runs(ended.run, final=None, services=lab.services)
-    result = parse_run_result(json.loads(lab.objects.contents[result_key(EXECUTION, ended.run.run_id)]))
+    result = parse_run_result(
+        json.loads(lab.objects.contents[result_key(EXECUTION, ended.run.run_id)])
+    )
     summary = lab.summary(ended.run.run_id)
     assert summary.outcome is result.outcome
-    assert len(json.dumps(lab.table.items["execution#" + EXECUTION, f"run#{ended.run.run_id}"], default=str)) < 100_000
+    assert (
+        len(
+            json.dumps(
+                lab.table.items["execution#" + EXECUTION, f"run#{ended.run.run_id}"], default=str
+            )
+        )
+        < 100_000
+    )
     (summary.message or "").encode()
     if is_judged:
         judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)

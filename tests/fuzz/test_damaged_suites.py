@@ -75,7 +75,9 @@ class Objects:
 
 
 def prices(source: PriceSource, instance_types: Any) -> dict[str, Price]:
-    price = Price(instance_type="", region=source.region, usd_per_hour=Decimal("1.5"), as_of="", source="test")
+    price = Price(
+        instance_type="", region=source.region, usd_per_hour=Decimal("1.5"), as_of="", source="test"
+    )
     return {name: replace(price, instance_type=name) for name in instance_types}
 
 
@@ -87,7 +89,9 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "s3", Objects)
     monkeypatch.setattr(clients, "table", lambda _: Table())
     monkeypatch.setattr(PriceSource, "read", prices)
-    monkeypatch.setattr(plan_suite_use_case, "plan_tokens", lambda suite, cells, **_: needed_tokens(suite, cells))
+    monkeypatch.setattr(
+        plan_suite_use_case, "plan_tokens", lambda suite, cells, **_: needed_tokens(suite, cells)
+    )
 
 
 class NoEngine:
@@ -119,7 +123,9 @@ def test_damage_ends_in_a_refusal(tmp_path: Path, api: Api) -> None:
             ends[_put_through(data, tmp_path, api)] += 1
 
     put_through()
-    assert ends[True], "the damage never left a suite whole, so that nothing behind the reader was tried"
+    assert ends[True], (
+        "the damage never left a suite whole, so that nothing behind the reader was tried"
+    )
     assert ends[False] > ends[True] / 10
 
 

@@ -21,7 +21,9 @@ from traindyno.callbacks.clock import CudaClock, now
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.reader import read_step_log
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="this machine has no CUDA device"
+)
 
 # One process with a process group of its own, as torchrun starts it.
 ALONE = {"CUDA_VISIBLE_DEVICES": "0", "MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "1"}
@@ -37,24 +39,40 @@ CASES: dict[str, tuple[str, dict[str, Any], float]] = {
     "a window, bf16, inductor": ("mistral", {"precision": "bf16", "compiler": "inductor"}, LOWER),
     "clipping, accumulation, pinned": (
         "gpt2",
-        {"gradient_clip_norm": 0.1, "gradient_accumulation_steps": 2, "pin_memory": True, "loader_workers": 1},
+        {
+            "gradient_clip_norm": 0.1,
+            "gradient_accumulation_steps": 2,
+            "pin_memory": True,
+            "loader_workers": 1,
+        },
         EXACT,
     ),
-    "checkpointing and offloading": ("gpt2", {"activation_checkpointing": True, "activation_offloading": True}, EXACT),
+    "checkpointing and offloading": (
+        "gpt2",
+        {"activation_checkpointing": True, "activation_offloading": True},
+        EXACT,
+    ),
     "ddp": ("gpt2", {"strategy": "ddp"}, EXACT),
     "fsdp": ("gpt2", {"strategy": "fsdp"}, EXACT),
     "zero1": ("gpt2", {"strategy": "zero1"}, EXACT),
     "inductor": ("gpt2", {"compiler": "inductor"}, EXACT),
     "bf16": ("gpt2", {"precision": "bf16"}, LOWER),
     "fp16": ("gpt2", {"precision": "fp16"}, LOWER),
-    "ddp, bf16, inductor": ("bert", {"strategy": "ddp", "precision": "bf16", "compiler": "inductor"}, LOWER),
+    "ddp, bf16, inductor": (
+        "bert",
+        {"strategy": "ddp", "precision": "bf16", "compiler": "inductor"},
+        LOWER,
+    ),
     "fsdp, bf16": ("gpt2", {"strategy": "fsdp", "precision": "bf16"}, LOWER),
     "fsdp, fp16": ("gpt2", {"strategy": "fsdp", "precision": "fp16"}, LOWER),
 }
 
 
 def on_cuda(
-    folder: Path, document: dict[str, Any], data: Path | None = None, environment: dict[str, str] | None = None
+    folder: Path,
+    document: dict[str, Any],
+    data: Path | None = None,
+    environment: dict[str, str] | None = None,
 ) -> JobEnd:
     alone = {**ALONE, "MASTER_PORT": str(free_port()), **(environment or {})}
     return run_training(folder, document, data, environment=alone, is_forked=False)
@@ -73,7 +91,11 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def save(model: str) -> Path:
         folder = tmp_path_factory.mktemp(model)
         end = run_training(
-            folder, run_document(model, workload=SYNTHETIC, measurement={"max_steps": 1, "save_model": True}), None
+            folder,
+            run_document(
+                model, workload=SYNTHETIC, measurement={"max_steps": 1, "save_model": True}
+            ),
+            None,
         )
         assert end.exit_code == 0, end.output
         return folder / "model"
@@ -90,21 +112,31 @@ def test_a_run_on_the_device_has_the_losses_of_one_on_the_cpu(
         (tmp_path / each).mkdir()
     workload = {**SYNTHETIC, "model": {"path": "s3://bucket/model"}}
     channel = {"SM_CHANNEL_MODEL": str(start(model))}
-    on_both: dict[str, Any] = {each: value for each, value in settings.items() if each in CHANGE_LOSSES}
+    on_both: dict[str, Any] = {
+        each: value for each, value in settings.items() if each in CHANGE_LOSSES
+    }
     measurement = {"evaluate": True, "save_model": True}
     reference = run_document(model, workload=workload, settings=on_both, measurement=measurement)
     expected = run_training(tmp_path / "cpu", reference, None, environment=channel)
     document = run_document(
-        model, workload=workload, settings={**settings, "instance": "local.gpu"}, measurement=measurement
+        model,
+        workload=workload,
+        settings={**settings, "instance": "local.gpu"},
+        measurement=measurement,
     )
     end = on_cuda(tmp_path / "cuda", document, environment=channel)
     assert losses_of(end) == pytest.approx(losses_of(expected), abs=tolerance)
     (environment,) = end.of_kind("environment")
     assert environment["facts"]["device_name"] == torch.cuda.get_device_name()
     steps = end.of_kind("step")
-    assert all(0 < step["peak_memory_bytes"] < torch.cuda.get_device_properties(0).total_memory for step in steps)
+    assert all(
+        0 < step["peak_memory_bytes"] < torch.cuda.get_device_properties(0).total_memory
+        for step in steps
+    )
     assert all(step["begin"] < step["end"] for step in steps)
-    assert all(before["end"] <= after["begin"] + 1e-6 for before, after in itertools.pairwise(steps))
+    assert all(
+        before["end"] <= after["begin"] + 1e-6 for before, after in itertools.pairwise(steps)
+    )
     assert (tmp_path / "cuda" / "model" / "config.json").exists()
     log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
     assert log.measured is not None
@@ -112,7 +144,9 @@ def test_a_run_on_the_device_has_the_losses_of_one_on_the_cpu(
 
 def test_texts_are_tokenised_trained_on_and_evaluated(tmp_path: Path) -> None:
     texts = write_texts(tmp_path / "texts")
-    document = run_document(settings={"instance": "local.gpu", "loader_workers": 2}, measurement={"evaluate": True})
+    document = run_document(
+        settings={"instance": "local.gpu", "loader_workers": 2}, measurement={"evaluate": True}
+    )
     end = on_cuda(tmp_path, document, texts)
     losses = losses_of(end)
     assert losses[-1] < losses[0]
@@ -135,7 +169,9 @@ def test_packed_texts_train_apart_as_on_the_cpu(tmp_path: Path, model: str, prec
             "learning_rate": {"base": 1e-9},
         }
         workload = {"dataset": {"path": "s3://bucket/data", "text_column": "text"}}
-        document = run_document(model, workload=workload, settings=settings, measurement={"max_steps": 4})
+        document = run_document(
+            model, workload=workload, settings=settings, measurement={"max_steps": 4}
+        )
         losses.append(losses_of(run(folder, document, texts)))
     # Each device draws its own weights, so that only their size is the same.
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
@@ -153,7 +189,9 @@ def test_a_model_too_big_for_the_device_is_out_of_memory(tmp_path: Path) -> None
     assert error["outcome"] == Outcome.OUT_OF_MEMORY, error
 
 
-@pytest.mark.parametrize("settings", [{}, {"precision": "fp16"}, {"dropout": 0.1}], ids=["fp32", "fp16", "dropout"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"precision": "fp16"}, {"dropout": 0.1}], ids=["fp32", "fp16", "dropout"]
+)
 def test_a_resumed_run_has_the_losses_and_the_weights_of_an_uninterrupted_one(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:

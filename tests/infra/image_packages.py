@@ -14,7 +14,12 @@ from packaging.utils import canonicalize_name
 
 from tests.infra.synthesis import REPO_ROOT
 
-IN_THE_IMAGE = {"python_version": "3.12", "sys_platform": "linux", "platform_machine": "x86_64", "extra": ""}
+IN_THE_IMAGE = {
+    "python_version": "3.12",
+    "sys_platform": "linux",
+    "platform_machine": "x86_64",
+    "extra": "",
+}
 # The bases need other versions of these than this repository is tested with; they state these requirements.
 NEEDED_BY_BASES = {
     "pyarrow": [],
@@ -40,23 +45,35 @@ def read_additions(image: str) -> dict[str, str]:
 
 def read_pins(file: Path) -> list[str]:
     """``name==version`` of each package of a requirements file, without its hashes."""
-    return [line.partition(" ")[0] for line in file.read_text().splitlines() if not line.startswith(("#", " "))]
+    return [
+        line.partition(" ")[0]
+        for line in file.read_text().splitlines()
+        if not line.startswith(("#", " "))
+    ]
 
 
 def own_requirements(name: str, version: str) -> list[str]:
     if name in NEEDED_BY_BASES:
         return list(NEEDED_BY_BASES[name])
-    assert metadata.version(name) == version, f"{name}=={version} is not what this repository is tested with"
+    assert metadata.version(name) == version, (
+        f"{name}=={version} is not what this repository is tested with"
+    )
     requirements = map(Requirement, metadata.requires(name) or [])
     return [
-        f"{each.name}{each.specifier}" for each in requirements if not each.marker or each.marker.evaluate(IN_THE_IMAGE)
+        f"{each.name}{each.specifier}"
+        for each in requirements
+        if not each.marker or each.marker.evaluate(IN_THE_IMAGE)
     ]
 
 
-def install(folder: Path, base: Mapping[str, Mapping[str, Any]], additions: Mapping[str, str]) -> None:
+def install(
+    folder: Path, base: Mapping[str, Mapping[str, Any]], additions: Mapping[str, str]
+) -> None:
     """The metadata that pip leaves, of the base's packages and of the additions over them."""
     packages = {name: (row["version"], row["requires"] or []) for name, row in base.items()}
-    packages |= {name: (version, own_requirements(name, version)) for name, version in additions.items()}
+    packages |= {
+        name: (version, own_requirements(name, version)) for name, version in additions.items()
+    }
     for name, (version, requires) in packages.items():
         installed = folder / f"{name.replace('-', '_')}-{version}.dist-info"
         installed.mkdir()

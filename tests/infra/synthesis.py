@@ -29,14 +29,20 @@ class Assembly:
         """Warnings and errors that the CDK would print."""
         reports = [json.loads(path.read_text()) for path in self.folder.glob("*.metadata.json")]
         entries = [entry for report in reports for found in report.values() for entry in found]
-        return [str(entry["data"]) for entry in entries if entry["type"] in {"aws:cdk:warning", "aws:cdk:error"}]
+        return [
+            str(entry["data"])
+            for entry in entries
+            if entry["type"] in {"aws:cdk:warning", "aws:cdk:error"}
+        ]
 
     def rule_findings(self) -> list[dict[str, Any]]:
         report = json.loads((self.folder / "validation-report.json").read_text())
         return [finding for plugin in report["pluginReports"] for finding in plugin["violations"]]
 
 
-def properties(template: Template, kind: str, like: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+def properties(
+    template: Template, kind: str, like: Mapping[str, Any] | None = None
+) -> dict[str, dict[str, Any]]:
     """Properties by logical id, of the resources whose properties are ``like`` these."""
     found = template.find_resources(kind, {"Properties": like} if like else None)
     return {name: dict(resource.get("Properties", {})) for name, resource in found.items()}
@@ -64,8 +70,14 @@ def needed(template: Template, name: str) -> set[str]:
 
 def statements(template: Template, role_part: str) -> list[dict[str, Any]]:
     """Policy statements of the one role whose logical id holds ``role_part``."""
-    (role,) = [role for name, role in properties(template, "AWS::IAM::Role").items() if role_part in name]
-    return [statement for policy in role["Policies"] for statement in policy["PolicyDocument"]["Statement"]]
+    (role,) = [
+        role for name, role in properties(template, "AWS::IAM::Role").items() if role_part in name
+    ]
+    return [
+        statement
+        for policy in role["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
 
 
 def definition(template: Template) -> dict[str, Any]:

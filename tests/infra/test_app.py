@@ -30,7 +30,9 @@ def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
         "CDK_CONTEXT_JSON": json.dumps(context),
         "HTTPS_PROXY": "http://127.0.0.1:9",
     }
-    subprocess.run([sys.executable, "app.py"], cwd=REPO_ROOT, env=environment, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "app.py"], cwd=REPO_ROOT, env=environment, check=True, capture_output=True
+    )
     assert (tmp_path / "cdk.out" / "Lab.template.json").is_file()
 
 
@@ -58,14 +60,20 @@ def test_a_deployment_assumes_the_roles_that_the_doctor_checks() -> None:
     files = [file for each in manifests for file in each["files"].values()]
     assumed = {place["assumeRoleArn"] for file in files for place in file["destinations"].values()}
     artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"].values()
-    assumed |= {found["properties"]["assumeRoleArn"] for found in artifacts if "cloudformation" in found["type"]}
+    assumed |= {
+        found["properties"]["assumeRoleArn"]
+        for found in artifacts
+        if "cloudformation" in found["type"]
+    }
     names = {re.fullmatch(r".*:role/cdk-hnb659fds-(.+)-role-.*", arn)[1] for arn in assumed}  # type: ignore[index]
     assert names == {"deploy", "file-publishing"}  # docs/lab-in-aws.md says so
 
 
 def test_fixed_names_hold_the_labs_name() -> None:
     template = lab(**OTHER_LAB)
-    template.has_resource_properties("AWS::StepFunctions::StateMachine", {"StateMachineName": "other-lab-suites"})
+    template.has_resource_properties(
+        "AWS::StepFunctions::StateMachine", {"StateMachineName": "other-lab-suites"}
+    )
     groups = properties(template, "AWS::Logs::LogGroup", {"LogGroupName": Match.any_value()})
     assert all("other-lab" in group["LogGroupName"] for group in groups.values())
 
@@ -84,23 +92,47 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ({"rules": "perhaps"}, "rules='perhaps': expected one of off, on"),
         ({"target": "local", "lane_concurrency": "0"}, "lane_concurrency='0'"),
         # Before, the context had the settings: one that is still there must not be overlooked.
-        ({"volume_key": KEY}, "context volume_key: the settings of lab traindyno are in .*/traindyno.toml, not in"),
+        (
+            {"volume_key": KEY},
+            "context volume_key: the settings of lab traindyno are in .*/traindyno.toml, not in",
+        ),
         ("neuron = yes", "traindyno.toml is no TOML: .* line 1, column 10"),
-        ("volume_kye = ''", 'traindyno.toml: volume_kye: unknown field .*did you mean "volume_key".* one of neuron,'),
+        (
+            "volume_kye = ''",
+            'traindyno.toml: volume_kye: unknown field .*did you mean "volume_key".* one of neuron,',
+        ),
         ("neuron = 'true'", 'neuron: got "true", expected true or false'),
         ("subnets = 'subnet-0123456789abcdef0'", "subnets: got .*, expected a list"),
-        ("subnets = ['subnet-0123456789abcdef0']", "subnets: expected both subnets and security_groups, or neither"),
-        ("subnets = ['10.0.0.0/24']", "subnets: got '10.0.0.0/24', expected an id such as subnet-01234.*; .*both"),
+        (
+            "subnets = ['subnet-0123456789abcdef0']",
+            "subnets: expected both subnets and security_groups, or neither",
+        ),
+        (
+            "subnets = ['10.0.0.0/24']",
+            "subnets: got '10.0.0.0/24', expected an id such as subnet-01234.*; .*both",
+        ),
         ("data_buckets = ['s3://my-data']", "expected a bucket's name, such as my-data"),
         ("volume_key = 'mine'", "volume_key: got 'mine', expected arn:aws:kms"),
         ("data_keys = ['alias/mine']", "find the key's ARN with: .*--key-id alias/mine "),
         ("volume_gb = 0", "volume_gb: got 0, expected an integer from 1 to 16384"),
-        ("job_tags = {'a b' = 'x'}", "job_tags.a b: got 'x', expected up to 128 and 256 characters"),
+        (
+            "job_tags = {'a b' = 'x'}",
+            "job_tags.a b: got 'x', expected up to 128 and 256 characters",
+        ),
         ("job_tags = {'aws:x' = 'y'}", "job_tags.aws:x: got 'y', expected .* not aws:…"),
-        ("hub_token_secrets = ['hf_abcdef']", "hub_token_secrets: got a text that is not repeated here, expected arn"),
-        ("notify_email = 'me at example'", "notify_email: got .*, expected an address such as me@example.com"),
+        (
+            "hub_token_secrets = ['hf_abcdef']",
+            "hub_token_secrets: got a text that is not repeated here, expected arn",
+        ),
+        (
+            "notify_email = 'me at example'",
+            "notify_email: got .*, expected an address such as me@example.com",
+        ),
         (f"[job_tags]\n{TAGS.format('x')}", "job_tags: got 46 tags, expected at most 45"),
-        (f"[job_tags]\n{TAGS.format('x' * 60)}", "expected at most 1900, because all variables of a function"),
+        (
+            f"[job_tags]\n{TAGS.format('x' * 60)}",
+            "expected at most 1900, because all variables of a function",
+        ),
         ({"budget_us": "50"}, 'context.budget_us: unknown field "budget_us".* one of lab, target'),
         ({"ruls": "on"}, 'context.ruls: .* did you mean "rules"'),
         ("permissions_boundary = 'Bound'", "expected arn:aws:iam::<account>:policy/<name>"),
@@ -118,7 +150,12 @@ def test_a_wrong_setting_is_refused_with_what_would_be_accepted(
 def test_the_app_says_it_in_one_line() -> None:
     environment = {**os.environ, "CDK_CONTEXT_JSON": json.dumps({"lab": "mine"})}
     ended = subprocess.run(
-        [sys.executable, "app.py"], cwd=REPO_ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "app.py"],
+        cwd=REPO_ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1].startswith("no file ")
@@ -126,7 +163,10 @@ def test_the_app_says_it_in_one_line() -> None:
 
 
 def test_a_lab_without_a_file_is_refused_and_the_default_lab_has_one(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no file .*mine.toml: expected the settings of the lab; an empty file means"):
+    with pytest.raises(
+        ValueError,
+        match=r"no file .*mine.toml: expected the settings of the lab; an empty file means",
+    ):
         read_lab_settings({"lab": "mine"}, labs=tmp_path)
     shipped = read_lab_settings({"lab": "traindyno"}, labs=REPO_ROOT / "labs")
     assert (shipped.file, shipped.named) == (LabFile(), {})
@@ -134,28 +174,39 @@ def test_a_lab_without_a_file_is_refused_and_the_default_lab_has_one(tmp_path: P
 
 def test_the_guard_compares_the_settings_before_what_uses_them_is_updated() -> None:
     """A setting at its default is given up; roles, functions and what starts jobs follow the comparison."""
-    resources, name = lab(**OTHER_LAB).to_json()["Resources"], only(lab(**OTHER_LAB), SETTINGS_RESOURCE)
+    resources, name = (
+        lab(**OTHER_LAB).to_json()["Resources"],
+        only(lab(**OTHER_LAB), SETTINGS_RESOURCE),
+    )
     named = resources[name]["Properties"]["Settings"]
     assert set(named) == {field.name for field in fields(LabFile)} - {"neuron"}
     assert (named["volume_key"], named["keep_results"]) == (f'"{KEY}"', "")
     users = [
         each
         for each, resource in resources.items()
-        if "LAB_JOBS" in json.dumps(resource) or each.startswith(("IdentityTrainingRole", "ServingServedModelRole"))
+        if "LAB_JOBS" in json.dumps(resource)
+        or each.startswith(("IdentityTrainingRole", "ServingServedModelRole"))
     ]
     assert len(users) == 4
     assert all(name in resources[each]["DependsOn"] for each in users)
 
 
 def test_the_page_lists_each_setting_once() -> None:
-    page = (REPO_ROOT / "docs/lab-in-aws.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
+    page = (
+        (REPO_ROOT / "docs/lab-in-aws.md")
+        .read_text()
+        .partition("## Settings")[2]
+        .partition("\n## ")[0]
+    )
     listed = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)))
     assert sorted(listed) == sorted(field.name for field in fields(LabFile))
 
 
 @pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1"])
 def test_a_region_of_another_partition_is_refused(region: str) -> None:
-    with pytest.raises(ValueError, match=f"region {region}: expected a region of AWS's standard partition"):
+    with pytest.raises(
+        ValueError, match=f"region {region}: expected a region of AWS's standard partition"
+    ):
         read_lab_settings({"lab": "traindyno"}, labs=REPO_ROOT / "labs", region=region)
 
 

@@ -17,7 +17,16 @@ from aws_cdk.assertions import Capture, Match
 
 from infra.lambda_source import pack_lambda_source
 from tests.infra.image_packages import read_pins
-from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, properties, statements, synthesise
+from tests.infra.synthesis import (
+    OTHER_LAB,
+    REPO_ROOT,
+    as_list,
+    flat,
+    lab,
+    properties,
+    statements,
+    synthesise,
+)
 
 SIZE_LIMIT_BYTES = 3_000_000
 IMPORT_PROBE = """
@@ -46,8 +55,16 @@ def names_in(folder: Path) -> set[str]:
 def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> None:
     names = names_in(staged)
     boto3 = {"boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3"}
-    expected = {"traindyno/core/suite/suite.py", "traindyno/aws/clients.py", "lambdas/submit_run/handler.py"}
-    assert expected | {"cattrs/__init__.py", "attrs/__init__.py", "attr/__init__.py", "typing_extensions.py"} <= names
+    expected = {
+        "traindyno/core/suite/suite.py",
+        "traindyno/aws/clients.py",
+        "lambdas/submit_run/handler.py",
+    }
+    assert (
+        expected
+        | {"cattrs/__init__.py", "attrs/__init__.py", "attr/__init__.py", "typing_extensions.py"}
+        <= names
+    )
     assert {name.split("/")[0] for name in names} == {
         *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py", *boto3)
     }
@@ -65,7 +82,9 @@ def test_functions_get_nothing_that_the_command_line_alone_imports(staged: Path)
 
 def test_functions_get_the_files_that_the_core_reads(staged: Path) -> None:
     folders = [REPO_ROOT / "traindyno" / name for name in ("core", "sagemaker")]
-    data = {path.relative_to(REPO_ROOT) for folder in folders for path in folder.rglob("data/*.json")}
+    data = {
+        path.relative_to(REPO_ROOT) for folder in folders for path in folder.rglob("data/*.json")
+    }
     assert data
     assert [path for path in data if not (staged / path).is_file()] == []
 
@@ -85,7 +104,9 @@ def test_asset_depends_on_its_contents_only_and_any_user_may_read_it(tmp_path: P
     packed = pack_lambda_source(copy, with_boto3=False)
     assert packed == pack_lambda_source(with_boto3=False)
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        assert {stat.filemode(info.external_attr >> 16)[1:] for info in archive.infolist()} == {"rw-r--r--"}
+        assert {stat.filemode(info.external_attr >> 16)[1:] for info in archive.infolist()} == {
+            "rw-r--r--"
+        }
 
 
 def test_synthesis_copies_one_file_for_the_functions() -> None:
@@ -127,7 +148,9 @@ print(json.dumps([boto3.__version__, botocore.__version__, pending.metadata]))
     assert versions[2]["min"] <= 7200
 
 
-@pytest.mark.parametrize("state", sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py")))
+@pytest.mark.parametrize(
+    "state", sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py"))
+)
 def test_every_handler_needs_the_asset_alone(staged: Path, state: str) -> None:
     """Site-packages stand in for the runtime, and must give nothing but the certificates that botocore has as well."""
     runtime = {"certifi"}
@@ -163,7 +186,11 @@ def test_a_job_gets_the_code_of_the_built_in_tasks() -> None:
     with tarfile.open(path) as archive:
         names = set(archive.getnames())
     assert {"traindyno_train.py", "traindyno/core/step_log/line.py", "training/main.py"} <= names
-    assert not [name for name in names if name.startswith(("traindyno/aws", "traindyno/cli", "lambdas", "infra"))]
+    assert not [
+        name
+        for name in names
+        if name.startswith(("traindyno/aws", "traindyno/cli", "lambdas", "infra"))
+    ]
 
 
 def test_plan_suite_alone_may_read_the_tarball_and_no_other_asset() -> None:

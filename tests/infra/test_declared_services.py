@@ -35,7 +35,14 @@ PARTS = {
     "stacks": ("cloudformation:*",),
 }
 # They come with an action above, or are Lambda's own.
-ACCOMPANYING = ("sagemaker:AddTags", "iam:PassRole", "kms:*", "logs:CreateLogStream", "logs:PutLogEvents", "sqs:*")
+ACCOMPANYING = (
+    "sagemaker:AddTags",
+    "iam:PassRole",
+    "kms:*",
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "sqs:*",
+)
 # The parts that a class calls. Those of traindyno/store that keep rows call the table.
 ADAPTERS = {
     "ResultsBucket": {"objects"},
@@ -60,7 +67,11 @@ OURS = ("traindyno.lab.", "traindyno.aws.", "traindyno.store.")
 
 def named_by(handler: ModuleType) -> set[str]:
     """The parts that the functions called by a handler name in their parameters."""
-    called = [each for each in vars(handler).values() if inspect.isfunction(each) and each.__module__.startswith(OURS)]
+    called = [
+        each
+        for each in vars(handler).values()
+        if inspect.isfunction(each) and each.__module__.startswith(OURS)
+    ]
     kinds = [kind for each in called for kind in inspect.get_annotations(each).values()]
     return {part for kind in kinds for part in parts_of(kind)}
 
@@ -69,23 +80,31 @@ def parts_of(kind: Any) -> Iterator[str]:
     """A protocol names the parts of its members, and of the protocols that it extends."""
     name, module = getattr(kind, "__name__", kind), getattr(kind, "__module__", "")
     if Protocol in getattr(kind, "__mro__", ()) and module.startswith("traindyno.lab."):
-        members = [member for each in kind.__mro__ for member in inspect.get_annotations(each).values()]
+        members = [
+            member for each in kind.__mro__ for member in inspect.get_annotations(each).values()
+        ]
         yield from (part for member in members for part in parts_of(member))
     elif kind is Serving:
         yield from (part for each in fields(kind) for part in parts_of(each.type))
     elif module.startswith("traindyno.store.") and "table" in inspect.signature(kind).parameters:
         yield "rows"
     else:
-        assert name in ADAPTERS or not (module.startswith("traindyno.aws.") or name in CLIENTS), f"{name} calls what?"
+        assert name in ADAPTERS or not (module.startswith("traindyno.aws.") or name in CLIENTS), (
+            f"{name} calls what?"
+        )
         yield from ADAPTERS.get(name, ())
 
 
 def granted_to(function: str) -> set[str]:
     actions = {each.action for each in FunctionPolicy(lab(target="aws"), function).allowed()}
     assert [
-        each for each in actions if not any(is_of(each, patterns) for patterns in (ACCOMPANYING, *PARTS.values()))
+        each
+        for each in actions
+        if not any(is_of(each, patterns) for patterns in (ACCOMPANYING, *PARTS.values()))
     ] == []
-    return {part for part, patterns in PARTS.items() if any(is_of(each, patterns) for each in actions)}
+    return {
+        part for part, patterns in PARTS.items() if any(is_of(each, patterns) for each in actions)
+    }
 
 
 def is_of(action: str, patterns: tuple[str, ...]) -> bool:
@@ -100,8 +119,16 @@ def test_a_role_allows_the_services_that_its_use_case_names_and_no_others(functi
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_has_the_variables_that_its_handler_reads(function: str) -> None:
     handler = vars(import_module(f"lambdas.{function}.handler")).values()
-    (kind,) = (each for each in handler if isinstance(each, type) and issubclass(each, ENVIRONMENTS))
-    needed = {field.name.upper() for field in fields(kind) if field.default is MISSING} - {"AWS_REGION"}
+    (kind,) = (
+        each for each in handler if isinstance(each, type) and issubclass(each, ENVIRONMENTS)
+    )
+    needed = {field.name.upper() for field in fields(kind) if field.default is MISSING} - {
+        "AWS_REGION"
+    }
     named = {"Handler": f"lambdas.{function}.handler.handle"}
     (given,) = properties(lab(target="aws"), "AWS::Lambda::Function", named).values()
-    assert needed <= set(given["Environment"]["Variables"]) <= {field.name.upper() for field in fields(kind)} | {"LAB"}
+    assert (
+        needed
+        <= set(given["Environment"]["Variables"])
+        <= {field.name.upper() for field in fields(kind)} | {"LAB"}
+    )

@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, needed, only, properties, statements
+from tests.infra.synthesis import (
+    OTHER_LAB,
+    REPO_ROOT,
+    as_list,
+    flat,
+    lab,
+    needed,
+    only,
+    properties,
+    statements,
+)
 
 RULE, FUNCTION, ALARM = "AWS::Events::Rule", "AWS::Lambda::Function", "AWS::CloudWatch::Alarm"
 
@@ -24,7 +34,10 @@ def has_rule(template: Template, state: str, **expected: Any) -> None:
 
 
 def test_an_ended_job_of_this_lab_wakes_finish_run() -> None:
-    ended = {"TrainingJobName": [{"prefix": "other-lab--"}], "TrainingJobStatus": ["Completed", "Failed", "Stopped"]}
+    ended = {
+        "TrainingJobName": [{"prefix": "other-lab--"}],
+        "TrainingJobStatus": ["Completed", "Failed", "Stopped"],
+    }
     kind = {"source": ["aws.sagemaker"], "detail-type": ["SageMaker Training Job State Change"]}
     has_rule(lab(**OTHER_LAB), "FinishRun", EventPattern={**kind, "detail": ended})
 
@@ -35,7 +48,9 @@ def test_an_execution_that_ends_early_wakes_stop_runs(template: Template) -> Non
     has_rule(template, "StopRuns", EventPattern={"detail": early})
 
 
-@pytest.mark.parametrize(("target", "rate", "seconds"), [("aws", "5 minutes", 300), ("local", "1 minute", 60)])
+@pytest.mark.parametrize(
+    ("target", "rate", "seconds"), [("aws", "5 minutes", 300), ("local", "1 minute", 60)]
+)
 def test_the_sweep_goes_by_the_clock_and_a_killed_one_frees_its_lease_before(
     target: str, rate: str, seconds: int
 ) -> None:
@@ -48,11 +63,16 @@ def test_the_sweep_goes_by_the_clock_and_a_killed_one_frees_its_lease_before(
 def alarms() -> dict[str, dict[str, Any]]:
     """Alarm by the name of its construct."""
     found = properties(lab(target="aws"), ALARM)
-    return {re.sub(r"^(Monitoring|Serving)|[0-9A-F]{8}$", "", name): alarm for name, alarm in found.items()}
+    return {
+        re.sub(r"^(Monitoring|Serving)|[0-9A-F]{8}$", "", name): alarm
+        for name, alarm in found.items()
+    }
 
 
 def test_every_alarm_goes_to_the_labs_topic(template: Template) -> None:
-    template.all_resources_properties(ALARM, {"AlarmActions": [{"Ref": only(template, "AWS::SNS::Topic")}]})
+    template.all_resources_properties(
+        ALARM, {"AlarmActions": [{"Ref": only(template, "AWS::SNS::Topic")}]}
+    )
 
 
 def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not(template: Template) -> None:
@@ -79,15 +99,24 @@ def test_an_error_of_a_function_raises_an_alarm(template: Template, state: str) 
 def test_only_alarms_that_suitefailed_stands_beside_wait_for_a_second_error() -> None:
     """A retried error of PlanRound or JudgeSuite needs nobody; a final error of the others has no other alarm."""
     errors = {name: each for name, each in alarms().items() if each.get("MetricName") == "Errors"}
-    waited = {name: each.get("DatapointsToAlarm", each["EvaluationPeriods"]) for name, each in errors.items()}
+    waited = {
+        name: each.get("DatapointsToAlarm", each["EvaluationPeriods"])
+        for name, each in errors.items()
+    }
     waiting = {"PlanRoundFails", "JudgeSuiteFails"}
     assert waiting < set(waited)
     assert waited == {name: 2 if name in waiting else 1 for name in waited}
-    assert {(errors[name]["EvaluationPeriods"], errors[name]["Period"]) for name in waiting} == {(3, 300)}
+    assert {(errors[name]["EvaluationPeriods"], errors[name]["Period"]) for name in waiting} == {
+        (3, 300)
+    }
 
 
 def test_a_sweep_that_is_missing_breaches(template: Template) -> None:
-    missing = {"MetricName": "Invocations", "ComparisonOperator": "LessThanThreshold", "Threshold": 1}
+    missing = {
+        "MetricName": "Invocations",
+        "ComparisonOperator": "LessThanThreshold",
+        "Threshold": 1,
+    }
     late = {"TreatMissingData": "breaching", "Period": 300, "EvaluationPeriods": 3}
     template.has_resource_properties(ALARM, {**missing, **late})
 
@@ -103,7 +132,9 @@ def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep(template: Te
 
 def test_no_function_reserves_concurrency_which_accounts_with_a_low_limit_refuse() -> None:
     for target in ("aws", "local"):
-        lab(target=target).all_resources_properties(FUNCTION, {"ReservedConcurrentExecutions": Match.absent()})
+        lab(target=target).all_resources_properties(
+            FUNCTION, {"ReservedConcurrentExecutions": Match.absent()}
+        )
 
 
 def test_a_sweep_is_not_repeated(template: Template) -> None:
@@ -118,7 +149,11 @@ def test_a_sweep_is_not_repeated(template: Template) -> None:
 def test_the_alarm_of_unhandled_events_is_on_their_arrival_and_ends() -> None:
     """The number of kept messages would hold it for 14 days."""
     alarm = alarms()["EventsUnhandled"]
-    assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("NumberOfMessagesSent", "Sum", 0)
+    assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == (
+        "NumberOfMessagesSent",
+        "Sum",
+        0,
+    )
     assert alarm["DatapointsToAlarm"] == 1
     # SQS may be 15 minutes late
     assert 15 * 60 < alarm["EvaluationPeriods"] * alarm["Period"] <= 3600
@@ -126,7 +161,12 @@ def test_the_alarm_of_unhandled_events_is_on_their_arrival_and_ends() -> None:
 
 
 def test_the_page_lists_each_alarm_once() -> None:
-    page = (REPO_ROOT / "docs/lab-in-aws.md").read_text().partition("## Alarms")[2].partition("\n## ")[0]
+    page = (
+        (REPO_ROOT / "docs/lab-in-aws.md")
+        .read_text()
+        .partition("## Alarms")[2]
+        .partition("\n## ")[0]
+    )
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert sorted(listed) == sorted(alarms())
@@ -141,7 +181,11 @@ def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm(template
         target = {"Arn": {"Fn::GetAtt": [function, "Arn"]}, "DeadLetterConfig": {"Arn": queue}}
         template.has_resource_properties(RULE, {"Targets": [Match.object_like(target)]})
         assert properties(template, FUNCTION)[function]["DeadLetterConfig"] == {"TargetArn": queue}
-        sending = [each for each in statements(template, f"{state}Role") if each["Action"] == "sqs:SendMessage"]
+        sending = [
+            each
+            for each in statements(template, f"{state}Role")
+            if each["Action"] == "sqs:SendMessage"
+        ]
         assert [each["Resource"] for each in sending] == [queue]
     template.resource_count_is(RULE, 3)
     (policy,) = properties(template, "AWS::SQS::QueuePolicy").values()
@@ -151,14 +195,20 @@ def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm(template
     assert sources == {f"{name}.Arn" for name in properties(template, RULE)}
 
 
-def test_notifications_are_encrypted_need_tls_and_alarms_may_use_their_key(template: Template) -> None:
+def test_notifications_are_encrypted_need_tls_and_alarms_may_use_their_key(
+    template: Template,
+) -> None:
     key = {"Fn::GetAtt": [only(template, "AWS::KMS::Key", {"EnableKeyRotation": True}), "Arn"]}
     template.has_resource_properties("AWS::SNS::Topic", {"KmsMasterKeyId": key})
     denied = {"Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
     document = {"Statement": Match.array_with([Match.object_like(denied)])}
     template.has_resource_properties("AWS::SNS::TopicPolicy", {"PolicyDocument": document})
-    (policy,) = [each["KeyPolicy"]["Statement"] for each in properties(template, "AWS::KMS::Key").values()]
-    services = {service for each in policy for service in as_list(each["Principal"].get("Service", []))}
+    (policy,) = [
+        each["KeyPolicy"]["Statement"] for each in properties(template, "AWS::KMS::Key").values()
+    ]
+    services = {
+        service for each in policy for service in as_list(each["Principal"].get("Service", []))
+    }
     assert services == {"cloudwatch.amazonaws.com"}
 
 

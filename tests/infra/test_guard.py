@@ -5,7 +5,16 @@ import json
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.infra.synthesis import OTHER_LAB, as_list, flat, lab, needed, only, properties, statements
+from tests.infra.synthesis import (
+    OTHER_LAB,
+    as_list,
+    flat,
+    lab,
+    needed,
+    only,
+    properties,
+    statements,
+)
 
 GUARD = "Custom::TraindynoGuard"
 
@@ -24,7 +33,10 @@ def test_everything_in_the_stack_is_deleted_after_the_guard(template: Template) 
 
 
 def test_the_guard_may_look_and_delete_endpoints_and_nothing_else(template: Template) -> None:
-    (name,) = [each["StateMachineName"] for each in properties(template, "AWS::StepFunctions::StateMachine").values()]
+    (name,) = [
+        each["StateMachineName"]
+        for each in properties(template, "AWS::StepFunctions::StateMachine").values()
+    ]
     keyed = {"kms:Decrypt"} if name == "other-lab-suites" else set()
     allowed = statements(template, "GuardGuardLabRole")
     actions = {action for statement in allowed for action in as_list(statement["Action"])}
@@ -35,12 +47,19 @@ def test_the_guard_may_look_and_delete_endpoints_and_nothing_else(template: Temp
         "states:ListExecutions",
         "dynamodb:Query",
     }
-    deletes = {f"sagemaker:{name}" for name in ("DeleteEndpoint", "DeleteEndpointConfig", "DeleteModel")}
+    deletes = {
+        f"sagemaker:{name}" for name in ("DeleteEndpoint", "DeleteEndpointConfig", "DeleteModel")
+    }
     asks = {f"sagemaker:{name}" for name in ("ListEndpoints", "DescribeEndpoint", "ListTags")}
-    assert actions == looks | asks | deletes | {"s3:ListBucket", "s3:GetObject", "s3:DeleteObject"} | keyed
+    assert (
+        actions
+        == looks | asks | deletes | {"s3:ListBucket", "s3:GetObject", "s3:DeleteObject"} | keyed
+    )
     guard = {"Handler": "lambdas.guard_lab.handler.handle"}
     (function,) = properties(template, "AWS::Lambda::Function", guard).values()
-    assert flat(function["Environment"]["Variables"]["STATE_MACHINE_ARN"]).endswith(f":stateMachine:{name}")
+    assert flat(function["Environment"]["Variables"]["STATE_MACHINE_ARN"]).endswith(
+        f":stateMachine:{name}"
+    )
 
 
 def test_a_guard_that_does_not_answer_holds_nobody_up_for_an_hour(template: Template) -> None:

@@ -67,7 +67,9 @@ def loaded_beside(checked: list[str]) -> list[str]:
 
 
 def said(script: str, *arguments: str) -> list[str]:
-    ran = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+    )
     return ran.stdout.split()
 
 
@@ -89,7 +91,11 @@ def test_the_build_imports_the_models_that_jobs_train() -> None:
 def test_neuron_image_pins_each_loaded_package_that_uses_the_labs_additions() -> None:
     """Its base pins some of them itself, such as accelerate, which transformers imports."""
     additions, of_root = read_additions("neuron"), metadata.packages_distributions()
-    loaded = {name for root in said(SAY_WHAT_IS_LOADED, " ".join(INSTALLED_HERE)) for name in of_root.get(root, [])}
+    loaded = {
+        name
+        for root in said(SAY_WHAT_IS_LOADED, " ".join(INSTALLED_HERE))
+        for name in of_root.get(root, [])
+    }
     using = {
         canonicalize_name(name)
         for name in loaded
@@ -101,4 +107,6 @@ def test_neuron_image_pins_each_loaded_package_that_uses_the_labs_additions() ->
 
 def required_by(package: str) -> list[str]:
     requirements = map(Requirement, metadata.requires(package) or [])
-    return [each.name for each in requirements if not each.marker or each.marker.evaluate(IN_THE_IMAGE)]
+    return [
+        each.name for each in requirements if not each.marker or each.marker.evaluate(IN_THE_IMAGE)
+    ]

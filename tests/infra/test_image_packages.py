@@ -12,7 +12,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.infra.image_packages import install, own_requirements, read_additions, read_base, requirements_file, unmet
+from tests.infra.image_packages import (
+    install,
+    own_requirements,
+    read_additions,
+    read_base,
+    requirements_file,
+    unmet,
+)
 from tests.infra.synthesis import REPO_ROOT
 
 SCRIPT = REPO_ROOT / "images/check_packages.py"
@@ -38,14 +45,18 @@ def test_the_neuron_base_may_hold_a_protobuf_that_its_own_toolkit_refuses(tmp_pa
     assert "protobuf>=5.28.1" in base["sagemaker-training"]["requires"]
     found = unmet(CHECK, "neuron", base, tmp_path)
     missing = [re.fullmatch(r"\S+ requires (\S+), which is not installed", line) for line in found]
-    assert {Requirement(line[1]).name if line else "another problem" for line in missing} == NEURON_HAS
+    assert {
+        Requirement(line[1]).name if line else "another problem" for line in missing
+    } == NEURON_HAS
 
 
 @pytest.mark.parametrize("numpy", ["1.26.4", "2.4.6"])
 def test_neuron_images_packages_run_with_numpy_1_and_numpy_2(numpy: str, tmp_path: Path) -> None:
     """The base pins numpy 1."""
     base = {**read_base("neuron"), **conflicting("numpy", numpy, [])}
-    assert not [line for line in unmet(CHECK, "neuron", base, tmp_path) if "not installed" not in line]
+    assert not [
+        line for line in unmet(CHECK, "neuron", base, tmp_path) if "not installed" not in line
+    ]
 
 
 @pytest.mark.parametrize("image", PYTORCH)
@@ -90,7 +101,9 @@ def test_a_package_that_is_missing_fails_the_build(image: str, tmp_path: Path) -
 def bounded_above(additions: dict[str, str]) -> set[str]:
     """Packages of which an addition refuses newer versions."""
     requirements = [
-        Requirement(line) for name, version in additions.items() for line in own_requirements(name, version)
+        Requirement(line)
+        for name, version in additions.items()
+        for line in own_requirements(name, version)
     ]
     return {
         canonicalize_name(each.name)
@@ -108,13 +121,19 @@ def test_image_pins_every_package_that_its_additions_bound_from_above(image: str
 
 
 @pytest.mark.parametrize("image", PYTORCH)
-def test_a_base_with_a_newer_version_of_a_bounded_package_stops_no_build(image: str, tmp_path: Path) -> None:
-    newer = {name: {"version": "2999.1", "requires": []} for name in bounded_above(read_additions(image))}
+def test_a_base_with_a_newer_version_of_a_bounded_package_stops_no_build(
+    image: str, tmp_path: Path
+) -> None:
+    newer = {
+        name: {"version": "2999.1", "requires": []} for name in bounded_above(read_additions(image))
+    }
     assert unmet(CHECK, image, {**read_base(image), **newer}, tmp_path) == []
 
 
 @pytest.mark.parametrize("image", PYTORCH)
-def test_the_images_add_only_what_the_base_lacks_has_too_old_or_could_get_too_new(image: str, tmp_path: Path) -> None:
+def test_the_images_add_only_what_the_base_lacks_has_too_old_or_could_get_too_new(
+    image: str, tmp_path: Path
+) -> None:
     base, additions = read_base(image), read_additions(image)
     too_old = {name for name in additions if name in base} - bounded_above(additions)
     assert too_old == {"idna", "pyarrow"}
@@ -122,7 +141,9 @@ def test_the_images_add_only_what_the_base_lacks_has_too_old_or_could_get_too_ne
         kept = {other: version for other, version in additions.items() if other != name}
         folder = tmp_path / name
         folder.mkdir()
-        assert unmet(CHECK, image, base, folder, additions=kept), f"{name} {base[name]['version']} of the base would do"
+        assert unmet(CHECK, image, base, folder, additions=kept), (
+            f"{name} {base[name]['version']} of the base would do"
+        )
 
 
 def test_the_script_ends_a_build_with_its_findings(tmp_path: Path) -> None:
@@ -135,9 +156,16 @@ def test_the_script_ends_a_build_with_its_findings(tmp_path: Path) -> None:
     installed.mkdir()
     install(installed, conflicting("pytest", "1", ["absent-package"]), {})
     ended = subprocess.run(
-        [sys.executable, script], env={"PYTHONPATH": str(installed)}, capture_output=True, text=True, check=False
+        [sys.executable, script],
+        env={"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert (ended.returncode, ended.stderr) == (1, "pytest requires absent-package, which is not installed\n")
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "pytest requires absent-package, which is not installed\n",
+    )
 
 
 @pytest.mark.parametrize("image", [*PYTORCH, "neuron"])

@@ -13,7 +13,16 @@ from aws_cdk.assertions import Capture, Match, Template
 
 from infra import images
 from tests.infra.image_packages import NEEDED_BY_BASES, read_pins, requirements_file
-from tests.infra.synthesis import REPO_ROOT, Assembly, as_list, flat, lab, properties, statements, synthesise
+from tests.infra.synthesis import (
+    REPO_ROOT,
+    Assembly,
+    as_list,
+    flat,
+    lab,
+    properties,
+    statements,
+    synthesise,
+)
 from traindyno.aws import image_addresses
 from traindyno.aws.image_builds import ENVIRONMENT
 
@@ -31,19 +40,28 @@ def accelerators() -> Template:
 
 def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_them() -> None:
     template, kept = lab(target="aws", file="neuron = true"), Capture()
-    scanned = {"ImageTagMutability": "IMMUTABLE", "ImageScanningConfiguration": {"ScanOnPush": True}}
+    scanned = {
+        "ImageTagMutability": "IMMUTABLE",
+        "ImageScanningConfiguration": {"ScanOnPush": True},
+    }
     rules = {"LifecyclePolicy": {"LifecyclePolicyText": kept}, "EmptyOnDelete": True}
     template.all_resources_properties("AWS::ECR::Repository", {**scanned, **rules})
     template.resource_count_is("AWS::ECR::Repository", len(IMAGES))
     (rule,) = json.loads(kept.as_string())["rules"]
     assert rule["selection"]["countType"] == "imageCountMoreThan"
-    assert rule["selection"]["countNumber"] >= LONGEST_EXECUTION_DAYS, "a deployment a day, each with another image"
+    assert rule["selection"]["countNumber"] >= LONGEST_EXECUTION_DAYS, (
+        "a deployment a day, each with another image"
+    )
 
 
-def test_a_failed_image_for_accelerators_leaves_the_lab_whole(template: Template, accelerators: Template) -> None:
+def test_a_failed_image_for_accelerators_leaves_the_lab_whole(
+    template: Template, accelerators: Template
+) -> None:
     """It stands in a stack of its own, which imports nothing. The lab builds the CPU image, on a medium machine."""
     for stack, size, count in ((template, "MEDIUM", 1), (accelerators, "LARGE", 2)):
-        stack.all_resources_properties(PROJECT, {"Environment": {"ComputeType": f"BUILD_GENERAL1_{size}"}})
+        stack.all_resources_properties(
+            PROJECT, {"Environment": {"ComputeType": f"BUILD_GENERAL1_{size}"}}
+        )
         stack.resource_count_is(PROJECT, count)
         assert "Fn::ImportValue" not in json.dumps(stack.to_json())
         assert not stack.find_outputs("*", {"Export": Match.any_value()})
@@ -61,8 +79,14 @@ def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
         for each in properties(stack, "AWS::SSM::Parameter").values()
     }
     assert sorted(addresses) == [f"/traindyno/traindyno/images/{name}" for name in IMAGES]
-    (statement,) = [each for each in statements(template, "PlanSuiteRole") if each["Action"] == "ssm:GetParameters"]
-    assert [flat(each).partition(":parameter")[2] for each in as_list(statement["Resource"])] == sorted(addresses)
+    (statement,) = [
+        each
+        for each in statements(template, "PlanSuiteRole")
+        if each["Action"] == "ssm:GetParameters"
+    ]
+    assert [
+        flat(each).partition(":parameter")[2] for each in as_list(statement["Resource"])
+    ] == sorted(addresses)
     for stack in (template, accelerators):
         for resource in stack.find_resources("AWS::SSM::Parameter").values():
             assert set(resource["DependsOn"]) & set(stack.find_resources(BUILD))
@@ -70,7 +94,9 @@ def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
         assert f"traindyno-lab/{name.rpartition('/')[2]}:" in address
 
 
-def test_a_changed_image_builds_that_image_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_image_builds_that_image_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     changed = tmp_path / "images"
     shutil.copytree(REPO_ROOT / "images", changed / "images")
     first = synthesise(target="aws", file="neuron = true")
@@ -79,16 +105,19 @@ def test_a_changed_image_builds_that_image_again(tmp_path: Path, monkeypatch: py
         file.write("# changed\n")
     second = synthesise.__wrapped__(target="aws", file="neuron = true")
     before, after = (properties(each.template("LabImages"), BUILD) for each in (first, second))
-    assert [name for name, build in before.items() if build["Address"] != after[name]["Address"]] == [
-        name for name in before if "Efa" in name
-    ]
+    assert [
+        name for name, build in before.items() if build["Address"] != after[name]["Address"]
+    ] == [name for name in before if "Efa" in name]
     assert properties(first.template("Lab"), BUILD) == properties(second.template("Lab"), BUILD)
 
 
-def test_slow_build_fails_before_its_project_and_cloudformation_give_up(accelerators: Template) -> None:
+def test_slow_build_fails_before_its_project_and_cloudformation_give_up(
+    accelerators: Template,
+) -> None:
     for name, project in properties(accelerators, PROJECT).items():
         limit = re.search(
-            r"timeout (\d+)m docker buildx build .*--provenance=false", flat(project["Source"]["BuildSpec"])
+            r"timeout (\d+)m docker buildx build .*--provenance=false",
+            flat(project["Source"]["BuildSpec"]),
         )
         assert limit, name
         assert int(limit[1]) < project["TimeoutInMinutes"]
@@ -97,15 +126,23 @@ def test_slow_build_fails_before_its_project_and_cloudformation_give_up(accelera
 
 
 @pytest.mark.parametrize("succeeds", [True, False])
-def test_cloudformation_can_read_the_answer_of_a_build(template: Template, tmp_path: Path, succeeds: bool) -> None:
+def test_cloudformation_can_read_the_answer_of_a_build(
+    template: Template, tmp_path: Path, succeeds: bool
+) -> None:
     (project,) = properties(template, PROJECT).values()
     buildspec = json.loads(flat(project["Source"]["BuildSpec"]))
     *answering, send = buildspec["phases"]["post_build"]["commands"]
     ids = {"LOGICAL_ID": "Build", "STACK_ID": "stack", "REQUEST_ID": "request"}
     url = "https://console/%3Alog"
-    environment = {"CODEBUILD_BUILD_SUCCEEDING": str(int(succeeds)), "CODEBUILD_BUILD_URL": url, **ids}
+    environment = {
+        "CODEBUILD_BUILD_SUCCEEDING": str(int(succeeds)),
+        "CODEBUILD_BUILD_URL": url,
+        **ids,
+    }
     script = "\n".join(answering)
-    subprocess.run(["bash", "-ec", script], cwd=tmp_path, env={**os.environ, **environment}, check=True)
+    subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env={**os.environ, **environment}, check=True
+    )
     answer = json.loads((tmp_path / "answer.json").read_text())
     assert answer == {
         "Status": "SUCCESS" if succeeds else "FAILED",
@@ -121,13 +158,26 @@ def test_cloudformation_can_read_the_answer_of_a_build(template: Template, tmp_p
 def built_files(assembly: Assembly) -> dict[str, dict[str, bytes]]:
     """Image → path → content, as CodeBuild gets them."""
     manifests = [json.loads(path.read_text()) for path in assembly.folder.glob("*.assets.json")]
-    folders = [assembly.folder / each["source"]["path"] for one in manifests for each in one["files"].values()]
+    folders = [
+        assembly.folder / each["source"]["path"]
+        for one in manifests
+        for each in one["files"].values()
+    ]
     found = [
-        {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
         for folder in folders
         if (folder / "check_packages.py").exists()
     ]
-    return {name.partition("/")[0]: files for files in found for name in files if name.endswith("/Dockerfile")}
+    return {
+        name.partition("/")[0]: files
+        for files in found
+        for name in files
+        if name.endswith("/Dockerfile")
+    }
 
 
 def test_each_image_is_built_from_its_own_folder_and_what_the_images_share() -> None:
@@ -159,10 +209,17 @@ def test_the_folder_is_a_build_context_with_a_pinned_base_and_a_locked_set(name:
     dockerfile = (folder / name / "Dockerfile").read_text()
     (base,) = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
     assert re.fullmatch(r"public\.ecr\.aws/\S+:\d+\.\d+\S+", base)
-    copied = [file for line in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE) for file in line.split()]
+    copied = [
+        file
+        for line in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE)
+        for file in line.split()
+    ]
     assert all((folder / file).is_file() for file in copied)
     assert {"check_packages.py", "check_modules.py", f"{name}/check_image.py"} <= set(copied)
-    assert "RUN python /opt/traindyno/check_modules.py && python /opt/traindyno/check_image.py" in dockerfile
+    assert (
+        "RUN python /opt/traindyno/check_modules.py && python /opt/traindyno/check_image.py"
+        in dockerfile
+    )
     locked = read_pins(requirements_file(name))
     assert all(PINNED.match(line) for line in locked)
     assert {"transformers", "datasets", "cattrs"} <= {line.partition("==")[0] for line in locked}
@@ -171,7 +228,9 @@ def test_the_folder_is_a_build_context_with_a_pinned_base_and_a_locked_set(name:
 
 def lint(dockerfile: Path) -> "subprocess.CompletedProcess[str]":
     hadolint = Path(sys.executable).parent / "hadolint"
-    return subprocess.run([hadolint, dockerfile], cwd=REPO_ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [hadolint, dockerfile], cwd=REPO_ROOT, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,7 +246,11 @@ def lint(dockerfile: Path) -> "subprocess.CompletedProcess[str]":
 )
 def test_the_linter_refuses_what_an_image_must_not_do(tmp_path: Path, line: str, rule: str) -> None:
     dockerfile = (REPO_ROOT / "images" / "efa" / "Dockerfile").read_text()
-    changed = re.sub("^FROM .*", line, dockerfile, flags=re.MULTILINE) if line.startswith("FROM") else dockerfile + line
+    changed = (
+        re.sub("^FROM .*", line, dockerfile, flags=re.MULTILINE)
+        if line.startswith("FROM")
+        else dockerfile + line
+    )
     (tmp_path / "Dockerfile").write_text(f"{changed}\n")
     answer = lint(tmp_path / "Dockerfile")
     assert answer.returncode != 0

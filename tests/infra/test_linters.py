@@ -16,7 +16,9 @@ from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, lab
 
 LINTERS = REPO_ROOT / ".envs/lint/bin"
 VALIDATOR = REPO_ROOT / "node_modules/asl-validator/dist/bin/asl-validator.js"
-needs_linters = pytest.mark.skipif(not (LINTERS / "checkov").exists(), reason="`make templates` makes this environment")
+needs_linters = pytest.mark.skipif(
+    not (LINTERS / "checkov").exists(), reason="`make templates` makes this environment"
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +28,19 @@ def definition() -> dict[str, Any]:
 
 def validate(definition: dict[str, Any], folder: Path) -> "subprocess.CompletedProcess[str]":
     (folder / "machine.asl.json").write_text(json.dumps(definition))
-    arguments = [os.environ["JSII_NODE"], str(VALIDATOR), "--json-path", str(folder / "machine.asl.json")]
+    arguments = [
+        os.environ["JSII_NODE"],
+        str(VALIDATOR),
+        "--json-path",
+        str(folder / "machine.asl.json"),
+    ]
     return subprocess.run(arguments, capture_output=True, text=True, check=False)
 
 
 def run_linter(name: str, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([LINTERS / name, *arguments], cwd=REPO_ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [LINTERS / name, *arguments], cwd=REPO_ROOT, capture_output=True, text=True, check=False
+    )
 
 
 def write_template(document: Mapping[str, Any], folder: Path) -> Path:
@@ -46,7 +55,9 @@ def test_the_state_machine_is_valid(definition: dict[str, Any], tmp_path: Path) 
     assert answer.returncode == 0, answer.stdout
 
 
-def test_a_transition_that_leads_nowhere_is_found(definition: dict[str, Any], tmp_path: Path) -> None:
+def test_a_transition_that_leads_nowhere_is_found(
+    definition: dict[str, Any], tmp_path: Path
+) -> None:
     broken = copy.deepcopy(definition)
     broken["States"][broken["StartAt"]]["Next"] = "Nowhere"
     answer = validate(broken, tmp_path)
@@ -58,7 +69,9 @@ def test_a_transition_that_leads_nowhere_is_found(definition: dict[str, Any], tm
 def broken() -> dict[str, Any]:
     """A wrong property, and buckets that may be public."""
     document = dict(lab(**OTHER_LAB).to_json())
-    (queue,) = [each for each in document["Resources"].values() if each["Type"] == "AWS::SQS::Queue"]
+    (queue,) = [
+        each for each in document["Resources"].values() if each["Type"] == "AWS::SQS::Queue"
+    ]
     queue["Properties"]["MessageRetention"] = 5
     for resource in document["Resources"].values():
         if resource["Type"] == "AWS::S3::Bucket":
@@ -85,15 +98,22 @@ def test_checkov_finds_nothing_and_a_public_bucket(broken: dict[str, Any], tmp_p
     clean = write_template(lab(**OTHER_LAB).to_json(), tmp_path / "clean")
     wrong = write_template(broken, tmp_path / "broken")
     files = ("--file", clean, wrong)
-    answer = run_linter("checkov", "--config-file", REPO_ROOT / ".checkov.yaml", *files, "--output", "json")
+    answer = run_linter(
+        "checkov", "--config-file", REPO_ROOT / ".checkov.yaml", *files, "--output", "json"
+    )
     found = json.loads(answer.stdout)
-    failed = {(Path(each["file_path"]).parent.name, each["check_id"]) for each in found["results"]["failed_checks"]}
+    failed = {
+        (Path(each["file_path"]).parent.name, each["check_id"])
+        for each in found["results"]["failed_checks"]
+    }
     assert ("broken", "CKV_AWS_53") in failed, answer.stdout
     assert {folder for folder, _ in failed} == {"broken"}
     assert found["summary"]["resource_count"] == 2 * len(broken["Resources"])
 
 
-@pytest.mark.parametrize(("file", "key"), [(".checkov.yaml", "skip-check"), (".cfnlintrc.yaml", "ignore_checks")])
+@pytest.mark.parametrize(
+    ("file", "key"), [(".checkov.yaml", "skip-check"), (".cfnlintrc.yaml", "ignore_checks")]
+)
 def test_every_check_that_is_skipped_has_a_written_reason(file: str, key: str) -> None:
     text = (REPO_ROOT / file).read_text()
     lines = text.splitlines()

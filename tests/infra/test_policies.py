@@ -14,7 +14,10 @@ FUNCTIONS = sorted({call.function for call in CALLS})
 CONTEXTS = {
     "default": {"target": "aws"},
     "vpc": {"target": "aws", "file": VPC},
-    "keys": {"target": "aws", "file": f'volume_key = "{KEY}-of-volumes"\noutput_key = "{KEY}-of-outputs"'},
+    "keys": {
+        "target": "aws",
+        "file": f'volume_key = "{KEY}-of-volumes"\noutput_key = "{KEY}-of-outputs"',
+    },
     "neuron": {"target": "aws", "file": "neuron = true"},
     "everything": OTHER_LAB,
 }
@@ -45,23 +48,33 @@ def test_a_role_allows_every_call_of_its_function(function: str, context: str) -
 
 @EVERY_TEMPLATE
 @EVERY_FUNCTION
-def test_without_any_one_permission_a_call_of_the_function_is_denied(function: str, context: str) -> None:
+def test_without_any_one_permission_a_call_of_the_function_is_denied(
+    function: str, context: str
+) -> None:
     """A role then holds nothing that no call needs, and the test above finds each permission that a role loses."""
     policy = policy_of(function, context)
     allowed, needs = policy.allowed(), needed(policy, function)
     assert [each for each in sorted(allowed) if not missing(allowed - {each}, needs)] == []
-    assert [each for each in sorted(allowed - needs) if not each.action.startswith("logs:")] == [], "it reaches further"
+    assert [
+        each for each in sorted(allowed - needs) if not each.action.startswith("logs:")
+    ] == [], "it reaches further"
 
 
 def test_every_function_of_the_lab_has_calls_in_the_record() -> None:
     functions = properties(lab(**CONTEXTS["neuron"]), "AWS::Lambda::Function").values()
-    handlers = {each["Handler"].split(".")[1] for each in functions if each["Handler"].startswith("lambdas.")}
+    handlers = {
+        each["Handler"].split(".")[1]
+        for each in functions
+        if each["Handler"].startswith("lambdas.")
+    }
     assert handlers == set(FUNCTIONS)
 
 
 def test_a_call_on_a_resource_of_another_lab_is_denied() -> None:
     policy = policy_of("submit_run", "default")
-    (start,) = (call for call in CALLS if str(call).startswith("submit_run sagemaker:CreateTrainingJob"))
+    (start,) = (
+        call for call in CALLS if str(call).startswith("submit_run sagemaker:CreateTrainingJob")
+    )
     others = replace(start, parameters=(*start.parameters, ("TrainingJobName", "another--job")))
     denied = [each.action for each in missing(policy.allowed(), set(policy.needed_by(others)))]
     assert denied == ["sagemaker:AddTags", "sagemaker:CreateTrainingJob"]

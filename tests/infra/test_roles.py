@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Capture, Match, Template
 
-from tests.infra.synthesis import BOUNDARY, KEY, OTHER_LAB, SECRET, as_list, flat, lab, properties, statements
+from tests.infra.synthesis import (
+    BOUNDARY,
+    KEY,
+    OTHER_LAB,
+    SECRET,
+    as_list,
+    flat,
+    lab,
+    properties,
+    statements,
+)
 from traindyno.sagemaker.job_settings import read_lab_jobs
 
 STATES = {
@@ -54,7 +64,9 @@ def test_each_function_has_a_role_of_its_own(template: Template) -> None:
     assert len(roles) == len(functions) == len({*STATES, "GuardLab"})
 
 
-def test_no_role_has_all_actions_or_all_resources_where_one_can_be_named(template: Template) -> None:
+def test_no_role_has_all_actions_or_all_resources_where_one_can_be_named(
+    template: Template,
+) -> None:
     for name in properties(template, "AWS::IAM::Role"):
         for statement in statements(template, name):
             actions = actions_of([statement])
@@ -69,7 +81,9 @@ def test_roles_have_their_policies_inline(template: Template) -> None:
     template.all_resources_properties("AWS::IAM::Role", {"ManagedPolicyArns": Match.absent()})
 
 
-def test_the_training_role_is_handed_over_by_submit_run_to_sagemaker_only(template: Template) -> None:
+def test_the_training_role_is_handed_over_by_submit_run_to_sagemaker_only(
+    template: Template,
+) -> None:
     passing = [
         (state, statement)
         for state in STATES
@@ -79,10 +93,14 @@ def test_the_training_role_is_handed_over_by_submit_run_to_sagemaker_only(templa
     ((state, statement),) = passing
     assert state == "SubmitRun"
     assert flat(statement["Resource"]).startswith("IdentityTrainingRole")
-    assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
+    assert statement["Condition"] == {
+        "StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}
+    }
 
 
-def test_a_training_job_reads_data_and_source_but_writes_results_and_tokens_only(template: Template) -> None:
+def test_a_training_job_reads_data_and_source_but_writes_results_and_tokens_only(
+    template: Template,
+) -> None:
     found = statements(template, "IdentityTrainingRole")
     written = {name.rpartition("Arn/")[2] for name in resources_for(found, "s3:PutObject")}
     assert written == {"runs/*", "prepared/*"}
@@ -90,12 +108,18 @@ def test_a_training_job_reads_data_and_source_but_writes_results_and_tokens_only
     here = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
     trusted = {"Principal": {"Service": "sagemaker.amazonaws.com"}, "Condition": here}
     trust = {"AssumeRolePolicyDocument": {"Statement": [Match.object_like(trusted)]}}
-    assert any("IdentityTrainingRole" in name for name in properties(template, "AWS::IAM::Role", trust))
+    assert any(
+        "IdentityTrainingRole" in name for name in properties(template, "AWS::IAM::Role", trust)
+    )
 
 
 def test_a_job_may_read_the_buckets_that_the_file_names_and_no_others() -> None:
     plain, named = (
-        {name for name in resources_for(statements(template, "IdentityTrainingRole"), "s3:GetObject") if "*" in name}
+        {
+            name
+            for name in resources_for(statements(template, "IdentityTrainingRole"), "s3:GetObject")
+            if "*" in name
+        }
         for template in (lab(target="aws"), lab(**OTHER_LAB))
     )
     assert {name.rpartition(":")[2] for name in named - plain} == {"my-data/*", "more/*"}
@@ -119,7 +143,10 @@ def test_functions_end_endpoints_with_this_labs_tag_only(template: Template, rol
     found = statements(template, role)
     of_hosting = [each for each in found if re.search("Endpoint|Model", str(each["Action"]))]
     names = {flat(resource) for each in of_hosting for resource in as_list(each["Resource"])}
-    assert all(re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config)/traindyno--\*", each) for each in names - {"*"})
+    assert all(
+        re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config)/traindyno--\*", each)
+        for each in names - {"*"}
+    )
     (ending,) = [each for each in found if "sagemaker:DeleteEndpoint" in as_list(each["Action"])]
     assert ending["Condition"] == {"StringEquals": {"aws:ResourceTag/traindyno:lab": "traindyno"}}
     assert not {"sagemaker:CreateEndpoint", "iam:PassRole"} & actions_of(found)
@@ -127,9 +154,15 @@ def test_functions_end_endpoints_with_this_labs_tag_only(template: Template, rol
 
 def test_a_served_model_reads_its_copy_and_writes_no_object(template: Template) -> None:
     found = statements(template, "ServedModelRole")
-    assert {name.rpartition("Arn/")[2] for name in resources_for(found, "s3:GetObject")} == {"models/*"}
-    assert not {"s3:PutObject", "secretsmanager:GetSecretValue", "dynamodb:GetItem"} & actions_of(found)
-    images = {name.rpartition("repository/")[2] for name in resources_for(found, "ecr:BatchGetImage")}
+    assert {name.rpartition("Arn/")[2] for name in resources_for(found, "s3:GetObject")} == {
+        "models/*"
+    }
+    assert not {"s3:PutObject", "secretsmanager:GetSecretValue", "dynamodb:GetItem"} & actions_of(
+        found
+    )
+    images = {
+        name.rpartition("repository/")[2] for name in resources_for(found, "ecr:BatchGetImage")
+    }
     assert images == {"pytorch-inference"}
     named = statements(lab(**OTHER_LAB), "ServedModelRole")
     assert "secretsmanager:GetSecretValue" not in actions_of(named)
@@ -142,7 +175,12 @@ def test_a_permissions_boundary_bounds_every_role() -> None:
 
 
 def test_jobs_in_a_vpc_with_keys_and_a_secret_may_use_them_and_others_may_not() -> None:
-    further = {"secretsmanager:GetSecretValue", "kms:Decrypt", "kms:GenerateDataKey", "kms:CreateGrant"}
+    further = {
+        "secretsmanager:GetSecretValue",
+        "kms:Decrypt",
+        "kms:GenerateDataKey",
+        "kms:CreateGrant",
+    }
     plain = statements(lab(target="aws"), "IdentityTrainingRole")
     assert not (further | {"ec2:CreateNetworkInterface"}) & actions_of(plain)
     found = statements(lab(**OTHER_LAB), "IdentityTrainingRole")

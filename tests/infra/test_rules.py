@@ -17,7 +17,9 @@ def test_no_finding_is_left(target: str) -> None:
 
 
 def test_every_exception_is_for_one_finding_and_says_why() -> None:
-    tree = json.loads((synthesise(target="aws", rules="on").folder / "Lab.metadata.json").read_text())
+    tree = json.loads(
+        (synthesise(target="aws", rules="on").folder / "Lab.metadata.json").read_text()
+    )
     excused = [
         rule
         for entries in tree.values()
@@ -38,8 +40,14 @@ def test_the_rules_fail_the_synthesis_of_a_bucket_without_tls_and_logs(tmp_path:
     with pytest.raises(RuntimeError, match="AwsSolutions-S1"):
         app.synth()
     report = json.loads((tmp_path / "validation-report.json").read_text())
-    found = {finding["ruleName"] for plugin in report["pluginReports"] for finding in plugin["violations"]}
-    assert {"AwsSolutions-S1", "AwsSolutions-S10"} <= {name.partition("::")[2] or name for name in found}
+    found = {
+        finding["ruleName"]
+        for plugin in report["pluginReports"]
+        for finding in plugin["violations"]
+    }
+    assert {"AwsSolutions-S1", "AwsSolutions-S10"} <= {
+        name.partition("::")[2] or name for name in found
+    }
 
 
 def test_an_ordinary_synthesis_leaves_the_rules_to_make_check() -> None:

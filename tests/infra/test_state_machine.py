@@ -60,9 +60,17 @@ def test_a_refusal_ends_the_execution_with_its_name_and_full_text(states: dict[s
 
 def test_data_is_prepared_before_the_first_round_where_any_is_due(states: dict[str, Any]) -> None:
     _refused, due = states["Allowed"]["Choices"]
-    assert (due["Variable"], due["IsPresent"], due["Next"]) == ("$.preparations", True, "PrepareData")
+    assert (due["Variable"], due["IsPresent"], due["Next"]) == (
+        "$.preparations",
+        True,
+        "PrepareData",
+    )
     prepare = states["PrepareData"]
-    assert (prepare["ItemsPath"], prepare["MaxConcurrency"], prepare["Next"]) == ("$.preparations", 1, "PlanRound")
+    assert (prepare["ItemsPath"], prepare["MaxConcurrency"], prepare["Next"]) == (
+        "$.preparations",
+        1,
+        "PlanRound",
+    )
     assert prepare["ResultPath"] is None
 
 
@@ -73,15 +81,25 @@ def test_a_failed_preparation_is_the_executions_own_failure(states: dict[str, An
     assert PreparationFailed.__name__ not in retries(submit)
 
 
-def test_a_preparation_is_submitted_and_awaited_as_a_run_is(states: dict[str, Any], run_states: dict[str, Any]) -> None:
-    submits = (states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"], run_states["SubmitRun"])
+def test_a_preparation_is_submitted_and_awaited_as_a_run_is(
+    states: dict[str, Any], run_states: dict[str, Any]
+) -> None:
+    submits = (
+        states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"],
+        run_states["SubmitRun"],
+    )
     own = {"Next", "End", "Catch"}
-    prepare, run = ({name: value for name, value in each.items() if name not in own} for each in submits)
+    prepare, run = (
+        {name: value for name, value in each.items() if name not in own} for each in submits
+    )
     assert prepare == run
 
 
 def test_runs_are_read_from_s3_and_each_is_a_child_of_its_own(lane: dict[str, Any]) -> None:
-    assert lane["ItemProcessor"]["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
+    assert lane["ItemProcessor"]["ProcessorConfig"] == {
+        "Mode": "DISTRIBUTED",
+        "ExecutionType": "STANDARD",
+    }
     assert lane["ItemReader"]["Parameters"]["Key.$"] == "$.items_key"
     assert lane["ToleratedFailurePercentage"] == 100
 
@@ -92,7 +110,11 @@ def test_concurrency_comes_from_the_plan_and_packs_of_a_lane_run_one_by_one(
     assert lane["MaxConcurrencyPath"] == "$.concurrency"
     assert states["RunLanes"]["MaxConcurrencyPath"] == "$.lanes_at_once"
     waves = states["RunLanes"]["ItemProcessor"]["States"]["RunWaves"]
-    assert (waves["ItemsPath"], waves["MaxConcurrency"], waves["ResultPath"]) == ("$.packs", 1, None)
+    assert (waves["ItemsPath"], waves["MaxConcurrency"], waves["ResultPath"]) == (
+        "$.packs",
+        1,
+        None,
+    )
 
 
 def test_the_local_cloud_runs_one_job_at_a_time() -> None:
@@ -102,12 +124,16 @@ def test_the_local_cloud_runs_one_job_at_a_time() -> None:
     assert waves["ItemProcessor"]["States"]["RunLane"]["MaxConcurrency"] == 1
 
 
-def test_nothing_of_the_runs_is_carried_between_rounds(states: dict[str, Any], lane: dict[str, Any]) -> None:
+def test_nothing_of_the_runs_is_carried_between_rounds(
+    states: dict[str, Any], lane: dict[str, Any]
+) -> None:
     assert states["RunLanes"]["ResultPath"] is None
     assert lane["ResultPath"] is None
 
 
-def test_every_reason_for_a_next_attempt_is_retried_with_jitter_and_a_longest_wait(run_states: dict[str, Any]) -> None:
+def test_every_reason_for_a_next_attempt_is_retried_with_jitter_and_a_longest_wait(
+    run_states: dict[str, Any],
+) -> None:
     rules = retries(run_states["SubmitRun"])
     for error in NextAttempt.__subclasses__():
         rule = rules[error.__name__]
@@ -116,12 +142,19 @@ def test_every_reason_for_a_next_attempt_is_retried_with_jitter_and_a_longest_wa
         assert rule["BackoffRate"] > 1
 
 
-def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(run_states: dict[str, Any]) -> None:
+def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(
+    run_states: dict[str, Any],
+) -> None:
     rules = retries(run_states["SubmitRun"])
     patient = min(rules[error.__name__]["MaxAttempts"] for error in (SlotUnavailable, Throttled))
     assert patient > rules[CapacityUnavailable.__name__]["MaxAttempts"]
-    assert rules[JobTimeUsed.__name__]["MaxAttempts"] >= patient, "a chain is as long as the cap allows"
-    assert rules[ServiceFault.__name__]["MaxAttempts"] < rules[CapacityUnavailable.__name__]["MaxAttempts"]
+    assert rules[JobTimeUsed.__name__]["MaxAttempts"] >= patient, (
+        "a chain is as long as the cap allows"
+    )
+    assert (
+        rules[ServiceFault.__name__]["MaxAttempts"]
+        < rules[CapacityUnavailable.__name__]["MaxAttempts"]
+    )
 
 
 def every_task(states: dict[str, Any], run_states: dict[str, Any]) -> list[dict[str, Any]]:
@@ -132,9 +165,13 @@ def every_task(states: dict[str, Any], run_states: dict[str, Any]) -> list[dict[
     return tasks
 
 
-def test_a_fault_of_lambda_is_retried_everywhere(states: dict[str, Any], run_states: dict[str, Any]) -> None:
+def test_a_fault_of_lambda_is_retried_everywhere(
+    states: dict[str, Any], run_states: dict[str, Any]
+) -> None:
     for task in every_task(states, run_states):
-        assert {"Lambda.ServiceException", "Lambda.Unknown", ServiceFault.__name__} <= retries(task).keys()
+        assert {"Lambda.ServiceException", "Lambda.Unknown", ServiceFault.__name__} <= retries(
+            task
+        ).keys()
 
 
 @pytest.mark.parametrize("error", ["Lambda.TooManyRequestsException", Throttled.__name__])
@@ -158,22 +195,33 @@ def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict
     """One field holds the job's end or its failure. What can't be recorded fails the child execution."""
     submit, record = run_states["SubmitRun"], run_states["RecordRun"]
     _, catch = submit["Catch"]
-    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "RecordRun", "$.end")
+    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (
+        ["States.ALL"],
+        "RecordRun",
+        "$.end",
+    )
     assert (submit["Next"], submit["ResultPath"]) == ("RecordRun", "$.end")
     # The Distributed Map of a lane collects the outputs of its children, and a state holds 256 KiB.
     assert not record.keys() & {"Catch", "Parameters", "InputPath", "ResultPath", "OutputPath"}
     # A call that is cut off has recorded some runs of its job, so many calls record all.
-    assert all(retries(record)[error]["MaxAttempts"] >= 60 for error in (RunsLeft.__name__, "Runtime.ExitError"))
+    assert all(
+        retries(record)[error]["MaxAttempts"] >= 60
+        for error in (RunsLeft.__name__, "Runtime.ExitError")
+    )
 
 
-def test_the_runs_that_a_job_left_go_on_at_once_in_each_of_its_attempts(run_states: dict[str, Any]) -> None:
+def test_the_runs_that_a_job_left_go_on_at_once_in_each_of_its_attempts(
+    run_states: dict[str, Any],
+) -> None:
     for error in (RunsLeft, JobTimeUsed):
         rule = retries(run_states["SubmitRun"])[error.__name__]
         assert rule["MaxDelaySeconds"] <= 2
         assert rule["MaxAttempts"] >= MOST_ATTEMPTS
 
 
-def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(run_states: dict[str, Any]) -> None:
+def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(
+    run_states: dict[str, Any],
+) -> None:
     submit = run_states["SubmitRun"]
     assert submit["Resource"].endswith("lambda:invoke.waitForTaskToken")
     assert submit["TimeoutSecondsPath"] == "$.timeout_seconds"
@@ -199,11 +247,21 @@ def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:
     assert definition(lab(target="aws"))["TimeoutSeconds"] == 28 * 24 * 3600
 
 
-def test_a_run_whose_turn_to_start_is_later_waits_for_it_in_one_state(run_states: dict[str, Any]) -> None:
+def test_a_run_whose_turn_to_start_is_later_waits_for_it_in_one_state(
+    run_states: dict[str, Any],
+) -> None:
     later, _ = run_states["SubmitRun"]["Catch"]
-    assert (later["ErrorEquals"], later["ResultPath"], later["Next"]) == (["StartLater"], "$.later", "SubmitRunLater")
+    assert (later["ErrorEquals"], later["ResultPath"], later["Next"]) == (
+        ["StartLater"],
+        "$.later",
+        "SubmitRunLater",
+    )
     waiting = run_states["SubmitRunLater"]
-    assert (waiting["Type"], waiting["QueryLanguage"], waiting["Next"]) == ("Wait", "JSONata", "SubmitRun")
+    assert (waiting["Type"], waiting["QueryLanguage"], waiting["Next"]) == (
+        "Wait",
+        "JSONata",
+        "SubmitRun",
+    )
     assert waiting["Timestamp"] == "{% $parse($states.input.later.Cause).at %}"
 
 

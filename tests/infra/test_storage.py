@@ -14,13 +14,19 @@ BUCKET, TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::GlobalTable"
 
 @pytest.fixture(scope="module")
 def lifecycle(template: Template) -> list[dict[str, Any]]:
-    (results,) = [bucket for name, bucket in properties(template, BUCKET).items() if "Results" in name]
+    (results,) = [
+        bucket for name, bucket in properties(template, BUCKET).items() if "Results" in name
+    ]
     return list(results["LifecycleConfiguration"]["Rules"])
 
 
 def encrypted_with(**default: str) -> dict[str, Any]:
     rules = [{"ServerSideEncryptionByDefault": default}]
-    return {"BucketEncryption": {"ServerSideEncryptionConfiguration": [Match.object_like(each) for each in rules]}}
+    return {
+        "BucketEncryption": {
+            "ServerSideEncryptionConfiguration": [Match.object_like(each) for each in rules]
+        }
+    }
 
 
 def test_no_bucket_can_be_made_public_and_objects_are_encrypted(template: Template) -> None:
@@ -31,10 +37,16 @@ def test_no_bucket_can_be_made_public_and_objects_are_encrypted(template: Templa
 
 
 def test_every_access_needs_tls(template: Template) -> None:
-    insecure = {"Effect": "Deny", "Action": "s3:*", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    insecure = {
+        "Effect": "Deny",
+        "Action": "s3:*",
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
     document = {"Statement": Match.array_with([Match.object_like(insecure)])}
     for name in properties(template, BUCKET):
-        template.has_resource_properties("AWS::S3::BucketPolicy", {"Bucket": {"Ref": name}, "PolicyDocument": document})
+        template.has_resource_properties(
+            "AWS::S3::BucketPolicy", {"Bucket": {"Ref": name}, "PolicyDocument": document}
+        )
 
 
 def test_prepared_data_outlasts_the_longest_execution_that_may_begin_to_read_it(
@@ -52,9 +64,14 @@ def test_large_outputs_expire_and_small_ones_stay(lifecycle: list[dict[str, Any]
     assert any("AbortIncompleteMultipartUpload" in rule for rule in lifecycle)
 
 
-def test_the_table_is_paid_by_request_restorable_and_has_an_index_of_open_rows(template: Template) -> None:
+def test_the_table_is_paid_by_request_restorable_and_has_an_index_of_open_rows(
+    template: Template,
+) -> None:
     keys, open_keys = (
-        [{"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=True)]
+        [
+            {"AttributeName": name, "KeyType": kind}
+            for name, kind in zip(names, ("HASH", "RANGE"), strict=True)
+        ]
         for names in (("pk", "sk"), ("open", "execution_id"))
     )
     restorable = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
@@ -62,7 +79,9 @@ def test_the_table_is_paid_by_request_restorable_and_has_an_index_of_open_rows(t
         "BillingMode": "PAY_PER_REQUEST",
         "Replicas": [Match.object_like(restorable)],
         "KeySchema": keys,
-        "GlobalSecondaryIndexes": [Match.object_like({"IndexName": OPEN_ATTEMPTS_INDEX, "KeySchema": open_keys})],
+        "GlobalSecondaryIndexes": [
+            Match.object_like({"IndexName": OPEN_ATTEMPTS_INDEX, "KeySchema": open_keys})
+        ],
     }
     template.has_resource_properties(TABLE, table)
 
@@ -73,20 +92,31 @@ def test_results_have_the_labs_key_and_stay_where_the_file_asks_for_it() -> None
     template.has_resource(BUCKET, {"Properties": keyed, "DeletionPolicy": "Retain"})
     template.has_resource(TABLE, {"DeletionPolicy": "Retain"})
     emptied = properties(template, "Custom::S3AutoDeleteObjects").values()
-    assert not {flat(each["BucketName"]) for each in emptied} & set(properties(template, BUCKET, keyed))
+    assert not {flat(each["BucketName"]) for each in emptied} & set(
+        properties(template, BUCKET, keyed)
+    )
     for role in ("OrchestrationRole", "PlanRoundRole"):
-        uses = [each["Resource"] for each in statements(template, role) if "kms:Decrypt" in as_list(each["Action"])]
+        uses = [
+            each["Resource"]
+            for each in statements(template, role)
+            if "kms:Decrypt" in as_list(each["Action"])
+        ]
         assert uses == [KEY]
 
 
 def test_destroying_the_lab_leaves_the_log_of_image_builds_only(template: Template) -> None:
     found = template.to_json()["Resources"].items()
-    kept = [name for name, resource in found if resource.get("DeletionPolicy", "Delete") != "Delete"]
+    kept = [
+        name for name, resource in found if resource.get("DeletionPolicy", "Delete") != "Delete"
+    ]
     # The log of a failed build must outlive the rollback of the deployment.
     assert [re.sub(r"[0-9A-F]{8}$", "", name) for name in kept] == ["CpuImageLogs"]
     emptied = properties(template, "Custom::S3AutoDeleteObjects").values()
     assert {flat(each["BucketName"]) for each in emptied} == set(properties(template, BUCKET))
-    assert all(group["RetentionInDays"] <= 31 for group in properties(template, "AWS::Logs::LogGroup").values())
+    assert all(
+        group["RetentionInDays"] <= 31
+        for group in properties(template, "AWS::Logs::LogGroup").values()
+    )
 
 
 def test_every_function_logs_to_a_group_of_the_lab(template: Template) -> None:

@@ -24,7 +24,9 @@ class AwsDouble:
         self.failing_invocations = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:
@@ -44,11 +46,15 @@ class AwsDouble:
                 return {"Targets": [{"Id": "1", "Arn": FUNCTION_ARN}]}
             case "PutLogEvents":
                 self.logs_came_at[request["logStreamName"]] = time.time()
-                self.log_lines += [(request["logStreamName"], event["message"]) for event in request["logEvents"]]
+                self.log_lines += [
+                    (request["logStreamName"], event["message"]) for event in request["logEvents"]
+                ]
         return {}
 
     def listing(self, bucket: str, prefix: str) -> str:
-        keys = sorted(name.partition("/")[2] for name in self.objects if name.startswith(f"{bucket}/{prefix}"))
+        keys = sorted(
+            name.partition("/")[2] for name in self.objects if name.startswith(f"{bucket}/{prefix}")
+        )
         contents = "".join(
             f'<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[f"{bucket}/{key}"])}</Size><ETag>"e"</ETag></Contents>'
             for key in keys
@@ -81,9 +87,15 @@ def _handler(double: AwsDouble) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             query = parse_qs(urlsplit(self.path).query)
             if "list-type" in query:
-                self._send(200, double.listing(self._name().strip("/"), query.get("prefix", [""])[0]).encode())
+                self._send(
+                    200,
+                    double.listing(self._name().strip("/"), query.get("prefix", [""])[0]).encode(),
+                )
             elif (found := double.objects.get(self._name())) is None:
-                self._send(404, b"<Error><Code>NoSuchKey</Code><Message>The key does not exist.</Message></Error>")
+                self._send(
+                    404,
+                    b"<Error><Code>NoSuchKey</Code><Message>The key does not exist.</Message></Error>",
+                )
             else:
                 self._send(200, found)
 

@@ -30,7 +30,15 @@ from traindyno.core.errors import Throttled
 from traindyno.core.lab_names import DEFAULT_LAB
 
 # The clock must not jump here, so that jobs still run when the abort comes.
-OPTIONS = ("--simulate-all", "--grant-quotas", "1000", "--speed-up", "3000", "--jump-when-quiet-seconds", "86400")
+OPTIONS = (
+    "--simulate-all",
+    "--grant-quotas",
+    "1000",
+    "--speed-up",
+    "3000",
+    "--jump-when-quiet-seconds",
+    "86400",
+)
 CONTEXT = {"lanes_at_once": "4", "lane_concurrency": "8"}
 SLOW_LANE, OVERRUNNING_LANE, CAPPED_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
 QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
@@ -50,7 +58,9 @@ WAIT_SCALE = {"SFN_WAIT_SCALE": "0.01"}
 SWEEP_SECONDS = 2
 # The tests' own requests are throttled too.
 PATIENT = Config(retries={"total_max_attempts": 20, "mode": "standard"})
-THROTTLED = re.compile(r"\((ThrottlingException|Throttling|TooManyRequestsException|SlowDown|503)\)")
+THROTTLED = re.compile(
+    r"\((ThrottlingException|Throttling|TooManyRequestsException|SlowDown|503)\)"
+)
 TRIES = 10
 # The sweep leaves out the last 3 s: events come within a second here, the late ones within 1.5 s.
 SWEEP_EVENT = json.dumps({"quiet_seconds": 3}).encode()
@@ -71,7 +81,9 @@ ENDED = {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
 # Nothing is tokenised or trained: runs differ only by the faults of their jobs.
 SIMULATED_WORKLOAD = {
     "task": "causal-lm",
-    "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},
+    "model": {
+        "config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}
+    },
     "tokenizer": {"train_vocabulary_size": 1000},
     "dataset": {"format": "synthetic"},
     "sequence_length": 64,
@@ -128,7 +140,9 @@ class ChaosLab:
         self.command("run", str(suite), "--local", "--no-wait", "--name", name)
 
     def execution_arn(self, name: str) -> str:
-        return f"{self.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+        return (
+            f"{self.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+        )
 
     def execution_status(self, name: str) -> str:
         """``UNKNOWN`` if MiniStack was killed before it had saved the execution."""
@@ -145,7 +159,10 @@ class ChaosLab:
         for _ in range(TRIES):
             answer = self.client("lambda").invoke(FunctionName=name, Payload=event)
             said = answer["Payload"].read()
-            if "FunctionError" not in answer or json.loads(said).get("errorType") != Throttled.__name__:
+            if (
+                "FunctionError" not in answer
+                or json.loads(said).get("errorType") != Throttled.__name__
+            ):
                 break
         assert "FunctionError" not in answer, said
 
@@ -166,7 +183,12 @@ class ChaosLab:
 
     def function(self, state: str) -> dict[str, Any]:
         pages = self.client("lambda").get_paginator("list_functions").paginate()
-        named = [each for page in pages for each in page["Functions"] if f"{state}Function" in each["FunctionName"]]
+        named = [
+            each
+            for page in pages
+            for each in page["Functions"]
+            if f"{state}Function" in each["FunctionName"]
+        ]
         (found,) = named
         return dict(found)
 
@@ -193,7 +215,12 @@ def suite_document(instances: tuple[str, ...], cells: int, max_job_seconds: int)
         "baseline": {"instance": instances[0]},
         "matrix": {"instance": list(instances), "batch_size_per_device": list(range(1, cells + 1))},
         "measurement": {"trials": TRIALS, "max_steps": 10, "jobs": "separate"},
-        "limits": {"max_usd": 1_000_000, "max_hours": 1000, "max_job_seconds": max_job_seconds, "max_attempts": 12},
+        "limits": {
+            "max_usd": 1_000_000,
+            "max_hours": 1000,
+            "max_job_seconds": max_job_seconds,
+            "max_attempts": 12,
+        },
     }
 
 
@@ -238,9 +265,17 @@ def killed_functions(chaos: ChaosLab, seed: int) -> Iterator[Counter[str]]:
 
     def kill() -> None:
         while not has_ended.wait(dice.uniform(*SECONDS_BETWEEN_KILLS)):
-            servers = [each for each in _children(daemon.process_id) if b"worker_fork_server" in _command_line(each)]
+            servers = [
+                each
+                for each in _children(daemon.process_id)
+                if b"worker_fork_server" in _command_line(each)
+            ]
             kind = "servers" if killed.total() % 5 == 4 else "workers"
-            victims = servers if kind == "servers" else [each for server in servers for each in _children(server)]
+            victims = (
+                servers
+                if kind == "servers"
+                else [each for server in servers for each in _children(server)]
+            )
             if victims:
                 with suppress(ProcessLookupError):
                     os.kill(dice.choice(victims), signal.SIGKILL)

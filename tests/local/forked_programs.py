@@ -23,10 +23,18 @@ _FORKING.set_forkserver_preload(["traindyno.cli.main", "localcloud.sagemaker_ser
 
 
 def start_program(
-    module: str, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], output: Path, errors: Path
+    module: str,
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    output: Path,
+    errors: Path,
 ) -> BaseProcess:
     """Starts ``python -m module`` in ``folder`` without input. Its output is appended to the two files."""
-    os.unsetenv("COLUMNS")  # readline may have set it for the programs, though not in ``os.environ``
+    os.unsetenv(
+        "COLUMNS"
+    )  # readline may have set it for the programs, though not in ``os.environ``
     given = (module, arguments, str(folder), dict(environment), (str(output), str(errors)))
     process = _FORKING.Process(target=_run, args=given, daemon=True)
     process.start()
@@ -34,7 +42,11 @@ def start_program(
 
 
 def _run(
-    module: str, arguments: Sequence[str], folder: str, environment: Mapping[str, str], outputs: Sequence[str]
+    module: str,
+    arguments: Sequence[str],
+    folder: str,
+    environment: Mapping[str, str],
+    outputs: Sequence[str],
 ) -> None:
     """Runs the program in this process, and ends as the program does."""
     os.setsid()
@@ -59,18 +71,33 @@ class Answer:
 
 
 def run_command(
-    *arguments: str, folder: Path, environment: Mapping[str, str] | None = None, seconds: float = 300
+    *arguments: str,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = 300,
 ) -> Answer:
     """Runs ``python -m traindyno`` without a terminal and without input; without an ``environment``, in one that leads
     to no account and has its home in the folder.
     """
     if environment is None:
-        kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-        environment = {**kept, "HOME": str(folder), "PYTHONPATH": str(REPO_ROOT), "AWS_EC2_METADATA_DISABLED": "true"}
+        kept = {
+            name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ
+        }
+        environment = {
+            **kept,
+            "HOME": str(folder),
+            "PYTHONPATH": str(REPO_ROOT),
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
     with tempfile.TemporaryDirectory() as scratch:
         output, errors = Path(scratch) / "output", Path(scratch) / "errors"
         ran = start_program(
-            "traindyno", arguments, folder=folder, environment=environment, output=output, errors=errors
+            "traindyno",
+            arguments,
+            folder=folder,
+            environment=environment,
+            output=output,
+            errors=errors,
         )
         ran.join(seconds)
         status = ran.exitcode

@@ -23,7 +23,9 @@ def client(service: str, endpoint: str, config: Config | None = None) -> Any:
 @cache
 def _session() -> boto3.Session:
     """One session serves all clients: each session parses the services' models again."""
-    return boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    return boto3.Session(
+        aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
+    )
 
 
 def stage_script(aws: AwsDouble, script: str) -> None:
@@ -38,7 +40,10 @@ def job_request(name: str, **changes: Any) -> dict[str, Any]:
         "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out/"},
         "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1, "VolumeSizeInGB": 30},
         "StoppingCondition": {"MaxRuntimeInSeconds": 60},
-        "HyperParameters": {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": f'"{SOURCE_URI}"'},
+        "HyperParameters": {
+            "sagemaker_program": '"train.py"',
+            "sagemaker_submit_directory": f'"{SOURCE_URI}"',
+        },
     }
     for member, value in changes.items():
         is_addition = member == "HyperParameters"
@@ -46,7 +51,9 @@ def job_request(name: str, **changes: Any) -> dict[str, Any]:
     return request
 
 
-def wait_until(sagemaker: Any, name: str, statuses: frozenset[str] = ENDED, seconds: float = 60) -> dict[str, Any]:
+def wait_until(
+    sagemaker: Any, name: str, statuses: frozenset[str] = ENDED, seconds: float = 60
+) -> dict[str, Any]:
     """Waits until the status or secondary status is one of ``statuses``, and returns the described job."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -54,7 +61,9 @@ def wait_until(sagemaker: Any, name: str, statuses: frozenset[str] = ENDED, seco
         if statuses & {job["TrainingJobStatus"], job["SecondaryStatus"]}:
             return job
         time.sleep(0.05)
-    raise AssertionError(f"{name} is {job['TrainingJobStatus']}/{job['SecondaryStatus']} after {seconds} s")
+    raise AssertionError(
+        f"{name} is {job['TrainingJobStatus']}/{job['SecondaryStatus']} after {seconds} s"
+    )
 
 
 def eventually(is_true: Any, seconds: float = 60, every_seconds: float = 0.05) -> None:

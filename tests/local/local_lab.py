@@ -36,7 +36,11 @@ class LocalLab:
 
     def traindyno(self, *arguments: str) -> Answer:
         """Runs the command in the lab's folder."""
-        environment = {**os.environ, "TRAINDYNO_HOME": str(self.home.folder), "PYTHONPATH": str(REPO_ROOT)}
+        environment = {
+            **os.environ,
+            "TRAINDYNO_HOME": str(self.home.folder),
+            "PYTHONPATH": str(REPO_ROOT),
+        }
         return run_command(*arguments, folder=self.folder, environment=environment)
 
     def succeed(self, *arguments: str) -> Answer:
@@ -47,7 +51,9 @@ class LocalLab:
     def run_suite(self, name: str, suite: dict[str, Any], execution: str = "") -> Answer:
         """Runs it to its verdict; the answer has the report. Without a name, the execution has the suite's."""
         path = self.write_suite(name, suite)
-        return self.succeed("run", str(path), "--local", "--name", execution or name, "--format", "json")
+        return self.succeed(
+            "run", str(path), "--local", "--name", execution or name, "--format", "json"
+        )
 
     def receipt(self, execution: str) -> dict[str, Any]:
         answer = self.succeed("report", "--receipt", execution, "--local", "--format", "json")
@@ -57,7 +63,11 @@ class LocalLab:
     def billed_seconds(self, name_part: str) -> dict[str, Decimal]:
         """By job, from the service's own ledger."""
         rows = self.administer("/_local/ledger")["rows"]
-        return {row["job_name"]: Decimal(str(row["billed_seconds"])) for row in rows if name_part in row["job_name"]}
+        return {
+            row["job_name"]: Decimal(str(row["billed_seconds"]))
+            for row in rows
+            if name_part in row["job_name"]
+        }
 
     def client(self, service: str, config: Config | None = None) -> Any:
         return _client(service, config, **self._connection(service))
@@ -81,7 +91,9 @@ class LocalLab:
 
     def grant_quotas(self, instances: int, *instance_types: str) -> None:
         """Sets quotas of on-demand training jobs, as approved requests would."""
-        codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): instances for name in instance_types}
+        codes = {
+            str(instance_quota(name, Purchase.ON_DEMAND).code): instances for name in instance_types
+        }
         self.administer("/_local/quotas", codes)
 
     def administer(self, path: str, document: Mapping[str, Any] | None = None) -> Any:

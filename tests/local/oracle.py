@@ -40,7 +40,9 @@ class Evidence:
     def runs(self, execution_id: str) -> dict[str, Row]:
         key = f"execution#{execution_id}"
         return {
-            sk.removeprefix("run#"): row for (pk, sk), row in self.table.items() if pk == key and sk.startswith("run#")
+            sk.removeprefix("run#"): row
+            for (pk, sk), row in self.table.items()
+            if pk == key and sk.startswith("run#")
         }
 
     def suite(self, execution_id: str) -> Row:
@@ -59,7 +61,11 @@ def gather(chaos: ChaosLab, *executions: str) -> Evidence:
     """Reads the evidence of a lab, with the results of these executions."""
     deployment = chaos.deployment()
     return Evidence(
-        ledger={name: row for name, row in chaos.ledger().items() if name.startswith(f"{deployment.lab}--")},
+        ledger={
+            name: row
+            for name, row in chaos.ledger().items()
+            if name.startswith(f"{deployment.lab}--")
+        },
         table={(row["pk"], row["sk"]): row for row in _scan(chaos, deployment.table)},
         documents=dict(_read_results(chaos, deployment.bucket, executions)),
     )
@@ -94,7 +100,9 @@ def find_strays(evidence: Evidence) -> list[str]:
     return sorted(evidence.ledger.keys() - named)
 
 
-def check_outcomes(evidence: Evidence, execution_id: str, expected: Collection[str]) -> Iterator[str]:
+def check_outcomes(
+    evidence: Evidence, execution_id: str, expected: Collection[str]
+) -> Iterator[str]:
     """Each planned run has one row and one result, with the same outcome."""
     runs, results = evidence.runs(execution_id), evidence.results(execution_id)
     wanted = int(evidence.suite(execution_id)["run_count"])
@@ -133,7 +141,9 @@ def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterato
     prices = evidence.suite(execution_id)["prices"]
     lines: dict[str, Decimal] = {}
     for line in receipt["lines"]:
-        lines[line["job_name"]] = lines.get(line["job_name"], Decimal(0)) + Decimal(str(line["billable_seconds"] or 0))
+        lines[line["job_name"]] = lines.get(line["job_name"], Decimal(0)) + Decimal(
+            str(line["billable_seconds"] or 0)
+        )
     attempts = evidence.attempts(execution_id)
     if lines.keys() != attempts.keys():
         yield f"receipt and attempts differ by {sorted(lines.keys() ^ attempts.keys())}"
@@ -172,12 +182,18 @@ def owner_of(attempt: Row) -> tuple[str, dict[str, Any]]:
 
 def _scan(chaos: ChaosLab, table: str) -> Iterator[dict[str, Any]]:
     read = TypeDeserializer().deserialize
-    for page in chaos.client("dynamodb").get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
+    for page in (
+        chaos.client("dynamodb")
+        .get_paginator("scan")
+        .paginate(TableName=table, ConsistentRead=True)
+    ):
         for item in page["Items"]:
             yield {name: read(value) for name, value in item.items()}
 
 
-def _read_results(chaos: ChaosLab, bucket: str, executions: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def _read_results(
+    chaos: ChaosLab, bucket: str, executions: Sequence[str]
+) -> Iterator[tuple[str, Any]]:
     s3 = chaos.client("s3")
     for execution_id in executions:
         prefix = results_prefix(execution_id)

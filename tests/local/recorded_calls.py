@@ -40,7 +40,9 @@ def check_calls(folder: Path) -> None:
     sent = read_calls(folder / CALLS_FILE)
     lacking = sorted(map(str, sent - recorded_calls() - UNSENT.keys()))
     if "TRAINDYNO_WRITE_CALLS" in os.environ:
-        RECORD.write_text("".join(f"{line}\n" for line in sorted({*map(str, recorded_calls()), *lacking})))
+        RECORD.write_text(
+            "".join(f"{line}\n" for line in sorted({*map(str, recorded_calls()), *lacking}))
+        )
     else:
         assert not lacking, (
             f"{RECORD} lacks calls: run these tests with TRAINDYNO_WRITE_CALLS=1, and read what it adds: {lacking}"
@@ -58,7 +60,9 @@ class Lambdas:
 
     @cached_property
     def _client(self) -> Any:
-        return boto3.client("lambda", config=Config(read_timeout=SECONDS, retries={"total_max_attempts": 1}))
+        return boto3.client(
+            "lambda", config=Config(read_timeout=SECONDS, retries={"total_max_attempts": 1})
+        )
 
     def call(self, state: str, event: Mapping[str, Any]) -> Any:
         """``state`` is in snake case."""
@@ -90,7 +94,10 @@ def make_table(name: str) -> None:
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
         GlobalSecondaryIndexes=[
             {
                 "IndexName": OPEN_ATTEMPTS_INDEX,

@@ -47,7 +47,10 @@ class RunningService:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -59,7 +62,15 @@ def start_service(
     state_folder.mkdir(parents=True, exist_ok=True)
     port_file = state_folder / "port"
     port_file.unlink(missing_ok=True)
-    arguments = ["--port", str(port), "--state", str(state_folder), "--aws-endpoint", aws_endpoint, *options]
+    arguments = [
+        "--port",
+        str(port),
+        "--state",
+        str(state_folder),
+        "--aws-endpoint",
+        aws_endpoint,
+        *options,
+    ]
     output = state_folder / "output.txt"
     process = start_program(
         "localcloud.sagemaker_service",
@@ -74,7 +85,10 @@ def start_service(
 
 
 def administer(
-    endpoint: str, path: str, document: Mapping[str, Any] | None = None, access_key: str = ACCESS_KEY
+    endpoint: str,
+    path: str,
+    document: Mapping[str, Any] | None = None,
+    access_key: str = ACCESS_KEY,
 ) -> Any:
     """The answer of a path that is not AWS's to a GET, or to a POST of the document."""
     data = None if document is None else json.dumps(document).encode()
@@ -84,7 +98,9 @@ def administer(
         return json.load(response)
 
 
-def _wait_until_ready(process: BaseProcess, port_file: Path, wait_seconds: float, arguments: Sequence[str]) -> str:
+def _wait_until_ready(
+    process: BaseProcess, port_file: Path, wait_seconds: float, arguments: Sequence[str]
+) -> str:
     deadline = time.monotonic() + wait_seconds
     while time.monotonic() < deadline and process.exitcode is None:
         text = port_file.read_text(encoding="utf-8").strip() if port_file.exists() else ""
@@ -100,4 +116,6 @@ def _wait_until_ready(process: BaseProcess, port_file: Path, wait_seconds: float
     process.kill()
     process.join()
     output = (port_file.parent / "output.txt").read_text(encoding="utf-8", errors="replace")[-2000:]
-    raise ServiceNotReady(f"the service with {' '.join(arguments)} did not answer within {wait_seconds:g} s:\n{output}")
+    raise ServiceNotReady(
+        f"the service with {' '.join(arguments)} did not answer within {wait_seconds:g} s:\n{output}"
+    )

@@ -27,7 +27,12 @@ class SharedJob:
     """Its document is in the bucket; ``source``: of its training code, which a simulated job needs none of."""
 
     def __init__(
-        self, aws: AwsDouble, suite: Suite, runs: Sequence[Run], job_id: str, source: bytes | None = None
+        self,
+        aws: AwsDouble,
+        suite: Suite,
+        runs: Sequence[Run],
+        job_id: str,
+        source: bytes | None = None,
     ) -> None:
         self.suite, self.runs, self._objects = suite, tuple(runs), aws.objects
         self.job = Job(execution_id="execution-1", job_id=job_id, runs=self.runs)
@@ -48,18 +53,26 @@ class SharedJob:
     def files(self, folder: str = "") -> dict[str, bytes]:
         """The tree of the job's checkpoint folder in S3, or of a folder in it."""
         prefix = f"{BUCKET}/{checkpoints_prefix('execution-1', self.job.job_id)}{folder}"
-        return {key.removeprefix(prefix): body for key, body in sorted(self._objects.items()) if key.startswith(prefix)}
+        return {
+            key.removeprefix(prefix): body
+            for key, body in sorted(self._objects.items())
+            if key.startswith(prefix)
+        }
 
     def journal(self, described: dict[str, Any]) -> JobJournal:
         hosts = described["ResourceConfig"]["InstanceCount"]
-        return read_job_journal(self.files(), job_name=described["TrainingJobName"], host_count=hosts)
+        return read_job_journal(
+            self.files(), job_name=described["TrainingJobName"], host_count=hosts
+        )
 
     def outcomes(self, described: dict[str, Any]) -> dict[str, Outcome]:
         return {run_id: outcome_of(end)[0] for run_id, end in self.journal(described).ends.items()}
 
     def log(self, run_id: str) -> StepLog:
         files = self.files(f"{run_id}/step_log/")
-        return read_step_log({name: body.decode().splitlines(keepends=True) for name, body in files.items()})
+        return read_step_log(
+            {name: body.decode().splitlines(keepends=True) for name, body in files.items()}
+        )
 
     def logged_steps(self, run_id: str) -> list[int]:
         """The steps of each process of the run's last session."""

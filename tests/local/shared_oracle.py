@@ -13,7 +13,9 @@ MILLISECONDS = Decimal(1000)
 OUTCOMES = {"completed", "out_of_memory", "killed", "internal_error"}
 
 
-def check_shared(evidence: Evidence, execution_id: str, receipt: dict[str, Any], ends: Counter[str]) -> list[str]:
+def check_shared(
+    evidence: Evidence, execution_id: str, receipt: dict[str, Any], ends: Counter[str]
+) -> list[str]:
     """What is wrong with an execution that succeeded. ``ends``: run id → in how many jobs it has files of its end."""
     return [
         *check_outcomes(evidence, execution_id, OUTCOMES),
@@ -27,9 +29,13 @@ def check_shared(evidence: Evidence, execution_id: str, receipt: dict[str, Any],
 
 def count_ends(chaos: ChaosLab, execution_id: str) -> Counter[str]:
     s3, bucket = chaos.client("s3"), chaos.deployment().bucket
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"runs/{execution_id}/")
+    pages = s3.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=f"runs/{execution_id}/"
+    )
     keys = [item["Key"].split("/") for page in pages for item in page.get("Contents", ())]
-    return Counter(run_id for run_id, _ in {(key[-4], key[-2]) for key in keys if key[-3] == "ended"})
+    return Counter(
+        run_id for run_id, _ in {(key[-4], key[-2]) for key in keys if key[-3] == "ended"}
+    )
 
 
 def shared_jobs(evidence: Evidence, execution_id: str) -> dict[str, list[str]]:
@@ -67,7 +73,9 @@ def _check_shares(evidence: Evidence, execution_id: str) -> Iterator[str]:
     shared: dict[str, Decimal] = dict.fromkeys(evidence.attempts(execution_id), Decimal(0))
     for result in evidence.results(execution_id).values():
         for attempt in result["attempts"]:
-            shared[attempt["job_name"]] += round(Decimal(str(attempt["billable_seconds"])) * MILLISECONDS)
+            shared[attempt["job_name"]] += round(
+                Decimal(str(attempt["billable_seconds"])) * MILLISECONDS
+            )
     for name, milliseconds in shared.items():
         billed = evidence.ledger[name]["billed_seconds"] * MILLISECONDS
         if milliseconds != billed:

@@ -33,7 +33,14 @@ from tests.local.chaos_lab import (
     suite_document,
 )
 from tests.local.jobs import eventually
-from tests.local.oracle import Evidence, check_ended, check_finished, check_paid, find_strays, gather
+from tests.local.oracle import (
+    Evidence,
+    check_ended,
+    check_finished,
+    check_paid,
+    find_strays,
+    gather,
+)
 from tests.local.recorded_calls import check_calls, writing_calls
 from tests.nightly import NIGHTLY
 
@@ -73,7 +80,9 @@ class Aftermath:
 @pytest.fixture(scope="module", params=SEEDS)
 def aftermath(request: pytest.FixtureRequest, lab: ChaosLab) -> Iterator[Aftermath]:
     seed = int(request.param)
-    lab.administer("/_local/faults", {**FAULTS, "seed": seed, "throttling_fraction": max(THROTTLED_SHARE, 0.1)})
+    lab.administer(
+        "/_local/faults", {**FAULTS, "seed": seed, "throttling_fraction": max(THROTTLED_SHARE, 0.1)}
+    )
     lab.throttle(THROTTLED_SHARE, seed)
     yield wreak(lab, seed)
     lab.throttle(0.0, seed)
@@ -90,9 +99,13 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     in_flight = {role: start_slow(lab, names[role]) for role in ("aborted", "stopped")}
     lab.client("stepfunctions").stop_execution(executionArn=lab.execution_arn(names["aborted"]))
     lab.command("stop", names["stopped"], "--local")
-    lab.until_swept(lambda: all(lab.execution_status(names[role]) in ENDED for role in ENDING), 3000)
+    lab.until_swept(
+        lambda: all(lab.execution_status(names[role]) in ENDED for role in ENDING), 3000
+    )
     lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
-    receipts = {role: lab.document("report", names[role], "--receipt")["receipt"] for role in ENDING}
+    receipts = {
+        role: lab.document("report", names[role], "--receipt")["receipt"] for role in ENDING
+    }
     strays_before_kill = {*find_strays(gather(lab))}
     in_flight["struck"] = start_slow(lab, names["struck"])
     strike(lab)
@@ -115,7 +128,9 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     )
 
 
-def start(lab: ChaosLab, name: str, lanes: tuple[str, ...], cells: int, max_job_seconds: int) -> None:
+def start(
+    lab: ChaosLab, name: str, lanes: tuple[str, ...], cells: int, max_job_seconds: int
+) -> None:
     lab.start(lab.lab.write_suite(name, suite_document(lanes, cells, max_job_seconds)), name)
 
 
@@ -159,13 +174,17 @@ def strike(lab: ChaosLab) -> None:
     ]
 
 
-def test_the_executions_succeed_and_their_books_agree_to_the_second_and_the_cent(aftermath: Aftermath) -> None:
+def test_the_executions_succeed_and_their_books_agree_to_the_second_and_the_cent(
+    aftermath: Aftermath,
+) -> None:
     runs = int(aftermath.evidence.suite(f"main-{aftermath.seed}")["run_count"])
     assert runs == CELLS_PER_LANE * len(LANES) * TRIALS >= RUNS
     problems = {}
     for role in ENDING:
         assert aftermath.statuses[role] == "SUCCEEDED"
-        problems[role] = check_finished(aftermath.evidence, f"{role}-{aftermath.seed}", aftermath.receipts[role])
+        problems[role] = check_finished(
+            aftermath.evidence, f"{role}-{aftermath.seed}", aftermath.receipts[role]
+        )
     assert problems == {role: [] for role in ENDING}
 
 
@@ -181,7 +200,9 @@ def test_no_job_outlives_an_execution_that_was_ended(aftermath: Aftermath, role:
     assert statuses <= {"Stopped", "Failed"}
 
 
-def test_what_ministack_has_saved_is_there_after_a_kill_and_the_jobs_have_ended(aftermath: Aftermath) -> None:
+def test_what_ministack_has_saved_is_there_after_a_kill_and_the_jobs_have_ended(
+    aftermath: Aftermath,
+) -> None:
     name = f"struck-{aftermath.seed}"
     assert aftermath.statuses["struck"] == "FAILED"
     assert check_paid(aftermath.evidence, name, aftermath.receipts["struck"]) == []
@@ -197,4 +218,8 @@ def test_most_runs_complete_and_say_that_they_are_simulated(aftermath: Aftermath
 
 
 def test_every_job_is_known_to_the_table_and_has_ended(aftermath: Aftermath) -> None:
-    assert (aftermath.strays_before_kill, aftermath.strays, aftermath.not_ended) == (set(), set(), set())
+    assert (aftermath.strays_before_kill, aftermath.strays, aftermath.not_ended) == (
+        set(),
+        set(),
+        set(),
+    )

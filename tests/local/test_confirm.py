@@ -21,7 +21,10 @@ for number in range(int(given["--steps"])):
 def test_the_long_runs_of_the_leaders_decide(lab: LocalLab) -> None:
     workload = {"hyperparameters": {"steps": TRIAL_STEPS}, "examples": 1_000_000}
     confirm = {"minutes": 0.05, "argument": "steps"}
-    source, cells = lab.write_script("throttling_script", SCRIPT), {"hyperparameters.cell": ["throttles", "steady"]}
+    source, cells = (
+        lab.write_script("throttling_script", SCRIPT),
+        {"hyperparameters.cell": ["throttles", "steady"]},
+    )
     document = script_suite(source, cells, workload=workload, confirm=confirm)
     planned = lab.traindyno("plan", str(lab.write_suite("throttling", document)), "--local")
     assert "the two leading cells once more, 0.05 min each" in planned.output
@@ -29,5 +32,7 @@ def test_the_long_runs_of_the_leaders_decide(lab: LocalLab) -> None:
     rows = {row["label"]: row for row in verdict["rows"]}
     assert rows["cell steady"]["cell_id"] == verdict["recommended"]
     assert all(row["outcomes"] == {"completed": 3} for row in rows.values())
-    report = " ".join(lab.traindyno("report", "throttling", "--local").output.split())  # lines break anywhere
+    report = " ".join(
+        lab.traindyno("report", "throttling", "--local").output.split()
+    )  # lines break anywhere
     assert "Its figures are those of a run of" in report, report

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.local.chaos_lab import OVERRUNNING_LANE, OVERRUNNING_LIMIT_SECONDS, ChaosLab, suite_document
+from tests.local.chaos_lab import (
+    OVERRUNNING_LANE,
+    OVERRUNNING_LIMIT_SECONDS,
+    ChaosLab,
+    suite_document,
+)
 from tests.local.jobs import eventually
 from traindyno.cli.commands.run_commands import NOTHING_MEASURED
 from traindyno.core.costs.prices import cost_usd
@@ -56,24 +61,36 @@ def run_over(chaos: ChaosLab) -> Overrun:
     eventually(has_ended, 240, SWEEP_SECONDS)
     table = chaos.lab.client("dynamodb")
     row = table.get_item(
-        TableName=chaos.lab.deployment().table, Key={"pk": {"S": "execution#overrun"}, "sk": {"S": "suite"}}
+        TableName=chaos.lab.deployment().table,
+        Key={"pk": {"S": "execution#overrun"}, "sk": {"S": "suite"}},
     )
     report = chaos.lab.traindyno("report", "overrun", "--local", "--format", "json")
-    assert (report.status, report.errors.splitlines()[-1]) == (NOTHING_MEASURED, "no run of 6 was measured")
+    assert (report.status, report.errors.splitlines()[-1]) == (
+        NOTHING_MEASURED,
+        "no run of 6 was measured",
+    )
     return Overrun(
         status=chaos.execution_status("overrun"),
         results=report.json()["results"],
         receipt=chaos.document("report", "overrun", "--receipt")["receipt"],
         spent_usd=Decimal(row["Item"]["spent_usd"]["N"]),
-        jobs={name: job for name, job in chaos.ledger().items() if job["instance_type"] == OVERRUNNING_LANE},
+        jobs={
+            name: job
+            for name, job in chaos.ledger().items()
+            if job["instance_type"] == OVERRUNNING_LANE
+        },
     )
 
 
-def test_a_run_times_out_where_it_began_and_ends_for_its_cost_where_it_could_not(overrun: Overrun) -> None:
+def test_a_run_times_out_where_it_began_and_ends_for_its_cost_where_it_could_not(
+    overrun: Overrun,
+) -> None:
     """The sweep looks within the two minutes that a script has after its limit."""
     assert overrun.status == "SUCCEEDED"
     outcomes = [result["outcome"] for result in overrun.results]
-    assert outcomes == ["timed_out" if result["attempts"] else "cost_stopped" for result in overrun.results]
+    assert outcomes == [
+        "timed_out" if result["attempts"] else "cost_stopped" for result in overrun.results
+    ]
     assert {job["status"] for job in overrun.jobs.values()} == {"Stopped"}
     assert 2 <= len(overrun.jobs) < 6
 
@@ -96,5 +113,11 @@ def test_what_a_job_logged_until_it_was_stopped_is_its_runs_result(overrun: Over
         samples_per_second = result["run"]["cell"]["settings"]["batch_size_per_device"] / 10
         assert throughput["samples_per_second"] == pytest.approx(samples_per_second, rel=0.05)
         assert 3 <= throughput["steps"] < STEPS
-        assert result["message"].startswith("stopped by the lab: timed_out; it ended at least step ")
-    assert all("its worst case is" in result["message"] for result in overrun.results if not result["attempts"])
+        assert result["message"].startswith(
+            "stopped by the lab: timed_out; it ended at least step "
+        )
+    assert all(
+        "its worst case is" in result["message"]
+        for result in overrun.results
+        if not result["attempts"]
+    )

@@ -44,7 +44,11 @@ def damaged_inputs() -> Iterator[tuple[str, str]]:
     texts: dict[str, None] = {}
 
     @examples(3 * COUNT)
-    @given(st.sampled_from(SHIPPED).flatmap(lambda path: damaged_documents(read_suite_text(path).document)))
+    @given(
+        st.sampled_from(SHIPPED).flatmap(
+            lambda path: damaged_documents(read_suite_text(path).document)
+        )
+    )
     def collect(document: Any) -> None:
         with suppress(ValueError, RecursionError):
             text = json.dumps(document)
@@ -52,7 +56,9 @@ def damaged_inputs() -> Iterator[tuple[str, str]]:
                 texts[text] = None
 
     collect()
-    yield from ((f"damaged-{number}", text) for number, text in enumerate([*texts][:COUNT], start=1))
+    yield from (
+        (f"damaged-{number}", text) for number, text in enumerate([*texts][:COUNT], start=1)
+    )
 
 
 def end_of(lab: LocalLab, arn: str) -> dict[str, Any]:
@@ -61,9 +67,13 @@ def end_of(lab: LocalLab, arn: str) -> dict[str, Any]:
     deadline = time.monotonic() + MOST_SECONDS
     is_stopped = False
     while (found := steps.describe_execution(executionArn=arn))["status"] == "RUNNING":
-        assert time.monotonic() < deadline, f"{arn} neither ended nor was planned: {found['input'][:500]}"
+        assert time.monotonic() < deadline, (
+            f"{arn} neither ended nor was planned: {found['input'][:500]}"
+        )
         name = arn.rpartition(":")[2]
-        planned = s3.list_objects_v2(Bucket=deployment.bucket, Prefix=plan_key(name)).get("KeyCount", 0)
+        planned = s3.list_objects_v2(Bucket=deployment.bucket, Prefix=plan_key(name)).get(
+            "KeyCount", 0
+        )
         if planned and not is_stopped:
             steps.stop_execution(executionArn=arn, error="Stopped", cause="its suite was planned")
             is_stopped = True
@@ -77,15 +87,22 @@ def test_a_damaged_suite_is_refused_by_name_or_planned(lab: LocalLab) -> None:
     inputs, ends = list(damaged_inputs()), Counter[str]()
     for first in range(0, COUNT, AT_ONCE):
         started = {
-            steps.start_execution(stateMachineArn=machine, name=name, input=text)["executionArn"]: text
+            steps.start_execution(stateMachineArn=machine, name=name, input=text)[
+                "executionArn"
+            ]: text
             for name, text in inputs[first : first + AT_ONCE]
         }
         for arn, text in started.items():
             end = end_of(lab, arn)
             error = end.get("error", "") if end["status"] == "FAILED" else end["status"]
-            assert error in {*refusals, "ABORTED", "SUCCEEDED"}, f"{error}: {end.get('cause')}: {text[:1000]}"
+            assert error in {*refusals, "ABORTED", "SUCCEEDED"}, (
+                f"{error}: {end.get('cause')}: {text[:1000]}"
+            )
             ends["refused" if error in refusals else "planned"] += 1
     assert ends["refused"] > COUNT / 3, ends
     # The event of an execution's end stops its jobs.
     asked = {"NameContains": "damaged-", "StatusEquals": "InProgress"}
-    eventually(lambda: not lab.client("sagemaker").list_training_jobs(**asked)["TrainingJobSummaries"], MOST_SECONDS)
+    eventually(
+        lambda: not lab.client("sagemaker").list_training_jobs(**asked)["TrainingJobSummaries"],
+        MOST_SECONDS,
+    )

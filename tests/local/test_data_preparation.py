@@ -45,21 +45,27 @@ def briefly(**changes: Any) -> dict[str, Any]:
 
 
 def write_reviews(lab: LocalLab) -> None:
-    rows = [f'{row % 2},"a {"good" if row % 2 else "bad"} film seen {row} times"' for row in range(200)]
+    rows = [
+        f'{row % 2},"a {"good" if row % 2 else "bad"} film seen {row} times"' for row in range(200)
+    ]
     (lab.folder / REVIEWS).write_text("\n".join(["label,review", *rows]))
 
 
 def jobs_of(lab: LocalLab, name: str) -> list[dict[str, Any]]:
     """The execution's jobs in the order of their creation."""
     sagemaker = lab.client("sagemaker")
-    found = sagemaker.list_training_jobs(NameContains=name, SortBy="CreationTime", SortOrder="Ascending")
+    found = sagemaker.list_training_jobs(
+        NameContains=name, SortBy="CreationTime", SortOrder="Ascending"
+    )
     names = [job["TrainingJobName"] for job in found["TrainingJobSummaries"]]
     return [sagemaker.describe_training_job(TrainingJobName=job) for job in names]
 
 
 def train_channel(job: dict[str, Any]) -> str:
     """A shared job has a channel with its document beside it."""
-    (channel,) = [each for each in job["InputDataConfig"] if each["ChannelName"] != DOCUMENT_CHANNEL]
+    (channel,) = [
+        each for each in job["InputDataConfig"] if each["ChannelName"] != DOCUMENT_CHANNEL
+    ]
     return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
 
 
@@ -76,7 +82,10 @@ def test_one_job_prepares_and_every_run_reads_its_tokens(first: dict[str, Any]) 
     assert preparation["OutputDataConfig"]["CompressionType"] == "NONE"
     assert train_channel(job) == preparation["ModelArtifacts"]["S3ModelArtifacts"]
     key = preparation["OutputDataConfig"]["S3OutputPath"].rpartition("/")[2]
-    facts = [result["environment"]["facts"]["run"]["tokens"]["key"] for result in first["report"]["results"]]
+    facts = [
+        result["environment"]["facts"]["run"]["tokens"]["key"]
+        for result in first["report"]["results"]
+    ]
     assert facts == [key] * 2
 
 

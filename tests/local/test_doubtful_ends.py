@@ -29,7 +29,9 @@ CAUTIONS = (
 
 def test_a_caught_error_and_a_hard_exit_are_cautions(lab: LocalLab) -> None:
     source = lab.write_script("doubtful_script", SCRIPT)
-    answer = lab.run_suite("doubtful", script_suite(source, {"hyperparameters.ends": ["caught", "os_exit"]}))
+    answer = lab.run_suite(
+        "doubtful", script_suite(source, {"hyperparameters.ends": ["caught", "os_exit"]})
+    )
     for said in CAUTIONS:
         assert said in answer.errors
         assert said in lab.traindyno("report", "doubtful", "--local").output

@@ -62,7 +62,9 @@ class TestQuotas(QuotasContract):
             def quotas_of(applied: int | None) -> Quotas:
                 granted = () if applied is None else ("--grant-quotas", str(applied))
                 endpoint = running.enter_context(start_service(tmp_path, NO_AWS, *granted)).endpoint
-                service_quotas, sagemaker = (client(name, endpoint) for name in ("service-quotas", "sagemaker"))
+                service_quotas, sagemaker = (
+                    client(name, endpoint) for name in ("service-quotas", "sagemaker")
+                )
                 return Quotas(service_quotas, sagemaker, sleep=no_wait)
 
             yield quotas_of
@@ -95,9 +97,14 @@ class WaitingMachine:
     def __init__(self, stepfunctions: Any) -> None:
         self.stepfunctions = stepfunctions
         self._activity = stepfunctions.create_activity(name=new_name("activity"))["activityArn"]
-        definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Task", "Resource": self._activity, "End": True}}}
+        definition = {
+            "StartAt": "Wait",
+            "States": {"Wait": {"Type": "Task", "Resource": self._activity, "End": True}},
+        }
         self.arn: str = stepfunctions.create_state_machine(
-            name=new_name("machine"), definition=json.dumps(definition), roleArn="arn:aws:iam::000000000000:role/test"
+            name=new_name("machine"),
+            definition=json.dumps(definition),
+            roleArn="arn:aws:iam::000000000000:role/test",
         )["stateMachineArn"]
 
     def next_token(self) -> str:
@@ -166,7 +173,11 @@ class TestExecutions(ExecutionsContract):
     def end(self, machine: WaitingMachine) -> Callable[[str, str | None], None]:
         def end(_name: str, error: str | None) -> None:
             answers, token = TaskAnswers(machine.stepfunctions), machine.next_token()
-            assert answers.fail(token, error_name=error, cause=CAUSE) if error else answers.succeed(token, {})
+            assert (
+                answers.fail(token, error_name=error, cause=CAUSE)
+                if error
+                else answers.succeed(token, {})
+            )
 
         return end
 
@@ -188,7 +199,9 @@ class TestLogTail(LogTailContract):
                 logs.create_log_group(logGroupName=JOB_LOG_GROUP)
             logs.create_log_stream(logGroupName=JOB_LOG_GROUP, logStreamName=stream)
             at = round((time.time() - age_seconds) * 1000)
-            events = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
+            events = [
+                {"timestamp": at + number, "message": line} for number, line in enumerate(lines)
+            ]
             logs.put_log_events(logGroupName=JOB_LOG_GROUP, logStreamName=stream, logEvents=events)
 
         return write

@@ -50,7 +50,9 @@ def two_speeds(lab: LocalLab) -> dict[str, Any]:
     matrix = {"hyperparameters.delay_milliseconds": [5, 20]}
     baseline = {"hyperparameters.delay_milliseconds": 20}
     workload = {"examples": 1_000_000}  # with so much work the start of a job doesn't matter
-    answer = lab.run_suite("speeds", script_suite(source, matrix, baseline=baseline, workload=workload))
+    answer = lab.run_suite(
+        "speeds", script_suite(source, matrix, baseline=baseline, workload=workload)
+    )
     assert "travels; left out: 1 named like a credential (.env)" in answer.errors
     report: dict[str, Any] = answer.json()
     return report
@@ -68,7 +70,9 @@ def test_a_suite_runs_to_a_verdict_that_the_steps_bear_out(two_speeds: dict[str,
         assert 0.3 * 10_000 / delay < rate < 10_000 / delay
 
 
-def test_the_report_is_one_file_that_names_its_cells(lab: LocalLab, two_speeds: dict[str, Any]) -> None:
+def test_the_report_is_one_file_that_names_its_cells(
+    lab: LocalLab, two_speeds: dict[str, Any]
+) -> None:
     answer = lab.succeed("report", "speeds", "--local", "--output", "fetched")
     page = (lab.folder / "fetched" / "speeds.html").read_text()
     assert "delay_milliseconds 5" in page
@@ -80,7 +84,9 @@ def test_a_run_costs_at_most_eight_transitions(lab: LocalLab, two_speeds: dict[s
     arn = f"{lab.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:speeds"
     counts = count_transitions(lab.client("stepfunctions"), arn)
     runs = len(two_speeds["results"])
-    jobs = len({attempt["job_name"] for result in two_speeds["results"] for attempt in result["attempts"]})
+    jobs = len(
+        {attempt["job_name"] for result in two_speeds["results"] for attempt in result["attempts"]}
+    )
     assert jobs == 2  # one for each trial
     # the job's own task, and one that records its runs
     assert counts["Task of a run"] >= 2 * jobs
@@ -91,8 +97,12 @@ def test_every_way_to_fail_is_an_outcome_and_the_other_runs_go_on(lab: LocalLab)
     source = lab.write_script("failures", FAILING_SCRIPT)
     matrix = {"hyperparameters.mode": ["fine", "raises", "exits", "hangs", "silent"]}
     limits = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300, "max_run_seconds": 10}
-    answer = lab.run_suite("failures", script_suite(source, matrix, limits=limits, measurement={"trials": 1}))
-    results = {each["run"]["cell"]["hyperparameters"]["mode"]: each for each in answer.json()["results"]}
+    answer = lab.run_suite(
+        "failures", script_suite(source, matrix, limits=limits, measurement={"trials": 1})
+    )
+    results = {
+        each["run"]["cell"]["hyperparameters"]["mode"]: each for each in answer.json()["results"]
+    }
     assert {mode: result["outcome"] for mode, result in results.items()} == {
         "fine": "completed",
         "raises": "user_code_error",
@@ -137,20 +147,34 @@ def test_a_wrong_suite_is_refused_with_every_problem_before_anything_starts(
     answer = lab.traindyno("run", str(path), "--local", "--name", "invalid")
     assert answer.status == 2
     for line, problem in problems:
-        assert any(f"invalid.yaml:{line}: " in said and problem in said for said in answer.errors.splitlines()), problem
-    assert "invalid" not in [row["execution_id"] for row in lab.traindyno("list", "--local", "--format", "json").json()]
+        assert any(
+            f"invalid.yaml:{line}: " in said and problem in said
+            for said in answer.errors.splitlines()
+        ), problem
+    assert "invalid" not in [
+        row["execution_id"] for row in lab.traindyno("list", "--local", "--format", "json").json()
+    ]
 
 
-def test_the_state_machine_refuses_the_same_suite_with_the_same_text(lab: LocalLab, tmp_path: Path) -> None:
-    limits = {"max_usd": 0, "max_hours": 1, "max_job_seconds": 60}  # what is missing, the command line completes
+def test_the_state_machine_refuses_the_same_suite_with_the_same_text(
+    lab: LocalLab, tmp_path: Path
+) -> None:
+    limits = {
+        "max_usd": 0,
+        "max_hours": 1,
+        "max_job_seconds": 60,
+    }  # what is missing, the command line completes
     document = {"name": "x", "goal": "cheap", "workload": {"task": "script"}, "limits": limits}
     path = tmp_path / "same.json"
     path.write_text(json.dumps(document))
-    said = [line.split(": ", 1)[1] for line in lab.traindyno("run", str(path), "--local").errors.splitlines()]
-    stepfunctions, machine = lab.client("stepfunctions"), lab.deployment().state_machine_arn
-    arn = stepfunctions.start_execution(stateMachineArn=machine, name="same", input=json.dumps(document))[
-        "executionArn"
+    said = [
+        line.split(": ", 1)[1]
+        for line in lab.traindyno("run", str(path), "--local").errors.splitlines()
     ]
+    stepfunctions, machine = lab.client("stepfunctions"), lab.deployment().state_machine_arn
+    arn = stepfunctions.start_execution(
+        stateMachineArn=machine, name="same", input=json.dumps(document)
+    )["executionArn"]
     eventually(lambda: stepfunctions.describe_execution(executionArn=arn)["status"] == "FAILED")
     found = stepfunctions.describe_execution(executionArn=arn)
     assert found["error"] == "SuiteInvalid"
@@ -162,7 +186,10 @@ def test_stopping_an_execution_stops_its_jobs_and_their_processes(lab: LocalLab)
     suite = script_suite(source, {"hyperparameters.mode": ["hangs"]})
     path = lab.write_suite("endless", suite)
     started = lab.traindyno("run", str(path), "--local", "--name", "endless", "--no-wait")
-    assert "no model to deploy: the inference handler can't serve models of task script" in started.errors
+    assert (
+        "no model to deploy: the inference handler can't serve models of task script"
+        in started.errors
+    )
     assert started.status == 0, started.errors
     sagemaker = lab.client("sagemaker")
     eventually(lambda: _training(sagemaker, "endless"))
@@ -174,7 +201,9 @@ def test_stopping_an_execution_stops_its_jobs_and_their_processes(lab: LocalLab)
 
 def _training(sagemaker: Any, name: str) -> list[str]:
     jobs = sagemaker.list_training_jobs(NameContains=name)["TrainingJobSummaries"]
-    described = [sagemaker.describe_training_job(TrainingJobName=job["TrainingJobName"]) for job in jobs]
+    described = [
+        sagemaker.describe_training_job(TrainingJobName=job["TrainingJobName"]) for job in jobs
+    ]
     return [job["TrainingJobName"] for job in described if job["SecondaryStatus"] == "Training"]
 
 

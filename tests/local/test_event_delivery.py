@@ -38,7 +38,9 @@ def run_one(aws: AwsDouble, folder: Path, expected_events: int) -> list[dict[str
     return aws.invocations
 
 
-def test_the_end_of_a_job_reaches_a_rule_for_ends_only(quiet_aws: AwsDouble, tmp_path: Path) -> None:
+def test_the_end_of_a_job_reaches_a_rule_for_ends_only(
+    quiet_aws: AwsDouble, tmp_path: Path
+) -> None:
     quiet_aws.patterns["ends"] = ENDS
     (event,) = run_one(quiet_aws, tmp_path, 1)
     assert (event["source"], event["account"]) == ("aws.sagemaker", "000000000000")
@@ -56,14 +58,18 @@ def test_every_step_of_the_status_is_an_event(quiet_aws: AwsDouble, tmp_path: Pa
     assert sorted(event["detail"]["SecondaryStatus"] for event in events) == sorted(steps)
 
 
-def test_a_function_that_can_not_be_reached_is_tried_again(quiet_aws: AwsDouble, tmp_path: Path) -> None:
+def test_a_function_that_can_not_be_reached_is_tried_again(
+    quiet_aws: AwsDouble, tmp_path: Path
+) -> None:
     quiet_aws.patterns["ends"] = ENDS
     quiet_aws.failing_invocations = 5
     (event,) = run_one(quiet_aws, tmp_path, 1)
     assert event["detail"]["TrainingJobStatus"] == "Completed"
 
 
-def test_events_wait_on_disk_while_eventbridge_is_away(quiet_aws: AwsDouble, tmp_path: Path) -> None:
+def test_events_wait_on_disk_while_eventbridge_is_away(
+    quiet_aws: AwsDouble, tmp_path: Path
+) -> None:
     quiet_aws.patterns["ends"] = ENDS
     with start_service(tmp_path, "http://127.0.0.1:9", *FAST) as running:
         sagemaker = client("sagemaker", running.endpoint)

@@ -31,7 +31,9 @@ def seconds_of(job: dict[str, Any], status: str) -> float:
     return seconds
 
 
-def explained(aws: AwsDouble, service: RunningService, folder: Path, name: str) -> tuple[dict[str, float], int]:
+def explained(
+    aws: AwsDouble, service: RunningService, folder: Path, name: str
+) -> tuple[dict[str, float], int]:
     """The phases of a job in seconds, and its billable seconds."""
     stage_script(aws, SCRIPT)
     environment = {"PYTHONPATH": str(REPO_ROOT), "TRAINDYNO_STEP_LOG_DIRECTORY": str(folder)}
@@ -43,7 +45,10 @@ def explained(aws: AwsDouble, service: RunningService, folder: Path, name: str) 
     session = read_step_log({f"{name}/{path.name}": path.read_text().splitlines()}).measured
     assert session is not None
     attempt = Attempt(
-        number=1, job_name=name, submitted_at=0.0, phase_seconds={"training": seconds_of(job, "Training")}
+        number=1,
+        job_name=name,
+        submitted_at=0.0,
+        phase_seconds={"training": seconds_of(job, "Training")},
     )
     phases = measure_phases([attempt], session, tabulate_steps(session), warmup_steps=1)
     return dict(phases), job["BillableTimeInSeconds"]
@@ -56,7 +61,16 @@ def test_other_time_is_below_five_percent_of_what_is_billed(
     found = []
     for name in ("explained-1", "explained-2", "explained-3"):
         phases, billable_seconds = explained(aws, service, tmp_path / name, name)
-        assert list(phases) == ["launch", "import", "setup", "first_step", "steady", "save", "teardown", OTHER]
+        assert list(phases) == [
+            "launch",
+            "import",
+            "setup",
+            "first_step",
+            "steady",
+            "save",
+            "teardown",
+            OTHER,
+        ]
         found.append(phases[OTHER] / billable_seconds)
         if found[-1] < 0.05:
             return

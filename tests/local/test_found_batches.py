@@ -27,7 +27,14 @@ pytestmark = [pytest.mark.local, pytest.mark.nightly]
 MEMORY_GIB = 0.75
 STEPS = 6
 # Little to compute, and attention weights of 1 MiB for each sample.
-MODEL = {"model_type": "gpt2", "vocab_size": 64, "n_embd": 16, "n_layer": 1, "n_head": 16, "n_positions": 128}
+MODEL = {
+    "model_type": "gpt2",
+    "vocab_size": 64,
+    "n_embd": 16,
+    "n_layer": 1,
+    "n_head": 16,
+    "n_positions": 128,
+}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +68,9 @@ def job_of(aws: AwsDouble, job_id: str, batches: Sequence[Any]) -> SharedJob:
     return SharedJob(aws, suite, runs, job_id, bundle.pack(bundle.training_files()))
 
 
-def test_the_found_batch_is_the_largest_one_and_is_in_the_verdict(aws: AwsDouble, service: RunningService) -> None:
+def test_the_found_batch_is_the_largest_one_and_is_in_the_verdict(
+    aws: AwsDouble, service: RunningService
+) -> None:
     sagemaker = client("sagemaker", service.endpoint)
     searched = job_of(aws, "j1-1", [{"search": "largest", "begin": 24}])
     described, (run,) = searched.run(sagemaker), searched.runs
@@ -98,7 +107,9 @@ def result_of(job: SharedJob, run: Run, described: dict[str, Any]) -> RunResult:
         instance_type="local.cpu",
     )
     journal = job.journal(described)
-    attempts = attempts_of_run(run.run_id, [(whole, journal)], planned=job.run_ids, outcome_of=outcome_of)
+    attempts = attempts_of_run(
+        run.run_id, [(whole, journal)], planned=job.run_ids, outcome_of=outcome_of
+    )
     return build_run_result(
         run,
         suite=job.suite,

@@ -28,10 +28,18 @@ def cloudformation(lab: LocalLab) -> Iterator[Any]:
     client = lab.client("cloudformation")
     functions = lab.client("lambda").get_paginator("list_functions").paginate()
     (guard,) = [
-        row["FunctionArn"] for page in functions for row in page["Functions"] if "GuardLab" in row["FunctionName"]
+        row["FunctionArn"]
+        for page in functions
+        for row in page["Functions"]
+        if "GuardLab" in row["FunctionName"]
     ]
-    resource = {"Type": "Custom::TraindynoGuard", "Properties": {"ServiceToken": guard, "ServiceTimeout": "60"}}
-    client.create_stack(StackName=STACK, TemplateBody=json.dumps({"Resources": {"Guard": resource}}))
+    resource = {
+        "Type": "Custom::TraindynoGuard",
+        "Properties": {"ServiceToken": guard, "ServiceTimeout": "60"},
+    }
+    client.create_stack(
+        StackName=STACK, TemplateBody=json.dumps({"Resources": {"Guard": resource}})
+    )
     assert await_end(client) == "CREATE_COMPLETE"
     yield client
     client.delete_stack(StackName=STACK)
@@ -49,20 +57,31 @@ def await_end(client: Any) -> str:
 
 
 def test_a_lab_is_not_deleted_under_a_suite_that_runs(lab: LocalLab, cloudformation: Any) -> None:
-    suite = script_suite(lab.write_script("sleeping", SLEEPING), {"hyperparameters.x": [0]}, measurement={"trials": 1})
+    suite = script_suite(
+        lab.write_script("sleeping", SLEEPING),
+        {"hyperparameters.x": [0]},
+        measurement={"trials": 1},
+    )
     path = lab.write_suite("sleeping", suite)
     lab.succeed("run", str(path), "--local", "--name", EXECUTION, "--no-wait")
     asked = {"StatusEquals": "InProgress", "NameContains": "sleeping"}
-    eventually(lambda: lab.client("sagemaker").list_training_jobs(**asked)["TrainingJobSummaries"], 120)
+    eventually(
+        lambda: lab.client("sagemaker").list_training_jobs(**asked)["TrainingJobSummaries"], 120
+    )
     down = lab.traindyno("local", "down")
     told, _, ended = down.errors.strip().splitlines()
     assert told.startswith("running, and would end as failed: ")
     assert EXECUTION in told
-    assert (down.status, ended.startswith("error: the local cloud still runs: no answer came")) == (1, True)
+    assert (down.status, ended.startswith("error: the local cloud still runs: no answer came")) == (
+        1,
+        True,
+    )
     cloudformation.delete_stack(StackName=STACK)
     assert await_end(cloudformation) == "DELETE_FAILED"
     events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
-    assert any(f"traindyno stop {EXECUTION}" in event.get("ResourceStatusReason", "") for event in events)
+    assert any(
+        f"traindyno stop {EXECUTION}" in event.get("ResourceStatusReason", "") for event in events
+    )
 
     lab.succeed("stop", EXECUTION, "--local")
     cloudformation.delete_stack(StackName=STACK)

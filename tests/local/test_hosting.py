@@ -32,7 +32,11 @@ TAGS = [{"Key": "traindyno:owner", "Value": "ada"}]
 
 
 def make_endpoint(
-    aws: AwsDouble, sagemaker: Any, name: str, at_load: str = "pass", instance_type: str = "local.cpu"
+    aws: AwsDouble,
+    sagemaker: Any,
+    name: str,
+    at_load: str = "pass",
+    instance_type: str = "local.cpu",
 ) -> None:
     key = f"{BUCKET}/models/{name}/model.tar.gz"
     aws.objects[key] = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)})
@@ -42,13 +46,21 @@ def make_endpoint(
 def host_model(sagemaker: Any, name: str, model_uri: str, instance_type: str = "local.cpu") -> None:
     container = {"Image": "local", "ModelDataUrl": model_uri}
     sagemaker.create_model(ModelName=name, PrimaryContainer=container, ExecutionRoleArn=ROLE)
-    variant = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": instance_type, "InitialInstanceCount": 1}
+    variant = {
+        "VariantName": "AllTraffic",
+        "ModelName": name,
+        "InstanceType": instance_type,
+        "InitialInstanceCount": 1,
+    }
     sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])
     sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name, Tags=TAGS)
 
 
 def wait_for(sagemaker: Any, name: str, status: str) -> dict[str, Any]:
-    eventually(lambda: sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == status, seconds=60)
+    eventually(
+        lambda: sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == status,
+        seconds=60,
+    )
     found: dict[str, Any] = sagemaker.describe_endpoint(EndpointName=name)
     return found
 
@@ -69,7 +81,9 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
     with pytest.raises(ClientError, match="simulates none"):
         make_endpoint(aws, sagemaker, "dear", instance_type="ml.c5.xlarge")
     with pytest.raises(ClientError, match="already existing"):
-        sagemaker.create_model(ModelName="good", PrimaryContainer={"Image": "local", "ModelDataUrl": "s3://b/k"})
+        sagemaker.create_model(
+            ModelName="good", PrimaryContainer={"Image": "local", "ModelDataUrl": "s3://b/k"}
+        )
     arn = wait_for(sagemaker, "good", "InService")["EndpointArn"]
     assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == TAGS
     text, process_id = ask(service, "good", {"inputs": "hello\nworld"})
@@ -90,7 +104,9 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
     assert "RuntimeError: no weights" in failure
 
 
-def test_a_killed_service_leaves_no_container_and_hosts_its_endpoints_again(aws: AwsDouble, tmp_path: Path) -> None:
+def test_a_killed_service_leaves_no_container_and_hosts_its_endpoints_again(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     options = ("--checkpoint-sync-seconds", "0.2")
     with start_service(tmp_path, aws.endpoint, *options) as first:
         sagemaker = client("sagemaker", first.endpoint)

@@ -33,10 +33,15 @@ def suite(environment: dict[str, str]) -> dict[str, Any]:
 
 
 def channels(job: dict[str, Any]) -> dict[str, str]:
-    return {each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"] for each in job["InputDataConfig"]}
+    return {
+        each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"]
+        for each in job["InputDataConfig"]
+    }
 
 
-def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(lab: LocalLab, tmp_path: Path) -> None:
+def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(
+    lab: LocalLab, tmp_path: Path
+) -> None:
     write_model(tmp_path / "hub" / "me" / "model")
     write_dataset(tmp_path / "hub" / "me" / "data", rows=1000)
     sagemaker = lab.client("sagemaker")
@@ -44,12 +49,17 @@ def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(lab: L
         first = lab.run_suite("hub-model", suite(hub.environment), "hub-model-1")
         asked = len(hub.asked)
         assert asked > 0
-        assert hub.sent["model.safetensors"] == (tmp_path / "hub/me/model/model.safetensors").stat().st_size
+        assert (
+            hub.sent["model.safetensors"]
+            == (tmp_path / "hub/me/model/model.safetensors").stat().st_size
+        )
         again = lab.run_suite("hub-model", suite(hub.environment), "hub-model-2")
         assert len(hub.asked) == asked
     results = [*first.json()["results"], *again.json()["results"]]
     assert [result["outcome"] for result in results] == ["completed"] * 2
-    found = sagemaker.list_training_jobs(NameContains="hub-model", SortBy="CreationTime", SortOrder="Ascending")
+    found = sagemaker.list_training_jobs(
+        NameContains="hub-model", SortBy="CreationTime", SortOrder="Ascending"
+    )
     names = [job["TrainingJobName"] for job in found["TrainingJobSummaries"]]
     data, copy, *runs = [sagemaker.describe_training_job(TrainingJobName=name) for name in names]
     made = {"train": data, "model": copy}

@@ -46,7 +46,9 @@ def test_a_trainers_suite_runs_to_its_verdict(report: dict[str, Any]) -> None:
     assert [result["outcome"] for result in report["results"]] == ["completed"] * 2
 
 
-def test_the_script_gets_the_arguments_that_the_sdks_drivers_pass(lab: LocalLab, report: dict[str, Any]) -> None:
+def test_the_script_gets_the_arguments_that_the_sdks_drivers_pass(
+    lab: LocalLab, report: dict[str, Any]
+) -> None:
     job = report["results"][0]["attempts"][-1]["job_name"]
     (stream,) = lab.client("logs").describe_log_streams(
         logGroupName="/aws/sagemaker/TrainingJobs", logStreamNamePrefix=f"{job}/"
@@ -58,9 +60,9 @@ def test_the_script_gets_the_arguments_that_the_sdks_drivers_pass(lab: LocalLab,
     words = json.loads(line.removeprefix("arguments "))
     # its drivers keep the order of the trainer, the toolkit sorts; the SDK writes its hyperparameters as JSON or text
     sent = CAPTURED["basic"]["request"]["HyperParameters"]
-    assert dict(zip(words[::2], words[1::2], strict=True)) == {f"--{name}": text for name, text in sent.items()} | {
-        "--tag": "1e-05"
-    }
+    assert dict(zip(words[::2], words[1::2], strict=True)) == {
+        f"--{name}": text for name, text in sent.items()
+    } | {"--tag": "1e-05"}
 
 
 def test_a_job_of_the_execution_is_imported(lab: LocalLab, report: dict[str, Any]) -> None:

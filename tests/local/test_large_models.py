@@ -15,7 +15,9 @@ from tests.local.local_lab import LocalLab
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 PAGE = REPO_ROOT / "docs" / "models.md"
-BLOCK = re.compile(r"<!-- commands: run by tests/local/test_large_models.py -->\n(.*?)<!-- end -->", re.DOTALL)
+BLOCK = re.compile(
+    r"<!-- commands: run by tests/local/test_large_models.py -->\n(.*?)<!-- end -->", re.DOTALL
+)
 SMALL = "suites/large_rehearsal.yaml"
 
 
@@ -35,7 +37,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answ
 
 
 def commands() -> list[str]:
-    return [line.strip() for block in BLOCK.findall(PAGE.read_text()) for line in block.splitlines() if line.strip()]
+    return [
+        line.strip()
+        for block in BLOCK.findall(PAGE.read_text())
+        for line in block.splitlines()
+        if line.strip()
+    ]
 
 
 def run(lab: LocalLab, command: str) -> Answer:
@@ -44,7 +51,12 @@ def run(lab: LocalLab, command: str) -> Answer:
         return lab.traindyno(*shlex.split(command)[1:], *more)
     environment = environment_of(lab.home)
     ran = subprocess.run(
-        ["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False, env=environment
+        ["sh", "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment,
     )
     return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
 
@@ -54,7 +66,9 @@ def test_every_command_of_the_page_succeeds(answers: dict[str, Answer]) -> None:
     assert {command: answer.errors for command, answer in answers.items() if answer.status} == {}
 
 
-def test_both_models_are_planned_over_three_kinds_of_accelerators_with_their_costs(answers: dict[str, Answer]) -> None:
+def test_both_models_are_planned_over_three_kinds_of_accelerators_with_their_costs(
+    answers: dict[str, Answer],
+) -> None:
     plans = [answer.json() for command, answer in answers.items() if " plan " in command]
     assert len(plans) == 2
     for plan in plans:
@@ -64,13 +78,23 @@ def test_both_models_are_planned_over_three_kinds_of_accelerators_with_their_cos
         assert float(plan["one_attempt_usd"]) > 0
 
 
-def test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs(answers: dict[str, Answer]) -> None:
-    (ran,) = [answer for command, answer in answers.items() if command.startswith(f"traindyno run {SMALL}")]
+def test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs(
+    answers: dict[str, Answer],
+) -> None:
+    (ran,) = [
+        answer
+        for command, answer in answers.items()
+        if command.startswith(f"traindyno run {SMALL}")
+    ]
     report = ran.json()
     verdict = report["verdict"]
     assert verdict["is_simulated"] is True
     assert verdict["recommended"] is not None
     assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 9
-    measured = {result["run"]["run_id"]: result["measured"] for result in report["results"] if result["measured"]}
+    measured = {
+        result["run"]["run_id"]: result["measured"]
+        for result in report["results"]
+        if result["measured"]
+    }
     interrupted = [run_id for run_id, each in measured.items() if each["job"]["interruptions"]]
     assert len(interrupted) >= 3, json.dumps(interrupted)

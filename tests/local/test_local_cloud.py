@@ -65,7 +65,9 @@ def test_a_local_cloud_that_is_up_takes_no_other_settings(own: LocalLab, tmp_pat
     )
 
 
-def test_a_start_of_ministack_removes_the_code_that_the_one_before_has_unpacked(own: LocalLab) -> None:
+def test_a_start_of_ministack_removes_the_code_that_the_one_before_has_unpacked(
+    own: LocalLab,
+) -> None:
     unpacked = own.home.state("tmp") / "ministack-lambda-code-of-before" / "traindyno"
     unpacked.mkdir(parents=True)
     kill(own, cloud.MINISTACK)
@@ -81,7 +83,9 @@ def create_saved_table(lab: LocalLab) -> None:
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
     )
     saved = lab.home.state("ministack-state") / "dynamodb.json"
-    eventually(lambda: saved.exists() and MARK_TABLE in saved.read_text(), 30)  # though nothing else goes on
+    eventually(
+        lambda: saved.exists() and MARK_TABLE in saved.read_text(), 30
+    )  # though nothing else goes on
 
 
 def test_a_change_is_saved_though_no_other_follows(tmp_path: Path) -> None:
@@ -117,8 +121,14 @@ def test_a_cloud_that_has_lost_what_was_deployed_says_how_to_start_anew(own: Loc
 
 def begin(lab: LocalLab, *arguments: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "traindyno", *arguments]
-    environment = {**os.environ, "TRAINDYNO_HOME": str(lab.home.folder), "PYTHONPATH": str(REPO_ROOT)}
-    return subprocess.Popen(command, cwd=lab.folder, env=environment, stderr=subprocess.PIPE, text=True)
+    environment = {
+        **os.environ,
+        "TRAINDYNO_HOME": str(lab.home.folder),
+        "PYTHONPATH": str(REPO_ROOT),
+    }
+    return subprocess.Popen(
+        command, cwd=lab.folder, env=environment, stderr=subprocess.PIPE, text=True
+    )
 
 
 def test_a_second_up_waits_for_the_first_and_finds_nothing_to_do(own: LocalLab) -> None:
@@ -132,7 +142,11 @@ def test_a_second_up_waits_for_the_first_and_finds_nothing_to_do(own: LocalLab) 
 
 def test_both_parts_listen_on_loopback_only(own: LocalLab) -> None:
     for part in (cloud.MINISTACK, cloud.SAGEMAKER):
-        listening = [each.laddr.ip for each in process_of(own, part).net_connections() if each.status == "LISTEN"]
+        listening = [
+            each.laddr.ip
+            for each in process_of(own, part).net_connections()
+            if each.status == "LISTEN"
+        ]
         assert set(listening) == {"127.0.0.1"}
 
 
@@ -168,10 +182,16 @@ def test_executions_of_a_ministack_that_was_killed_fail_and_their_jobs_end(own: 
     cloud.save_state(own.home, cloud.require_ports(own.home))
     kill(own, cloud.MINISTACK)
     up = own.succeed("local", "up")
-    assert "MiniStack has ended, and its executions with it: their training jobs are stopped" in up.errors
+    assert (
+        "MiniStack has ended, and its executions with it: their training jobs are stopped"
+        in up.errors
+    )
     assert "execution sleeping-2 was running and has failed" in up.errors
     assert jobs() == []
-    assert "sleeping-2: failed: States.ServiceRestart" in own.traindyno("report", "sleeping-2", "--local").errors
+    assert (
+        "sleeping-2: failed: States.ServiceRestart"
+        in own.traindyno("report", "sleeping-2", "--local").errors
+    )
 
 
 def test_down_waits_for_an_up(own: LocalLab) -> None:

@@ -24,10 +24,14 @@ def of_image(name: str, image: str, **environment: str) -> dict[str, object]:
     return job_request(name, AlgorithmSpecification=algorithm, Environment=environment)
 
 
-def test_job_finds_its_images_environment_without_a_restart_of_the_service(aws: AwsDouble, tmp_path: Path) -> None:
+def test_job_finds_its_images_environment_without_a_restart_of_the_service(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     stage_script(aws, TELL)
     environments = tmp_path / "environments"
-    with start_service(tmp_path / "state", aws.endpoint, *FAST, "--environments", str(environments)) as running:
+    with start_service(
+        tmp_path / "state", aws.endpoint, *FAST, "--environments", str(environments)
+    ) as running:
         sagemaker = client("sagemaker", running.endpoint)
         sagemaker.create_training_job(**of_image("early", LOCAL_XLA_IMAGE))
         early = wait_until(sagemaker, "early", seconds=10)
@@ -36,7 +40,9 @@ def test_job_finds_its_images_environment_without_a_restart_of_the_service(aws: 
         for name, image in names.items():
             sagemaker.create_training_job(**of_image(name, image))
         sagemaker.create_training_job(**of_image("chosen", LOCAL_XLA_IMAGE, PJRT_DEVICE="OTHER"))
-        assert [wait_until(sagemaker, name)["TrainingJobStatus"] for name in (*names, "chosen")] == ["Completed"] * 3
+        assert [
+            wait_until(sagemaker, name)["TrainingJobStatus"] for name in (*names, "chosen")
+        ] == ["Completed"] * 3
     assert early["TrainingJobStatus"] == "Failed"
     meaning, message = read_failure_reason(early["FailureReason"])
     assert meaning is Outcome.IMAGE_ERROR

@@ -22,7 +22,9 @@ for number in range(30):
 """
 
 
-def suite_of(lab: LocalLab, delays: list[int], *, jobs: str = "separate", **workload: Any) -> dict[str, Any]:
+def suite_of(
+    lab: LocalLab, delays: list[int], *, jobs: str = "separate", **workload: Any
+) -> dict[str, Any]:
     return script_suite(
         lab.write_script("money", SCRIPT),
         {"hyperparameters.delay_milliseconds": delays},
@@ -46,15 +48,27 @@ def test_the_plan_reads_the_local_price_and_shares_the_machine(lab: LocalLab) ->
     (lane,) = planned["lanes"]
     assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 1, 4)
     # 4 runs of 30 s at the nominal $0.10/h, with the time that a job takes to end
-    assert Decimal(planned["one_attempt_usd"]) == Decimal(4 * (30 + 120 + 300 + 60)) * Decimal("0.1") / 3600
+    assert (
+        Decimal(planned["one_attempt_usd"])
+        == Decimal(4 * (30 + 120 + 300 + 60)) * Decimal("0.1") / 3600
+    )
 
 
-def test_the_second_plan_expects_what_the_first_execution_was_billed(lab: LocalLab, spent: dict[str, Any]) -> None:
+def test_the_second_plan_expects_what_the_first_execution_was_billed(
+    lab: LocalLab, spent: dict[str, Any]
+) -> None:
     before = lab.write_suite("planned-before", suite_of(lab, [5, 40], examples=999))
-    assert "no run of these cells has been measured yet" in lab.traindyno("plan", str(before), "--local").output
+    assert (
+        "no run of these cells has been measured yet"
+        in lab.traindyno("plan", str(before), "--local").output
+    )
     path = lab.write_suite("planned-again", {**suite_of(lab, [5, 40]), "goal": "fastest"})
     expected = lab.traindyno("plan", str(path), "--local", "--format", "json").json()["expected"]
-    assert (expected["past_runs"], expected["known_cells"], expected["is_simulated"]) == (4, 2, False)
+    assert (expected["past_runs"], expected["known_cells"], expected["is_simulated"]) == (
+        4,
+        2,
+        False,
+    )
     billed = sum(Decimal(line["exact_usd"]) for line in lab.receipt("spent")["receipt"]["lines"])
     assert abs(Decimal(expected["usd"]) - billed) < Decimal("1e-9")
     shown = lab.traindyno("plan", str(path), "--local").output
@@ -72,8 +86,12 @@ def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[s
     assert total == Decimal(found["receipt"]["total_usd"])
 
 
-def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dict[str, Any]) -> None:
-    (lab.folder / "dear.yaml").write_text("region: here\nas_of: 2026-11-21\nprices: {local.cpu: 0.25}\n")
+def test_repricing_changes_every_cost_and_runs_nothing(
+    lab: LocalLab, spent: dict[str, Any]
+) -> None:
+    (lab.folder / "dear.yaml").write_text(
+        "region: here\nas_of: 2026-11-21\nprices: {local.cpu: 0.25}\n"
+    )
     answer = lab.succeed("reprice", "spent", "--local", "--prices", "dear.yaml", "--format", "json")
     found = answer.json()
     before, after = (
@@ -81,7 +99,11 @@ def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dic
         for side in ("before", "after")
     )
     # Every cell that measured a rate has a cost: all its jobs were billed (see the receipt).
-    measured = {each.run.cell.cell_id for each in map(parse_run_result, spent["results"]) if is_measured(each)}
+    measured = {
+        each.run.cell.cell_id
+        for each in map(parse_run_result, spent["results"])
+        if is_measured(each)
+    }
     assert set(before) == measured
     assert measured
     # $0.25 instead of $0.10 per hour
@@ -99,7 +121,9 @@ def test_two_executions_are_compared_cell_by_cell_and_shares_add_up_to_each_bill
     lines = lab.receipt("later")["receipt"]["lines"]
     shares: dict[str, Decimal] = {}
     for line in lines:
-        shares[line["job_name"]] = shares.get(line["job_name"], Decimal(0)) + Decimal(line["billable_seconds"])
+        shares[line["job_name"]] = shares.get(line["job_name"], Decimal(0)) + Decimal(
+            line["billable_seconds"]
+        )
     assert (len(lines), len(shares)) == (4, 2)
     assert shares == lab.billed_seconds("-later-")
     answer = lab.succeed("compare", "spent", "later", "--local", "--format", "json")
@@ -108,13 +132,19 @@ def test_two_executions_are_compared_cell_by_cell_and_shares_add_up_to_each_bill
     assert cell["label"] == "delay_milliseconds 40"
     interval = cell["rate"]["interval"]
     assert interval["low"] <= cell["rate"]["ratio"] <= interval["high"]
-    assert (compared["only_first"], compared["only_second"]) == (["delay_milliseconds 5"], ["delay_milliseconds 60"])
+    assert (compared["only_first"], compared["only_second"]) == (
+        ["delay_milliseconds 5"],
+        ["delay_milliseconds 60"],
+    )
 
 
 @pytest.fixture(scope="module")
 def stopped(lab: LocalLab) -> dict[str, Any]:
     """The receipt while the suite ran, and the output of the command that stopped it."""
-    suite = {**suite_of(lab, [10_000], examples=2_000_000), "limits": {**LIMITS, "max_job_seconds": 300}}
+    suite = {
+        **suite_of(lab, [10_000], examples=2_000_000),
+        "limits": {**LIMITS, "max_job_seconds": 300},
+    }
     path = lab.write_suite("endless-money", suite)
     lab.succeed("run", str(path), "--local", "--name", "stopped", "--no-wait")
     receipts = [lab.receipt("stopped")]
@@ -139,4 +169,6 @@ def test_stopping_says_what_was_spent(lab: LocalLab, stopped: dict[str, Any]) ->
     assert final["is_final"]
     (line,) = final["receipt"]["lines"]
     assert line["outcome"] == "stopped_by_user"
-    assert {line["job_name"]: Decimal(line["billable_seconds"])} == lab.billed_seconds("-endless-money-")
+    assert {line["job_name"]: Decimal(line["billable_seconds"])} == lab.billed_seconds(
+        "-endless-money-"
+    )

@@ -21,7 +21,10 @@ XLA_FOLDER = ENVIRONMENTS / process_environment.XLA_FOLDER
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=[each.stem for each in NOTEBOOKS])
 def test_a_notebook_runs_from_its_suite_to_the_figure(
-    notebook: Path, lab: LocalLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    notebook: Path,
+    lab: LocalLab,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     if notebook.stem == WITH_XLA:
         make_environment(XLA_FOLDER)

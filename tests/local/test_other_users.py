@@ -121,14 +121,23 @@ def ports_of(lab: LocalLab) -> dict[int, str]:
 
 def written_routes(*sources: Path) -> list[str]:
     """Every text in the sources that begins as a path does."""
-    return sorted({route for source in sources for route in ROUTE.findall(source.read_text()) if route.isascii()})
+    return sorted(
+        {
+            route
+            for source in sources
+            for route in ROUTE.findall(source.read_text())
+            if route.isascii()
+        }
+    )
 
 
 def routes_of(program: str) -> list[str]:
     if "ministack" in program:
         packages = next((ENVIRONMENTS / "cloud" / "lib").glob("python3*/site-packages/ministack"))
         return written_routes(
-            packages / "app.py", packages / "core" / "router.py", *(REPO_ROOT / "localcloud").glob("*.py")
+            packages / "app.py",
+            packages / "core" / "router.py",
+            *(REPO_ROOT / "localcloud").glob("*.py"),
         )
     service = REPO_ROOT / "localcloud" / "sagemaker_service"
     return [*written_routes(*service.rglob("*.py")), f"/endpoints/{ENDPOINT}/invocations"]
@@ -136,18 +145,26 @@ def routes_of(program: str) -> list[str]:
 
 def operations_of(program: str) -> Iterator[Asked]:
     session = botocore.session.get_session()
-    for service in sorted(ELSEWHERE if "sagemaker_service" in program else {*SERVICES, "events"} - ELSEWHERE):
+    for service in sorted(
+        ELSEWHERE if "sagemaker_service" in program else {*SERVICES, "events"} - ELSEWHERE
+    ):
         model = session.get_service_model(service)
         for name in model.operation_names:
             target = f"{model.metadata.get('targetPrefix', service)}.{name}"
-            yield "POST", "/", {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
+            yield (
+                "POST",
+                "/",
+                {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"},
+            )
 
 
 def test_every_port_and_route_answers_403(hosted: LocalLab) -> None:
     ports = ports_of(hosted)
     # A model's container answers through a pipe and listens at no port.
     programs = ("ministack", "sagemaker_service --port", "inference_container")
-    assert [sum(program in each for each in ports.values()) for program in programs] == [1, 1, 0], ports
+    assert [sum(program in each for each in ports.values()) for program in programs] == [1, 1, 0], (
+        ports
+    )
     for port, program in ports.items():
         routes = ["/", *routes_of(program)]
         assert len(routes) > 5
@@ -174,7 +191,9 @@ def test_a_websocket_is_refused(hosted: LocalLab) -> None:
 def test_a_presigned_url_and_an_assumed_role_open_what_their_maker_may(hosted: LocalLab) -> None:
     bucket = hosted.deployment().bucket
     key = "models/of-the-owner.tar.gz"
-    url = hosted.client("s3").generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": key})
+    url = hosted.client("s3").generate_presigned_url(
+        "get_object", Params={"Bucket": bucket, "Key": key}
+    )
     path = url.partition("127.0.0.1")[2].partition("/")[2]
     port = cloud.require_ports(hosted.home).aws
     assert answer_of(port, ("GET", f"/{path}", {}))[0] == 200
@@ -183,8 +202,12 @@ def test_a_presigned_url_and_an_assumed_role_open_what_their_maker_may(hosted: L
 
     role = "arn:aws:iam::000000000000:role/any"
     given = hosted.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
-    session = boto3.Session(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], "us-east-1")
-    assert session.client("s3", endpoint_url=f"http://127.0.0.1:{port}").head_object(Bucket=bucket, Key=key)
+    session = boto3.Session(
+        given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], "us-east-1"
+    )
+    assert session.client("s3", endpoint_url=f"http://127.0.0.1:{port}").head_object(
+        Bucket=bucket, Key=key
+    )
 
 
 @NEEDS_ROOT
@@ -216,10 +239,14 @@ def test_the_home_and_all_in_it_are_their_owners_alone(hosted: LocalLab) -> None
 def test_the_key_is_in_no_log_no_argument_and_no_document(hosted: LocalLab) -> None:
     """Besides its own file, the order that a supervisor reads and the CDK's cache have it."""
     folder, key = hosted.home.folder, read_access_key(hosted.home)
-    holding = [path for path in folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+    holding = [
+        path for path in folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()
+    ]
     names = {path.relative_to(folder).as_posix() for path in holding}
     assert [
-        path for path in (Path.home() / ".cdk").rglob("*") if path.is_file() and key.encode() in path.read_bytes()
+        path
+        for path in (Path.home() / ".cdk").rglob("*")
+        if path.is_file() and key.encode() in path.read_bytes()
     ] == []
     expected = r"credentials\.json|cdk/cache/accounts_partitions\.json|sagemaker/.*/algo-\d+\.json"
     assert {name for name in names if not re.fullmatch(expected, name)} == set()

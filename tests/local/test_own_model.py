@@ -19,9 +19,20 @@ def test_four_lines_and_a_file_lead_to_a_verdict(lab: LocalLab) -> None:
     assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
 
 
-WORK = ("--task", "sequence-classification", "--data", str(REPO_ROOT / "suites/own_model/reviews.csv"))
+WORK = (
+    "--task",
+    "sequence-classification",
+    "--data",
+    str(REPO_ROOT / "suites/own_model/reviews.csv"),
+)
 SCRIPT = REPO_ROOT / "suites/own_script"
-SMALL = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 600}
+SMALL = {
+    "model_type": "bert",
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "vocab_size": 600,
+}
 
 
 @pytest.mark.parametrize(
@@ -29,10 +40,15 @@ SMALL = {"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 1, "num_a
     [
         ("folder", ("--model", str(REPO_ROOT / "suites/own_model/model"), *WORK)),
         ("new", ("--model", "config.json", *WORK)),
-        ("script", ("--script", str(SCRIPT), "--examples", "2000", "--data", f"{SCRIPT}_data/houses.csv")),
+        (
+            "script",
+            ("--script", str(SCRIPT), "--examples", "2000", "--data", f"{SCRIPT}_data/houses.csv"),
+        ),
     ],
 )
-def test_a_suite_of_init_leads_to_a_verdict(name: str, options: tuple[str, ...], lab: LocalLab) -> None:
+def test_a_suite_of_init_leads_to_a_verdict(
+    name: str, options: tuple[str, ...], lab: LocalLab
+) -> None:
     (lab.folder / "config.json").write_text(json.dumps({**SMALL, "intermediate_size": 64}))
     begun = lab.succeed("init", f"{name}.yaml", "--local", *options)
     assert "no basis" in begun.output

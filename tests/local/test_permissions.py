@@ -57,7 +57,13 @@ submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites
 submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites/*
 """
 # The lab has another name, so that the deployed functions leave its jobs alone.
-LAB, BUCKET, TABLE, TOPIC, EXECUTION = "granted", "granted-results", "granted-rows", "granted-verdicts", "e1"
+LAB, BUCKET, TABLE, TOPIC, EXECUTION = (
+    "granted",
+    "granted-results",
+    "granted-rows",
+    "granted-verdicts",
+    "e1",
+)
 
 
 def suite(instance: str) -> dict[str, Any]:
@@ -119,24 +125,40 @@ def sent(lab: LocalLab) -> frozenset[Call]:
 def make_storage() -> None:
     boto3.client("sns").create_topic(Name=TOPIC)
     boto3.client("s3").create_bucket(Bucket=BUCKET)
-    boto3.client("s3").put_object(Bucket=BUCKET, Key="source.tar.gz", Body=b"the training code, which no job here runs")
+    boto3.client("s3").put_object(
+        Bucket=BUCKET, Key="source.tar.gz", Body=b"the training code, which no job here runs"
+    )
     make_table(TABLE)
 
 
 def end_endpoints(functions: Lambdas) -> None:
     """One that the sweep ends, and one that goes with its lab."""
-    serving, began = open_serving(BucketEnvironment(lab=LAB, bucket=BUCKET, table=TABLE)), time.time() - 3600
+    serving, began = (
+        open_serving(BucketEnvironment(lab=LAB, bucket=BUCKET, table=TABLE)),
+        time.time() - 3600,
+    )
     archive = tar_gz({"code/inference.py": "def model_fn(folder): return None"})
     boto3.client("s3").put_object(Bucket=BUCKET, Key=SAVED_MODEL, Body=archive)
     served = replace(DEPLOYMENT, instance_type="local.cpu", created_at=began)
     for hours in (1, 9):
         deployment = replace(served, name=f"{LAB}--{hours}", hours=hours)
-        deploy_model(deployment, serving, replace(SETTINGS, bucket=BUCKET, lab=LAB), clock=lambda: began)
-        eventually(lambda: {each.status for each in serving.endpoints.list_named(LAB)} == {"InService"})
+        deploy_model(
+            deployment, serving, replace(SETTINGS, bucket=BUCKET, lab=LAB), clock=lambda: began
+        )
+        eventually(
+            lambda: {each.status for each in serving.endpoints.list_named(LAB)} == {"InService"}
+        )
     functions.call("reconcile_runs", {})
     assert [each.name for each in serving.endpoints.list_named(LAB)] == [f"{LAB}--9"]
-    url = boto3.client("s3").generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "answer"})
-    names = {"LogicalResourceId": "Guard", "StackId": "stack", "RequestId": "request", "ResourceType": "Custom::Guard"}
+    url = boto3.client("s3").generate_presigned_url(
+        "put_object", {"Bucket": BUCKET, "Key": "answer"}
+    )
+    names = {
+        "LogicalResourceId": "Guard",
+        "StackId": "stack",
+        "RequestId": "request",
+        "ResourceType": "Custom::Guard",
+    }
     functions.call("guard_lab", {"RequestType": "Delete", "ResponseURL": url, **names})
     assert b"SUCCESS" in boto3.client("s3").get_object(Bucket=BUCKET, Key="answer")["Body"].read()
     assert not (serving.names() or serving.endpoints.list_named(LAB))
@@ -150,11 +172,17 @@ def go_through_everything(functions: Lambdas, service: str) -> None:
     remote = {"execution_id": "remote", "suite": suite("ml.g5.xlarge")}
     functions.call("check_quotas", functions.call("plan_suite", remote))
     boto3.client("s3").put_object(Bucket=BUCKET, Key="data/x/a.txt", Body=b"some text")
-    with_data = functions.call("plan_suite", {"execution_id": "with-data", "suite": prepared_suite()})
+    with_data = functions.call(
+        "plan_suite", {"execution_id": "with-data", "suite": prepared_suite()}
+    )
     assert len(functions.call("check_quotas", with_data)["preparations"]) == 1
     planned = functions.call("plan_suite", {"execution_id": EXECUTION, "suite": suite("local.cpu")})
     (lane,) = functions.call("plan_round", functions.call("check_quotas", planned))["lanes"]
-    items = boto3.client("s3").get_object(Bucket=BUCKET, Key=lane["packs"][0]["items_key"])["Body"].read()
+    items = (
+        boto3.client("s3")
+        .get_object(Bucket=BUCKET, Key=lane["packs"][0]["items_key"])["Body"]
+        .read()
+    )
     given_up, ended, refused, orphaned = [item["run"] for item in json.loads(items)]
 
     abandoned_job = submit(functions, given_up)
@@ -218,7 +246,9 @@ def make_older(job_name: str, *, seconds: int) -> None:
 @contextmanager
 def throttled(service: str) -> Iterator[None]:
     try:
-        administer(service, "/_local/faults", {"throttling_fraction": 1.0}, os.environ["AWS_ACCESS_KEY_ID"])
+        administer(
+            service, "/_local/faults", {"throttling_fraction": 1.0}, os.environ["AWS_ACCESS_KEY_ID"]
+        )
         yield
     finally:
         administer(service, "/_local/faults", {}, os.environ["AWS_ACCESS_KEY_ID"])

@@ -57,7 +57,9 @@ def transitions(job: dict[str, Any]) -> list[str]:
     return [step["Status"] for step in job["SecondaryStatusTransitions"]]
 
 
-def test_a_job_reads_its_channel_and_leaves_model_output_checkpoint_and_log(aws: AwsDouble, sagemaker: Any) -> None:
+def test_a_job_reads_its_channel_and_leaves_model_output_checkpoint_and_log(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
     stage_script(
         aws,
         """
@@ -82,15 +84,21 @@ print("trained on", data)
     assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
     assert transitions(job) == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
     assert job["BillableTimeInSeconds"] == job["TrainingTimeInSeconds"]
-    assert job["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{BUCKET}/out/whole/output/model.tar.gz"
-    with tarfile.open(fileobj=io.BytesIO(aws.objects[f"{BUCKET}/out/whole/output/model.tar.gz"])) as tar:
+    assert (
+        job["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{BUCKET}/out/whole/output/model.tar.gz"
+    )
+    with tarfile.open(
+        fileobj=io.BytesIO(aws.objects[f"{BUCKET}/out/whole/output/model.tar.gz"])
+    ) as tar:
         member = tar.extractfile("model.txt")
         assert member is not None
         assert member.read() == b"WORDS"
     assert f"{BUCKET}/out/whole/output/output.tar.gz" in aws.objects
     assert aws.objects[f"{BUCKET}/checkpoints/whole/step_log/step.txt"] == b"s"
     assert b"trained on words" in aws.objects[f"{BUCKET}/out/whole/logs/algo-1.log"]
-    assert any(stream.startswith("whole/algo-1-") and "trained" in line for stream, line in aws.log_lines)
+    assert any(
+        stream.startswith("whole/algo-1-") and "trained" in line for stream, line in aws.log_lines
+    )
 
 
 def test_literal_paths_under_opt_ml_are_the_hosts_own(aws: AwsDouble, sagemaker: Any) -> None:
@@ -128,16 +136,27 @@ def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(
     monkeypatch.setenv("PRIVATE_TOKEN", "wallet")
     for name, wanted in (
         ("installed", f"./{WHEEL}"),
-        ("missing", "--no-index\nno-such-package-of-${PRIVATE_TOKEN}"),  # pip replaces it by what it sees
+        (
+            "missing",
+            "--no-index\nno-such-package-of-${PRIVATE_TOKEN}",
+        ),  # pip replaces it by what it sees
     ):
         script = "import tinywheel; assert tinywheel.VALUE == 7"
-        files: dict[str, str | bytes] = {"train.py": script, WHEEL: tiny_wheel(7), "requirements.txt": f"{wanted}\n"}
+        files: dict[str, str | bytes] = {
+            "train.py": script,
+            WHEEL: tiny_wheel(7),
+            "requirements.txt": f"{wanted}\n",
+        }
         aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = tar_gz(files)
         sagemaker.create_training_job(**job_request(name))
         endings[name] = wait_until(sagemaker, name)
-    assert endings["installed"]["TrainingJobStatus"] == "Completed", endings["installed"].get("FailureReason")
+    assert endings["installed"]["TrainingJobStatus"] == "Completed", endings["installed"].get(
+        "FailureReason"
+    )
     reason = endings["missing"]["FailureReason"]
-    assert reason.startswith("AlgorithmError: InstallRequirementsError: pip could not install"), reason
+    assert reason.startswith("AlgorithmError: InstallRequirementsError: pip could not install"), (
+        reason
+    )
     assert "no-such-package-of-" in reason
     assert "wallet" not in reason
 
@@ -155,7 +174,10 @@ pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "note.txt").write_text("n")
     job = run_job(sagemaker, "files", OutputDataConfig=output)
     assert job["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{BUCKET}/plain/files/output/model/"
     left = {key for key in aws.objects if key.startswith(f"{BUCKET}/plain/files/output/")}
-    assert left == {f"{BUCKET}/plain/files/output/{name}" for name in ("model/train/tokens.npy", "data/note.txt")}
+    assert left == {
+        f"{BUCKET}/plain/files/output/{name}"
+        for name in ("model/train/tokens.npy", "data/note.txt")
+    }
 
 
 def test_two_hosts_meet_through_torchrun(aws: AwsDouble, sagemaker: Any) -> None:
@@ -182,7 +204,9 @@ dist.destroy_process_group()
     assert b"of 2 algo-2" in aws.objects[f"{BUCKET}/out/pair/logs/algo-2.log"]
 
 
-def test_the_host_that_failed_first_gives_the_reason_and_not_torchruns_report(aws: AwsDouble, sagemaker: Any) -> None:
+def test_the_host_that_failed_first_gives_the_reason_and_not_torchruns_report(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
     stage_script(
         aws,
         """
@@ -193,12 +217,16 @@ time.sleep(600)
 """,
     )
     flag = {"sagemaker_torch_distributed_enabled": "true"}
-    reason = run_job(sagemaker, "unequal", ResourceConfig=TWO_HOSTS, HyperParameters=flag)["FailureReason"]
+    reason = run_job(sagemaker, "unequal", ResourceConfig=TWO_HOSTS, HyperParameters=flag)[
+        "FailureReason"
+    ]
     assert "RuntimeError: the second host had enough" in reason
     assert "ChildFailedError" not in reason
 
 
-def test_output_of_any_length_is_sent_in_part_and_not_billed(aws: AwsDouble, sagemaker: Any) -> None:
+def test_output_of_any_length_is_sent_in_part_and_not_billed(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
     """Three million lines, as of a loop that logs without a limit."""
     stage_script(
         aws,
@@ -222,7 +250,9 @@ print("last", end="")
     assert job["TrainingEndTime"].timestamp() <= aws.logs_came_at[stream]
 
 
-def test_a_checkpoint_is_uploaded_while_the_job_runs_and_is_there_for_the_next(aws: AwsDouble, sagemaker: Any) -> None:
+def test_a_checkpoint_is_uploaded_while_the_job_runs_and_is_there_for_the_next(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
     stage_script(
         aws,
         """
@@ -233,7 +263,10 @@ if not mark.exists():
 mark.write_text(mark.read_text() + " two")
 """,
     )
-    both = {"CheckpointConfig": {"S3Uri": f"s3://{BUCKET}/cp"}, "Environment": {"FOLDER": "/opt/ml/checkpoints"}}
+    both = {
+        "CheckpointConfig": {"S3Uri": f"s3://{BUCKET}/cp"},
+        "Environment": {"FOLDER": "/opt/ml/checkpoints"},
+    }
     sagemaker.create_training_job(**job_request("first", **both))
     eventually(lambda: aws.objects.get(f"{BUCKET}/cp/mark") == b"one")
     sagemaker.stop_training_job(TrainingJobName="first")
@@ -243,7 +276,9 @@ mark.write_text(mark.read_text() + " two")
     assert aws.objects[f"{BUCKET}/cp/mark"] == b"one two"
 
 
-def test_a_failed_script_gives_the_reason_that_it_wrote_with_its_exit_code(aws: AwsDouble, sagemaker: Any) -> None:
+def test_a_failed_script_gives_the_reason_that_it_wrote_with_its_exit_code(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
     stage_script(
         aws,
         """
@@ -254,7 +289,10 @@ sys.exit(3)
     )
     job = run_job(sagemaker, "reasoned")
     assert job["TrainingJobStatus"] == "Failed"
-    assert job["FailureReason"] == "AlgorithmError: traindyno-outcome: out_of_memory: 12 GiB wanted, exit code: 3"
+    assert (
+        job["FailureReason"]
+        == "AlgorithmError: traindyno-outcome: out_of_memory: 12 GiB wanted, exit code: 3"
+    )
 
 
 def test_a_script_that_raises_gives_the_end_of_its_log(aws: AwsDouble, sagemaker: Any) -> None:
@@ -277,7 +315,9 @@ def test_a_job_killed_from_outside_ends_with_code_137_and_no_process(
     assert not [pid for pid in pids if is_alive(pid)]
 
 
-def test_data_that_is_not_there_fails_the_job_as_the_callers_error(aws: AwsDouble, sagemaker: Any) -> None:
+def test_data_that_is_not_there_fails_the_job_as_the_callers_error(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
     stage_script(aws, "print('never')")
     source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/absent"}
     channel = {"ChannelName": "train", "DataSource": {"S3DataSource": source}}
@@ -286,9 +326,13 @@ def test_data_that_is_not_there_fails_the_job_as_the_callers_error(aws: AwsDoubl
     assert transitions(job) == ["Starting", "Downloading", "Failed"]
 
 
-def test_an_archive_that_reaches_outside_its_folder_is_refused(aws: AwsDouble, sagemaker: Any, tmp_path: Path) -> None:
+def test_an_archive_that_reaches_outside_its_folder_is_refused(
+    aws: AwsDouble, sagemaker: Any, tmp_path: Path
+) -> None:
     escaping = tmp_path / "escaped"
-    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = tar_gz({f"../../../..{escaping}": "x", "train.py": ""})
+    aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = tar_gz(
+        {f"../../../..{escaping}": "x", "train.py": ""}
+    )
     sagemaker.create_training_job(**job_request("escaping"))
     assert "can't be unpacked" in wait_until(sagemaker, "escaping")["FailureReason"]
     assert not escaping.exists()
@@ -316,7 +360,9 @@ def test_a_job_past_its_longest_run_is_stopped_for_that(
     aws: AwsDouble, service: RunningService, sagemaker: Any
 ) -> None:
     stage_script(aws, SLEEP_FOR_EVER)
-    sagemaker.create_training_job(**job_request("long", StoppingCondition={"MaxRuntimeInSeconds": 1}))
+    sagemaker.create_training_job(
+        **job_request("long", StoppingCondition={"MaxRuntimeInSeconds": 1})
+    )
     pids = pids_of(service, "long")
     job = wait_until(sagemaker, "long")
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
@@ -327,7 +373,9 @@ def test_a_child_that_outlives_its_job_is_ended_with_it(
     aws: AwsDouble, service: RunningService, sagemaker: Any
 ) -> None:
     # A child without an environment has no mark of its job: only its parents show that it belongs to the job.
-    script = SLEEP_FOR_EVER.replace("start_new_session=True", "start_new_session=True, env={}, stdout=-3, stderr=-3")
+    script = SLEEP_FOR_EVER.replace(
+        "start_new_session=True", "start_new_session=True, env={}, stdout=-3, stderr=-3"
+    )
     stage_script(aws, script.replace("time.sleep(600)\n", "time.sleep(0.3)\n"))
     sagemaker.create_training_job(**job_request("parent"))
     _, child = pids_of(service, "parent")
@@ -335,7 +383,9 @@ def test_a_child_that_outlives_its_job_is_ended_with_it(
     assert not is_alive(child)
 
 
-def test_a_job_of_the_same_name_in_another_service_lives_on(aws: AwsDouble, sagemaker: Any, tmp_path: Path) -> None:
+def test_a_job_of_the_same_name_in_another_service_lives_on(
+    aws: AwsDouble, sagemaker: Any, tmp_path: Path
+) -> None:
     stage_script(aws, SLEEP_FOR_EVER)
     with start_service(tmp_path, aws.endpoint, *FAST) as other:
         elsewhere = client("sagemaker", other.endpoint)
@@ -348,7 +398,9 @@ def test_a_job_of_the_same_name_in_another_service_lives_on(aws: AwsDouble, sage
         assert all(map(is_alive, processes))
 
 
-def test_a_second_job_waits_for_the_machine_and_can_be_stopped_meanwhile(aws: AwsDouble, sagemaker: Any) -> None:
+def test_a_second_job_waits_for_the_machine_and_can_be_stopped_meanwhile(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
     stage_script(aws, SLEEP_FOR_EVER)
     sagemaker.create_training_job(**job_request("running"))
     wait_until(sagemaker, "running", TRAINING)
@@ -379,7 +431,10 @@ def test_a_service_that_dies_takes_its_job_along_and_says_so_after_its_restart(
     with start_service(tmp_path, aws.endpoint, *FAST) as running:
         after = client("sagemaker", running.endpoint)
         lost = wait_until(after, "lost")
-        assert lost["FailureReason"] == "InternalServerError: We encountered an internal error.  Please try again."
+        assert (
+            lost["FailureReason"]
+            == "InternalServerError: We encountered an internal error.  Please try again."
+        )
         assert wait_until(after, "queued")["TrainingJobStatus"] == "Completed"
 
 
@@ -401,18 +456,27 @@ def test_many_requests_at_once_are_all_answered(aws: AwsDouble, service: Running
     assert {wait_until(sagemaker, name)["TrainingJobStatus"] for name in names} == {"Completed"}
 
 
-def test_a_helper_that_holds_the_output_open_keeps_the_job_until_its_limit(aws: AwsDouble, sagemaker: Any) -> None:
+def test_a_helper_that_holds_the_output_open_keeps_the_job_until_its_limit(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
     """The training toolkit reads until the pipe is closed."""
     stage_script(
-        aws, "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+        aws,
+        "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])",
     )
     job = run_job(sagemaker, "held", StoppingCondition={"MaxRuntimeInSeconds": 8})
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
-    assert b"its output is still open in process " in aws.objects[f"{BUCKET}/out/held/logs/algo-1.log"]
+    assert (
+        b"its output is still open in process " in aws.objects[f"{BUCKET}/out/held/logs/algo-1.log"]
+    )
 
 
-def test_a_scripts_arguments_are_read_by_a_shell_as_in_the_toolkit(aws: AwsDouble, sagemaker: Any) -> None:
-    stage_script(aws, "import sys, pathlib, os; print('GOT', sys.argv[1:], sorted(os.listdir('.')))")
+def test_a_scripts_arguments_are_read_by_a_shell_as_in_the_toolkit(
+    aws: AwsDouble, sagemaker: Any
+) -> None:
+    stage_script(
+        aws, "import sys, pathlib, os; print('GOT', sys.argv[1:], sorted(os.listdir('.')))"
+    )
     request = job_request("spoken")
     request["HyperParameters"] |= {"note": json.dumps("5 > seven"), "prompt": json.dumps("a b")}
     sagemaker.create_training_job(**request)

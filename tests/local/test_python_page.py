@@ -35,7 +35,10 @@ def names(lab: LocalLab) -> dict[str, Any]:
 
 
 def test_the_examples_measure_what_the_script_does(names: dict[str, Any]) -> None:
-    assert {problem.partition(":")[0] for problem in names["problems"]} >= {"goal", "limits.max_hours"}
+    assert {problem.partition(":")[0] for problem in names["problems"]} >= {
+        "goal",
+        "limits.max_hours",
+    }
     assert names["planned"].plan.run_count == len(names["results"]) == 4
     for delay, rate in names["rates"]:
         assert 0.3 * 10_000 / delay < rate < 10_000 / delay

@@ -32,20 +32,30 @@ def test_a_quota_without_an_applied_value_has_a_default_only(quotas: Any) -> Non
 
 
 def test_defaults_come_in_pages(quotas: Any) -> None:
-    pages = quotas.get_paginator("list_aws_default_service_quotas").paginate(ServiceCode="sagemaker")
+    pages = quotas.get_paginator("list_aws_default_service_quotas").paginate(
+        ServiceCode="sagemaker"
+    )
     names = [quota["QuotaName"] for page in pages for quota in page["Quotas"]]
     assert len(names) == len(set(names)) > 100
     assert "local.cpu for training job usage" in names
 
 
 def products(service: RunningService, **wanted: str) -> list[dict[str, Any]]:
-    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
-    found = client("pricing", service.endpoint).get_products(ServiceCode="AmazonSageMaker", Filters=filters)
+    filters = [
+        {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
+    ]
+    found = client("pricing", service.endpoint).get_products(
+        ServiceCode="AmazonSageMaker", Filters=filters
+    )
     return [json.loads(text) for text in found["PriceList"]]
 
 
-def test_a_price_is_found_by_region_dimension_and_type_and_says_it_is_a_snapshot(service: RunningService) -> None:
-    (product,) = products(service, regionCode="us-east-1", platoinstancetype="Training", instanceName="ml.g5.12xlarge")
+def test_a_price_is_found_by_region_dimension_and_type_and_says_it_is_a_snapshot(
+    service: RunningService,
+) -> None:
+    (product,) = products(
+        service, regionCode="us-east-1", platoinstancetype="Training", instanceName="ml.g5.12xlarge"
+    )
     attributes = product["product"]["attributes"]
     assert attributes["usagetype"] == "USE1-Train:ml.g5.12xlarge"
     assert "as of 2026-11-21" in attributes["localSnapshot"]

@@ -15,12 +15,18 @@ pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 SUITES = REPO_ROOT / "suites"
 # Hyperparameters that shorten each job: a run needs enough steps for a rate, and no good model.
-SCRIPT_SUITES = {"own_script": {"epochs": 4}, "hf_trainer": {"max_steps": 15}, "lightning": {"epochs": 2}}
+SCRIPT_SUITES = {
+    "own_script": {"epochs": 4},
+    "hf_trainer": {"max_steps": 15},
+    "lightning": {"epochs": 2},
+}
 XLA_FOLDER = ENVIRONMENTS / process_environment.XLA_FOLDER
 # Threads that wait for each other on a busy machine use most of its time.
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 # Most of XLA's time here is compilation, and the compiled code is not measured.
-BRIEF_COMPILATION = {"XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
+BRIEF_COMPILATION = {
+    "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+}
 # One cell of each way to divide the model; tests/training compares the others step by step.
 STRATEGIES = ("fsdp", "tensor", "pipeline")
 
@@ -44,7 +50,9 @@ def report_of(lab: LocalLab, name: str, suite: dict[str, Any]) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("name", SCRIPT_SUITES)
-def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: LocalLab, name: str) -> None:
+def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(
+    lab: LocalLab, name: str
+) -> None:
     suite = reference_suite(name)
     suite["workload"]["hyperparameters"] |= SCRIPT_SUITES[name]
     suite["workload"]["environment"] = ONE_THREAD
@@ -62,7 +70,11 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
         per_step = throughput["samples"] / throughput["steps"]
         assert 0.8 * batch * processes < per_step <= batch * processes
         assert throughput["samples_per_step"] == batch * processes
-    differences = [each for confound in report["verdict"]["likeness"]["confounds"] for each in confound["differences"]]
+    differences = [
+        each
+        for confound in report["verdict"]["likeness"]["confounds"]
+        for each in confound["differences"]
+    ]
     for each in differences:
         assert each["name"] != "learning rate"
         assert each["name"] != "global batch" or each["first"] != each["second"]
@@ -73,8 +85,12 @@ def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
     make_environment(XLA_FOLDER)
     suite = reference_suite("strategies_cpu")
     suite["matrix"]["compiler"] = ["none", "xla"]
-    pairs = [cell for cell in suite["include"] if cell["instance_count"] == 2 and "compiler" not in cell]
-    suite["include"] = [next(cell for cell in pairs if cell["strategy"] == strategy) for strategy in STRATEGIES]
+    pairs = [
+        cell for cell in suite["include"] if cell["instance_count"] == 2 and "compiler" not in cell
+    ]
+    suite["include"] = [
+        next(cell for cell in pairs if cell["strategy"] == strategy) for strategy in STRATEGIES
+    ]
     suite["measurement"]["max_steps"] = 15
     suite["workload"]["environment"] |= BRIEF_COMPILATION
     report = report_of(lab, "strategies_cpu", suite)

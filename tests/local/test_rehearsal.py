@@ -39,7 +39,9 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
         yield lab
 
 
-def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(rehearsal: LocalLab) -> None:
+def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
+    rehearsal: LocalLab,
+) -> None:
     suite = REPO_ROOT / "suites" / PACK / "rehearsal.yaml"
     ran = rehearsal.succeed("run", str(suite), "--local", "--format", "json")
     report = ran.json()
@@ -56,7 +58,9 @@ def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(reh
 def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(
     pack: str, kind: str, simulated: LocalLab
 ) -> None:
-    ran = simulated.succeed("run", str(REPO_ROOT / "suites" / pack / f"{kind}.yaml"), "--local", "--format", "json")
+    ran = simulated.succeed(
+        "run", str(REPO_ROOT / "suites" / pack / f"{kind}.yaml"), "--local", "--format", "json"
+    )
     report = ran.json()
     assert report["verdict"]["is_simulated"] is True
     # The posts' scripts vary the batch with the hardware, so their cells do unlike work.
@@ -68,7 +72,9 @@ def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(
     outcomes = {result["outcome"] for result in report["results"]}
     assert outcomes <= ({"completed"} if kind == "original" else {"completed", "outpaced"})
     jobs = {attempt["job_name"] for result in report["results"] for attempt in result["attempts"]}
-    assert kind == "modern" or len(jobs) == len(report["results"])  # an original's billed seconds are those of a job
+    assert kind == "modern" or len(jobs) == len(
+        report["results"]
+    )  # an original's billed seconds are those of a job
 
 
 SECONDS, STEPS = {"best": 0.1, "near": 0.102, "far": 0.2}, 20
@@ -97,18 +103,34 @@ def raced(lab: LocalLab, name: str, instance: str) -> tuple[Counter[tuple[str, s
     )
     results = lab.run_suite(name, suite).json()["results"]
     cells = [result["run"]["cell"]["hyperparameters"]["does"] for result in results]
-    runs = zip(cells, (each["run"]["block"] for each in results), (each["outcome"] for each in results), strict=True)
-    return Counter(runs), len({attempt["job_name"] for each in results for attempt in each["attempts"]})
+    runs = zip(
+        cells,
+        (each["run"]["block"] for each in results),
+        (each["outcome"] for each in results),
+        strict=True,
+    )
+    return Counter(runs), len(
+        {attempt["job_name"] for each in results for attempt in each["attempts"]}
+    )
 
 
 def test_a_rehearsed_race_has_the_runs_and_the_job_of_a_real_one(tmp_path: Path) -> None:
     traces = tmp_path / "traces"
     traces.mkdir()
     for does, seconds in SECONDS.items():
-        trace = {"match": {"does": does}, "step_seconds": seconds, "steps": STEPS, "warmup_factor": 1}
+        trace = {
+            "match": {"does": does},
+            "step_seconds": seconds,
+            "steps": STEPS,
+            "warmup_factor": 1,
+        }
         (traces / f"{does}.json").write_text(json.dumps(trace))
     with started_lab(tmp_path, "--grant-quotas", "1", "--traces", str(traces)) as lab:
         real, simulated = raced(lab, "real", "local.cpu"), raced(lab, "simulated", "ml.g6.xlarge")
         assert simulated == real
-        twice_more = {(does, block, "completed"): 1 for does in ("best", "near") for block in ("1.1", "1+.1", "1+.2")}
+        twice_more = {
+            (does, block, "completed"): 1
+            for does in ("best", "near")
+            for block in ("1.1", "1+.1", "1+.2")
+        }
         assert real == ({**twice_more, ("far", "1.1", "outpaced"): 1}, 1)

@@ -28,7 +28,15 @@ from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.preparation import TOKENS_MANIFEST, describe_mismatch
 from traindyno.sagemaker.job_description import epoch_seconds, read_job_end
 
-FAST = ("--simulate-all", "--grant-quotas", "1000", "--speed-up", "10000", "--jump-when-quiet-seconds", "0.02")
+FAST = (
+    "--simulate-all",
+    "--grant-quotas",
+    "1000",
+    "--speed-up",
+    "10000",
+    "--jump-when-quiet-seconds",
+    "0.02",
+)
 # 3 s download, 10 s load, 5 steps of 2 s, 2 s upload: 25 s billed, 7 s more to start.
 PLAIN_TRACE: dict[str, Any] = {
     "start_seconds": 7,
@@ -45,13 +53,19 @@ PLAIN_BILLED_SECONDS = 25
 
 @contextmanager
 def replaying(
-    folder: Path, aws: AwsDouble, *options: str, traces: dict[str, dict[str, Any]] | None = None, **faults: Any
+    folder: Path,
+    aws: AwsDouble,
+    *options: str,
+    traces: dict[str, dict[str, Any]] | None = None,
+    **faults: Any,
 ) -> Iterator[RunningService]:
     trace_folder = folder / "traces"
     trace_folder.mkdir(exist_ok=True)
     for name, trace in (traces or {"plain": PLAIN_TRACE}).items():
         (trace_folder / f"{name}.json").write_text(json.dumps(trace))
-    with start_service(folder / "state", aws.endpoint, *FAST, "--traces", str(trace_folder), *options) as running:
+    with start_service(
+        folder / "state", aws.endpoint, *FAST, "--traces", str(trace_folder), *options
+    ) as running:
         if faults:
             running.administer("/_local/faults", faults)
         yield running
@@ -63,7 +77,8 @@ def ledger(running: RunningService) -> dict[str, dict[str, Any]]:
 
 def simulated_request(name: str, instance_count: int = 1, **changes: Any) -> dict[str, Any]:
     changes.setdefault(
-        "ResourceConfig", {"InstanceType": "ml.g5.12xlarge", "InstanceCount": instance_count, "VolumeSizeInGB": 30}
+        "ResourceConfig",
+        {"InstanceType": "ml.g5.12xlarge", "InstanceCount": instance_count, "VolumeSizeInGB": 30},
     )
     changes.setdefault("StoppingCondition", {"MaxRuntimeInSeconds": 3600})
     return job_request(
@@ -84,7 +99,8 @@ def logged_files(aws: AwsDouble, name: str) -> dict[str, list[str]]:
     prefix = f"{BUCKET}/cp/{name}/step_log/{name}/"
     found = {key: body for key, body in aws.objects.items() if key.startswith(prefix)}
     return {
-        key.removeprefix(f"{BUCKET}/cp/{name}/step_log/"): body.decode().splitlines() for key, body in found.items()
+        key.removeprefix(f"{BUCKET}/cp/{name}/step_log/"): body.decode().splitlines()
+        for key, body in found.items()
     }
 
 
@@ -96,16 +112,27 @@ def statuses(job: dict[str, Any]) -> list[str]:
     return [step["Status"] for step in job["SecondaryStatusTransitions"]]
 
 
-def test_job_bills_the_seconds_of_its_trace_and_is_marked_as_simulated(aws: AwsDouble, tmp_path: Path) -> None:
+def test_job_bills_the_seconds_of_its_trace_and_is_marked_as_simulated(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     with replaying(tmp_path, aws) as running:
         job = run_one(running, simulated_request("plain", instance_count=2))
         row = ledger(running)["plain"]
-        tags = client("sagemaker", running.endpoint).list_tags(ResourceArn=job["TrainingJobArn"])["Tags"]
+        tags = client("sagemaker", running.endpoint).list_tags(ResourceArn=job["TrainingJobArn"])[
+            "Tags"
+        ]
     assert statuses(job) == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
     assert job["BillableTimeInSeconds"] == job["TrainingTimeInSeconds"] == PLAIN_BILLED_SECONDS
-    assert (row["billed_seconds"], row["instance_count"], row["has_ended"]) == (PLAIN_BILLED_SECONDS, 2, True)
+    assert (row["billed_seconds"], row["instance_count"], row["has_ended"]) == (
+        PLAIN_BILLED_SECONDS,
+        2,
+        True,
+    )
     assert (job["TrainingStartTime"] - job["CreationTime"]).total_seconds() == 7
-    assert all(step["StatusMessage"].startswith("Simulated: ") for step in job["SecondaryStatusTransitions"])
+    assert all(
+        step["StatusMessage"].startswith("Simulated: ")
+        for step in job["SecondaryStatusTransitions"]
+    )
     assert {"Key": "traindyno:simulated", "Value": "true"} in tags
     log = logged(aws, "plain")
     assert [each.facts["is_simulated"] for each in log.environments] == [True] * 8
@@ -115,13 +142,19 @@ def test_job_bills_the_seconds_of_its_trace_and_is_marked_as_simulated(aws: AwsD
         assert [step.end - step.begin for step in process.steps] == pytest.approx([2] * 5)
 
 
-def test_a_preparation_leaves_a_manifest_that_says_it_is_simulated(aws: AwsDouble, tmp_path: Path) -> None:
+def test_a_preparation_leaves_a_manifest_that_says_it_is_simulated(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     output = {"S3OutputPath": f"s3://{BUCKET}/prepared/abc", "CompressionType": "NONE"}
     tokens = {"preparation": json.dumps({"key": "abc"})}
     with replaying(tmp_path, aws) as running:
-        run_one(running, simulated_request("tokens", OutputDataConfig=output, HyperParameters=tokens))
+        run_one(
+            running, simulated_request("tokens", OutputDataConfig=output, HyperParameters=tokens)
+        )
         run_one(running, simulated_request("model", OutputDataConfig=output))
-    left = {key: body for key, body in aws.objects.items() if key.startswith(f"{BUCKET}/prepared/abc/")}
+    left = {
+        key: body for key, body in aws.objects.items() if key.startswith(f"{BUCKET}/prepared/abc/")
+    }
     assert [*left] == [f"{BUCKET}/prepared/abc/tokens/output/model/{TOKENS_MANIFEST}"]
     manifest = json.loads(left.popitem()[1])
     assert manifest["is_simulated"]
@@ -144,7 +177,9 @@ def spot_request(name: str, every_steps: int | None) -> dict[str, Any]:
 
 def result_of(job: dict[str, Any], log: StepLog) -> RunResult:
     end = read_job_end(job)
-    attempt = ended_attempt(end, number=1, is_last=True, submitted_at=epoch_seconds(job["CreationTime"]))
+    attempt = ended_attempt(
+        end, number=1, is_last=True, submitted_at=epoch_seconds(job["CreationTime"])
+    )
     assert attempt.outcome is not None
     return build_run_result(
         make_run(make_cell(instance="ml.g5.12xlarge")),
@@ -158,7 +193,11 @@ def result_of(job: dict[str, Any], log: StepLog) -> RunResult:
 
 def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
     """The steps of the first process in each session."""
-    logs = [[json.loads(line) for line in lines] for name, lines in sorted(files.items()) if "rank-00000" in name]
+    logs = [
+        [json.loads(line) for line in lines]
+        for name, lines in sorted(files.items())
+        if "rank-00000" in name
+    ]
     return [[line["step"] for line in lines if line["kind"] == "step"] for lines in logs]
 
 
@@ -169,7 +208,9 @@ def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
     """A job without checkpoints repeats all of its steps. Repeated steps are billed; the interruption is not."""
     name = f"spot-{every_steps}"
     interrupted = [{"name_contains": name, "fault": "spot_interruption"}]
-    with replaying(tmp_path, aws, traces={"long": LONG_TRACE}, seed=5, named=interrupted) as running:
+    with replaying(
+        tmp_path, aws, traces={"long": LONG_TRACE}, seed=5, named=interrupted
+    ) as running:
         job = run_one(running, spot_request(name, every_steps))
         whole = run_one(running, spot_request(f"whole-{every_steps}", every_steps))
         row = ledger(running)[name]
@@ -190,7 +231,9 @@ def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
     assert job["BillableTimeInSeconds"] == row["billed_seconds"] == round(trained * 0.4)
     assert job["TrainingTimeInSeconds"] == trained + 307
     check_receipt_and_projection(
-        result_of(job, logged(aws, name)), result_of(whole, logged(aws, f"whole-{every_steps}")), repeated
+        result_of(job, logged(aws, name)),
+        result_of(whole, logged(aws, f"whole-{every_steps}")),
+        repeated,
     )
 
 
@@ -205,11 +248,15 @@ def check_receipt_and_projection(interrupted: RunResult, whole: RunResult, repea
     assert theirs is not None
     assert mine.instance_hours == pytest.approx(theirs.instance_hours, rel=1e-3)
     assert mine.usd is not None
-    assert float(mine.usd) == pytest.approx(float(theirs.usd or 0), rel=0.02)  # whole seconds are billed
+    assert float(mine.usd) == pytest.approx(
+        float(theirs.usd or 0), rel=0.02
+    )  # whole seconds are billed
 
 
 def test_a_capacity_error_ends_the_job_before_it_bills(aws: AwsDouble, tmp_path: Path) -> None:
-    with replaying(tmp_path, aws, named=[{"name_contains": "short", "fault": "capacity_error"}]) as running:
+    with replaying(
+        tmp_path, aws, named=[{"name_contains": "short", "fault": "capacity_error"}]
+    ) as running:
         job = run_one(running, simulated_request("short-of-capacity"))
         assert run_one(running, simulated_request("unmet"))["TrainingJobStatus"] == "Completed"
         assert ledger(running)["short-of-capacity"]["billed_seconds"] == 0
@@ -231,9 +278,13 @@ def test_out_of_memory_is_told_in_the_containers_own_words(aws: AwsDouble, tmp_p
     assert read_job_end(job).outcome is Outcome.OUT_OF_MEMORY
 
 
-def test_a_job_that_runs_too_long_is_stopped_and_uploads_what_it_had(aws: AwsDouble, tmp_path: Path) -> None:
+def test_a_job_that_runs_too_long_is_stopped_and_uploads_what_it_had(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     with replaying(tmp_path, aws, traces={"plain": {**PLAIN_TRACE, "stop_seconds": 7}}) as running:
-        job = run_one(running, simulated_request("cut", StoppingCondition={"MaxRuntimeInSeconds": 18}))
+        job = run_one(
+            running, simulated_request("cut", StoppingCondition={"MaxRuntimeInSeconds": 18})
+        )
     # 3 s download + 10 s load leave 5 s: two whole steps
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
     assert statuses(job)[-3:] == ["Stopping", "Uploading", "MaxRuntimeExceeded"]
@@ -242,17 +293,30 @@ def test_a_job_that_runs_too_long_is_stopped_and_uploads_what_it_had(aws: AwsDou
     assert kinds == ["environment", "phase", "step", "step"]
 
 
-def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(aws: AwsDouble, tmp_path: Path) -> None:
+def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     long = {**PLAIN_TRACE, "steps": 10_000, "stop_seconds": 8}
     with replaying(
-        tmp_path, aws, "--speed-up", "100", "--jump-when-quiet-seconds", "1e9", traces={"long": long}
+        tmp_path,
+        aws,
+        "--speed-up",
+        "100",
+        "--jump-when-quiet-seconds",
+        "1e9",
+        traces={"long": long},
     ) as running:
         sagemaker = client("sagemaker", running.endpoint)
-        sagemaker.create_training_job(**simulated_request("stopped", StoppingCondition={"MaxRuntimeInSeconds": 30000}))
+        sagemaker.create_training_job(
+            **simulated_request("stopped", StoppingCondition={"MaxRuntimeInSeconds": 30000})
+        )
         wait_until(sagemaker, "stopped", frozenset({"Training"}))
         first = sagemaker.describe_training_job(TrainingJobName="stopped")
         eventually(
-            lambda: running.administer("/_local/clock")["now_ms"] > first["CreationTime"].timestamp() * 1000 + 60e3
+            lambda: (
+                running.administer("/_local/clock")["now_ms"]
+                > first["CreationTime"].timestamp() * 1000 + 60e3
+            )
         )
         sagemaker.stop_training_job(TrainingJobName="stopped")
         job = wait_until(sagemaker, "stopped")
@@ -262,7 +326,11 @@ def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(aws: AwsDouble,
     trained = (stopped_at - job["SecondaryStatusTransitions"][2]["StartTime"]).total_seconds()
     kinds = [json.loads(line)["kind"] for line in next(iter(logged_files(aws, "stopped").values()))]
     assert kinds == ["environment", "phase", *["step"] * int((trained - 10 + 0.001) / 2)]
-    assert row["billed_seconds"] == job["BillableTimeInSeconds"] == pytest.approx(3 + trained + 8 + 2, abs=1)
+    assert (
+        row["billed_seconds"]
+        == job["BillableTimeInSeconds"]
+        == pytest.approx(3 + trained + 8 + 2, abs=1)
+    )
 
 
 def test_a_restart_in_the_middle_loses_and_repeats_nothing(aws: AwsDouble, tmp_path: Path) -> None:
@@ -315,7 +383,9 @@ def refusal(call: Any, **request: Any) -> str:
 
 
 def impatient(running: RunningService) -> Any:
-    return client("sagemaker", running.endpoint, Config(retries={"total_max_attempts": 1, "mode": "standard"}))
+    return client(
+        "sagemaker", running.endpoint, Config(retries={"total_max_attempts": 1, "mode": "standard"})
+    )
 
 
 def test_requests_are_throttled_as_asked(aws: AwsDouble, tmp_path: Path) -> None:
@@ -336,13 +406,20 @@ def test_faults_that_do_not_exist_are_refused(aws: AwsDouble, tmp_path: Path) ->
 
 def test_without_a_grant_accelerators_have_no_quota(aws: AwsDouble, tmp_path: Path) -> None:
     with start_service(tmp_path, aws.endpoint, "--simulate-all") as running:
-        assert refusal(impatient(running).create_training_job, **simulated_request("none")) == "ResourceLimitExceeded"
+        assert (
+            refusal(impatient(running).create_training_job, **simulated_request("none"))
+            == "ResourceLimitExceeded"
+        )
 
 
 def test_a_grant_is_of_instances_and_of_nothing_else(aws: AwsDouble, tmp_path: Path) -> None:
     with start_service(tmp_path, aws.endpoint, "--grant-quotas", "7") as running:
         quotas = client("service-quotas", running.endpoint).get_paginator("list_service_quotas")
-        granted = {row["QuotaName"] for page in quotas.paginate(ServiceCode="sagemaker") for row in page["Quotas"]}
+        granted = {
+            row["QuotaName"]
+            for page in quotas.paginate(ServiceCode="sagemaker")
+            for row in page["Quotas"]
+        }
     assert "ml.p4d.24xlarge for spot training job usage" in granted
     assert "Number of instances across all training jobs" in granted
     assert not {name for name in granted if "run time" in name or "EBS" in name}

@@ -20,13 +20,20 @@ from traindyno.lab.environment import BucketEnvironment
 
 pytestmark = pytest.mark.local
 
-README = (REPO_ROOT / "README.md").read_text().partition("## In your AWS account")[2].partition("\n## ")[0]
+README = (
+    (REPO_ROOT / "README.md")
+    .read_text()
+    .partition("## In your AWS account")[2]
+    .partition("\n## ")[0]
+)
 PAGE = (REPO_ROOT / "docs" / "experiments" / "bert-trainium.md").read_text()
 LINE = re.compile(r"^    traindyno +(.*?) *(?:#.*)?$", re.MULTILINE)
 # What README does with one suite
 SEQUENCE = [line for line in LINE.findall(README) if re.search("mine|NAME", line)]
 COMMANDS = LINE.findall(
-    PAGE.partition("<!-- commands: run by tests/local/test_serving.py -->\n")[2].partition("<!-- end -->")[0]
+    PAGE.partition("<!-- commands: run by tests/local/test_serving.py -->\n")[2].partition(
+        "<!-- end -->"
+    )[0]
 )
 REQUEST = PAGE.partition("```python\n")[2].partition("```")[0]
 PACK = "bert-trainium/local"
@@ -42,11 +49,15 @@ def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump({"name": "bert-trainium-local", **suite}, sort_keys=False))
     ran, served, listed = (as_written(lab, line) for line in COMMANDS)
-    assert (ran.status, served.status, listed.status) == (0, 0, 0), ran.errors + served.errors + listed.errors
+    assert (ran.status, served.status, listed.status) == (0, 0, 0), (
+        ran.errors + served.errors + listed.errors
+    )
     assert "no model to deploy" not in ran.errors
     results = lab.traindyno("report", "trainium", "--local", "--format", "json").json()["results"]
     assert [result["outcome"] for result in results] == ["completed"] * 2
-    eager, compiled = ([point["loss"] for point in result["measured"]["loss"]["points"]] for result in results)
+    eager, compiled = (
+        [point["loss"] for point in result["measured"]["loss"]["points"]] for result in results
+    )
     assert compiled == pytest.approx(eager, rel=1e-4)
     (name,) = set(re.findall(r"traindyno undeploy (\S+)", served.errors))
     assert "8 answers agree with the training job's own" in served.errors
@@ -68,7 +79,9 @@ def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab
         assert answer.status == 0, answer.errors
     stopped = as_written(lab, as_in_readme["stop"].replace("mine", "trainium"))
     assert "has ended already (succeeded)" in stopped.errors
-    answer = as_written(lab, as_in_readme["deploy"].replace("mine", "trainium --cell eager --max-usd 0.10"))
+    answer = as_written(
+        lab, as_in_readme["deploy"].replace("mine", "trainium --cell eager --max-usd 0.10")
+    )
     assert answer.status == 0, answer.errors
     assert "$0.10 per hour" in answer.errors
     assert "it costs $0.10 at most (--max-usd $0.10)" in answer.errors
@@ -78,7 +91,9 @@ def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab
     assert row["ends_at"] == pytest.approx(row["deployment"]["created_at"] + 3000)
     with as_if_in(environment_of(lab.home)):
         stack = lab.deployment()
-        serving = open_serving(BucketEnvironment(lab=stack.lab, table=stack.table, bucket=stack.bucket))
+        serving = open_serving(
+            BucketEnvironment(lab=stack.lab, table=stack.table, bucket=stack.bucket)
+        )
         assert sweep_endpoints(serving, now=row["ends_at"] - 1) == (0, [])
         assert sweep_endpoints(serving, now=row["ends_at"] + 1) == (1, [])
     assert lab.client("sagemaker").list_endpoints()["Endpoints"] == []

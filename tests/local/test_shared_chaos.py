@@ -17,7 +17,11 @@ from tests.nightly import NIGHTLY
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(7200), pytest.mark.nightly]
 NAME = "carried"
-LANES = ("ml.g4dn.4xlarge", "ml.g5.24xlarge", "ml.g6.24xlarge")  # no other test uses them, because they count jobs
+LANES = (
+    "ml.g4dn.4xlarge",
+    "ml.g5.24xlarge",
+    "ml.g6.24xlarge",
+)  # no other test uses them, because they count jobs
 TRIALS = 2
 RUNS = 1000 if NIGHTLY else 36
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
@@ -35,7 +39,11 @@ SHARED_FAULTS = {
 def shared_suite() -> dict[str, Any]:
     """A job of more than ten runs reaches its limit, so that the next attempt carries on."""
     measurement = {"trials": TRIALS, "max_steps": 10, "checkpoint_every_steps": 2, "jobs": "shared"}
-    return {**suite_document(LANES, CELLS_PER_LANE, 600), "purchase": "spot", "measurement": measurement}
+    return {
+        **suite_document(LANES, CELLS_PER_LANE, 600),
+        "purchase": "spot",
+        "measurement": measurement,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +72,10 @@ def wreak(chaos: ChaosLab) -> Aftermath:
     with killed_functions(chaos, SEED) as killed:
         chaos.start(chaos.lab.write_suite(NAME, shared_suite()), NAME)
         chaos.until_swept(
-            lambda: is_over(chaos) or counted(chaos, *LANES, has_ended=True) > len(LANES) * TRIALS // 3, 600
+            lambda: (
+                is_over(chaos) or counted(chaos, *LANES, has_ended=True) > len(LANES) * TRIALS // 3
+            ),
+            600,
         )
         chaos.kill_and_restart_sagemaker()
         chaos.until_swept(lambda: is_over(chaos), 5400)
@@ -87,7 +98,9 @@ def status_of(chaos: ChaosLab) -> str:
     return " ".join(found[name] for name in ("status", "error", "cause") if found.get(name))
 
 
-def test_every_run_has_one_result_and_every_job_is_paid_once_to_the_cent(aftermath: Aftermath) -> None:
+def test_every_run_has_one_result_and_every_job_is_paid_once_to_the_cent(
+    aftermath: Aftermath,
+) -> None:
     assert aftermath.status == "SUCCEEDED"
     assert len(aftermath.evidence.results(NAME)) == CELLS_PER_LANE * len(LANES) * TRIALS >= RUNS
     wrong = check_shared(aftermath.evidence, NAME, aftermath.receipt, aftermath.ends)
@@ -97,7 +110,9 @@ def test_every_run_has_one_result_and_every_job_is_paid_once_to_the_cent(afterma
 def test_the_faults_have_struck(aftermath: Aftermath) -> None:
     jobs = shared_jobs(aftermath.evidence, NAME)
     assert len(jobs) >= len(LANES) * TRIALS
-    statuses = Counter(aftermath.evidence.ledger[name]["status"] for names in jobs.values() for name in names)
+    statuses = Counter(
+        aftermath.evidence.ledger[name]["status"] for names in jobs.values() for name in names
+    )
     assert statuses.total() > len(jobs)
     assert statuses["Failed"] > 0
     assert aftermath.killed["workers"] >= 5, aftermath.killed
@@ -110,6 +125,10 @@ def test_most_runs_complete(aftermath: Aftermath) -> None:
 
 
 def test_every_job_is_known_and_has_ended(aftermath: Aftermath) -> None:
-    ledger = {name: row for name, row in aftermath.evidence.ledger.items() if row["instance_type"] in LANES}
+    ledger = {
+        name: row
+        for name, row in aftermath.evidence.ledger.items()
+        if row["instance_type"] in LANES
+    }
     assert all(row["has_ended"] for row in ledger.values())
     assert not {*find_strays(aftermath.evidence)} & ledger.keys()

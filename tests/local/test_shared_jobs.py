@@ -87,20 +87,32 @@ def kill_once_a_run_has_ended(lab: LocalLab, running: Any) -> str:
 
 
 def ends_of(lab: LocalLab) -> list[str]:
-    listed = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"{RUNS_PREFIX}{EXECUTION}/")
+    listed = lab.client("s3").list_objects_v2(
+        Bucket=lab.deployment().bucket, Prefix=f"{RUNS_PREFIX}{EXECUTION}/"
+    )
     return [each["Key"] for each in listed.get("Contents", ()) if f"/{ENDED}/" in each["Key"]]
 
 
 def test_each_run_has_its_own_end_and_one_that_fails_fails_alone(told: Told) -> None:
     outcomes = Counter(
-        (result["run"]["cell"]["hyperparameters"]["does"], result["outcome"]) for result in told.results()
+        (result["run"]["cell"]["hyperparameters"]["does"], result["outcome"])
+        for result in told.results()
     )
-    assert outcomes == {("fast", "completed"): 2, ("slow", "completed"): 2, ("fail", "user_code_error"): 2}
+    assert outcomes == {
+        ("fast", "completed"): 2,
+        ("slow", "completed"): 2,
+        ("fail", "user_code_error"): 2,
+    }
     failed = [result for result in told.results() if result["outcome"] == "user_code_error"]
-    assert all("ValueError: the third batch is broken" in result["attempts"][-1]["message"] for result in failed)
+    assert all(
+        "ValueError: the third batch is broken" in result["attempts"][-1]["message"]
+        for result in failed
+    )
 
 
-def test_runs_of_a_block_share_a_job_and_a_killed_one_goes_on_with_what_was_left(told: Told) -> None:
+def test_runs_of_a_block_share_a_job_and_a_killed_one_goes_on_with_what_was_left(
+    told: Told,
+) -> None:
     of_block: dict[str, set[str]] = {}
     for result in told.results():
         of_block.setdefault(result["run"]["block"], set()).add(result["run"]["job_id"])
@@ -132,4 +144,7 @@ def test_simulated_runs_share_a_job_that_bills_one_start(lab: LocalLab) -> None:
     results = lab.run_suite("simulated", suite, "shared-2").json()["results"]
     (billed,) = billed_seconds(lab, "simulated").values()
     assert [result["outcome"] for result in results] == ["completed"] * 3
-    assert round(math.fsum(result["attempts"][0]["billable_seconds"] for result in results) * 1000) == billed * 1000
+    assert (
+        round(math.fsum(result["attempts"][0]["billable_seconds"] for result in results) * 1000)
+        == billed * 1000
+    )

@@ -72,7 +72,9 @@ def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """A stop gives the parent some seconds, as SageMaker does."""
     options = ("--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "60")
     memory = ("--local-memory-gib", "2")
-    with start_service(tmp_path_factory.mktemp("state"), aws.endpoint, *options, *memory) as running:
+    with start_service(
+        tmp_path_factory.mktemp("state"), aws.endpoint, *options, *memory
+    ) as running:
         yield running
 
 
@@ -81,7 +83,9 @@ def sagemaker(service: RunningService) -> Any:
     return client("sagemaker", service.endpoint)
 
 
-def job_of(aws: AwsDouble, folder: Path, job_id: str, does: Sequence[str], **changes: Any) -> SharedJob:
+def job_of(
+    aws: AwsDouble, folder: Path, job_id: str, does: Sequence[str], **changes: Any
+) -> SharedJob:
     """Runs of a script, one for each word that it is told, in this order."""
     (folder / "train.py").write_text(SCRIPT)
     aws.objects[f"{BUCKET}/words/a.txt"] = b"words"
@@ -92,7 +96,12 @@ def job_of(aws: AwsDouble, folder: Path, job_id: str, does: Sequence[str], **cha
         "channels": {"words": f"s3://{BUCKET}/words/"},
     }
     matrix = {"instance": ["local.cpu"], "hyperparameters.does": sorted({*does})}
-    given = {"workload": workload, "matrix": matrix, "measurement": {"trials": len(does)}, **changes}
+    given = {
+        "workload": workload,
+        "matrix": matrix,
+        "measurement": {"trials": len(does)},
+        **changes,
+    }
     suite = parse_suite(script_document(**given))
     runs = trial_runs("execution-1", expand_cells(suite), range(1, len(does) + 1))
     by_word = {(run.cell.hyperparameters["does"], run.trial): run for run in runs}
@@ -111,7 +120,9 @@ def test_runs_of_two_hosts_follow_each_other_and_one_that_fails_fails_alone(
     assert list(journal.began) == shared.run_ids
     outcomes = dict(zip(shared.run_ids, [Outcome.USER_CODE_ERROR, Outcome.COMPLETED], strict=True))
     assert shared.outcomes(described) == outcomes
-    assert "ValueError: the third batch is broken" in str(outcome_of(journal.ends[shared.run_ids[0]])[1])
+    assert "ValueError: the third batch is broken" in str(
+        outcome_of(journal.ends[shared.run_ids[0]])[1]
+    )
     assert shared.logged_steps(shared.run_ids[1]) == [STEPS, STEPS]
 
 
@@ -127,7 +138,9 @@ def test_of_twelve_runs_one_without_memory_one_hung_and_one_killed_end_alone(
     ends = [journal.ends[run_id] for run_id in shared.run_ids]
     assert [end.place for end in ends] == [*range(1, 13)]
     told = {word: outcome_of(end) for word, end in zip(does, ends, strict=True)}
-    assert [outcome_of(end) for word, end in zip(does, ends, strict=True) if word == "brief"] == [told["brief"]] * 9
+    assert [outcome_of(end) for word, end in zip(does, ends, strict=True) if word == "brief"] == [
+        told["brief"]
+    ] * 9
     assert {word: outcome for word, (outcome, _) in told.items()} == {
         "brief": Outcome.COMPLETED,
         "fill": Outcome.OUT_OF_MEMORY,
@@ -135,13 +148,19 @@ def test_of_twelve_runs_one_without_memory_one_hung_and_one_killed_end_alone(
         "die": Outcome.KILLED,
     }
     messages = {word: str(message) for word, (_, message) in told.items()}
-    assert re.fullmatch(r"rank 0: MemoryError: .* \(train.py, line \d+\); .*allocate 2.0 GiB", messages["fill"])
+    assert re.fullmatch(
+        r"rank 0: MemoryError: .* \(train.py, line \d+\); .*allocate 2.0 GiB", messages["fill"]
+    )
     assert re.fullmatch(r"still running after \d+ seconds", messages["stand"])
     assert re.fullmatch(r"another program, .*SIGKILL.*; its last output: does die", messages["die"])
     # The first step is in the log, although the script had no time to end it.
     steps = {run_id: shared.logged_steps(run_id) for run_id in shared.run_ids}
     assert list(steps.values()) == [[STEPS if word == "brief" else 1] for word in does]
-    lines = [line for stream, line in aws.log_lines if stream.startswith(f"{described['TrainingJobName']}/")]
+    lines = [
+        line
+        for stream, line in aws.log_lines
+        if stream.startswith(f"{described['TrainingJobName']}/")
+    ]
     for run_id, word in zip(shared.run_ids, does, strict=True):
         assert [line for line in lines if line == f"[{run_id}] does {word}"] != []
 
@@ -173,18 +192,29 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     shared = job_of(aws, tmp_path, "j2-9" if stops else "j2-2", ["pass", "hang", "pass"])
     request = shared.request()
     sagemaker.create_training_job(**request)
-    output = service.state_folder / "jobs" / request["TrainingJobName"] / "algo-1" / "ml" / "output" / "data"
+    output = (
+        service.state_folder
+        / "jobs"
+        / request["TrainingJobName"]
+        / "algo-1"
+        / "ml"
+        / "output"
+        / "data"
+    )
     pids = output / shared.run_ids[1] / "pids"
     eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
     # The job's limit counts from its begin, which the parent sees in the age of its configuration.
     given = output.parent.parent / "input"
     written = [
-        path.lstat().st_mtime_ns for path in (given / "config" / "resourceconfig.json", given / "data" / "words")
+        path.lstat().st_mtime_ns
+        for path in (given / "config" / "resourceconfig.json", given / "data" / "words")
     ]
     assert written == sorted(written)
     processes = [int(word) for word in pids.read_text().split()]
     sagemaker.stop_training_job(TrainingJobName=request["TrainingJobName"])
-    described = wait_until(sagemaker, request["TrainingJobName"], seconds=120)  # a stop has 60 s of grace
+    described = wait_until(
+        sagemaker, request["TrainingJobName"], seconds=120
+    )  # a stop has 60 s of grace
     assert described["TrainingJobStatus"] == "Stopped"
     assert not any(map(is_alive, processes))
     journal = shared.journal(described)
@@ -203,7 +233,9 @@ def test_a_job_that_loses_its_instances_goes_on_with_the_run_in_progress(
     shared = job_of(aws, tmp_path, "j2-3", ["log", "log"], purchase="spot")
     described = shared.run(sagemaker)
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
-    assert [step["Status"] for step in described["SecondaryStatusTransitions"]].count("Interrupted") == 1
+    assert [step["Status"] for step in described["SecondaryStatusTransitions"]].count(
+        "Interrupted"
+    ) == 1
     journal = shared.journal(described)
     assert set(shared.outcomes(described).values()) == {Outcome.COMPLETED}
     assert list(journal.interrupted) == shared.run_ids[1:]

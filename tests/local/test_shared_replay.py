@@ -21,7 +21,9 @@ def prepared(aws: AwsDouble, job_id: str, **changes: Any) -> SharedJob:
     return SharedJob(aws, suite, trial_runs("execution-1", expand_cells(suite), [1, 2]), job_id)
 
 
-def test_with_a_start_of_300_seconds_sharing_costs_less_than_a_third(aws: AwsDouble, tmp_path: Path) -> None:
+def test_with_a_start_of_300_seconds_sharing_costs_less_than_a_third(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     """The comparison is with the bill of the same four runs in separate jobs."""
     shared = prepared(aws, "j1-4")
     separate = [
@@ -30,13 +32,18 @@ def test_with_a_start_of_300_seconds_sharing_costs_less_than_a_third(aws: AwsDou
     ]
     traces = {"slow_start": {**PLAIN_TRACE, "download_seconds": 300.0}}
     with replaying(tmp_path, aws, traces=traces) as running:
-        billed = [run_one(running, request)["BillableTimeInSeconds"] for request in (shared.request(), *separate)]
+        billed = [
+            run_one(running, request)["BillableTimeInSeconds"]
+            for request in (shared.request(), *separate)
+        ]
     # 300 s, runs of 20 s, and 2 s of upload
     assert billed == [382, *[322] * 4]
     assert billed[0] / sum(billed[1:]) < 1 / 3
 
 
-def test_a_shared_job_goes_on_after_an_interruption_and_after_a_fault(aws: AwsDouble, tmp_path: Path) -> None:
+def test_a_shared_job_goes_on_after_an_interruption_and_after_a_fault(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     shared = prepared(aws, "j1-2", **ON_SPOT)
     planned = {*shared.run_ids}
     named = [
@@ -53,7 +60,9 @@ def test_a_shared_job_goes_on_after_an_interruption_and_after_a_fault(aws: AwsDo
     assert not first.ends.keys() & second.ends.keys()
 
 
-def test_a_shared_job_without_its_document_fails_with_a_reason(aws: AwsDouble, tmp_path: Path) -> None:
+def test_a_shared_job_without_its_document_fails_with_a_reason(
+    aws: AwsDouble, tmp_path: Path
+) -> None:
     shared = prepared(aws, "j1-3")
     del aws.objects[shared.document_key]
     with replaying(tmp_path, aws) as running:

@@ -35,8 +35,12 @@ class Smoke:
 def smoke(lab: LocalLab) -> Iterator[Smoke]:
     sqs, sns, events = lab.client("sqs"), lab.client("sns"), lab.client("events")
     url = sqs.create_queue(QueueName="smoke")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    subscription = sns.subscribe(TopicArn=lab.deployment().topic_arn, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"][
+        "QueueArn"
+    ]
+    subscription = sns.subscribe(TopicArn=lab.deployment().topic_arn, Protocol="sqs", Endpoint=arn)[
+        "SubscriptionArn"
+    ]
     events.put_rule(Name="smoke", EventPattern=json.dumps({"source": [EVENT_SOURCE]}))
     events.put_targets(Rule="smoke", Targets=[{"Id": "queue", "Arn": arn}])
     try:
@@ -44,7 +48,9 @@ def smoke(lab: LocalLab) -> Iterator[Smoke]:
         began = time.monotonic()
         ran = lab.succeed("run", str(SMOKE), "--local", "--name", EXECUTION, "--format", "json")
         seconds = time.monotonic() - began
-        received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get("Messages", [])
+        received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get(
+            "Messages", []
+        )
         messages = [json.loads(message["Body"]) for message in received]
         yield Smoke(seconds=seconds, report=ran.json(), messages=messages)
     finally:
@@ -57,10 +63,15 @@ def smoke(lab: LocalLab) -> Iterator[Smoke]:
 def test_two_cells_read_the_tokens_that_one_job_made(smoke: Smoke) -> None:
     results = smoke.report["results"]
     assert [result["outcome"] for result in results] == ["completed"] * 2
-    assert {result["run"]["cell"]["settings"]["batch_size_per_device"] for result in results} == {4, 8}
+    assert {result["run"]["cell"]["settings"]["batch_size_per_device"] for result in results} == {
+        4,
+        8,
+    }
     (preparation,) = smoke.report["preparations"]
     assert preparation["outcome"] == "completed"
-    assert {result["run"]["tokens"]["key"] for result in results} == {preparation["preparation"]["key"]}
+    assert {result["run"]["tokens"]["key"] for result in results} == {
+        preparation["preparation"]["key"]
+    }
     assert smoke.report["verdict"]["is_simulated"]
 
 
@@ -69,10 +80,18 @@ def test_events_end_its_jobs_not_the_sweep(smoke: Smoke) -> None:
     assert smoke.seconds < SWEEP_SECONDS
 
 
-def test_smoke_suite_fits_the_quota_and_costs_less_than_its_cap_by_the_price_list(smoke: Smoke, lab: LocalLab) -> None:
-    plan = lab.client("s3").get_object(Bucket=lab.deployment().bucket, Key=plan_key(EXECUTION))["Body"]
+def test_smoke_suite_fits_the_quota_and_costs_less_than_its_cap_by_the_price_list(
+    smoke: Smoke, lab: LocalLab
+) -> None:
+    plan = lab.client("s3").get_object(Bucket=lab.deployment().bucket, Key=plan_key(EXECUTION))[
+        "Body"
+    ]
     (lane,) = json.loads(plan.read())["lanes"]
-    assert (lane["instance_type"], lane["quota"]["applied"], lane["concurrency"]) == (INSTANCE, 1, 1)
+    assert (lane["instance_type"], lane["quota"]["applied"], lane["concurrency"]) == (
+        INSTANCE,
+        1,
+        1,
+    )
     (price,) = {result["price"]["usd_per_instance_hour"] for result in smoke.report["results"]}
     receipt = lab.receipt(EXECUTION)["receipt"]
     assert {line["instance"] for line in receipt["lines"]} == {INSTANCE}
@@ -100,17 +119,30 @@ def test_topic_event_and_report_tell_its_verdict(smoke: Smoke, lab: LocalLab) ->
 
 @pytest.mark.parametrize(
     ("suite", "quotas", "cap_usd"),
-    [("smoke_gpu", {"ml.g5.xlarge": 2, "ml.g5.12xlarge": 1}, "12"), ("smoke_trainium", {"ml.trn1.2xlarge": 1}, "8")],
+    [
+        ("smoke_gpu", {"ml.g5.xlarge": 2, "ml.g5.12xlarge": 1}, "12"),
+        ("smoke_trainium", {"ml.trn1.2xlarge": 1}, "8"),
+    ],
 )
 def test_the_suites_for_accelerators_are_rehearsed(
     suite: str, quotas: dict[str, int], cap_usd: str, lab: LocalLab
 ) -> None:
     for instance, count in {INSTANCE: 1, **quotas}.items():
         lab.grant_quotas(count, instance)
-    ran = lab.succeed("run", str(REPO_ROOT / f"suites/{suite}.yaml"), "--local", "--name", suite, "--format", "json")
+    ran = lab.succeed(
+        "run",
+        str(REPO_ROOT / f"suites/{suite}.yaml"),
+        "--local",
+        "--name",
+        suite,
+        "--format",
+        "json",
+    )
     report = ran.json()
     assert {result["outcome"] for result in report["results"]} == {"completed"}
-    assert {result["run"]["cell"]["settings"]["instance"] for result in report["results"]} == set(quotas)
+    assert {result["run"]["cell"]["settings"]["instance"] for result in report["results"]} == set(
+        quotas
+    )
     assert report["verdict"]["is_simulated"]
     receipt = lab.receipt(suite)["receipt"]
     assert 0 < sum(Decimal(line["exact_usd"]) for line in receipt["lines"]) < Decimal(cap_usd)

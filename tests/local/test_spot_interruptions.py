@@ -82,10 +82,16 @@ def finish(aws: AwsDouble, service: RunningService, request: dict[str, Any]) -> 
     sagemaker.create_training_job(**request)
     job = wait_until(sagemaker, name, seconds=600)
     prefix = f"{BUCKET}/checkpoints/{name}/step_log/"
-    files = {key.removeprefix(prefix): body for key, body in aws.objects.items() if key.startswith(prefix)}
+    files = {
+        key.removeprefix(prefix): body
+        for key, body in aws.objects.items()
+        if key.startswith(prefix)
+    }
     log = read_step_log({key: body.decode().splitlines() for key, body in files.items()})
     end = read_job_end(job)
-    attempt = ended_attempt(end, number=1, is_last=True, submitted_at=epoch_seconds(job["CreationTime"]))
+    attempt = ended_attempt(
+        end, number=1, is_last=True, submitted_at=epoch_seconds(job["CreationTime"])
+    )
     assert attempt.outcome is not None
     result = build_run_result(
         make_run(make_cell(instance="local.cpu")),
@@ -115,10 +121,14 @@ def miscounts(run: SpotRun, steps: int) -> list[str]:
     interrupted = of_kind(run.job["SecondaryStatusTransitions"], "Interrupted")
     holds = {
         f"completed: {run.job.get('FailureReason')}": run.job["TrainingJobStatus"] == "Completed",
-        "every step has one loss": [point.step for point in measured.loss.points] == list(range(1, steps + 1)),
+        "every step has one loss": [point.step for point in measured.loss.points]
+        == list(range(1, steps + 1)),
         # A session that is lost without notice in its first second leaves no log.
-        "no more interruptions than the service had": measured.job.interruptions <= len(interrupted),
-        f"{len(interrupted)} interruptions are 1 to {INTERRUPTIONS}": 1 <= len(interrupted) <= INTERRUPTIONS,
+        "no more interruptions than the service had": measured.job.interruptions
+        <= len(interrupted),
+        f"{len(interrupted)} interruptions are 1 to {INTERRUPTIONS}": 1
+        <= len(interrupted)
+        <= INTERRUPTIONS,
     }
     return [fact for fact, is_so in holds.items() if not is_so]
 
@@ -130,9 +140,11 @@ def receipt_errors(run: SpotRun) -> list[str]:
     seconds = Decimal(str(run.job["BillableTimeInSeconds"]))
     holds = {
         f"{line.billable_seconds} s are {seconds} s": line.billable_seconds == seconds,
-        f"${line.exact_usd} is the price of {seconds} s": line.exact_usd == seconds * USD_PER_HOUR / 3600,
+        f"${line.exact_usd} is the price of {seconds} s": line.exact_usd
+        == seconds * USD_PER_HOUR / 3600,
         "interrupted time costs nothing": costs.get("interrupted", Decimal(0)) == 0,
-        "the phases add up": sum((cost for cost in costs.values() if cost is not None), Decimal(0)) == line.usd,
+        "the phases add up": sum((cost for cost in costs.values() if cost is not None), Decimal(0))
+        == line.usd,
     }
     return [fact for fact, is_so in holds.items() if not is_so]
 
@@ -158,14 +170,22 @@ def interrupted(
 
 def test_interrupted_runs_count_each_step_once(interrupted: list[SpotRun]) -> None:
     assert len(interrupted) == RUNS
-    assert {run.job["TrainingJobName"]: miscounts(run, STEPS) for run in interrupted if miscounts(run, STEPS)} == {}
+    assert {
+        run.job["TrainingJobName"]: miscounts(run, STEPS)
+        for run in interrupted
+        if miscounts(run, STEPS)
+    } == {}
 
 
-def test_interrupted_runs_have_the_losses_of_an_uninterrupted_one(interrupted: list[SpotRun]) -> None:
+def test_interrupted_runs_have_the_losses_of_an_uninterrupted_one(
+    interrupted: list[SpotRun],
+) -> None:
     assert [run.losses for run in interrupted] == [dict(losses_of_script(STEPS))] * RUNS
 
 
-def test_an_interruption_costs_at_most_the_steps_since_the_last_uploaded_checkpoint(interrupted: list[SpotRun]) -> None:
+def test_an_interruption_costs_at_most_the_steps_since_the_last_uploaded_checkpoint(
+    interrupted: list[SpotRun],
+) -> None:
     for run in interrupted:
         measured = run.result.measured
         assert measured is not None
@@ -176,7 +196,11 @@ def test_an_interruption_costs_at_most_the_steps_since_the_last_uploaded_checkpo
 
 def test_the_receipts_of_interrupted_runs_are_right(interrupted: list[SpotRun]) -> None:
     assert len(interrupted) == RUNS
-    assert {run.job["TrainingJobName"]: receipt_errors(run) for run in interrupted if receipt_errors(run)} == {}
+    assert {
+        run.job["TrainingJobName"]: receipt_errors(run)
+        for run in interrupted
+        if receipt_errors(run)
+    } == {}
 
 
 @pytest.mark.nightly  # minutes of starting PyTorch
@@ -184,7 +208,15 @@ def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: Runn
     steps = 60
     document = run_document(
         workload={
-            "model": {"config": {"model_type": "gpt2", "vocab_size": 256, "n_embd": 64, "n_layer": 4, "n_head": 4}},
+            "model": {
+                "config": {
+                    "model_type": "gpt2",
+                    "vocab_size": 256,
+                    "n_embd": 64,
+                    "n_layer": 4,
+                    "n_head": 4,
+                }
+            },
             "dataset": {"format": "synthetic"},
             "sequence_length": 64,
         },
@@ -201,7 +233,12 @@ def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: Runn
 
     spot_service.administer("/_local/faults", {})
     whole = run("whole")
-    faults = {"seed": 3, "spot_interruption_fraction": 1.0, "spot_interruptions": 1, "spot_notice_fraction": 0.5}
+    faults = {
+        "seed": 3,
+        "spot_interruption_fraction": 1.0,
+        "spot_interruptions": 1,
+        "spot_notice_fraction": 0.5,
+    }
     spot_service.administer("/_local/faults", faults)
     for number in range(BUILT_IN_RUNS):
         found = run(f"built-in-{number}")

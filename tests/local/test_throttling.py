@@ -23,7 +23,9 @@ from tests.nightly import NIGHTLY
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly, pytest.mark.timeout(900)]
 EXECUTIONS = 20 if NIGHTLY else 2
-LANE = "ml.g4dn.8xlarge"  # no other test uses this cloud, because they count the jobs of their lanes
+LANE = (
+    "ml.g4dn.8xlarge"  # no other test uses this cloud, because they count the jobs of their lanes
+)
 THROTTLED_SHARE = 0.3
 SEED = 11
 NAMES = [f"throttled-{number}" for number in range(EXECUTIONS)]
@@ -45,7 +47,13 @@ def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
         assert count_throttled(chaos.lab.client("stepfunctions", IMPATIENT), machine) > 10
         for name in NAMES:
             steps.start_execution(stateMachineArn=machine, name=name, input=json.dumps(suite))
-        eventually(lambda: all(steps.describe_execution(executionArn=arn)["status"] in ENDED for arn in arns), 800, 1)
+        eventually(
+            lambda: all(
+                steps.describe_execution(executionArn=arn)["status"] in ENDED for arn in arns
+            ),
+            800,
+            1,
+        )
     finally:
         chaos.throttle(0.0, SEED)
         chaos.administer("/_local/faults", {})
@@ -74,8 +82,12 @@ def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: st
     assert [len(result["attempts"]) for result in evidence.results(name).values()] == [1] * 3
 
 
-def test_a_throttled_request_whose_body_comes_later_leaves_its_connection_open(throttled: ChaosLab) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", require_ports(throttled.home).aws, timeout=30)
+def test_a_throttled_request_whose_body_comes_later_leaves_its_connection_open(
+    throttled: ChaosLab,
+) -> None:
+    connection = http.client.HTTPConnection(
+        "127.0.0.1", require_ports(throttled.home).aws, timeout=30
+    )
     signature = authorization(read_access_key(throttled.home))["Authorization"]
     throttled.throttle(1.0, SEED)
     try:

@@ -51,14 +51,20 @@ def measured(lab: LocalLab) -> Iterator[str]:
 def result_of(lab: LocalLab, execution: str) -> RunResult:
     s3, bucket = lab.client("s3"), lab.deployment().bucket
     (found,) = s3.list_objects_v2(Bucket=bucket, Prefix=results_prefix(execution))["Contents"]
-    return parse_run_result(json.loads(s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read()))
+    return parse_run_result(
+        json.loads(s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read())
+    )
 
 
 def model_file(lab: LocalLab, execution: str, name: str) -> bytes:
     path = lab.folder / "model.tar.gz"
-    lab.client("s3").download_file(lab.deployment().bucket, f"suites/{execution}/model/model.tar.gz", str(path))
+    lab.client("s3").download_file(
+        lab.deployment().bucket, f"suites/{execution}/model/model.tar.gz", str(path)
+    )
     with tarfile.open(path) as archive:
-        member = archive.extractfile(next(each for each in archive.getnames() if each.endswith(name)))
+        member = archive.extractfile(
+            next(each for each in archive.getnames() if each.endswith(name))
+        )
         assert member is not None
         return member.read()
 
@@ -70,7 +76,11 @@ def losses_of(result: RunResult) -> dict[int, float]:
 
 def stop_after(lab: LocalLab, execution: str, step: int) -> None:
     """Stops it when this step is in a log in S3."""
-    eventually(lambda: max((last for _, last in logged_starts(lab, execution)), default=0) >= step, 600, 0.2)
+    eventually(
+        lambda: max((last for _, last in logged_starts(lab, execution)), default=0) >= step,
+        600,
+        0.2,
+    )
     lab.succeed("stop", execution, "--local")
 
 
@@ -81,7 +91,13 @@ def whole(lab: LocalLab, measured: str) -> RunResult:
     assert "projected: " in answer.errors
     assert "serve it with" in answer.errors
     card = (lab.folder / "reports" / "whole.md").read_text()
-    for words in ("license: unknown", "| time | ", f"{8 * STEPS:,} examples", "- code: `s3://", "execution measured"):
+    for words in (
+        "license: unknown",
+        "| time | ",
+        f"{8 * STEPS:,} examples",
+        "- code: `s3://",
+        "execution measured",
+    ):
         assert words in card
     found = result_of(lab, "whole")
     assert [each.outcome for each in found.attempts] == ["completed"]
@@ -93,8 +109,20 @@ def whole(lab: LocalLab, measured: str) -> RunResult:
 def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
     lab: LocalLab, measured: str, whole: RunResult
 ) -> None:
-    lab.administer("/_local/faults", {"seed": 5, "spot_interruption_fraction": 1.0, "spot_interruptions": 1})
-    lab.succeed("train", measured, "--set", f"steps={STEPS}", "--spot", "--name", "cut", "--no-wait", "--local")
+    lab.administer(
+        "/_local/faults", {"seed": 5, "spot_interruption_fraction": 1.0, "spot_interruptions": 1}
+    )
+    lab.succeed(
+        "train",
+        measured,
+        "--set",
+        f"steps={STEPS}",
+        "--spot",
+        "--name",
+        "cut",
+        "--no-wait",
+        "--local",
+    )
     stop_after(lab, "cut", 40)
     lab.succeed("train", "--resume", "cut", "--no-wait", "--local")
     assert lab.traindyno("train", "--resume", "cut", "--local").status == 1, "it is still running"
@@ -103,7 +131,10 @@ def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
     found = result_of(lab, "cut-3")
     assert losses_of(found) == losses_of(whole)
     assert "suites/cut-3/model/model.tar.gz" in ended.output
-    assert json.loads(model_file(lab, "cut-3", "model.json")) == {"step": STEPS, "value": losses_of(whole)[STEPS]}
+    assert json.loads(model_file(lab, "cut-3", "model.json")) == {
+        "step": STEPS,
+        "value": losses_of(whole)[STEPS],
+    }
     card = (lab.folder / "reports" / "cut.md").read_text()
     assert card.count("| stopped_by_user |") == 2
     over = lab.traindyno("train", "--resume", "cut", "--local")
@@ -125,7 +156,9 @@ def chained_suite(limits: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(lab: LocalLab, whole: RunResult) -> None:
+def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(
+    lab: LocalLab, whole: RunResult
+) -> None:
     """From a suite without an execution, by its own limits."""
     lab.administer("/_local/faults", {})
     path = lab.write_suite("chained", chained_suite({"max_usd": 1, "max_job_seconds": 10}))
@@ -156,12 +189,20 @@ THROTTLED_SHARE = 0.03
 TIGHT_USD, ROOMY_USD = 0.0143, 1
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 13))])
-def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(lab: LocalLab, seed: int) -> None:
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 13))]
+)
+def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(
+    lab: LocalLab, seed: int
+) -> None:
     """Every third seed has a tight cap, and every fourth one is stopped and resumed once."""
     chaos, name, is_capped = ChaosLab(lab, ()), f"chaos-{seed}", seed % 3 == 0
     lab.write_script("trained", SCRIPT)
-    limits = {"max_usd": TIGHT_USD if is_capped else ROOMY_USD, "max_job_seconds": 10, "max_attempts": 8}
+    limits = {
+        "max_usd": TIGHT_USD if is_capped else ROOMY_USD,
+        "max_job_seconds": 10,
+        "max_attempts": 8,
+    }
     path, executions = lab.write_suite(name, chained_suite(limits)), [name]
     lab.administer("/_local/faults", {**CHAOS, "seed": seed})
     chaos.throttle(THROTTLED_SHARE, seed)
@@ -173,7 +214,9 @@ def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(lab: Local
                 chaos.command("stop", name, "--local")
                 chaos.command("train", "--resume", name, "--no-wait", "--local")
                 executions.append(f"{name}-2")
-            chaos.until_swept(lambda: all(chaos.execution_status(each) in ENDED for each in executions), 900)
+            chaos.until_swept(
+                lambda: all(chaos.execution_status(each) in ENDED for each in executions), 900
+            )
     finally:
         lab.administer("/_local/faults", {})
         chaos.throttle(0.0, seed)
@@ -184,16 +227,25 @@ def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(lab: Local
         assert [*check_paid(evidence, each, receipt), *check_ended(evidence, each)] == []
     found, last = result_of(lab, executions[-1]), executions[-1]
     assert killed.total() > 0
-    assert found.outcome in {Outcome.COMPLETED, Outcome.COST_STOPPED if is_capped else Outcome.INTERNAL_ERROR}, found
+    assert found.outcome in {
+        Outcome.COMPLETED,
+        Outcome.COST_STOPPED if is_capped else Outcome.INTERNAL_ERROR,
+    }, found
     assert found.message is None or found.outcome is not Outcome.COMPLETED
     # As without a fault: each step once, in order, up to the last one
     assert found.measured is not None
-    wanted, points = losses_of_script(STEPS), [(point.step, point.loss) for point in found.measured.loss.points]
+    wanted, points = (
+        losses_of_script(STEPS),
+        [(point.step, point.loss) for point in found.measured.loss.points],
+    )
     assert points == wanted[: len(points)]
     if found.outcome is Outcome.COMPLETED:
         assert len(points) == STEPS
         assert chaos.command("watch", last, "--local").status == 0
-        assert json.loads(model_file(lab, last, "model.json")) == {"step": STEPS, "value": wanted[-1][1]}
+        assert json.loads(model_file(lab, last, "model.json")) == {
+            "step": STEPS,
+            "value": wanted[-1][1],
+        }
     starts = logged_starts(lab, last)
     assert starts[0][0] == 1
     for (_, before), (first, _) in pairwise(starts):
@@ -214,7 +266,9 @@ def logs_of(lab: LocalLab, execution: str) -> list[str]:
 def logged_losses(lab: LocalLab, execution: str) -> dict[int, set[float]]:
     """All that were logged of each step, also by a start whose later steps were lost."""
     found: dict[int, set[float]] = {}
-    for entry in (json.loads(line) for text in logs_of(lab, execution) for line in text.splitlines()):
+    for entry in (
+        json.loads(line) for text in logs_of(lab, execution) for line in text.splitlines()
+    ):
         if entry["kind"] == "step":
             found.setdefault(entry["step"], set()).add(entry["loss"])
     return found
@@ -245,13 +299,17 @@ def logged_starts(lab: LocalLab, execution: str) -> list[tuple[int, int]]:
 PAGE = (REPO_ROOT / "docs" / "from-verdict-to-model.md").read_text()
 COMMANDS = re.findall(
     r"^    traindyno +(.*)$",
-    PAGE.partition("<!-- commands: run by tests/local/test_trainings.py -->")[2].partition("<!-- end -->")[0],
+    PAGE.partition("<!-- commands: run by tests/local/test_trainings.py -->")[2].partition(
+        "<!-- end -->"
+    )[0],
     re.MULTILINE,
 )
 
 
 @pytest.mark.nightly
-def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(lab: LocalLab) -> None:
+def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(
+    lab: LocalLab,
+) -> None:
     """Then once more, stopped twice and interrupted three times: the losses and the weights are the same. The suite has
     fewer steps than the page's, and evaluates, so that the best model is kept too; with WHOLE it is the page's.
     """
@@ -261,7 +319,10 @@ def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(l
     suite["workload"]["environment"] = {"OMP_NUM_THREADS": "1"}
     if not WHOLE:
         suite["workload"]["examples"] = 9600
-        suite |= {"search": "grid", "measurement": {"trials": 1, "max_steps": 20, "evaluate_every_steps": 300}}
+        suite |= {
+            "search": "grid",
+            "measurement": {"trials": 1, "max_steps": 20, "evaluate_every_steps": 300},
+        }
     (lab.folder / "suites" / "quickstart.yaml").write_text(yaml.safe_dump(suite))
     steps = suite["workload"]["examples"] // suite["training"]["batch_size_per_device"]
     assert [line.split()[0] for line in COMMANDS] == ["local", "run", "train", "deploy"]
@@ -290,8 +351,13 @@ def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(l
     assert sorted(every) == list(range(1, steps + 1))
     assert all(len(losses) == 1 for losses in every.values())
     assert logged_losses(lab, "again-3") == every
-    assert model_file(lab, "again-3", "model.safetensors") == model_file(lab, "model", "model.safetensors")
+    assert model_file(lab, "again-3", "model.safetensors") == model_file(
+        lab, "model", "model.safetensors"
+    )
     lab.succeed("deploy", "again-3", "--local")
-    names = [row["deployment"]["name"] for row in lab.traindyno("endpoints", "--local", "--format", "json").json()]
+    names = [
+        row["deployment"]["name"]
+        for row in lab.traindyno("endpoints", "--local", "--format", "json").json()
+    ]
     assert len(names) == 2
     assert [lab.traindyno("undeploy", name, "--local").status for name in names] == [0, 0]

@@ -99,7 +99,9 @@ def make_machine(lab: LocalLab) -> str:
 
 
 def definition(function: str) -> dict[str, Any]:
-    payload = {name: f"$.{name.removesuffix('.$')}" for name in ("fails.$", "answers_in.$", "tokens.$")}
+    payload = {
+        name: f"$.{name.removesuffix('.$')}" for name in ("fails.$", "answers_in.$", "tokens.$")
+    }
     task = {
         "Type": "Task",
         "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
@@ -108,7 +110,14 @@ def definition(function: str) -> dict[str, Any]:
             "Payload": {"token.$": "$$.Task.Token", "attempt.$": "$$.State.RetryCount", **payload},
         },
         "TimeoutSecondsPath": "$.seconds",
-        "Retry": [{"ErrorEquals": ["Throttled"], "IntervalSeconds": 1, "MaxAttempts": RETRIES, "BackoffRate": 1}],
+        "Retry": [
+            {
+                "ErrorEquals": ["Throttled"],
+                "IntervalSeconds": 1,
+                "MaxAttempts": RETRIES,
+                "BackoffRate": 1,
+            }
+        ],
         "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.failure", "Next": "Caught"}],
         "End": True,
     }
@@ -116,14 +125,16 @@ def definition(function: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def ended(machine: tuple[LocalLab, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+def ended(
+    machine: tuple[LocalLab, str], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Ended]:
     """Every case, run at once."""
     lab, arn = machine
     folder, steps = Path(tmp_path_factory.mktemp("tokens")), lab.client("stepfunctions")
     started = {
-        name: steps.start_execution(stateMachineArn=arn, input=json.dumps({**case, "tokens": str(folder / name)}))[
-            "executionArn"
-        ]
+        name: steps.start_execution(
+            stateMachineArn=arn, input=json.dumps({**case, "tokens": str(folder / name)})
+        )["executionArn"]
         for name, case in CASES.items()
     }
     return {name: wait_for(steps, execution, folder / name) for name, execution in started.items()}
@@ -166,6 +177,12 @@ def test_a_task_without_an_answer_ends_at_the_limit_in_its_input(ended: dict[str
 
 
 @pytest.mark.parametrize("case", ["no number", "no time"])
-def test_a_limit_that_is_no_positive_integer_fails_the_execution(ended: dict[str, Ended], case: str) -> None:
+def test_a_limit_that_is_no_positive_integer_fails_the_execution(
+    ended: dict[str, Ended], case: str
+) -> None:
     """Nothing retries or catches this error, and the function is not called."""
-    assert (ended[case].status, ended[case].error, ended[case].tokens) == ("FAILED", "States.Runtime", [])
+    assert (ended[case].status, ended[case].error, ended[case].tokens) == (
+        "FAILED",
+        "States.Runtime",
+        [],
+    )

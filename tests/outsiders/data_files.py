@@ -64,22 +64,34 @@ LONG = "word " * 300_000  # 1.5 MB
 TEXT_FILES = {
     "plain text": DataCase(files={"corpus.txt": b"one\ntwo\n"}, texts=["one\ntwo\n"]),
     "a corpus of Markdown that nobody says is one": DataCase(
-        files={"a.md": b"# One"}, message="has no data files; it has a.md; dataset.format: text reads these as texts"
+        files={"a.md": b"# One"},
+        message="has no data files; it has a.md; dataset.format: text reads these as texts",
     ),
-    "a corpus of Markdown": DataCase(files={"a.md": b"# One"}, dataset={"format": "text"}, texts=["# One"]),
+    "a corpus of Markdown": DataCase(
+        files={"a.md": b"# One"}, dataset={"format": "text"}, texts=["# One"]
+    ),
     "text without a suffix": DataCase(files={"corpus": b"one"}, texts=["one"]),
-    "text packed with gzip": DataCase(files={"corpus.txt.gz": gzip.compress(b"one")}, texts=["one"]),
-    "text packed with bzip2": DataCase(files={"corpus.txt.bz2": bz2.compress(b"one")}, texts=["one"]),
+    "text packed with gzip": DataCase(
+        files={"corpus.txt.gz": gzip.compress(b"one")}, texts=["one"]
+    ),
+    "text packed with bzip2": DataCase(
+        files={"corpus.txt.bz2": bz2.compress(b"one")}, texts=["one"]
+    ),
     "text packed with xz": DataCase(files={"corpus.txt.xz": lzma.compress(b"one")}, texts=["one"]),
-    "a damaged gzip file": DataCase(files={"corpus.txt.gz": b"not gzip"}, message="corpus.txt.gz can't be unpacked"),
-    "text in UTF-8 with a byte order mark": DataCase(files={"a.txt": b"\xef\xbb\xbfone"}, texts=["one"]),
+    "a damaged gzip file": DataCase(
+        files={"corpus.txt.gz": b"not gzip"}, message="corpus.txt.gz can't be unpacked"
+    ),
+    "text in UTF-8 with a byte order mark": DataCase(
+        files={"a.txt": b"\xef\xbb\xbfone"}, texts=["one"]
+    ),
     "text in UTF-16": DataCase(files={"a.txt": "größe".encode("utf-16")}, texts=["größe"]),
     "text in latin-1": DataCase(
         files={"a.txt": "one\ncafé\n".encode("latin-1")},
         message=r"a.txt, line 2: b'one\ncaf\xe9\n' is not UTF-8; expected UTF-8, or UTF-16 with a byte order mark",
     ),
     "a picture": DataCase(
-        files={"a.bin": b"\x89PNG\r\n\x00\x00\x00"}, message="a.bin holds NUL bytes in line 1, so it is not text"
+        files={"a.bin": b"\x89PNG\r\n\x00\x00\x00"},
+        message="a.bin holds NUL bytes in line 1, so it is not text",
     ),
     "text in UTF-32": DataCase(
         files={"a.txt": "one".encode("utf-32")},
@@ -90,10 +102,12 @@ TEXT_FILES = {
         files={"a.txt": b"\0\0\xfe\xff" + "one".encode("utf-32-be")}, message="a.txt is UTF-32"
     ),
     "text in UTF-32 without a byte order mark": DataCase(
-        files={"a.txt": "one".encode("utf-32-le")}, message="a.txt holds NUL bytes in line 1, so it is not text"
+        files={"a.txt": "one".encode("utf-32-le")},
+        message="a.txt holds NUL bytes in line 1, so it is not text",
     ),
     "NUL behind the first megabytes": DataCase(
-        files={"a.txt": b"word\n" * 500_000 + b"o\0e"}, message="a.txt holds NUL bytes in line 500001"
+        files={"a.txt": b"word\n" * 500_000 + b"o\0e"},
+        message="a.txt holds NUL bytes in line 500001",
     ),
     "text for classification": DataCase(
         files={"a.txt": b"one"},
@@ -102,27 +116,40 @@ TEXT_FILES = {
     ),
 }
 CSV_FILES = {
-    "numbers as text": DataCase(files={"a.csv": _csv("text", "007", "1e5", "1.0")}, texts=["007", "1e5", "1.0"]),
-    "NA as text": DataCase(files={"a.csv": _csv("text,x", "NA,1", "null,2", ",3")}, texts=["NA", "null", ""]),
+    "numbers as text": DataCase(
+        files={"a.csv": _csv("text", "007", "1e5", "1.0")}, texts=["007", "1e5", "1.0"]
+    ),
+    "NA as text": DataCase(
+        files={"a.csv": _csv("text,x", "NA,1", "null,2", ",3")}, texts=["NA", "null", ""]
+    ),
     "quotes, commas and line breaks": DataCase(
         files={"a.csv": _csv("text,x", '"one, ""two""\nthree",1')}, texts=['one, "two"\nthree']
     ),
     "tab separated": DataCase(files={"a.tsv": _csv("x\ttext", "1\tone, two")}, texts=["one, two"]),
-    "csv packed with gzip": DataCase(files={"a.csv.gz": gzip.compress(_csv("text", "one"))}, texts=["one"]),
+    "csv packed with gzip": DataCase(
+        files={"a.csv.gz": gzip.compress(_csv("text", "one"))}, texts=["one"]
+    ),
     "csv in UTF-16, as spreadsheets save it": DataCase(
         files={"a.csv": _csv("text,x", "größe,1", encoding="utf-16")}, texts=["größe"]
     ),
-    "csv with a byte order mark": DataCase(files={"a.csv": b"\xef\xbb\xbf" + _csv("text", "one")}, texts=["one"]),
+    "csv with a byte order mark": DataCase(
+        files={"a.csv": b"\xef\xbb\xbf" + _csv("text", "one")}, texts=["one"]
+    ),
     "csv in latin-1": DataCase(
         files={"a.csv": _csv("text", "café", encoding="latin-1")},
         message="a.csv, line 2: b'text\\ncaf\\xe9\\n' is not UTF-8",
     ),
-    "a row longer than a megabyte": DataCase(files={"a.csv": _csv("text", LONG, "short")}, texts=[LONG, "short"]),
+    "a row longer than a megabyte": DataCase(
+        files={"a.csv": _csv("text", LONG, "short")}, texts=[LONG, "short"]
+    ),
     "a row with too many columns": DataCase(
-        files={"a.csv": _csv("text,x", "one,1", "two,2,3")}, message="a.csv, line 3: the row has 3 fields; expected 2"
+        files={"a.csv": _csv("text,x", "one,1", "two,2,3")},
+        message="a.csv, line 3: the row has 3 fields; expected 2",
     ),
     "labels as text": DataCase(
-        files={"a.csv": _csv("text,label", "one,good", "two,bad")}, with_labels=True, labels=["good", "bad"]
+        files={"a.csv": _csv("text,label", "one,good", "two,bad")},
+        with_labels=True,
+        labels=["good", "bad"],
     ),
     "a missing label": DataCase(
         files={"a.csv": _csv("text,label", "one,1", "two,")},
@@ -130,7 +157,9 @@ CSV_FILES = {
         message="a.csv, row 2: the label is missing; expected a label in every row",
     ),
     "a label of blanks": DataCase(
-        files={"a.csv": _csv("text,label", "one,1", "two, ")}, with_labels=True, message="row 2: the label is missing"
+        files={"a.csv": _csv("text,label", "one,1", "two, ")},
+        with_labels=True,
+        message="row 2: the label is missing",
     ),
     "two text columns in csv": DataCase(
         files={"a.csv": _csv("text,x,text", "one,1,two")},
@@ -141,17 +170,24 @@ CSV_FILES = {
         with_labels=True,
         message="a.tsv has 2 columns 'label'; its columns are label, text, label; expected one",
     ),
-    "two columns that nobody reads": DataCase(files={"a.csv": _csv("x,text,x", "1,one,2")}, texts=["one"]),
-    "an empty line above the header": DataCase(files={"a.csv": _csv("", "text,x", "one,1")}, texts=["one"]),
+    "two columns that nobody reads": DataCase(
+        files={"a.csv": _csv("x,text,x", "1,one,2")}, texts=["one"]
+    ),
+    "an empty line above the header": DataCase(
+        files={"a.csv": _csv("", "text,x", "one,1")}, texts=["one"]
+    ),
     "NUL in csv": DataCase(
-        files={"a.csv": _csv("text", *["word"] * 300_000, "o\0e")}, message="a.csv holds NUL bytes in line 300002"
+        files={"a.csv": _csv("text", *["word"] * 300_000, "o\0e")},
+        message="a.csv holds NUL bytes in line 300002",
     ),
     "semicolons between columns": DataCase(
         files={"a.csv": _csv("text;label", "one;0")},
         message="its columns are text;label; a .csv file is read with commas between its columns",
     ),
     "a space before a column's name": DataCase(
-        files={"a.csv": _csv("text, label", "one, 0")}, message="its columns are text, ' label'", with_labels=True
+        files={"a.csv": _csv("text, label", "one, 0")},
+        message="its columns are text, ' label'",
+        with_labels=True,
     ),
     "columns of other names": DataCase(
         files={"a.csv": _csv("review,stars", "one,1")},
@@ -172,10 +208,12 @@ CSV_FILES = {
         message="a.json, line 1 is not JSON: one object in several lines; expected one object a line, or one list",
     ),
     "gzip under another name": DataCase(
-        files={"a.jsonl": gzip.compress(b'{"text": "one"}')}, message="a.jsonl is packed by gzip: name it a.jsonl.gz"
+        files={"a.jsonl": gzip.compress(b'{"text": "one"}')},
+        message="a.jsonl is packed by gzip: name it a.jsonl.gz",
     ),
     "Parquet under another name": DataCase(
-        files={"a.csv": _parquet(text=["one"])}, message="a.csv is a Parquet file: name it a.parquet"
+        files={"a.csv": _parquet(text=["one"])},
+        message="a.csv is a Parquet file: name it a.parquet",
     ),
     "another text column": DataCase(
         files={"a.csv": _csv("review,stars", "one,1")},
@@ -183,9 +221,12 @@ CSV_FILES = {
     ),
 }
 JSON_FILES = {
-    "json lines": DataCase(files={"a.jsonl": _jsonl({"text": "one"}, {"text": "two", "x": 1})}, texts=["one", "two"]),
+    "json lines": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one"}, {"text": "two", "x": 1})}, texts=["one", "two"]
+    ),
     "a list of objects": DataCase(
-        files={"a.json": json.dumps([{"text": "one"}, {"text": "two"}], indent=2).encode()}, texts=["one", "two"]
+        files={"a.json": json.dumps([{"text": "one"}, {"text": "two"}], indent=2).encode()},
+        texts=["one", "two"],
     ),
     "a first row over a megabyte": DataCase(
         files={"a.jsonl": _jsonl({"text": LONG}, {"text": "b"})}, texts=[LONG, "b"]
@@ -205,10 +246,12 @@ JSON_FILES = {
         message="a.jsonl, row 1: the text is list \"['one']\"; expected text; join a list, such as the messages",
     ),
     "a number as text": DataCase(
-        files={"a.jsonl": _jsonl({"text": 7})}, message="a.jsonl, row 1: the text is int '7'; expected text"
+        files={"a.jsonl": _jsonl({"text": 7})},
+        message="a.jsonl, row 1: the text is int '7'; expected text",
     ),
     "a missing text": DataCase(
-        files={"a.jsonl": _jsonl({"text": None})}, message="a.jsonl, row 1: the text is missing; expected text"
+        files={"a.jsonl": _jsonl({"text": None})},
+        message="a.jsonl, row 1: the text is missing; expected text",
     ),
     "a row without the column": DataCase(
         files={"a.jsonl": _jsonl({"text": "one"}, {"body": "two"})},
@@ -226,10 +269,16 @@ JSON_FILES = {
         files={"a.json": b'[{"text": "one"},\n {"text": "two", "text": "three"}]'},
         message="a.json, line 1: an object has 2 values of 'text'; expected one",
     ),
-    "an inner text": DataCase(files={"a.jsonl": _jsonl({"text": "one", "source": {"text": "two"}})}, texts=["one"]),
-    "a whole surrogate pair": DataCase(files={"a.jsonl": b'{"text": "\\ud83d\\ude00"}\n'}, texts=["\U0001f600"]),
+    "an inner text": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one", "source": {"text": "two"}})}, texts=["one"]
+    ),
+    "a whole surrogate pair": DataCase(
+        files={"a.jsonl": b'{"text": "\\ud83d\\ude00"}\n'}, texts=["\U0001f600"]
+    ),
     "NaN as label": DataCase(
-        files={"a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": float("nan")})},
+        files={
+            "a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": float("nan")})
+        },
         with_labels=True,
         message="a.jsonl, row 2: the label is float 'nan'; expected one class, as a whole number or a text",
     ),
@@ -257,7 +306,9 @@ PARQUET_FILES = {
         message="a.parquet, row 1: the text is bytes \"b'caf\\\\xe9'\"; expected text",
     ),
     "a label of parquet": DataCase(
-        files={"a.parquet": _parquet(text=["one", "two"], label=[1.0, 0.0])}, with_labels=True, labels=[1.0, 0.0]
+        files={"a.parquet": _parquet(text=["one", "two"], label=[1.0, 0.0])},
+        with_labels=True,
+        labels=[1.0, 0.0],
     ),
     "a missing text in row 2,001": DataCase(
         files={"a.parquet": _parquet(text=["one"] * 2000 + [None])},
@@ -281,7 +332,9 @@ PARQUET_FILES = {
         files={"a.parquet": _parquet_of_latin_1()},
         message=r"a.parquet, row 2: the column 'text' has b'caf\xe9', which is not UTF-8; expected text",
     ),
-    "no parquet at all": DataCase(files={"a.parquet": b"text\none\n"}, message="a.parquet can't be read as parquet"),
+    "no parquet at all": DataCase(
+        files={"a.parquet": b"text\none\n"}, message="a.parquet can't be read as parquet"
+    ),
 }
 ARROW_FILES = {
     "arrow as save_to_disk writes it": DataCase(
@@ -294,17 +347,24 @@ ARROW_FILES = {
         texts=["one", "two"],
         labels=[0, 1],
     ),
-    "an arrow file": DataCase(files={"a.arrow": _arrow(pa.ipc.new_file, text=["one", "two"])}, texts=["one", "two"]),
+    "an arrow file": DataCase(
+        files={"a.arrow": _arrow(pa.ipc.new_file, text=["one", "two"])}, texts=["one", "two"]
+    ),
     "another text column in arrow": DataCase(
-        files={"a.arrow": _arrow(review=["one"])}, message="a.arrow has no column 'text'; its columns are review"
+        files={"a.arrow": _arrow(review=["one"])},
+        message="a.arrow has no column 'text'; its columns are review",
     ),
     "a missing text in arrow": DataCase(
-        files={"a.arrow": _arrow(text=["one", None])}, message="a.arrow, row 2: the text is missing; expected text"
+        files={"a.arrow": _arrow(text=["one", None])},
+        message="a.arrow, row 2: the text is missing; expected text",
     ),
     "a half of an arrow file": DataCase(
-        files={"a.arrow": _arrow(text=["one"] * 1000)[:2000]}, message="a.arrow can't be read as arrow: "
+        files={"a.arrow": _arrow(text=["one"] * 1000)[:2000]},
+        message="a.arrow can't be read as arrow: ",
     ),
-    "no arrow at all": DataCase(files={"a.arrow": b"text\none\n"}, message="a.arrow can't be read as arrow: "),
+    "no arrow at all": DataCase(
+        files={"a.arrow": b"text\none\n"}, message="a.arrow can't be read as arrow: "
+    ),
 }
 FOLDERS = {
     "csv and json, of which one is asked for": DataCase(
@@ -313,7 +373,12 @@ FOLDERS = {
         texts=["two"],
     ),
     "a git repository": DataCase(
-        files={"a.txt": b"one", ".git/hooks/pre-commit": b"#!/bin/sh", "sub/.cache/b.metadata": b"x"}, texts=["one"]
+        files={
+            "a.txt": b"one",
+            ".git/hooks/pre-commit": b"#!/bin/sh",
+            "sub/.cache/b.metadata": b"x",
+        },
+        texts=["one"],
     ),
     "a shard that nobody can read": DataCase(
         files={"train-0.jsonl": _jsonl({"text": "one"}), "train-1.jsonl.zst": b"(\xb5/\xfd"},

@@ -48,10 +48,14 @@ def test_a_data_file_is_read_or_refused(case: DataCase, tmp_path: Path) -> None:
 def test_a_dataset_is_read_from_where_save_to_disk_put_it(tmp_path: Path) -> None:
     """Both splits, from several shards, as the library itself names and writes them."""
     rows = {name: [f"{name} {number}" for number in range(5)] for name in ("train", "test")}
-    made = DatasetDict({name: HubDataset.from_dict({"text": texts}) for name, texts in rows.items()})
+    made = DatasetDict(
+        {name: HubDataset.from_dict({"text": texts}) for name, texts in rows.items()}
+    )
     made.save_to_disk(tmp_path, num_shards={"train": 2, "test": 1})
     for name, texts in rows.items():
-        found = read_rows(Dataset(path="data", evaluation_split="test"), tmp_path, name, with_labels=False)
+        found = read_rows(
+            Dataset(path="data", evaluation_split="test"), tmp_path, name, with_labels=False
+        )
         assert [text for batch in found for text in batch.texts] == texts
 
 
@@ -60,11 +64,16 @@ def test_a_link_to_a_folder_of_data_is_not_passed_over(tmp_path: Path) -> None:
     (root / ".hidden").symlink_to(root / "more")
     assert len(find_files(Dataset(path="data"), root, "train")) == 2
     (root / "linked").symlink_to(write(tmp_path / "elsewhere", {"c.csv": b"text\nc\n"}))
-    with pytest.raises(WorkloadError, match="links to folders, which are not followed: linked; expected the folders"):
+    with pytest.raises(
+        WorkloadError,
+        match="links to folders, which are not followed: linked; expected the folders",
+    ):
         find_files(Dataset(path="data"), root, "train")
 
 
-@pytest.mark.parametrize(("encoding", "begin"), [("utf-8", 0), ("utf-16", 1)])  # at 0 it would be UTF-32's mark
+@pytest.mark.parametrize(
+    ("encoding", "begin"), [("utf-8", 0), ("utf-16", 1)]
+)  # at 0 it would be UTF-32's mark
 def test_nul_is_found_wherever_it_is_and_with_its_line(
     encoding: str, begin: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

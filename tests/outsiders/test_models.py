@@ -26,8 +26,21 @@ LAYERS = {
 GROUPED = {**LAYERS, "num_key_value_heads": 2, "head_dim": 8}
 # Position numbers of RoBERTa's kind begin after the padding token's.
 ROBERTA = {**LAYERS, "max_position_embeddings": 18}
-DISTILBERT = {**SMALL, "dim": 32, "hidden_dim": 64, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 16}
-CLASSIFIED = {"bert": LAYERS, "roberta": ROBERTA, "distilbert": DISTILBERT, "gpt2": GPT, "llama": GROUPED}
+DISTILBERT = {
+    **SMALL,
+    "dim": 32,
+    "hidden_dim": 64,
+    "n_layers": 2,
+    "n_heads": 4,
+    "max_position_embeddings": 16,
+}
+CLASSIFIED = {
+    "bert": LAYERS,
+    "roberta": ROBERTA,
+    "distilbert": DISTILBERT,
+    "gpt2": GPT,
+    "llama": GROUPED,
+}
 
 
 @pytest.mark.parametrize("family", CLASSIFIED)
@@ -40,11 +53,19 @@ def test_a_family_classifies_with_the_loss_of_transformers(family: str) -> None:
         sequence_length=SEQUENCE_LENGTH,
         label_count=3,
     )
-    blueprint = build_model(workload, Settings(instance="local.cpu", dropout=0.0), None, model_path=None)
+    blueprint = build_model(
+        workload, Settings(instance="local.cpu", dropout=0.0), None, model_path=None
+    )
     model = blueprint.materialise(torch.device("cpu"))
-    tokens = torch.randint(5, VOCABULARY_SIZE, (4, SEQUENCE_LENGTH), generator=torch.Generator().manual_seed(5))
+    tokens = torch.randint(
+        5, VOCABULARY_SIZE, (4, SEQUENCE_LENGTH), generator=torch.Generator().manual_seed(5)
+    )
     mask = torch.ones_like(tokens)
     mask[1, 7:] = 0
-    batch = {"input_ids": tokens * mask, "attention_mask": mask, "labels": torch.tensor([0, 1, 2, 1])}
+    batch = {
+        "input_ids": tokens * mask,
+        "attention_mask": mask,
+        "labels": torch.tensor([0, 1, 2, 1]),
+    }
     ours = Objective(model, Task.SEQUENCE_CLASSIFICATION)(**batch).item()
     assert ours == pytest.approx(model(**batch).loss.item(), rel=1e-5)

@@ -13,7 +13,11 @@ import pytest
 import yaml
 
 from localcloud.sagemaker_service.host.container_tree import make_host_tree
-from localcloud.sagemaker_service.host.toolkit import HostResources, read_program, toolkit_environment
+from localcloud.sagemaker_service.host.toolkit import (
+    HostResources,
+    read_program,
+    toolkit_environment,
+)
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
 from tests.outsiders.test_scripts import logged, run
@@ -22,7 +26,10 @@ from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.cells import expand_cells
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-script.md"
-ROW = re.compile(r"^\| `(?P<given>[^`]+)` \| `(?P<arguments>-[^`]+)` \| `(?P<variable>SM_HP_[^`]+)` \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| `(?P<given>[^`]+)` \| `(?P<arguments>-[^`]+)` \| `(?P<variable>SM_HP_[^`]+)` \|$",
+    re.MULTILINE,
+)
 ROWS = [row.groupdict() for row in ROW.finditer(PAGE.read_text())]
 PRINTS = """
 import json, os, sys
@@ -43,7 +50,9 @@ def test_a_script_receives_what_the_table_says(row: dict[str, str], tmp_path: Pa
     assert variables == {name: value}
 
 
-def what_a_script_sees(hyperparameters: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
+def what_a_script_sees(
+    hyperparameters: dict[str, Any], folder: Path
+) -> tuple[list[str], dict[str, str]]:
     """What a process of the script's own reads of them; they are sent as the suite sends them, as JSON."""
     sent = {name: json.dumps(value) for name, value in hyperparameters.items()}
     job = new_job(
@@ -56,14 +65,18 @@ def what_a_script_sees(hyperparameters: dict[str, Any], folder: Path) -> tuple[l
     resources = HostResources(gpu_count=0, core_count=1, master_port=1)
     environment = toolkit_environment(job, program, make_host_tree(folder, "algo-1"), resources)
     command = [sys.executable, "-c", PRINTS, *command_arguments(program.user)]
-    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     seen: tuple[list[str], dict[str, str]] = json.loads(printed)
     return seen
 
 
 def block_with(words: str, language: str) -> str:
     (found,) = [
-        block for block in re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL) if words in block
+        block
+        for block in re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        if words in block
     ]
     return str(found)
 
@@ -76,7 +89,9 @@ def flowers(tmp_path: Path) -> Path:
     (folder / "code/train.py").write_text(block_with("flowers.csv", "python"))
     (folder / "suite.yaml").write_text(block_with("name: flowers", "yaml"))
     (folder / "data").mkdir()
-    (folder / "data/flowers.csv").write_text("a,b,c,d,species\n" + "1.5,2,3,4,0\n2,2,1,0.5,1\n0,1,2,3,2\n" * 11)
+    (folder / "data/flowers.csv").write_text(
+        "a,b,c,d,species\n" + "1.5,2,3,4,0\n2,2,1,0.5,1\n0,1,2,3,2\n" * 11
+    )
     return folder
 
 
@@ -119,7 +134,9 @@ def test_lightnings_row_holds_for_one_process_and_for_several(
 
 
 def test_the_row_of_plain_scripts_holds_for_one_process_and_for_several(tmp_path: Path) -> None:
-    (words,) = re.findall(r"^\| plain \| before the first step: `(.*?)` \|", PAGE.read_text(), re.MULTILINE)
+    (words,) = re.findall(
+        r"^\| plain \| before the first step: `(.*?)` \|", PAGE.read_text(), re.MULTILINE
+    )
     group = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     asked = f"{words}\nprint(torch.distributed.is_initialized())\n"
     source = f"import os, torch\n{asked}os.environ.update({group})\n{asked}torch.distributed.destroy_process_group()\n"
@@ -128,13 +145,17 @@ def test_the_row_of_plain_scripts_holds_for_one_process_and_for_several(tmp_path
 
 
 def test_the_torchvision_of_the_page_is_that_of_the_image_for_gpus() -> None:
-    image = json.loads((PAGE.parents[1] / "tests/data/image_bases/efa.json").read_text())["packages"]
+    image = json.loads((PAGE.parents[1] / "tests/data/image_bases/efa.json").read_text())[
+        "packages"
+    ]
     assert image["torch"]["version"].startswith("2.13.")
     assert f"    torchvision=={image['torchvision']['version']}\n" in PAGE.read_text()
 
 
 def test_make_demo_runs_the_suite_that_is_named() -> None:
     command = ["make", "--dry-run", "--no-print-directory", "demo", "SUITE=../flowers/suite.yaml"]
-    made = subprocess.run(command, cwd=PAGE.parents[1], check=True, capture_output=True, text=True).stdout
+    made = subprocess.run(
+        command, cwd=PAGE.parents[1], check=True, capture_output=True, text=True
+    ).stdout
     assert made.splitlines()[-1].endswith('bin/traindyno run "../flowers/suite.yaml" --local')
     assert f"    {command[0]} {' '.join(command[3:])}\n" in PAGE.read_text()

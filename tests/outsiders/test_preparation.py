@@ -23,9 +23,16 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c"]
 
 @pytest.fixture(scope="module")
 def tokenizer() -> PreTrainedTokenizerFast:
-    model = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    model = Tokenizer(
+        models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]")
+    )
     model.pre_tokenizer = pre_tokenizers.Whitespace()
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    special = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+    }
     return PreTrainedTokenizerFast(tokenizer_object=model, mask_token="[MASK]", **special)  # type: ignore[no-untyped-call]
 
 
@@ -62,17 +69,23 @@ def test_labels_have_one_numbering_for_both_splits_and_the_model_knows_their_nam
     asked = workload(Task.SEQUENCE_CLASSIFICATION, evaluation_split="test")
     prepare(asked, tokenizer, tmp_path / "data", tmp_path / "out", packing=False)
     assert read_label_names(tmp_path / "out") == ["glad", "mad", "sad"]
-    train, evaluation = (read_sequences(tmp_path / "out" / name) for name in ("train", "evaluation"))
+    train, evaluation = (
+        read_sequences(tmp_path / "out" / name) for name in ("train", "evaluation")
+    )
     assert train.labels is not None
     assert evaluation.labels is not None
     assert (train.labels.tolist(), evaluation.labels.tolist()) == ([2, 0, 1], [1, 2, 0])
     names = read_label_names(tmp_path / "out")
-    model = build_model(asked, Settings(instance="local.cpu"), None, model_path=None, label_names=names).model
+    model = build_model(
+        asked, Settings(instance="local.cpu"), None, model_path=None, label_names=names
+    ).model
     assert model.config.id2label == {0: "glad", 1: "mad", 2: "sad"}
     assert model.config.label2id == {"glad": 0, "mad": 1, "sad": 2}
 
 
-def test_an_evaluation_split_is_covered_whole(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
+def test_an_evaluation_split_is_covered_whole(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerFast
+) -> None:
     csv(tmp_path / "data", "train.csv", "a b,0")
     csv(tmp_path / "data", "test.csv", *["a b,0"] * 600)
     asked = workload(Task.SEQUENCE_CLASSIFICATION, evaluation_split="test")
@@ -84,7 +97,11 @@ def test_an_evaluation_split_is_covered_whole(tmp_path: Path, tokenizer: PreTrai
     ("task", "kept", "told"),
     [
         (Task.CAUSAL_LM, [2, 3], "2 (such as train.csv, row 3)"),
-        (Task.MASKED_LM, [3, 4, 5], "1 (such as train.csv, row 3)"),  # [CLS] and [SEP] are around the text
+        (
+            Task.MASKED_LM,
+            [3, 4, 5],
+            "1 (such as train.csv, row 3)",
+        ),  # [CLS] and [SEP] are around the text
         (Task.SEQUENCE_CLASSIFICATION, [1, 2, 3], "1 (such as train.csv, row 3)"),
     ],
 )
@@ -95,7 +112,10 @@ def test_rows_too_short_to_train_on_are_left_out_and_counted(
     with redirect_stdout(StringIO()) as printed:
         prepare(workload(task), tokenizer, tmp_path / "data", tmp_path / "out", packing=False)
     assert read_sequences(tmp_path / "out" / "train").lengths.tolist() == kept
-    assert f"from train.csv; rows left out because they are too short to train on: {told}\n" in printed.getvalue()
+    assert (
+        f"from train.csv; rows left out because they are too short to train on: {told}\n"
+        in printed.getvalue()
+    )
 
 
 def test_labels_stay_with_their_texts_where_empty_texts_are_left_out(
@@ -109,7 +129,9 @@ def test_labels_stay_with_their_texts_where_empty_texts_are_left_out(
     assert (found.lengths.tolist(), found.labels.tolist()) == ([1, 2, 1], [1, 0, 1])
 
 
-def test_packing_keeps_every_token_of_whole_blocks(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
+def test_packing_keeps_every_token_of_whole_blocks(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerFast
+) -> None:
     csv(tmp_path / "data", "train.csv", "a b c,0", "b,0", "c c c c,0", "a,0")
     prepare(workload(Task.CAUSAL_LM), tokenizer, tmp_path / "data", tmp_path / "out", packing=True)
     (block,) = read_sequences(tmp_path / "out" / "train").block(np.array([0])).tolist()
@@ -120,7 +142,10 @@ def test_packing_keeps_every_token_of_whole_blocks(tmp_path: Path, tokenizer: Pr
 def test_a_stream_takes_numbers_and_refuses_texts() -> None:
     numbers = LabelNumbers(names={}, label_count=3)
     assert numbers.number(Labelled(2.0, "part-1.csv", 1)) == 2
-    with pytest.raises(WorkloadError, match=r"part-1.csv, row 7: the label is 'sad'; expected a whole number from 0"):
+    with pytest.raises(
+        WorkloadError,
+        match=r"part-1.csv, row 7: the label is 'sad'; expected a whole number from 0",
+    ):
         numbers.number(Labelled("sad", "part-1.csv", 7))
 
 
@@ -128,10 +153,18 @@ def test_a_stream_takes_numbers_and_refuses_texts() -> None:
     ("text", "said"), [("a b c q", " 25 % of the tokens of split train are unknown"), ("a b c", "")]
 )
 def test_many_unknown_tokens_are_a_caution(
-    text: str, said: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast, capsys: pytest.CaptureFixture[str]
+    text: str,
+    said: str,
+    tmp_path: Path,
+    tokenizer: PreTrainedTokenizerFast,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.txt").write_text(f"{text} " * 40)
-    prepare(workload(Task.CAUSAL_LM), tokenizer, tmp_path / "data", tmp_path / "tokens", packing=False)
+    prepare(
+        workload(Task.CAUSAL_LM), tokenizer, tmp_path / "data", tmp_path / "tokens", packing=False
+    )
     told = capsys.readouterr().out
-    assert (f"caution:{said} to the tokenizer ([UNK])" in told) if said else ("caution" not in told), told
+    assert (
+        (f"caution:{said} to the tokenizer ([UNK])" in told) if said else ("caution" not in told)
+    ), told

@@ -16,10 +16,14 @@ REPO_ROOT = Path(__file__).parents[2]
 OWN_PHASES = ("launch", "import", "setup", "teardown")
 
 
-def run(folder: Path, source: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, source: str, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
     script = folder / "script.py"
     script.write_text(IMPORT + source)
-    inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    inherited = {
+        name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")
+    }
     return subprocess.run(
         [sys.executable, str(script)],
         cwd=folder,
@@ -53,9 +57,13 @@ def test_a_script_is_measured_or_told_what_is_wrong(case: ScriptCase, tmp_path: 
     log, session = logged(tmp_path)
     (process,) = session.processes
     assert [step.samples for step in process.steps] == list(case.samples)
-    assert [phase.name for phase in process.phases if phase.name not in OWN_PHASES] == list(case.phases)
+    assert [phase.name for phase in process.phases if phase.name not in OWN_PHASES] == list(
+        case.phases
+    )
     assert process.is_ended == case.is_ended
-    assert [error.outcome for error in log.errors] == ([] if case.outcome is None else [case.outcome])
+    assert [error.outcome for error in log.errors] == (
+        [] if case.outcome is None else [case.outcome]
+    )
     assert case.message in "".join(error.message for error in log.errors)
 
 

@@ -115,8 +115,12 @@ def test_the_logged_rate_is_the_stopwatchs(framework: str, tmp_path: Path) -> No
     script.write_text(COMMON + SCRIPTS[framework] + PRINT)
     end = run_forked(tmp_path, script, processes=2 if framework == "ddp" else 1)
     assert end.exit_code == 0, end.output
-    (by_stopwatch, *_) = [float(line.split()[1]) for line in end.output.splitlines() if line.startswith("stopwatch")]
+    (by_stopwatch, *_) = [
+        float(line.split()[1]) for line in end.output.splitlines() if line.startswith("stopwatch")
+    ]
     steps = end.of_kind("step")
     assert len(steps) == STEPS
     samples = sum(step["samples"] for step in steps[FIRST_STEP:])
-    assert samples / (steps[-1]["end"] - steps[FIRST_STEP - 1]["end"]) == pytest.approx(by_stopwatch, rel=0.02)
+    assert samples / (steps[-1]["end"] - steps[FIRST_STEP - 1]["end"]) == pytest.approx(
+        by_stopwatch, rel=0.02
+    )

@@ -20,7 +20,12 @@ class Need:
 
     @property
     def parameters(self) -> set[str]:
-        fields = [name for text in (self.action, self.resource) for _, name, _, _ in Formatter().parse(text) if name]
+        fields = [
+            name
+            for text in (self.action, self.resource)
+            for _, name, _, _ in Formatter().parse(text)
+            if name
+        ]
         return {*fields, *filter(None, [self.where[0]])}
 
 
@@ -55,7 +60,9 @@ PUBLISHING = (Need("kms:Decrypt", "$TOPIC_KEY"), Need("kms:GenerateDataKey", "$T
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     "cloudformation:DescribeStacks": (Need("cloudformation:DescribeStacks", "$STACK"),),
-    "codebuild:StartBuild": (Need("codebuild:StartBuild", f"arn:aws:codebuild:{OURS}:project/{{projectName}}"),),
+    "codebuild:StartBuild": (
+        Need("codebuild:StartBuild", f"arn:aws:codebuild:{OURS}:project/{{projectName}}"),
+    ),
     "dynamodb:GetItem": (Need("dynamodb:GetItem", TABLE),),
     "dynamodb:PutItem": (Need("dynamodb:PutItem", TABLE),),
     "dynamodb:Query": (
@@ -88,12 +95,18 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "sagemaker:DescribeEndpoint": (Need("sagemaker:DescribeEndpoint", ENDPOINT),),
     "sagemaker:DescribeTrainingJob": (Need("sagemaker:DescribeTrainingJob", JOB),),
     "sagemaker:ListEndpoints": (Need("sagemaker:ListEndpoints", EVERYTHING),),
-    "sagemaker:ListTags": (Need("sagemaker:ListTags", f"arn:aws:sagemaker:{OURS}:endpoint/$LAB--*"),),
+    "sagemaker:ListTags": (
+        Need("sagemaker:ListTags", f"arn:aws:sagemaker:{OURS}:endpoint/$LAB--*"),
+    ),
     "sagemaker:ListTrainingJobs": (Need("sagemaker:ListTrainingJobs", EVERYTHING),),
     "sagemaker:StopTrainingJob": (Need("sagemaker:StopTrainingJob", JOB),),
-    "service-quotas:GetAWSDefaultServiceQuota": (Need("servicequotas:GetAWSDefaultServiceQuota", EVERYTHING),),
+    "service-quotas:GetAWSDefaultServiceQuota": (
+        Need("servicequotas:GetAWSDefaultServiceQuota", EVERYTHING),
+    ),
     "service-quotas:GetServiceQuota": (Need("servicequotas:GetServiceQuota", EVERYTHING),),
-    "service-quotas:ListAWSDefaultServiceQuotas": (Need("servicequotas:ListAWSDefaultServiceQuotas", EVERYTHING),),
+    "service-quotas:ListAWSDefaultServiceQuotas": (
+        Need("servicequotas:ListAWSDefaultServiceQuotas", EVERYTHING),
+    ),
     "service-quotas:ListServiceQuotas": (Need("servicequotas:ListServiceQuotas", EVERYTHING),),
     "sns:Publish": (Need("sns:Publish", "{TopicArn}"), *PUBLISHING),
     "ssm:GetParameters": (Need("ssm:GetParameters", f"arn:aws:ssm:{OURS}:parameter{{Name}}"),),

@@ -22,7 +22,9 @@ class Call:
     parameters: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        return " ".join([self.function, self.operation, *(f"{name}={value}" for name, value in self.parameters)])
+        return " ".join(
+            [self.function, self.operation, *(f"{name}={value}" for name, value in self.parameters)]
+        )
 
     @classmethod
     def parse(cls, line: str) -> Self:
@@ -39,15 +41,24 @@ def read_calls(written: Path, *, lab: str | None = None) -> frozenset[Call]:
     """What functions' workers have written (``worker_fork_server.py``), of one lab or of all."""
     lines = map(json.loads, written.read_text().splitlines() if written.exists() else [])
     return frozenset(
-        call for line in lines if lab is None or line["variables"].get("LAB") == lab for call in _calls(line)
+        call
+        for line in lines
+        if lab is None or line["variables"].get("LAB") == lab
+        for call in _calls(line)
     )
 
 
 def _calls(line: Mapping[str, Any]) -> Iterator[Call]:
     operation = f"{line['service']}:{line['operation']}"
-    given = {name: _name(name, value, line["variables"]) for name, value in line["parameters"].items()}
+    given = {
+        name: _name(name, value, line["variables"]) for name, value in line["parameters"].items()
+    }
     for more in _derived(line, given):
-        kept = {name: value for name, value in (given | more).items() if name in parameters_of(operation)}
+        kept = {
+            name: value
+            for name, value in (given | more).items()
+            if name in parameters_of(operation)
+        }
         yield Call(line["function"], operation, tuple(sorted(kept.items())))
 
 
@@ -59,7 +70,10 @@ def _derived(line: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[dict
         yield from ({"Machine": machine} for machine in ("$LAB-suites", "$LAB-suites/*"))
     elif "TransactItems" in parameters:
         writes = {write for member in parameters["TransactItems"] for write in member.items()}
-        yield from ({"Kind": kind, "TableName": _name("TableName", table, variables)} for kind, table in sorted(writes))
+        yield from (
+            {"Kind": kind, "TableName": _name("TableName", table, variables)}
+            for kind, table in sorted(writes)
+        )
     elif "Key" in parameters and "Bucket" in parameters:
         copied = parameters.get("CopySource")
         source = {"Source": _object(copied["Bucket"], copied["Key"], variables)} if copied else {}
@@ -85,5 +99,9 @@ def _name(parameter: str, value: Any, variables: Mapping[str, str]) -> str:
     machine = variables.get("STATE_MACHINE_ARN", "").replace(":stateMachine:", ":execution:")
     if machine and value.startswith(f"{machine}:"):
         return "$EXECUTIONS:*"
-    found = re.sub(rf"(^|/){re.escape(variables['LAB'])}--.*", r"\1$LAB--*", value) if "LAB" in variables else value
+    found = (
+        re.sub(rf"(^|/){re.escape(variables['LAB'])}--.*", r"\1$LAB--*", value)
+        if "LAB" in variables
+        else value
+    )
     return "*" if parameter in NAMED_BY_LAB and found == value else found

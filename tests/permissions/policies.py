@@ -17,7 +17,12 @@ from tests.infra.synthesis import as_list, only, properties, statements
 from tests.permissions.actions import NEEDS, Need
 from tests.permissions.calls import Call
 
-PSEUDO = {"Partition": "aws", "Region": "eu-west-1", "AccountId": "111122223333", "URLSuffix": "amazonaws.com"}
+PSEUDO = {
+    "Partition": "aws",
+    "Region": "eu-west-1",
+    "AccountId": "111122223333",
+    "URLSuffix": "amazonaws.com",
+}
 OURS = f"{PSEUDO['Region']}:{PSEUDO['AccountId']}"
 PSEUDO["StackId"] = f"arn:aws:cloudformation:{OURS}:stack/ID"
 # The attribute Arn of a resource, by type; of a topic, this is its Ref too.
@@ -41,11 +46,15 @@ class Allowed:
     resource: str
 
     def covers(self, other: "Allowed") -> bool:
-        return self.action == other.action and bool(_pattern(self.resource).fullmatch(other.resource))
+        return self.action == other.action and bool(
+            _pattern(self.resource).fullmatch(other.resource)
+        )
 
 
 class FunctionPolicy:
-    def __init__(self, template: Template, function: str, *, data_buckets: Sequence[str] = ()) -> None:
+    def __init__(
+        self, template: Template, function: str, *, data_buckets: Sequence[str] = ()
+    ) -> None:
         """``data_buckets``: those that the template was made with."""
         self._template, self._data_buckets = template, data_buckets
         self._lab = template.to_json()["Resources"]
@@ -74,14 +83,19 @@ class FunctionPolicy:
     def needed_by(self, call: Call) -> frozenset[Allowed]:
         given = dict(call.parameters)
         return frozenset(
-            each for need in NEEDS[call.operation] if _applies(need, given) for each in self._resources(need, given)
+            each
+            for need in NEEDS[call.operation]
+            if _applies(need, given)
+            for each in self._resources(need, given)
         )
 
     def needed_by_lambda(self) -> Iterator[Allowed]:
         """What Lambda needs for the function's log, and for its events that failed."""
         group = self._resolve(self._function["LoggingConfig"]["LogGroup"])
         stream = f"arn:aws:logs:{OURS}:log-group:{group}:log-stream:any"
-        yield from (Allowed(action, stream) for action in ("logs:CreateLogStream", "logs:PutLogEvents"))
+        yield from (
+            Allowed(action, stream) for action in ("logs:CreateLogStream", "logs:PutLogEvents")
+        )
         if queue := self._function.get("DeadLetterConfig"):
             yield Allowed("sqs:SendMessage", self._resolve(queue["TargetArn"]))
 
@@ -92,7 +106,9 @@ class FunctionPolicy:
             return
         known = {name: value for name, value in self.variables.items() if value is not None}
         for bucket in self._data_buckets if "$DATA_BUCKET" in resource else [""]:
-            yield Allowed(need.action.format(**given), Text(resource).substitute(known, DATA_BUCKET=bucket))
+            yield Allowed(
+                need.action.format(**given), Text(resource).substitute(known, DATA_BUCKET=bucket)
+            )
 
     def _variables(self) -> dict[str, str | None]:
         """The function's own, as far as calls name them, and the lab's."""
@@ -108,10 +124,14 @@ class FunctionPolicy:
             "ACCOUNT": PSEUDO["AccountId"],
             "STACK": PSEUDO["StackId"],
             "SOURCE": named.get("SOURCE_S3_URI", "").removeprefix("s3://"),
-            "EXECUTIONS": named.get("STATE_MACHINE_ARN", "").replace(":stateMachine:", ":execution:"),
+            "EXECUTIONS": named.get("STATE_MACHINE_ARN", "").replace(
+                ":stateMachine:", ":execution:"
+            ),
             "OUTPUT_KEY": self._lab_jobs().get("output_key_arn"),
             "VOLUME_KEY": self._lab_jobs().get("volume_key_arn"),
-            "TOPIC_KEY": self._resolve(self._lab[only(self._template, TOPIC)]["Properties"]["KmsMasterKeyId"]),
+            "TOPIC_KEY": self._resolve(
+                self._lab[only(self._template, TOPIC)]["Properties"]["KmsMasterKeyId"]
+            ),
         }
 
     def _lab_jobs(self) -> dict[str, Any]:
@@ -135,7 +155,9 @@ class FunctionPolicy:
                 return ARNS[TOPIC].replace("ID", name) if self._type(name) == TOPIC else name
             case {"Fn::GetAtt": [str(name), "Arn"]}:
                 return ARNS[self._type(name)].replace("ID", name)
-        raise ValueError(f"expected text or an intrinsic function that is known here, found {value}")
+        raise ValueError(
+            f"expected text or an intrinsic function that is known here, found {value}"
+        )
 
     def _type(self, name: str) -> str:
         return str(self._lab[name]["Type"])
@@ -148,4 +170,6 @@ def _applies(need: Need, given: Mapping[str, str]) -> bool:
 
 def _pattern(resource: str) -> re.Pattern[str]:
     """IAM's wildcards."""
-    return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in resource))
+    return re.compile(
+        "".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in resource)
+    )

@@ -64,7 +64,10 @@ class Source:
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
-                    self.imports[module][alias.asname or alias.name] = (node.module or "", alias.name)
+                    self.imports[module][alias.asname or alias.name] = (
+                        node.module or "",
+                        alias.name,
+                    )
         for node in tree.body:
             if isinstance(node, Function):
                 self.bodies[Place(module, "", node.name)] = node
@@ -80,7 +83,9 @@ class Source:
         """What names of variables, parameters, attributes and functions say about types."""
         name: str | None
         match node:
-            case ast.FunctionDef(name=name, returns=stated) | ast.arg(arg=name, annotation=stated) if stated:
+            case (
+                ast.FunctionDef(name=name, returns=stated) | ast.arg(arg=name, annotation=stated)
+            ) if stated:
                 found = _names(stated)
             case ast.AnnAssign(target=target, annotation=stated):
                 name, found = _last_name(target), _names(stated)
@@ -89,7 +94,9 @@ class Source:
             case _:
                 return
         if name:
-            self.types[module][name.lstrip("_")] |= {each for each in found if each in self.homes or each in CLIENTS}
+            self.types[module][name.lstrip("_")] |= {
+                each for each in found if each in self.homes or each in CLIENTS
+            }
 
     def types_of(self, module: str, receiver: ast.expr) -> set[str]:
         name = (_last_name(receiver) or "").lstrip("_")
@@ -136,7 +143,10 @@ def _leads_to(source: Source, place: Place, node: ast.AST) -> Iterator[Place]:
 def sent_in(module: str, node: ast.AST) -> set[str]:
     """The operations that a client's method at this place in a module sends."""
     match node:
-        case ast.Call(func=ast.Attribute(value=receiver, attr="get_paginator"), args=[ast.Constant(value=str(name))]):
+        case ast.Call(
+            func=ast.Attribute(value=receiver, attr="get_paginator"),
+            args=[ast.Constant(value=str(name))],
+        ):
             pass
         case ast.Attribute(value=receiver, attr=name):
             pass

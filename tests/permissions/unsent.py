@@ -10,8 +10,14 @@ _BY_REASON = {
         "build_image service-quotas:GetServiceQuota",
         "build_image service-quotas:ListAWSDefaultServiceQuotas",
         "build_image service-quotas:ListServiceQuotas",
-        *(f"build_image codebuild:StartBuild projectName=$LAB-lab-image-{name}" for name in IMAGES.values()),
-        *(f"plan_suite ssm:GetParameters Name=/traindyno/$LAB/images/{name}" for name in IMAGES.values()),
+        *(
+            f"build_image codebuild:StartBuild projectName=$LAB-lab-image-{name}"
+            for name in IMAGES.values()
+        ),
+        *(
+            f"plan_suite ssm:GetParameters Name=/traindyno/$LAB/images/{name}"
+            for name in IMAGES.values()
+        ),
     ),
     "Only where a quota's code is not known.": (
         "check_quotas service-quotas:ListAWSDefaultServiceQuotas",
@@ -20,7 +26,9 @@ _BY_REASON = {
     "Only while jobs run, and then also jobs that are not the lab's.": (
         "check_quotas sagemaker:DescribeTrainingJob TrainingJobName=*",
     ),
-    "Only where a setting of the deployed lab is missing in its file.": ("guard_lab cloudformation:DescribeStacks",),
+    "Only where a setting of the deployed lab is missing in its file.": (
+        "guard_lab cloudformation:DescribeStacks",
+    ),
     "Only where `traindyno deploy` is still copying a model.": (
         "guard_lab s3:GetObject Bucket=$BUCKET Object=$BUCKET/models/*",
     ),
@@ -35,4 +43,6 @@ _BY_REASON = {
         "plan_suite s3:ListObjectsV2 Bucket=$DATA_BUCKET",
     ),
 }
-UNSENT: Mapping[Call, str] = {Call.parse(line): reason for reason, lines in _BY_REASON.items() for line in lines}
+UNSENT: Mapping[Call, str] = {
+    Call.parse(line): reason for reason, lines in _BY_REASON.items() for line in lines
+}

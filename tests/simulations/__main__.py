@@ -10,7 +10,12 @@ from tests.simulations.scenarios import CELLS, RATE_SCENARIOS, STEPS, STOP_SCENA
 from tests.simulations.shared_tables import shared
 from tests.simulations.stopped_runs import measure_stops
 from tests.simulations.suites.tables import runs, suites
-from tests.simulations.test_race_figures import HOSTS_OF_ONE_PERCENT, LED, ONE_JOB_IN_FOUR_SLOW, measure
+from tests.simulations.test_race_figures import (
+    HOSTS_OF_ONE_PERCENT,
+    LED,
+    ONE_JOB_IN_FOUR_SLOW,
+    measure,
+)
 
 REPETITIONS = 400
 PREDICTION_STEPS = 120
@@ -20,7 +25,11 @@ def main() -> None:
     counts = [int(each) for each in sys.argv[1:] if each.isdigit()]
     wanted = [each for each in sys.argv[1:] if not each.isdigit()]
     parts: dict[str, Callable[[], Iterable[Iterable[str]]]] = {
-        "measurement": lambda: (_table(runs(RATE_SCENARIOS, REPETITIONS, STEPS)), _stops(), _predictions()),
+        "measurement": lambda: (
+            _table(runs(RATE_SCENARIOS, REPETITIONS, STEPS)),
+            _stops(),
+            _predictions(),
+        ),
         "decision": lambda: map(_table, (false_claims(), power(), coverage())),
         "suites": lambda: map(_table, (runs(), suites(*counts))),
         "shared": lambda: [_table(shared(*counts))],
@@ -34,7 +43,11 @@ def main() -> None:
 def _race(count: int = 100) -> Iterator[list[str]]:
     yield [f"{count} races, hosts of 1 %", "one run holds", "ratios hold", "width of the mean"]
     for conditions in (*HOSTS_OF_ONE_PERCENT, ONE_JOB_IN_FOUR_SLOW):
-        for name, levels in (("two equal cells", (0.0, 0.0)), ("four equal cells", (0.0,) * 4), ("0, 3, 5, 8 %", LED)):
+        for name, levels in (
+            ("two equal cells", (0.0, 0.0)),
+            ("four equal cells", (0.0,) * 4),
+            ("0, 3, 5, 8 %", LED),
+        ):
             found = measure(levels, conditions, count)
             slow = ", one job in four slower by 12 %" if conditions is ONE_JOB_IN_FOUR_SLOW else ""
             shares = (found.run.share, found.ratios.share, found.width)
@@ -47,11 +60,20 @@ def _table(rows: Iterator[list[str]]) -> Iterator[str]:
 
 
 def _stops() -> Iterator[str]:
-    yield from _head(["`stop_when` of 1 %", "stopped within 6,000 steps", "true of these", "median steps"])
+    yield from _head(
+        ["`stop_when` of 1 %", "stopped within 6,000 steps", "true of these", "median steps"]
+    )
     for scenario in STOP_SCENARIOS:
         found = measure_stops(scenario.process, repetitions(REPETITIONS, scenario.name))
         steps = "–" if found.median_steps is None else f"{found.median_steps:.0f}"
-        yield _row([scenario.name, percent(found.stopped), percent(found.true) if found.stopped else "–", steps])
+        yield _row(
+            [
+                scenario.name,
+                percent(found.stopped),
+                percent(found.true) if found.stopped else "–",
+                steps,
+            ]
+        )
 
 
 def _predictions() -> Iterator[str]:

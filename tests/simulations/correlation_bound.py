@@ -18,7 +18,11 @@ Matrix = NDArray[np.floating[Any]]
 
 
 def most_power(
-    lead: float, trials: int, *, correlation: float = CORRELATION, spreads: Sequence[float] = SPREADS
+    lead: float,
+    trials: int,
+    *,
+    correlation: float = CORRELATION,
+    spreads: Sequence[float] = SPREADS,
 ) -> float:
     """The most power to find a lead (of logarithms) with independent trials of CV 2 %.
 
@@ -30,7 +34,9 @@ def most_power(
     contrasts = _contrasts(2 * trials)
     shift = contrasts @ np.repeat([-lead / 2, lead / 2], trials)
     independent = contrasts @ contrasts.T * CV**2
-    nulls = (contrasts @ _correlated(trials, spread, correlation) @ contrasts.T for spread in spreads)
+    nulls = (
+        contrasts @ _correlated(trials, spread, correlation) @ contrasts.T for spread in spreads
+    )
     return min(_power(source, null, independent, shift) for null in nulls)
 
 

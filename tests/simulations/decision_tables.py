@@ -31,7 +31,10 @@ MODELS = {
 def false_claims() -> Iterator[list[str]]:
     yield ["false claims, 5 trials", *(f"{cells} cells" for cells in CELLS)]
     for name, model in MODELS.items():
-        shares = (simulate(model, Shape(levels=(0.0,) * cells, trials=TRIALS)).wrong.share for cells in CELLS)
+        shares = (
+            simulate(model, Shape(levels=(0.0,) * cells, trials=TRIALS)).wrong.share
+            for cells in CELLS
+        )
         yield [f"equal cells; {name}", *map(percent, shares)]
     shapes = (Shape(levels=(0.0, *[TOLERANCE] * (cells - 1)), trials=TRIALS) for cells in CELLS)
     yield [
@@ -47,16 +50,28 @@ def power() -> Iterator[list[str]]:
     for trials in (3, 4, 5, 6, 8):
         found = [simulate(independent, Shape(levels=_led(cells), trials=trials)) for cells in CELLS]
         yield [f"{trials} trials: recommended", *(percent(each.decided.share) for each in found)]
-        yield [f"{trials} trials: said to beat each other cell", *(percent(each.superior.share) for each in found)]
-    yield ["the trials named after 3: recommended", *(percent(further_trials(cells, 3).share) for cells in CELLS)]
+        yield [
+            f"{trials} trials: said to beat each other cell",
+            *(percent(each.superior.share) for each in found),
+        ]
+    yield [
+        "the trials named after 3: recommended",
+        *(percent(further_trials(cells, 3).share) for cells in CELLS),
+    ]
 
 
 def coverage() -> Iterator[list[str]]:
     yield ["95 % intervals that hold the truth, 5 trials", *(f"{cells} cells" for cells in CELLS)]
     for name, lead in (("equal cells", 0.0), ("a lead of 5 %", FIVE_PERCENT)):
         found = [measure_coverage((0.0, *[lead] * (cells - 1)), TRIALS) for cells in CELLS]
-        yield [f"{name}: the recommended cell's figure", *(percent(each.expected.share) for each in found)]
-        yield [f"{name}: its ratio to the baseline", *(percent(each.against_baseline.share) for each in found)]
+        yield [
+            f"{name}: the recommended cell's figure",
+            *(percent(each.expected.share) for each in found),
+        ]
+        yield [
+            f"{name}: its ratio to the baseline",
+            *(percent(each.against_baseline.share) for each in found),
+        ]
 
 
 def _led(cells: int) -> tuple[float, ...]:

@@ -65,7 +65,8 @@ def repetitions(cells: int) -> int:
 def simulate(model: NoiseModel, shape: Shape) -> Outcomes:
     source = random.Random(f"{SEED} {model.__name__} {shape}")
     found = [
-        decide(model(source, shape, cells_of(len(shape.levels))))[0] for _ in range(repetitions(len(shape.levels)))
+        decide(model(source, shape, cells_of(len(shape.levels))))[0]
+        for _ in range(repetitions(len(shape.levels)))
     ]
     return Outcomes(
         wrong=share_of(is_wrong(each, shape) for each in found),
@@ -77,7 +78,9 @@ def simulate(model: NoiseModel, shape: Shape) -> Outcomes:
 def decide(cells: Cells, looks: int = 1) -> tuple[Recommendation, Noise]:
     trials = as_cell_trials(cells)
     noise = measure_noise(trials, value_of)
-    found = known(recommend(trials, value_of, noise, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks))
+    found = known(
+        recommend(trials, value_of, noise, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks)
+    )
     return found, noise
 
 
@@ -111,7 +114,11 @@ def as_cell_trials(cells: Cells) -> list[CellTrials]:
         CellTrials(
             cell=cell,
             measured=tuple(
-                replace(_template(number), billable_seconds=trial.value, environment=_environment(trial.hosts))
+                replace(
+                    _template(number),
+                    billable_seconds=trial.value,
+                    environment=_environment(trial.hosts),
+                )
                 for number, trial in enumerate(trials, start=1)
             ),
             others=(),
@@ -136,7 +143,9 @@ def further_trials(cells: int, trials: int) -> Share:
         if wanted is None:
             continue
         assert wanted > trials
-        still_open = [int(each.cell_id, 16) for each in found.rivals if each.relation is Relation.OPEN]
+        still_open = [
+            int(each.cell_id, 16) for each in found.rivals if each.relation is Relation.OPEN
+        ]
         again = sorted({0, best_of(found), *still_open})
         shape = Shape(levels=tuple(levels[index] for index in again), trials=wanted)
         second, _ = decide(independent(source, shape, ()))
@@ -200,7 +209,9 @@ def measure_coverage(levels: Sequence[float], trials: int, *, is_race: bool = Fa
                 last.append(holds)
             if index == cells - 1:
                 against.append(holds)
-    return Coverage(expected=share_of(expected), against_baseline=share_of(against), last=share_of(last))
+    return Coverage(
+        expected=share_of(expected), against_baseline=share_of(against), last=share_of(last)
+    )
 
 
 @cache
@@ -210,4 +221,6 @@ def _template(trial: int) -> RunResult:
 
 @cache
 def _environment(hosts: frozenset[str] | None) -> RunEnvironment:
-    return RunEnvironment(world_size=1, hosts=("algo-1",), facts={}, host_ids=tuple(sorted(hosts or ())))
+    return RunEnvironment(
+        world_size=1, hosts=("algo-1",), facts={}, host_ids=tuple(sorted(hosts or ()))
+    )

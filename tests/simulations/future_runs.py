@@ -22,7 +22,12 @@ class Coverage:
 
 
 def measure_coverage(
-    process: Process, sources: Iterator[random.Random], *, steps: int, trials: int, host_deviation: float
+    process: Process,
+    sources: Iterator[random.Random],
+    *,
+    steps: int,
+    trials: int,
+    host_deviation: float,
 ) -> Coverage:
     """``host_deviation`` is the standard deviation of hosts' speeds, as a share."""
     covered, errors, not_given = 0, [], 0
@@ -40,7 +45,11 @@ def measure_coverage(
         covered += interval.low <= later <= interval.high
         errors.append(abs(sqrt(interval.low * interval.high) / later - 1))
     given = len(errors)
-    return Coverage(covered=covered / given, median_error=median(errors), not_given=not_given / (given + not_given))
+    return Coverage(
+        covered=covered / given,
+        median_error=median(errors),
+        not_given=not_given / (given + not_given),
+    )
 
 
 def _on_a_host(simulated: Simulated, source: random.Random, deviation: float) -> Simulated:

@@ -100,7 +100,9 @@ def result_of(
         suite=suite,
         outcome=Outcome.COMPLETED,
         attempts=[_completed_attempt(sessions[-1].end, job_name, starting_seconds)],
-        step_log=read_step_log({file_name(job=job_name, start=each.begin): each.lines for each in sessions}),
+        step_log=read_step_log(
+            {file_name(job=job_name, start=each.begin): each.lines for each in sessions}
+        ),
         price=replace(PRICE, purchase=suite.purchase.value),
     )
 
@@ -119,17 +121,29 @@ def _completed_attempt(last_logged: float, job_name: str, starting_seconds: floa
 
 
 def run_result_of(simulated: Simulated, *, trial: int = 1) -> RunResult:
-    return result_of(make_run(make_cell(), trial), make_suite(examples=EXAMPLES), [session_of(simulated)])
+    return result_of(
+        make_run(make_cell(), trial), make_suite(examples=EXAMPLES), [session_of(simulated)]
+    )
 
 
 def true_seconds(simulated: Simulated) -> float:
     """Wall clock of a run over all examples: what is paid once, then steps that take what they take in the long run."""
-    one_time = sum(event.seconds for event in simulated.events) if simulated.has_one_time_events else 0.0
-    fixed = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS + UPLOADING_SECONDS + FIRST_STEP_SECONDS
+    one_time = (
+        sum(event.seconds for event in simulated.events) if simulated.has_one_time_events else 0.0
+    )
+    fixed = (
+        STARTING_SECONDS
+        + DOWNLOADING_SECONDS
+        + IMPORT_SECONDS
+        + UPLOADING_SECONDS
+        + FIRST_STEP_SECONDS
+    )
     return fixed + one_time + EXAMPLES / SAMPLES_PER_STEP * simulated.long_run_seconds
 
 
-def judge(process: Process, sources: Iterator[random.Random], *, steps: int, tolerance: float = 0.02) -> Outcomes:
+def judge(
+    process: Process, sources: Iterator[random.Random], *, steps: int, tolerance: float = 0.02
+) -> Outcomes:
     """How often rate and projection are right, or within what the run leaves open, or the run is called not steady."""
     within = undecided = not_steady = count = 0
     for source in sources:
@@ -146,14 +160,24 @@ def judge(process: Process, sources: Iterator[random.Random], *, steps: int, tol
             stalls = find_undecided([measured]).stalls
             undecided += _is_within(result, projection, simulated, tolerance, stalls)
     wrong = (count - within - undecided - not_steady) / count
-    return Outcomes(within=within / count, undecided=undecided / count, not_steady=not_steady / count, wrong=wrong)
+    return Outcomes(
+        within=within / count,
+        undecided=undecided / count,
+        not_steady=not_steady / count,
+        wrong=wrong,
+    )
 
 
 def _is_within(
-    result: RunResult, projection: Projection, simulated: Simulated, tolerance: float, reach: Range = NO_RANGE
+    result: RunResult,
+    projection: Projection,
+    simulated: Simulated,
+    tolerance: float,
+    reach: Range = NO_RANGE,
 ) -> bool:
     rate = (result.samples_per_second or 0.0) * simulated.long_run_seconds / SAMPLES_PER_STEP
     found = ((rate, reach.inverse()), (projection.seconds / true_seconds(simulated), reach))
     return all(
-        value * exp(each.low) <= 1 + tolerance and value * exp(each.high) >= 1 - tolerance for value, each in found
+        value * exp(each.low) <= 1 + tolerance and value * exp(each.high) >= 1 - tolerance
+        for value, each in found
     )

@@ -26,7 +26,9 @@ NoiseModel = Callable[[random.Random, Shape, Sequence[Cell]], Cells]
 
 
 def independent(source: random.Random, shape: Shape, _: Sequence[Cell]) -> Cells:
-    return [[_trial(level, source.gauss(0, CV)) for _ in range(shape.trials)] for level in shape.levels]
+    return [
+        [_trial(level, source.gauss(0, CV)) for _ in range(shape.trials)] for level in shape.levels
+    ]
 
 
 def own_hosts(source: random.Random, shape: Shape, _: Sequence[Cell]) -> Cells:
@@ -34,7 +36,12 @@ def own_hosts(source: random.Random, shape: Shape, _: Sequence[Cell]) -> Cells:
     cells = []
     for index, level in enumerate(shape.levels):
         speed = source.gauss(0, CV)
-        cells.append([_trial(level, speed + source.gauss(0, CV / 4), f"host {index}") for _ in range(shape.trials)])
+        cells.append(
+            [
+                _trial(level, speed + source.gauss(0, CV / 4), f"host {index}")
+                for _ in range(shape.trials)
+            ]
+        )
     return cells
 
 
@@ -61,7 +68,10 @@ def correlated_in_time(source: random.Random, shape: Shape, cells: Sequence[Cell
 
 def correlated_in_cells(source: random.Random, shape: Shape, _: Sequence[Cell]) -> Cells:
     """Each cell's trials resemble the one before, for a reason that neither hosts nor time explain."""
-    return [[_trial(level, speed) for speed in _autoregression(source, shape.trials)] for level in shape.levels]
+    return [
+        [_trial(level, speed) for speed in _autoregression(source, shape.trials)]
+        for level in shape.levels
+    ]
 
 
 def unequal_spreads(source: random.Random, shape: Shape, _: Sequence[Cell]) -> Cells:

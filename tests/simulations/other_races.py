@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from math import exp
 from random import Random
 
-from tests.simulations.race_lab import FAILING_SECONDS, FIRST_LOOK, Conditions, grid_seconds, run_steps, step_seconds
+from tests.simulations.race_lab import (
+    FAILING_SECONDS,
+    FIRST_LOOK,
+    Conditions,
+    grid_seconds,
+    run_steps,
+    step_seconds,
+)
 from tests.simulations.response_surface import Surface
 
 # Of the cells, this part goes on to so many times the steps.
@@ -17,7 +24,12 @@ FACTOR = 3
 
 def halve(surface: Surface, seed: int, conditions: Conditions) -> tuple[float, float]:
     """Share of the grid's billable seconds, and the regret of the cell that is left (Jamieson and Talwalkar 2016)."""
-    source, left, spent, steps = Random(f"halving {surface.name} {seed}"), list(surface.by_id), 0.0, FIRST_LOOK
+    source, left, spent, steps = (
+        Random(f"halving {surface.name} {seed}"),
+        list(surface.by_id),
+        0.0,
+        FIRST_LOOK,
+    )
     while True:
         values, cost = _measure(surface, left, steps, conditions, source)
         spent += cost
@@ -33,7 +45,9 @@ def sample(surface: Surface, seed: int, conditions: Conditions, *, share: float)
     order = source.sample(list(surface.by_id), len(surface.by_id))
     best = float("inf")
     for count in range(1, len(order) + 1):
-        values, cost = _measure(surface, order[:count], 10**9, conditions, Random(f"{surface.name} {seed}"))
+        values, cost = _measure(
+            surface, order[:count], 10**9, conditions, Random(f"{surface.name} {seed}")
+        )
         if count > 1 and cost > share * grid_seconds(surface, conditions):
             break
         best = surface.regret(min(values, key=lambda cell_id: values[cell_id])) if values else best
@@ -41,10 +55,17 @@ def sample(surface: Surface, seed: int, conditions: Conditions, *, share: float)
 
 
 def _measure(
-    surface: Surface, cell_ids: Sequence[str], most_steps: int, conditions: Conditions, source: Random
+    surface: Surface,
+    cell_ids: Sequence[str],
+    most_steps: int,
+    conditions: Conditions,
+    source: Random,
 ) -> tuple[Mapping[str, float], float]:
     """What each cell that completes shows of what the goal minimises, and the billed seconds of their jobs."""
-    jobs, values = SimpleJobs(surface=surface, conditions=conditions, source=source), dict[str, float]()
+    jobs, values = (
+        SimpleJobs(surface=surface, conditions=conditions, source=source),
+        dict[str, float](),
+    )
     for cell_id in cell_ids:
         value, level = surface.value(cell_id), jobs.begin(cell_id)
         steps = min(most_steps, run_steps(surface, surface.by_id[cell_id]))
@@ -70,7 +91,10 @@ class SimpleJobs:
         count = self.surface.instances(cell)
         group = (str({**self.surface.training, **cell.settings}["instance"]), count)
         if group not in self.hosts:
-            self.hosts[group], cold = exp(self.source.gauss(0, self.conditions.hosts)), 1 + self.conditions.cold
+            self.hosts[group], cold = (
+                exp(self.source.gauss(0, self.conditions.hosts)),
+                1 + self.conditions.cold,
+            )
             self.spent += self.conditions.job_start * count
         self.spent += self.conditions.run_start * count
         return self.hosts[group] * cold * exp(self.source.gauss(0, self.conditions.noise))

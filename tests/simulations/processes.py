@@ -30,7 +30,9 @@ class Simulated:
 Process = Callable[[random.Random, int], Simulated]
 
 
-def autoregression(source: random.Random, steps: int, *, correlation: float, deviation: float) -> list[float]:
+def autoregression(
+    source: random.Random, steps: int, *, correlation: float, deviation: float
+) -> list[float]:
     """Step times of mean 1 s whose logarithms are an autoregression of first order."""
     value, innovation = source.gauss(0, deviation), deviation * (1 - correlation**2) ** 0.5
     seconds = []
@@ -48,7 +50,9 @@ def noise(correlation: float = 0.0, deviation: float = 0.02) -> Process:
     return simulate
 
 
-def level(of_step: Callable[[int], float], long_run_seconds: float, deviation: float = 0.02) -> Process:
+def level(
+    of_step: Callable[[int], float], long_run_seconds: float, deviation: float = 0.02
+) -> Process:
     """Independent noise around a level that changes with the step."""
 
     def simulate(source: random.Random, steps: int) -> Simulated:
@@ -66,16 +70,22 @@ def second_compilation(*, is_logged: bool) -> Process:
         name = "compile" if is_logged else None
         event = Event(step=source.randrange(2, steps // 2), seconds=COMPILE_SECONDS, name=name)
         seconds = noise()(source, steps).step_seconds
-        return Simulated(step_seconds=seconds, long_run_seconds=1.0, events=[event], has_one_time_events=True)
+        return Simulated(
+            step_seconds=seconds, long_run_seconds=1.0, events=[event], has_one_time_events=True
+        )
 
     return simulate
 
 
 def early_recompilations(source: random.Random, steps: int) -> Simulated:
     """Two compilations within the first 4 % of the steps, not logged."""
-    events = [Event(step=source.randrange(1, steps // 25), seconds=COMPILE_SECONDS) for _ in range(2)]
+    events = [
+        Event(step=source.randrange(1, steps // 25), seconds=COMPILE_SECONDS) for _ in range(2)
+    ]
     seconds = noise()(source, steps).step_seconds
-    return Simulated(step_seconds=seconds, long_run_seconds=1.0, events=events, has_one_time_events=True)
+    return Simulated(
+        step_seconds=seconds, long_run_seconds=1.0, events=events, has_one_time_events=True
+    )
 
 
 def periodic(every: int, seconds: float, name: str | None = None) -> Process:
@@ -83,9 +93,14 @@ def periodic(every: int, seconds: float, name: str | None = None) -> Process:
 
     def simulate(source: random.Random, steps: int) -> Simulated:
         places = range(every, steps, every)
-        events = [Event(step=place, seconds=seconds * source.uniform(0.9, 1.1), name=name) for place in places]
+        events = [
+            Event(step=place, seconds=seconds * source.uniform(0.9, 1.1), name=name)
+            for place in places
+        ]
         return Simulated(
-            step_seconds=noise()(source, steps).step_seconds, long_run_seconds=1 + seconds / every, events=events
+            step_seconds=noise()(source, steps).step_seconds,
+            long_run_seconds=1 + seconds / every,
+            events=events,
         )
 
     return simulate
@@ -93,7 +108,10 @@ def periodic(every: int, seconds: float, name: str | None = None) -> Process:
 
 def checkpoints_and_evaluation(source: random.Random, steps: int) -> Simulated:
     """A save takes 5 s after each 50 steps, an evaluation 12 s after each 80."""
-    saved, evaluated = periodic(50, 5.0, "save")(source, steps), periodic(80, 12.0, "evaluate")(source, steps)
+    saved, evaluated = (
+        periodic(50, 5.0, "save")(source, steps),
+        periodic(80, 12.0, "evaluate")(source, steps),
+    )
     return Simulated(
         step_seconds=saved.step_seconds,
         long_run_seconds=1 + 5 / 50 + 12 / 80,
@@ -103,9 +121,13 @@ def checkpoints_and_evaluation(source: random.Random, steps: int) -> Simulated:
 
 def random_stalls(share: float, seconds: float) -> Process:
     def simulate(source: random.Random, steps: int) -> Simulated:
-        events = [Event(step=step, seconds=seconds) for step in range(1, steps) if source.random() < share]
+        events = [
+            Event(step=step, seconds=seconds) for step in range(1, steps) if source.random() < share
+        ]
         return Simulated(
-            step_seconds=noise()(source, steps).step_seconds, long_run_seconds=1 + share * seconds, events=events
+            step_seconds=noise()(source, steps).step_seconds,
+            long_run_seconds=1 + share * seconds,
+            events=events,
         )
 
     return simulate

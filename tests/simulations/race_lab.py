@@ -63,11 +63,18 @@ class Conditions:
 
 
 def race(
-    surface: Surface, seed: int, conditions: Conditions, *, trials: int = TRIALS, jobs: Jobs = Jobs.SHARED
+    surface: Surface,
+    seed: int,
+    conditions: Conditions,
+    *,
+    trials: int = TRIALS,
+    jobs: Jobs = Jobs.SHARED,
 ) -> Played:
     """``Played.share``: of a grid of five trials with a job each."""
     suite = surface.suite(Search.RACE, trials=trials)
-    return _play(surface, replace(suite, measurement=replace(suite.measurement, jobs=jobs)), seed, conditions)
+    return _play(
+        surface, replace(suite, measurement=replace(suite.measurement, jobs=jobs)), seed, conditions
+    )
 
 
 def measure_grid(surface: Surface, seed: int, conditions: Conditions) -> Played:
@@ -81,13 +88,19 @@ def _play(surface: Surface, suite: Suite, seed: int, conditions: Conditions) -> 
     results, bill, number = list[RunResult](), dict.fromkeys(BILL, 0.0), 1
     while True:
         runs = plan_round(
-            suite, surface.suite_cells, execution_id=f"execution-{seed}", round_number=number, results=results
+            suite,
+            surface.suite_cells,
+            execution_id=f"execution-{seed}",
+            round_number=number,
+            results=results,
         )
         if not runs:
             break
         for job in share_jobs(runs, suite):
             source = Random(f"{surface.name} {seed} {job.job_id}")
-            carried = _Carried(surface=surface, suite=suite, conditions=conditions, job=job, source=source)
+            carried = _Carried(
+                surface=surface, suite=suite, conditions=conditions, job=job, source=source
+            )
             results += carried.results()
             bill = {part: bill[part] + carried.bill[part] * job.instance_count for part in BILL}
         number += 1
@@ -107,18 +120,23 @@ def _play(surface: Surface, suite: Suite, seed: int, conditions: Conditions) -> 
 def grid_seconds(surface: Surface, conditions: Conditions, trials: int = GRID_TRIALS) -> float:
     """Billed seconds of all instances, each trial in a job of its own."""
     return trials * sum(
-        (conditions.job_start + step_seconds(surface, cell) * run_steps(surface, cell)) * surface.instances(cell)
+        (conditions.job_start + step_seconds(surface, cell) * run_steps(surface, cell))
+        * surface.instances(cell)
         for cell in surface.cells
     )
 
 
-def shared_grid_seconds(surface: Surface, conditions: Conditions, trials: int = GRID_TRIALS) -> float:
+def shared_grid_seconds(
+    surface: Surface, conditions: Conditions, trials: int = GRID_TRIALS
+) -> float:
     """As ``grid_seconds``, with one job of each trial for the cells on the same instances."""
     groups = {
-        (str({**surface.training, **cell.settings}["instance"]), surface.instances(cell)) for cell in surface.cells
+        (str({**surface.training, **cell.settings}["instance"]), surface.instances(cell))
+        for cell in surface.cells
     }
     runs = sum(
-        (conditions.run_start + step_seconds(surface, cell) * run_steps(surface, cell)) * surface.instances(cell)
+        (conditions.run_start + step_seconds(surface, cell) * run_steps(surface, cell))
+        * surface.instances(cell)
         for cell in surface.cells
     )
     return trials * (conditions.job_start * sum(count for _, count in groups) + runs)
@@ -129,7 +147,9 @@ def run_steps(surface: Surface, cell: SurfaceCell) -> int:
         return 1
     if not surface.is_of_table:
         return OWN_STEPS
-    return round(max(LEAST_RUN_STEPS, min(MOST_STEPS, LONGEST_SECONDS / step_seconds(surface, cell))))
+    return round(
+        max(LEAST_RUN_STEPS, min(MOST_STEPS, LONGEST_SECONDS / step_seconds(surface, cell)))
+    )
 
 
 def step_seconds(surface: Surface, cell: SurfaceCell) -> float:
@@ -137,7 +157,9 @@ def step_seconds(surface: Surface, cell: SurfaceCell) -> float:
         return FAILING_SECONDS
     if not surface.is_of_table:
         batch = {**surface.training, **cell.settings}
-        samples = batch.get("batch_size_per_device", 16) * batch.get("gradient_accumulation_steps", 1)
+        samples = batch.get("batch_size_per_device", 16) * batch.get(
+            "gradient_accumulation_steps", 1
+        )
         return float(cell.seconds * samples * 8 * surface.instances(cell) / 1_000_000)
     return cell.seconds / surface.table_steps
 
@@ -145,25 +167,41 @@ def step_seconds(surface: Surface, cell: SurfaceCell) -> float:
 class _Carried:
     """One job, run after run."""
 
-    def __init__(self, *, surface: Surface, suite: Suite, conditions: Conditions, job: Job, source: Random) -> None:
-        self.surface, self.suite, self.conditions, self.job, self.source = surface, suite, conditions, job, source
+    def __init__(
+        self, *, surface: Surface, suite: Suite, conditions: Conditions, job: Job, source: Random
+    ) -> None:
+        self.surface, self.suite, self.conditions, self.job, self.source = (
+            surface,
+            suite,
+            conditions,
+            job,
+            source,
+        )
         self.bill = {**dict.fromkeys(BILL, 0.0), JOB_STARTS: conditions.job_start}
         share, slower = conditions.slow_hosts
-        self.level = exp(source.gauss(0, conditions.hosts) + slower * (source.random() < share if share else 0))
+        self.level = exp(
+            source.gauss(0, conditions.hosts) + slower * (source.random() < share if share else 0)
+        )
 
     def results(self) -> Iterator[RunResult]:
         paces = dict[str, Pace]()
         for place, run in enumerate(self.job.runs):
             cell = self.surface.by_id[run.cell.cell_id]
             if place == 0 and self.job.is_shared:
-                self.bill[THROWN_AWAY] += self.conditions.run_start + FIRST_LOOK * step_seconds(self.surface, cell)
+                self.bill[THROWN_AWAY] += self.conditions.run_start + FIRST_LOOK * step_seconds(
+                    self.surface, cell
+                )
             if self.job.is_shared:
                 self.bill[RUN_STARTS] += self.conditions.run_start
             result, pace = self._run(run, cell, paces if round_of(run) == "1" else {})
             paces |= {run.run_id: pace} if pace else {}
             yield self._in_job(result, place + 1)
         contenders = contenders_in_job(
-            {run.cell.cell_id: paces[run.run_id].seconds_per_sample for run in self.job.runs if run.run_id in paces}
+            {
+                run.cell.cell_id: paces[run.run_id].seconds_per_sample
+                for run in self.job.runs
+                if run.run_id in paces
+            }
         )
         for run in runs_again(self.job, self.suite):
             if run.cell.cell_id in contenders:
@@ -171,11 +209,15 @@ class _Carried:
                 result, _ = self._run(run, self.surface.by_id[run.cell.cell_id], {})
                 yield self._in_job(result, 0)
 
-    def _run(self, run: Run, cell: SurfaceCell, earlier: Mapping[str, Pace]) -> tuple[RunResult, Pace | None]:
+    def _run(
+        self, run: Run, cell: SurfaceCell, earlier: Mapping[str, Pace]
+    ) -> tuple[RunResult, Pace | None]:
         if cell.seconds is None:
             self.bill[STEPS_OF_ENDED] += FAILING_SECONDS
             return self._result(run, outcome=cell.outcome), None
-        deviation = self.source.gauss(0, self.conditions.noise) + self.conditions.more_noise(cell, self.source)
+        deviation = self.source.gauss(0, self.conditions.noise) + self.conditions.more_noise(
+            cell, self.source
+        )
         level = self.level * exp(deviation)
         step, steps = step_seconds(self.surface, cell) * level, run_steps(self.surface, cell)
         steps = min(steps, STEPS_OF_A_RACE) if self.suite.search.is_race else steps
@@ -194,12 +236,20 @@ class _Carried:
         share = None
         if self.job.is_shared:
             share = RunShare(
-                own_seconds=STEPS, start_seconds=0.0, end_seconds=0.0, place=place, runs=len(self.job.runs)
+                own_seconds=STEPS,
+                start_seconds=0.0,
+                end_seconds=0.0,
+                place=place,
+                runs=len(self.job.runs),
             )
-        attempt = replace(result.attempts[0], job_name=self.job.job_id, share=share, training_seconds=STEPS)
+        attempt = replace(
+            result.attempts[0], job_name=self.job.job_id, share=share, training_seconds=STEPS
+        )
         return replace(result, attempts=(attempt,))
 
-    def _result(self, run: Run, *, outcome: Outcome = Outcome.COMPLETED, seconds: float | None = None) -> RunResult:
+    def _result(
+        self, run: Run, *, outcome: Outcome = Outcome.COMPLETED, seconds: float | None = None
+    ) -> RunResult:
         template = result_template()
         attempt = replace(template.attempts[0], outcome=outcome, billable_seconds=STEPS)
         price = PaidPrice(usd_per_instance_hour=self.surface.price(run.cell.cell_id))
@@ -208,7 +258,9 @@ class _Carried:
         result = replace(result, environment=replace(known(template.environment), host_ids=hosts))
         if seconds is None:
             return replace(result, measured=None)
-        return replace(result, measured=at_rate(template, self.suite.workload.examples / seconds, STEPS))
+        return replace(
+            result, measured=at_rate(template, self.suite.workload.examples / seconds, STEPS)
+        )
 
 
 def claims_too_much(surface: Surface, played: Played) -> bool:
@@ -217,16 +269,23 @@ def claims_too_much(surface: Surface, played: Played) -> bool:
     if verdict.finding.value != "recommended" or verdict.recommended is None:
         return False
     own = surface.value(verdict.recommended) or float("inf")
-    values: Sequence[float] = [value for rival in verdict.rivals if (value := surface.value(rival.cell_id))]
+    values: Sequence[float] = [
+        value for rival in verdict.rivals if (value := surface.value(rival.cell_id))
+    ]
     return any(value <= own for value in values)
 
 
 def says_none_near_wrongly(surface: Surface, played: Played) -> bool:
     """Whether "no other cell was within 5 % of it" was said, and one is."""
     verdict = played.verdict
-    if verdict.finding is not Finding.ONLY_ONE or "no other cell was within" not in (none_near(verdict) or ""):
+    if verdict.finding is not Finding.ONLY_ONE or "no other cell was within" not in (
+        none_near(verdict) or ""
+    ):
         return False
-    own, others = played_value(surface, verdict.recommended), {*surface.by_id} - {verdict.recommended}
+    own, others = (
+        played_value(surface, verdict.recommended),
+        {*surface.by_id} - {verdict.recommended},
+    )
     return any(played_value(surface, other) <= own * (1 + NONE_NEARER) for other in others)
 
 

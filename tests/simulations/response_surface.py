@@ -54,7 +54,9 @@ class Surface:
     def suite(self, search: Search, *, trials: int = TRIALS) -> Suite:
         """Its matrix has the values of the axes; ``suite_cells`` are the cells."""
         values: dict[str, dict[Any, None]] = {}
-        for name, value in ((name, value) for cell in self.cells for name, value in cell.settings.items()):
+        for name, value in (
+            (name, value) for cell in self.cells for name, value in cell.settings.items()
+        ):
             values.setdefault(name, {})[value] = None
         return Suite(
             name=self.name,
@@ -72,10 +74,20 @@ class Surface:
         """Steps of the whole work on a surface of a published table, all of one global batch: a run has 100 steps, or
         fewer where these take longer than 600 s, of which 20 are the fewest.
         """
-        runs = [(cell.seconds, cell.billable_seconds - TABLE_START) for cell in self.cells if cell.seconds]
-        known = [(total / seconds, 100 if seconds < LONGEST else 20) for total, seconds in runs if seconds != LONGEST]
+        runs = [
+            (cell.seconds, cell.billable_seconds - TABLE_START)
+            for cell in self.cells
+            if cell.seconds
+        ]
+        known = [
+            (total / seconds, 100 if seconds < LONGEST else 20)
+            for total, seconds in runs
+            if seconds != LONGEST
+        ]
         # Where all runs end by the time limit, their steps take between 6 and 30 s.
-        return median([ratio * steps for ratio, steps in known] or [total / 13.0 for total, _ in runs])
+        return median(
+            [ratio * steps for ratio, steps in known] or [total / 13.0 for total, _ in runs]
+        )
 
     @property
     def is_of_table(self) -> bool:
@@ -91,7 +103,9 @@ class Surface:
 
     @cached_property
     def by_id(self) -> Mapping[str, SurfaceCell]:
-        return {cell.cell_id: found for cell, found in zip(self.suite_cells, self.cells, strict=True)}
+        return {
+            cell.cell_id: found for cell, found in zip(self.suite_cells, self.cells, strict=True)
+        }
 
     def value(self, cell_id: str) -> float | None:
         """What the goal minimises: seconds, or USD; None for a cell that fails."""
@@ -124,7 +138,14 @@ def surface_of(name: str, seconds: Sequence[float]) -> Surface:
         for batch, each in enumerate(seconds, start=1)
     )
     training = {"instance": "ml.p4d.24xlarge"}
-    return Surface(name=name, origin="generated", source="", goal=GoalKind.FASTEST, training=training, cells=cells)
+    return Surface(
+        name=name,
+        origin="generated",
+        source="",
+        goal=GoalKind.FASTEST,
+        training=training,
+        cells=cells,
+    )
 
 
 def read_surfaces(folder: Path = FOLDER) -> tuple[Surface, ...]:
@@ -140,7 +161,9 @@ def read_surface(path: Path) -> Surface:
         source=document["source"],
         goal=GoalKind(document["goal"]),
         training=document["training"],
-        usd_per_hour={name: Decimal(str(usd)) for name, usd in document.get("usd_per_hour", {}).items()},
+        usd_per_hour={
+            name: Decimal(str(usd)) for name, usd in document.get("usd_per_hour", {}).items()
+        },
         cells=tuple(map(_cell, document["cells"])),
     )
 
@@ -150,7 +173,9 @@ def _cell(document: Mapping[str, Any]) -> SurfaceCell:
     trials = document.get("trials", ())
     return SurfaceCell(
         settings=document["settings"],
-        seconds=geometric_mean([trial["seconds"] for trial in trials]) if trials else document.get("seconds"),
+        seconds=geometric_mean([trial["seconds"] for trial in trials])
+        if trials
+        else document.get("seconds"),
         billable_seconds=fmean([each["billable_seconds"] for each in trials or [document]]),
         outcome=Outcome(document.get("outcome", Outcome.COMPLETED)),
     )

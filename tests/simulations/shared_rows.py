@@ -10,7 +10,11 @@ from tests.simulations.processes import level
 from tests.simulations.shared_suites import OWN, Sharing
 
 CELLS, TRIALS = (2, 4, 8), (2, 3, 4, 5)
-LEADS = {2: (0.0, 0.03), 4: (0.0, 0.03, 0.05, 0.08), 8: (0.0, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.10)}
+LEADS = {
+    2: (0.0, 0.03),
+    4: (0.0, 0.03, 0.05, 0.08),
+    8: (0.0, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.10),
+}
 SLOW_FIRST_STEPS = level(lambda step: 2 if step < 20 else 1, 1.0)
 
 
@@ -88,16 +92,26 @@ SHARED_ROWS = (
     _row("nothing but noise of 0.5 % and hosts of 1 %", (2, 2)),
     *(
         _row(
-            f"each run slower than the one before by {share:.1%}".replace("%", " %"), *open_shapes, effect=_leak(share)
+            f"each run slower than the one before by {share:.1%}".replace("%", " %"),
+            *open_shapes,
+            effect=_leak(share),
         )
         for share, open_shapes in ((0.003, TWO_CELLS[:1]), (0.01, TWO_CELLS[:1]), (0.03, TWO_CELLS))
     ),
     *(
-        _row(f"one job in three on a host slower by {share:.0%}".replace("%", " %"), (2, 2), host=_slow_hosts(share))
+        _row(
+            f"one job in three on a host slower by {share:.0%}".replace("%", " %"),
+            (2, 2),
+            host=_slow_hosts(share),
+        )
         for share in (0.03, 0.10)
     ),
     *(
-        _row(f"drift of {share:.0%} over each job".replace("%", " %"), *TWO_CELLS, effect=_drift(share))
+        _row(
+            f"drift of {share:.0%} over each job".replace("%", " %"),
+            *TWO_CELLS,
+            effect=_drift(share),
+        )
         for share in (0.02, 0.05)
     ),
     _row("heat: slower by 5 %, time constant of two runs", *TWO_CELLS, effect=_heat(0.05, 2.0)),
@@ -114,9 +128,17 @@ SHARED_ROWS = (
         (2, 2),
         first=SLOW_FIRST_STEPS,
     ),
-    SharedRow(name="a group needs two jobs", sharing=_split, open_shapes=frozenset({(2, 2), (4, 2)})),
-    SharedRow(name="cells on two instance types", sharing=_two_types, open_shapes=frozenset({(2, 2), (4, 2), (8, 2)})),
     SharedRow(
-        name="one cell scatters by 2 %, the others by 0.5 %", sharing=_one_noisy, open_shapes=frozenset({(2, 2)})
+        name="a group needs two jobs", sharing=_split, open_shapes=frozenset({(2, 2), (4, 2)})
+    ),
+    SharedRow(
+        name="cells on two instance types",
+        sharing=_two_types,
+        open_shapes=frozenset({(2, 2), (4, 2), (8, 2)}),
+    ),
+    SharedRow(
+        name="one cell scatters by 2 %, the others by 0.5 %",
+        sharing=_one_noisy,
+        open_shapes=frozenset({(2, 2)}),
     ),
 )

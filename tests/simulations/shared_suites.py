@@ -6,7 +6,13 @@ from dataclasses import dataclass, field, replace
 from math import exp
 from statistics import fmean
 
-from tests.simulations.logged_runs import DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS, result_of, session_of
+from tests.simulations.logged_runs import (
+    DOWNLOADING_SECONDS,
+    IMPORT_SECONDS,
+    UPLOADING_SECONDS,
+    result_of,
+    session_of,
+)
 from tests.simulations.processes import Process
 from tests.simulations.suites.figures import Figures, summarise
 from tests.simulations.suites.logs import FIXED_SECONDS, STEPS, on_speed, pooled_result
@@ -61,7 +67,9 @@ class Sharing:
     are_hosts_known: bool = True
 
     def suite(self) -> Suite:
-        measurement = Measurement(trials=self.trials, checkpoint_every_steps=CHECKPOINT_STEPS, jobs=Jobs.SHARED)
+        measurement = Measurement(
+            trials=self.trials, checkpoint_every_steps=CHECKPOINT_STEPS, jobs=Jobs.SHARED
+        )
         workers = tuple(range(len(self.levels) // self.groups))
         matrix = {"instance": TYPES[: self.groups], "loader_workers": workers}
         return make_suite(trials=self.trials, matrix=matrix, training={}, measurement=measurement)
@@ -88,7 +96,9 @@ def play_shared(sharing: Sharing, name: str, number: int) -> Played:
         for instance in suite.matrix["instance"]
         for workers in suite.matrix["loader_workers"]
     ]
-    play = _Play(sharing=sharing, suite=suite, cells=cells, source=random.Random(f"{SEED} {name} {number}"))
+    play = _Play(
+        sharing=sharing, suite=suite, cells=cells, source=random.Random(f"{SEED} {name} {number}")
+    )
     results = [result for job in play.jobs(f"{name} {number}") for result in play.results(job)]
     verdict = judge(suite, cells, results)
     return Played(
@@ -117,7 +127,11 @@ class _Play:
         seconds = FILLED_SHARE * self.suite.limits.max_job_seconds / self.sharing.part
         history = {
             cell.cell_id: CellHistory(
-                cell_id=cell.cell_id, run_count=1, billable_seconds=seconds, seconds=seconds, is_simulated=False
+                cell_id=cell.cell_id,
+                run_count=1,
+                billable_seconds=seconds,
+                seconds=seconds,
+                is_simulated=False,
             )
             for cell in self.cells
         }
@@ -136,11 +150,15 @@ class _Play:
             result = self._result(run, exp(value + suffered), hosts, is_first=place == 0)
             yield _shared(result, job, place) if job.is_shared else result
 
-    def _result(self, run: Run, factor: float, hosts: tuple[str, ...], *, is_first: bool) -> RunResult:
+    def _result(
+        self, run: Run, factor: float, hosts: tuple[str, ...], *, is_first: bool
+    ) -> RunResult:
         process = self.sharing.first
         if process is None or not is_first or self.sharing.throw_away:
             return pooled_result(self.source, run, self.suite, factor, hosts)
-        session = session_of(on_speed(process(self.source, STEPS), factor), host_id=hosts[0] if hosts else None)
+        session = session_of(
+            on_speed(process(self.source, STEPS), factor), host_id=hosts[0] if hosts else None
+        )
         return result_of(run, self.suite, [session])
 
 
@@ -155,7 +173,10 @@ def _shared(result: RunResult, job: Job, place: int) -> RunResult:
         runs=len(job.runs),
     )
     shared = replace(
-        attempt, job_name=f"lab-{job.job_id}-a1", training_seconds=attempt.phase_seconds["training"], share=share
+        attempt,
+        job_name=f"lab-{job.job_id}-a1",
+        training_seconds=attempt.phase_seconds["training"],
+        share=share,
     )
     return replace(result, attempts=(shared,))
 

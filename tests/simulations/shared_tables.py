@@ -15,22 +15,37 @@ def shared(suites: int = SUITES) -> Iterator[list[str]]:
     """``suites`` of equal cells and as many with a lead, of each shape."""
     listed = ", ".join(map(str, TRIALS))
     head = [f"no recommendation with {listed} trials: {cells} cells" for cells in CELLS]
-    yield [f"{suites} suites of each shape", "wrong", "ratios hold", "figure holds", "within 2 %", *head]
+    yield [
+        f"{suites} suites of each shape",
+        "wrong",
+        "ratios hold",
+        "figure holds",
+        "within 2 %",
+        *head,
+    ]
     for row in SHARED_ROWS:
         yield [row.name, *_cells_of(row, suites)]
 
 
 def _cells_of(row: SharedRow, suites: int) -> Iterator[str]:
     shapes = list(product(CELLS, TRIALS))
-    alike = [measure_shared(equal(row, *shape), f"{row.name} equal {shape}", suites) for shape in shapes]
-    ahead = {shape: measure_shared(led(row, *shape), f"{row.name} led {shape}", suites) for shape in shapes}
+    alike = [
+        measure_shared(equal(row, *shape), f"{row.name} equal {shape}", suites) for shape in shapes
+    ]
+    ahead = {
+        shape: measure_shared(led(row, *shape), f"{row.name} led {shape}", suites)
+        for shape in shapes
+    }
     both = [*alike, *ahead.values()]
     yield _mean([each.figures.wrong for each in both])
     yield _mean([each.ratios for each in ahead.values()])
     yield _mean([each.figures.covered for each in both])
     yield _mean([each.figures.within for each in ahead.values()])
     for cells in CELLS:
-        yield " / ".join(f"{ahead[cells, trials].figures.undecided * 100:.0f}" for trials in TRIALS) + " %"
+        yield (
+            " / ".join(f"{ahead[cells, trials].figures.undecided * 100:.0f}" for trials in TRIALS)
+            + " %"
+        )
 
 
 def _mean(shares: Sequence[float | None]) -> str:

@@ -50,7 +50,10 @@ def predict_ten_hours(
     errors, covered, not_given = [], 0, 0
     for source in sources:
         drawn = [source.choice(logged) for _ in range(trials)]
-        results = [_on_a_host(result, source, trial, purchase) for trial, result in enumerate(drawn, start=1)]
+        results = [
+            _on_a_host(result, source, trial, purchase)
+            for trial, result in enumerate(drawn, start=1)
+        ]
         row = build_row(suite_trials(make_suite(), [make_cell()], results)[0], Noise())
         later = full_run_seconds(source, PRIORS[purchase].per_instance_hour)
         if row.seconds is None or row.prediction is None or row.prediction.seconds is None:
@@ -59,7 +62,11 @@ def predict_ten_hours(
         errors.append(abs(row.seconds.mean / later - 1))
         covered += row.prediction.seconds.low <= later <= row.prediction.seconds.high
     given = len(errors)
-    return Coverage(median_error=median(errors), covered=covered / given, not_given=not_given / (given + not_given))
+    return Coverage(
+        median_error=median(errors),
+        covered=covered / given,
+        not_given=not_given / (given + not_given),
+    )
 
 
 def full_run_seconds(source: random.Random, interruptions_per_hour: float) -> float:
@@ -82,7 +89,9 @@ def full_run_seconds(source: random.Random, interruptions_per_hour: float) -> fl
 @cache
 def _logged_trials(noise: StepNoise) -> tuple[RunResult, ...]:
     """On a host of average speed: their logs are read once, and the host of each trial is drawn when they are used."""
-    return tuple(trial_result(random.Random(f"ten hours {number}"), noise) for number in range(LOGGED_TRIALS))
+    return tuple(
+        trial_result(random.Random(f"ten hours {number}"), noise) for number in range(LOGGED_TRIALS)
+    )
 
 
 def _on_a_host(result: RunResult, source: random.Random, trial: int, purchase: str) -> RunResult:
@@ -90,7 +99,9 @@ def _on_a_host(result: RunResult, source: random.Random, trial: int, purchase: s
     assert result.measured is not None
     rate = known(result.measured.throughput)
     slower = replace(
-        rate, samples_per_second=rate.samples_per_second / host, steps_per_second=rate.steps_per_second / host
+        rate,
+        samples_per_second=rate.samples_per_second / host,
+        steps_per_second=rate.steps_per_second / host,
     )
     return replace(
         result,
@@ -102,7 +113,9 @@ def _on_a_host(result: RunResult, source: random.Random, trial: int, purchase: s
 
 def trial_result(source: random.Random, noise: StepNoise = StepNoise()) -> RunResult:
     """200 steps, with one evaluation and one checkpoint in their midst, as the training program does them."""
-    drawn = autoregression(source, TRIAL_STEPS, correlation=noise.correlation, deviation=noise.deviation)
+    drawn = autoregression(
+        source, TRIAL_STEPS, correlation=noise.correlation, deviation=noise.deviation
+    )
     seconds = [each * (1 + DRIFT * step / DRIFT_STEPS) for step, each in enumerate(drawn)]
     events = [
         Event(step=TRIAL_STEPS // 2, seconds=taken * source.uniform(0.95, 1.05), name=name)
@@ -114,5 +127,7 @@ def trial_result(source: random.Random, noise: StepNoise = StepNoise()) -> RunRe
 
 def _suite() -> Suite:
     suite = make_suite(examples=STEPS * SAMPLES)
-    schedule = FullRun(checkpoint_every_minutes=CHECKPOINT_MINUTES, evaluate_every_steps=EVALUATE_STEPS)
+    schedule = FullRun(
+        checkpoint_every_minutes=CHECKPOINT_MINUTES, evaluate_every_steps=EVALUATE_STEPS
+    )
     return replace(suite, workload=replace(suite.workload, full_run=schedule))

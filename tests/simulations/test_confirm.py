@@ -47,21 +47,36 @@ def plain(steps: list[float]) -> Simulated:
     return Simulated(step_seconds=steps, long_run_seconds=1.0)
 
 
-def race(hidden: Hidden, *, other: float, confirm: Confirm | None, seed: int, noise: float = 0.003) -> Verdict:
+def race(
+    hidden: Hidden, *, other: float, confirm: Confirm | None, seed: int, noise: float = 0.003
+) -> Verdict:
     """``other``: the second cell's step ÷ the first one's. ``noise``: of a run's level."""
     measurement = Measurement(trials=9, max_steps=TRIAL_STEPS, confirm=confirm)
     suite = make_suite(
-        trials=9, matrix={"loader_workers": (0, 1)}, training={}, measurement=measurement, search=Search.RACE
+        trials=9,
+        matrix={"loader_workers": (0, 1)},
+        training={},
+        measurement=measurement,
+        search=Search.RACE,
     )
     cells, results, number = cells_of(suite), list[RunResult](), 1
-    while runs := plan_round(suite, cells, execution_id=f"race {seed}", round_number=number, results=results):
+    while runs := plan_round(
+        suite, cells, execution_id=f"race {seed}", round_number=number, results=results
+    ):
         for job in share_jobs(runs, suite):
             source = random.Random(f"{seed} {job.job_id}")
             host = source.gauss(0, 0.01)
             for run in job.runs:
-                level = exp(host + source.gauss(0, noise)) * (1.0 if run.cell == cells[0] else other)
-                steps = [level * exp(source.gauss(0, 0.02)) for _ in range(run.confirming_steps or TRIAL_STEPS)]
-                session = session_of((hidden if run.cell == cells[0] else plain)(steps), host_id=job.job_id)
+                level = exp(host + source.gauss(0, noise)) * (
+                    1.0 if run.cell == cells[0] else other
+                )
+                steps = [
+                    level * exp(source.gauss(0, 0.02))
+                    for _ in range(run.confirming_steps or TRIAL_STEPS)
+                ]
+                session = session_of(
+                    (hidden if run.cell == cells[0] else plain)(steps), host_id=job.job_id
+                )
                 results.append(result_of(run, suite, [session], job_name=f"job-{job.job_id}"))
         number += 1
     return judge(suite, cells, results)
@@ -73,19 +88,26 @@ def leads(verdict: Verdict) -> bool:
     return is_answer and verdict.recommended == verdict.rows[0].cell_id
 
 
-@pytest.mark.parametrize(("hidden", "other", "minutes"), [(throttled, 1.05, 20), (rarely_long_checkpoint, 1.03, 60)])
+@pytest.mark.parametrize(
+    ("hidden", "other", "minutes"), [(throttled, 1.05, 20), (rarely_long_checkpoint, 1.03, 60)]
+)
 def test_long_runs_of_the_leaders_correct_what_the_trials_cant_show(
     hidden: Hidden, other: float, minutes: float
 ) -> None:
     seeds = range(SUITES * TIMES)
     alone = [race(hidden, other=other, confirm=None, seed=seed) for seed in seeds]
-    confirmed = [race(hidden, other=other, confirm=Confirm(minutes=minutes), seed=seed) for seed in seeds]
+    confirmed = [
+        race(hidden, other=other, confirm=Confirm(minutes=minutes), seed=seed) for seed in seeds
+    ]
     assert sum(map(leads, alone)) >= 0.9 * len(alone)
     wrong = share_of(map(leads, confirmed))
     assert wrong.share <= 0.03 + wrong.error(0.03)
 
 
 def test_long_runs_that_agree_keep_the_answer() -> None:
-    played = [race(plain, other=1.05, confirm=Confirm(minutes=20), seed=seed) for seed in range(SUITES * TIMES)]
+    played = [
+        race(plain, other=1.05, confirm=Confirm(minutes=20), seed=seed)
+        for seed in range(SUITES * TIMES)
+    ]
     kept = share_of(map(leads, played))
     assert kept.share >= 0.95 - kept.error(0.95)

@@ -35,7 +35,9 @@ TOLERANCE = log(1.02)
         *product([independent, noisy_leader], [TOLERANCE], CELLS),
     ],
 )
-def test_a_false_claim_is_made_in_at_most_one_suite_of_twenty(model: NoiseModel, lead: float, cells: int) -> None:
+def test_a_false_claim_is_made_in_at_most_one_suite_of_twenty(
+    model: NoiseModel, lead: float, cells: int
+) -> None:
     wrong = simulate(model, Shape(levels=(0.0, *[lead] * (cells - 1)), trials=5)).wrong
     assert wrong.share <= 0.05 + wrong.error(0.05)
 
@@ -44,14 +46,17 @@ def test_a_false_claim_is_made_in_at_most_one_suite_of_twenty(model: NoiseModel,
 def test_lead_of_five_percent_is_found_in_four_suites_of_five(cells: int) -> None:
     """More trials never find it less often."""
     found = [
-        simulate(independent, Shape(levels=(0.0, *[FIVE_PERCENT] * (cells - 1)), trials=trials)) for trials in (4, 6, 8)
+        simulate(independent, Shape(levels=(0.0, *[FIVE_PERCENT] * (cells - 1)), trials=trials))
+        for trials in (4, 6, 8)
     ]
     for outcome in found:
         assert outcome.decided.share >= 0.8 - outcome.decided.error(0.8)
         assert outcome.wrong.share <= 0.05
     for fewer, more in pairwise(found):
         assert more.decided.share >= fewer.decided.share - more.decided.error(fewer.decided.share)
-        assert more.superior.share >= fewer.superior.share - more.superior.error(fewer.superior.share)
+        assert more.superior.share >= fewer.superior.share - more.superior.error(
+            fewer.superior.share
+        )
 
 
 @pytest.mark.parametrize("cells", CELLS)
@@ -62,7 +67,9 @@ def test_the_further_trials_that_are_named_settle_four_suites_of_five(cells: int
 
 @pytest.mark.parametrize("cells", [2, 8])
 @pytest.mark.parametrize("model", [independent, noisy_leader])
-def test_looking_after_every_job_claims_no_more_than_one_look(model: NoiseModel, cells: int) -> None:
+def test_looking_after_every_job_claims_no_more_than_one_look(
+    model: NoiseModel, cells: int
+) -> None:
     wrong = wrong_with_looks(model, cells, trials=9)
     assert wrong.share <= 0.05 + wrong.error(0.05)
 

@@ -51,8 +51,13 @@ LEVELS: dict[str, Callable[[int], float]] = {
 }
 
 
-def simulate(level: Callable[[int], float], noise: str, variation: float, source: random.Random) -> list[float]:
-    return [15.0, *(level(step) * exp(variation * NOISES[noise](source)) for step in range(1, STEPS))]
+def simulate(
+    level: Callable[[int], float], noise: str, variation: float, source: random.Random
+) -> list[float]:
+    return [
+        15.0,
+        *(level(step) * exp(variation * NOISES[noise](source)) for step in range(1, STEPS)),
+    ]
 
 
 @pytest.mark.parametrize("noise", sorted(NOISES))
@@ -61,7 +66,9 @@ def test_a_drifting_run_is_right_or_called_not_steady(name: str, noise: str) -> 
     level, final, variation = DRIFTS[name]
     wrong = 0
     for run in range(RUNS):
-        found = measure_step_time(simulate(level, noise, variation, random.Random(f"{name} {noise} {run}")))
+        found = measure_step_time(
+            simulate(level, noise, variation, random.Random(f"{name} {noise} {run}"))
+        )
         wrong += found.steady_state.is_reached and abs(found.seconds / final - 1) > 0.02
     # 5 %, and two standard errors of so many runs
     assert wrong <= 0.05 * RUNS + 2 * sqrt(0.05 * 0.95 * RUNS)
@@ -72,7 +79,9 @@ def test_a_drifting_run_is_right_or_called_not_steady(name: str, noise: str) -> 
 def test_changes_of_level_are_no_drift(name: str, noise: str) -> None:
     within = 0
     for run in range(RUNS):
-        found = measure_step_time(simulate(LEVELS[name], noise, 0.02, random.Random(f"{name} {noise} {run}")))
+        found = measure_step_time(
+            simulate(LEVELS[name], noise, 0.02, random.Random(f"{name} {noise} {run}"))
+        )
         within += found.steady_state.is_reached and abs(found.seconds - 1) <= 0.02
     assert within >= 0.9 * RUNS - 2 * sqrt(0.1 * 0.9 * RUNS)
 
@@ -82,6 +91,8 @@ def test_the_noise_of_few_steps_is_no_drift(count: int) -> None:
     drifts = 0
     for run in range(200):
         source = random.Random(f"few {count} {run}")
-        reason = measure_step_time([source.lognormvariate(0, 0.05) for _ in range(count)]).steady_state.reason
+        reason = measure_step_time(
+            [source.lognormvariate(0, 0.05) for _ in range(count)]
+        ).steady_state.reason
         drifts += reason is not None and "drift" in reason
     assert drifts <= 0.05 * 200 + 2 * sqrt(0.05 * 0.95 * 200)

@@ -23,7 +23,9 @@ def trials_on(
     for host in range(hosts):
         speed = source.gauss(0, spread)
         ids = frozenset({f"{name} {host}"})
-        found += [Trial(value=exp(speed + source.gauss(0, noise)), hosts=ids) for _ in range(trials)]
+        found += [
+            Trial(value=exp(speed + source.gauss(0, noise)), hosts=ids) for _ in range(trials)
+        ]
     return found
 
 
@@ -40,9 +42,12 @@ def is_held(source: random.Random, hosts: int, spread: float) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "spread", "least"), [*((hosts, 0.02, 0.93) for hosts in (3, 4, 5, 6)), (4, 0.03, 0.88)]
+    ("hosts", "spread", "least"),
+    [*((hosts, 0.02, 0.93) for hosts in (3, 4, 5, 6)), (4, 0.03, 0.88)],
 )
-def test_the_interval_holds_with_few_draws_of_hosts(hosts: int, spread: float, least: float) -> None:
+def test_the_interval_holds_with_few_draws_of_hosts(
+    hosts: int, spread: float, least: float
+) -> None:
     """Up to the stated spread of 2 % in 95 % of suites; with half as much more, the prior is too narrow."""
     source = random.Random(f"hosts {hosts} {spread}")
     held = fmean(is_held(source, hosts, spread) for _ in range(SUITES))
@@ -55,7 +60,9 @@ def test_no_number_of_draws_replaces_the_prior_at_once() -> None:
     deviations = [STATED_PRIOR.deviation]
     for hosts in range(2, 9):
         cells = trials_on(source, "c", hosts, 2, spread=0.0, noise=0.0)
-        noise = measure_noise(as_cell_trials([[Trial(value=1.0, hosts=frozenset({"a"}))] * 3, cells]), value_of)
+        noise = measure_noise(
+            as_cell_trials([[Trial(value=1.0, hosts=frozenset({"a"}))] * 3, cells]), value_of
+        )
         deviations.append(noise.spreads[HostClass.ONE_HOST].deviation)
     assert deviations == sorted(deviations, reverse=True)
     assert all(0.8 * before < after for before, after in pairwise(deviations))

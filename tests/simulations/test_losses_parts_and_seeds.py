@@ -19,7 +19,9 @@ SUITES = 100
 
 
 @pytest.mark.parametrize(("cells", "trials"), [(2, 2), (2, 5), (8, 3)])
-def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(cells: int, trials: int) -> None:
+def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(
+    cells: int, trials: int
+) -> None:
     """Run-to-run spread of 2 %, as large as the tolerance: the interval widens, and no cell is refused for it."""
     source = random.Random(20261121)
     repetitions = 400
@@ -32,7 +34,9 @@ def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(ce
 
 
 @pytest.mark.parametrize(("noise", "round_noise"), [(0.1, 0.0), (0.02, 0.05), (0.05, 0.03)])
-def test_the_intervals_hold_the_truth_as_often_as_they_say(noise: float, round_noise: float) -> None:
+def test_the_intervals_hold_the_truth_as_often_as_they_say(
+    noise: float, round_noise: float
+) -> None:
     """Also where what varies is the host's speed from probe to probe, which two rounds show by three values."""
     truth = {"data": 0.03, "communication": 0.02, "optimizer": 0.01, "compute": 0.06}
     covered, widths = [], []
@@ -51,9 +55,13 @@ def test_the_intervals_hold_the_truth_as_often_as_they_say(noise: float, round_n
 
 @pytest.mark.parametrize("cells", [2, 4])
 @pytest.mark.parametrize("cv", [0.10, 0.03])
-def test_equal_cells_with_a_seed_for_each_trial_win_in_one_suite_of_twenty(cells: int, cv: float) -> None:
+def test_equal_cells_with_a_seed_for_each_trial_win_in_one_suite_of_twenty(
+    cells: int, cv: float
+) -> None:
     source = random.Random(f"{cells} {cv}")
-    verdicts = [judged_by_seeds(quality_suite(cells), source, cv, shows_seed=True) for _ in range(SUITES)]
+    verdicts = [
+        judged_by_seeds(quality_suite(cells), source, cv, shows_seed=True) for _ in range(SUITES)
+    ]
     wrong = sum(verdict.finding is Finding.RECOMMENDED for verdict in verdicts)
     assert wrong / SUITES <= 0.05 + 2 * (0.05 * 0.95 / SUITES) ** 0.5
 

@@ -18,7 +18,13 @@ from tests.simulations.race_lab import (
     step_seconds,
 )
 from tests.simulations.repetitions import TIMES
-from tests.simulations.response_surface import TABLES_FOLDER, Surface, SurfaceCell, read_surfaces, surface_of
+from tests.simulations.response_surface import (
+    TABLES_FOLDER,
+    Surface,
+    SurfaceCell,
+    read_surfaces,
+    surface_of,
+)
 from traindyno.core.suite.choices import Jobs
 
 # One of each size and goal; `python -m bench search` plays all.
@@ -48,7 +54,9 @@ def test_the_published_tables_are_there() -> None:
 def test_a_race_finds_a_good_cell_for_a_fraction_of_the_grid(noise: float) -> None:
     surfaces = tables()[::EVERY]
     conditions = Conditions(noise=noise, hosts=noise)
-    played = [(surface, race(surface, seed, conditions)) for surface in surfaces for seed in range(TIMES)]
+    played = [
+        (surface, race(surface, seed, conditions)) for surface in surfaces for seed in range(TIMES)
+    ]
     if noise == 0.01:
         assert median(each.share for _, each in played) <= SHARE_OF_GRID
     good = share_of(each.regret <= TOLERANCE for _, each in played)
@@ -75,14 +83,19 @@ def skewed(cell: SurfaceCell, source: Random) -> float:
     ("cells", "conditions", "suites"),
     [
         (3, Conditions(noise=0.03, hosts=0.03), EQUAL_SUITES),
-        *((2, Conditions(noise=0.003, more_noise=each), 2 * EQUAL_SUITES) for each in (one_noisy_cell, skewed)),
+        *(
+            (2, Conditions(noise=0.003, more_noise=each), 2 * EQUAL_SUITES)
+            for each in (one_noisy_cell, skewed)
+        ),
     ],
 )
 def test_equal_cells_are_said_to_beat_each_other_in_one_suite_of_twenty(
     cells: int, conditions: Conditions, suites: int
 ) -> None:
     surface = level(cells)
-    wrong = share_of(claims_too_much(surface, race(surface, seed, conditions)) for seed in range(suites * TIMES))
+    wrong = share_of(
+        claims_too_much(surface, race(surface, seed, conditions)) for seed in range(suites * TIMES)
+    )
     assert wrong.share <= 0.05 + wrong.error(0.05)
 
 
@@ -91,7 +104,9 @@ def test_no_other_cell_is_said_to_be_far_wrongly_in_one_suite_of_twenty(lead: fl
     """In runs that scatter by 3 %, it is wrong in 5 to 15 % of suites."""
     surface, conditions = level(2, lead), Conditions(noise=0.01)
     seeds = range(2 * EQUAL_SUITES * TIMES)
-    wrong = share_of(says_none_near_wrongly(surface, race(surface, seed, conditions)) for seed in seeds)
+    wrong = share_of(
+        says_none_near_wrongly(surface, race(surface, seed, conditions)) for seed in seeds
+    )
     assert wrong.share <= 0.05 + wrong.error(0.05)
 
 

@@ -31,7 +31,9 @@ class Held:
     is_within: bool
 
 
-def measure(levels: tuple[float, ...], conditions: Conditions, suites: int, seed: int = SEED) -> Held:
+def measure(
+    levels: tuple[float, ...], conditions: Conditions, suites: int, seed: int = SEED
+) -> Held:
     surface = surface_of("figures", [1000.0 * exp(level) for level in levels])
     truth = dict(zip((cell.cell_id for cell in surface.suite_cells), map(exp, levels), strict=True))
     runs, ratios, widths, within = list[bool](), list[bool](), list[float](), True
@@ -45,7 +47,9 @@ def measure(levels: tuple[float, ...], conditions: Conditions, suites: int, seed
             continue
         share, slower = conditions.slow_hosts
         host = source.gauss(0, conditions.hosts) + slower * (source.random() < share)
-        runs.append(_holds(run, 1000 * truth[row.cell_id] * exp(host + source.gauss(0, conditions.noise))))
+        runs.append(
+            _holds(run, 1000 * truth[row.cell_id] * exp(host + source.gauss(0, conditions.noise)))
+        )
         widths.append(mean.high / mean.low - 1)
         within = within and run.low <= mean.low and mean.high <= run.high
         ratios += [
@@ -61,9 +65,13 @@ def _holds(interval: Interval, value: float) -> bool:
 
 
 @pytest.mark.parametrize("conditions", HOSTS_OF_ONE_PERCENT, ids=lambda each: f"{each.noise:.1%}")
-def test_figures_hold_and_are_narrow_where_the_trials_show_the_truth(conditions: Conditions) -> None:
+def test_figures_hold_and_are_narrow_where_the_trials_show_the_truth(
+    conditions: Conditions,
+) -> None:
     found = [measure(levels, conditions, SUITES * TIMES) for levels in ((0.0, 0.0), LED)]
-    run = Share(hits=sum(each.run.hits for each in found), count=sum(each.run.count for each in found))
+    run = Share(
+        hits=sum(each.run.hits for each in found), count=sum(each.run.count for each in found)
+    )
     assert run.share >= 0.87 - run.error(0.87)
     for each in found:
         assert each.ratios.share >= 0.90 - each.ratios.error(0.90)
@@ -72,7 +80,9 @@ def test_figures_hold_and_are_narrow_where_the_trials_show_the_truth(conditions:
 
 
 @pytest.mark.parametrize("levels", [(0.0,) * 4, LED], ids=["equal", "led"])
-def test_one_run_holds_in_three_of_four_suites_with_one_job_in_four_on_a_slow_host(levels: tuple[float, ...]) -> None:
+def test_one_run_holds_in_three_of_four_suites_with_one_job_in_four_on_a_slow_host(
+    levels: tuple[float, ...],
+) -> None:
     """A race with one job has seen no slow host, or no other one."""
     found = measure(levels, ONE_JOB_IN_FOUR_SLOW, SUITES * TIMES)
     assert found.run.share >= 0.75 - found.run.error(0.75)

@@ -25,11 +25,15 @@ def _value(surface: Surface, run: Run) -> float:
 ORDERS: dict[str, Callable[[Surface, Run], float]] = {
     "true": _value,
     "reversed": lambda surface, run: -_value(surface, run),
-    "tripled": lambda surface, run: _value(surface, run) * Random(f"{surface.name} {run.cell.cell_id}").choice([1, 3]),
+    "tripled": lambda surface, run: (
+        _value(surface, run) * Random(f"{surface.name} {run.cell.cell_id}").choice([1, 3])
+    ),
 }
 
 
-def test_no_order_loses_the_answer_and_the_true_one_saves_little(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_order_loses_the_answer_and_the_true_one_saves_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     surfaces = read_surfaces(TABLES_FOLDER)[::EVERY]
     drawn = fmean(race(surface, 0, Conditions()).share for surface in surfaces)
     shares = dict[str, float]()
@@ -38,10 +42,16 @@ def test_no_order_loses_the_answer_and_the_true_one_saves_little(monkeypatch: py
         for surface in surfaces:
 
             def ordered(
-                runs: Sequence[Run], suite: Suite, order: Callable[[Surface, Run], float] = order, of: Surface = surface
+                runs: Sequence[Run],
+                suite: Suite,
+                order: Callable[[Surface, Run], float] = order,
+                of: Surface = surface,
             ) -> tuple[Job, ...]:
                 jobs = share_jobs(runs, suite)
-                return tuple(replace(job, runs=tuple(sorted(job.runs, key=lambda run: order(of, run)))) for job in jobs)
+                return tuple(
+                    replace(job, runs=tuple(sorted(job.runs, key=lambda run: order(of, run))))
+                    for job in jobs
+                )
 
             monkeypatch.setattr(race_lab, "share_jobs", ordered)
             played.append(race(surface, 0, Conditions()))

@@ -9,11 +9,28 @@ import pytest
 from tests.simulations.repetitions import TIMES
 from tests.simulations.shared_rows import CELLS, SHARED_ROWS, TRIALS, SharedRow, equal, led
 from tests.simulations.shared_suites import SharedFigures, measure_shared
-from tests.simulations.suites.figures import ENOUGH_POWER, LEAST_COVERED, LEAST_WITHIN, MOST_UNDECIDED, MOST_WRONG
+from tests.simulations.suites.figures import (
+    ENOUGH_POWER,
+    LEAST_COVERED,
+    LEAST_WITHIN,
+    MOST_UNDECIDED,
+    MOST_WRONG,
+)
 
 SHAPES = tuple(product(CELLS, TRIALS)) if TIMES > 1 else ((4, 3),)
-TELLING = ("by 3.0 %", "slower by 10 %", "heat", "first run slower", "two jobs", "two instance types")
-ROWS = [row for row in SHARED_ROWS if TIMES > 1 or row.name.endswith(TELLING) or row.name.startswith(TELLING)]
+TELLING = (
+    "by 3.0 %",
+    "slower by 10 %",
+    "heat",
+    "first run slower",
+    "two jobs",
+    "two instance types",
+)
+ROWS = [
+    row
+    for row in SHARED_ROWS
+    if TIMES > 1 or row.name.endswith(TELLING) or row.name.startswith(TELLING)
+]
 SUITES = 4 if TIMES == 1 else 2 * TIMES
 
 
@@ -36,7 +53,9 @@ def test_what_a_job_does_to_its_runs_leads_to_no_wrong_answer(row: SharedRow) ->
 
 def _check_decides(found: SharedFigures, shape: tuple[int, int]) -> None:
     figures = found.figures
-    assert figures.power < ENOUGH_POWER or figures.undecided <= MOST_UNDECIDED + _errors(MOST_UNDECIDED, SUITES), shape
+    assert figures.power < ENOUGH_POWER or figures.undecided <= MOST_UNDECIDED + _errors(
+        MOST_UNDECIDED, SUITES
+    ), shape
     assert figures.within >= LEAST_WITHIN - _errors(LEAST_WITHIN, SUITES), shape
 
 

@@ -25,7 +25,10 @@ from training.strategies import build_strategy, set_up
 
 MODEL = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16}
 SYNTHETIC = {"model": {"config": {**MODEL, "vocab_size": 96}}, "dataset": {"format": "synthetic"}}
-STREAMED = {"model": {"config": MODEL}, "dataset": {"path": "s3://bucket/texts", "input_mode": "stream"}}
+STREAMED = {
+    "model": {"config": MODEL},
+    "dataset": {"path": "s3://bucket/texts", "input_mode": "stream"},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,15 @@ def train_attempt(attempt: Attempt) -> Ended:
         )
     stopped = ""
     try:
-        train(run, setup, strategy, dataset, step_log=step_log, should_stop=should_stop, checkpoints=checkpoints)
+        train(
+            run,
+            setup,
+            strategy,
+            dataset,
+            step_log=step_log,
+            should_stop=should_stop,
+            checkpoints=checkpoints,
+        )
     except Exception as error:  # noqa: BLE001 -- the test compares the message
         stopped = f"{type(error).__name__}: {error}"
     random_state = torch.get_rng_state()

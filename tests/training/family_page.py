@@ -65,7 +65,11 @@ def page(found: Mapping[str, Compared]) -> str:
 
 def section(found: Mapping[str, Mapping[str, str]]) -> str:
     """The document's section: families × strategies and compositions, with the reasons below the table."""
-    reasons = list(dict.fromkeys(text for by_way in found.values() for text in by_way.values() if text != "equal"))
+    reasons = list(
+        dict.fromkeys(
+            text for by_way in found.values() for text in by_way.values() if text != "equal"
+        )
+    )
     heads = [f"{name}, {way.processes}" for name, way in TRIED.items()]
     return "\n".join(
         [
@@ -98,7 +102,10 @@ def outcomes_on_page(name: str) -> dict[str, str]:
     (line,) = (each for each in lines if each.startswith(f"| {kind} | {task} |"))
     cells = line.strip("| ").split(" | ")[2:]
     texts = (cell if cell == "equal" else reasons[cell.removeprefix("refused, ")] for cell in cells)
-    return {way: text.replace("&lt;", "<").replace("\\|", "|") for way, text in zip(TRIED, texts, strict=True)}
+    return {
+        way: text.replace("&lt;", "<").replace("\\|", "|")
+        for way, text in zip(TRIED, texts, strict=True)
+    }
 
 
 def main() -> None:

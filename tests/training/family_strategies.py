@@ -28,16 +28,27 @@ class Way:
 STRATEGIES = {name: Way(2, options) for name, options in FAMILIES.items()} | {
     "zero1": Way(2, {"strategy": Strategy.ZERO1})  # the optimizer of the others
 }
-COMPOSITIONS = {name: Way(4, {"strategy": Strategy.MESH, **degrees}) for name, degrees in MESHES.items()}
+COMPOSITIONS = {
+    name: Way(4, {"strategy": Strategy.MESH, **degrees}) for name, degrees in MESHES.items()
+}
 HYBRID = "hybrid shard × tensor"
 COMPOSITIONS |= {HYBRID: Way(8, {"strategy": Strategy.MESH, **MESHES_OF_EIGHT[HYBRID]})}
 TRIED = STRATEGIES | COMPOSITIONS
 # One of each kind: windows, chunks, experts, states instead of attention, relative positions, their own attention.
 TRAINED = (
-    *(f"causal-lm/{kind}" for kind in ("bloom", "cohere2", "deepseek_v3", "falcon", "gemma2", "gemma3_text", "gpt2")),
-    *(f"causal-lm/{kind}" for kind in ("gpt_neo", "gpt_oss", "granite", "llama", "llama4_text", "mamba2", "mistral")),
+    *(
+        f"causal-lm/{kind}"
+        for kind in ("bloom", "cohere2", "deepseek_v3", "falcon", "gemma2", "gemma3_text", "gpt2")
+    ),
+    *(
+        f"causal-lm/{kind}"
+        for kind in ("gpt_neo", "gpt_oss", "granite", "llama", "llama4_text", "mamba2", "mistral")
+    ),
     *(f"causal-lm/{kind}" for kind in ("mixtral", "opt", "phi3", "qwen3_moe", "qwen3_next")),
-    *(f"masked-lm/{kind}" for kind in ("albert", "bert", "deberta-v2", "esm", "longformer", "modernbert", "roberta")),
+    *(
+        f"masked-lm/{kind}"
+        for kind in ("albert", "bert", "deberta-v2", "esm", "longformer", "modernbert", "roberta")
+    ),
 )
 IN_TURN = tuple(name for name, way in TRIED.items() if way.processes <= 4)
 
@@ -57,7 +68,9 @@ def outcomes(tried: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
     for name, strategies in tried.items():
         for strategy in strategies:
             way = TRIED[strategy]
-            cases[way.processes][f"{strategy} {name}"] = Case(model=name, options=way.options, layer_count=None)
+            cases[way.processes][f"{strategy} {name}"] = Case(
+                model=name, options=way.options, layer_count=None
+            )
     found: dict[str, Trained | str] = {}
     for processes, some in cases.items():
         found |= train_cases(some, "main", processes)

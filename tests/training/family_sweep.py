@@ -147,7 +147,13 @@ def small_model(name: str, **options: Any) -> Blueprint:
 
 def small_tokenizer() -> PreTrainedTokenizerFast:
     """One token for each of the words 0, 1, 2 …; the special ones are those that rows are made with."""
-    special = {"pad_token": "0", "bos_token": "1", "eos_token": "2", "unk_token": "3", "mask_token": str(MASK_TOKEN)}
+    special = {
+        "pad_token": "0",
+        "bos_token": "1",
+        "eos_token": "2",
+        "unk_token": "3",
+        "mask_token": str(MASK_TOKEN),
+    }
     return word_tokenizer(map(str, range(VOCABULARY_SIZE)), **special)
 
 
@@ -196,7 +202,9 @@ def _stages(case: Case) -> str:
         with torch.no_grad():
             _seed()
             for stage in stages:
-                hidden = stage.eval()(hidden, tokens=inputs["input_ids"], attention_mask=inputs.get("attention_mask"))
+                hidden = stage.eval()(
+                    hidden, tokens=inputs["input_ids"], attention_mask=inputs.get("attention_mask")
+                )
         difference = max(difference, float((hidden - _logits(model, inputs)).abs().max()))
     held = {id(parameter) for stage in stages for parameter in stage.parameters()}
     if any(id(parameter) not in held for parameter in model.parameters()):
@@ -222,7 +230,12 @@ def _compare(case: Case, ours: PreTrainedModel) -> tuple[str, str]:
         return f"logits differ by {difference:.2g}", whose
     trained = train(case, Topology()).losses
     difference = max(abs(mine - other) for mine, other in zip(trained, losses, strict=True))
-    return "equal" if difference <= TOLERANCE else f"losses of {STEP_COUNT} steps differ by {difference:.2g}", whose
+    return (
+        "equal"
+        if difference <= TOLERANCE
+        else f"losses of {STEP_COUNT} steps differ by {difference:.2g}",
+        whose,
+    )
 
 
 def _transformers_own(case: Case) -> PreTrainedModel:
@@ -231,7 +244,9 @@ def _transformers_own(case: Case) -> PreTrainedModel:
     for part in (config, config.get_text_config()):
         _set_dropout(part, 0.0)
         part.use_cache = False
-    model: PreTrainedModel = AUTO_CLASSES[WORKLOADS[case.model][0]].from_pretrained(case.folder, config=config)
+    model: PreTrainedModel = AUTO_CLASSES[WORKLOADS[case.model][0]].from_pretrained(
+        case.folder, config=config
+    )
     return model
 
 
@@ -282,7 +297,9 @@ def _whose_loss(case: Case, model: PreTrainedModel) -> str:
         except NOT_COUNTED:
             return "the task's: transformers' own fails for text alone"
     theirs = float(of_labels.loss)
-    routers = router_loss_factor(model) * float(output.aux_loss) if router_loss_factor(model) else 0.0
+    routers = (
+        router_loss_factor(model) * float(output.aux_loss) if router_loss_factor(model) else 0.0
+    )
     if abs(float(task_loss(task, output.logits, labels)) + routers - theirs) <= TOLERANCE:
         return OWN_WITH_ROUTERS if routers else OWN
     if abs(float(task_loss(Task.MASKED_LM, output.logits, labels)) - theirs) <= TOLERANCE:

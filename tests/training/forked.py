@@ -55,7 +55,9 @@ def _answer(receiving: Connection) -> Any:
     return pickle.loads(receiving.recv_bytes())
 
 
-def _run(work: Callable[..., Any], arguments: tuple[Any, ...], place: dict[str, str], sending: Connection) -> None:
+def _run(
+    work: Callable[..., Any], arguments: tuple[Any, ...], place: dict[str, str], sending: Connection
+) -> None:
     os.environ |= {
         **place,
         "GLOO_SOCKET_IFNAME": "lo",
@@ -63,9 +65,13 @@ def _run(work: Callable[..., Any], arguments: tuple[Any, ...], place: dict[str, 
         "CUDA_VISIBLE_DEVICES": "",
         "HF_HUB_OFFLINE": "1",
     }
-    multiprocessing.set_start_method("fork", force=True)  # jobs fork the loader's workers, too, which need no imports
+    multiprocessing.set_start_method(
+        "fork", force=True
+    )  # jobs fork the loader's workers, too, which need no imports
     # pickle sends values: multiprocessing would pass tensors by handles of this process, which ends.
     sending.send_bytes(pickle.dumps(work(*arguments)))
-    sending.poll(LIMIT_SECONDS)  # process 0 holds the group's store: it stays until every process has answered
+    sending.poll(
+        LIMIT_SECONDS
+    )  # process 0 holds the group's store: it stays until every process has answered
     # The training loop ends in the same way: Python's own teardown waits for peers.
     os._exit(0)

@@ -32,7 +32,9 @@ def run_forked(
         "arguments": [str(folder), *arguments],
         "environment": {**job_environment(folder), **(environment or {})},
         "output": str(output),
-        "ranks": [place(rank, processes, port) for rank in range(processes)] if processes > 1 else [],
+        "ranks": [place(rank, processes, port) for rank in range(processes)]
+        if processes > 1
+        else [],
         "serves": True,
         "address": LOOPBACK,
         "port": port,
@@ -54,8 +56,19 @@ def place(rank: int, processes: int, port: int) -> dict[str, str]:
     """torchrun's variables of this process on the only host."""
     ranks = {name: str(rank) for name in ("RANK", "LOCAL_RANK", "ROLE_RANK")}
     sizes = {name: str(processes) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "ROLE_WORLD_SIZE")}
-    master = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
-    return {**ranks, **sizes, **master, "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "none"}
+    master = {
+        "MASTER_ADDR": LOOPBACK,
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
+    return {
+        **ranks,
+        **sizes,
+        **master,
+        "GROUP_RANK": "0",
+        "GROUP_WORLD_SIZE": "1",
+        "TORCHELASTIC_RUN_ID": "none",
+    }
 
 
 @cache
@@ -65,7 +78,12 @@ def _server(library: str) -> tuple["subprocess.Popen[str]", TextIO]:
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.training.job_server", str(writer), library],
         cwd=REPO_ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+            "HF_HUB_OFFLINE": "1",
+        },
         stdin=subprocess.PIPE,
         pass_fds=(writer,),
         text=True,

@@ -22,7 +22,9 @@ from localcloud.gate import LOOPBACK
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 API = re.compile(r"/api/(models|datasets)/(?P<id>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")
 PATHS_INFO = re.compile(r"/api/(models|datasets)/(?P<id>[^/]+/[^/]+)/paths-info/[^/]+")
-TREE = re.compile(r"/api/(models|datasets)/(?P<id>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)(/(?P<path>.*))?")
+TREE = re.compile(
+    r"/api/(models|datasets)/(?P<id>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)(/(?P<path>.*))?"
+)
 RESOLVE = re.compile(r"/(datasets/)?(?P<id>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
 RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
@@ -97,26 +99,45 @@ class _Handler(BaseHTTPRequestHandler):
             code = "RevisionNotFound" if folder.is_dir() else "RepoNotFound"
             self._send_json({"error": "not found"}, status=404, headers={"X-Error-Code": code})
             return
-        siblings = [{"rfilename": file, "size": (folder / file).stat().st_size} for file in _files(folder)]
-        self._send_json({"_id": "0", "id": name, "sha": COMMIT, "private": False, "tags": [], "siblings": siblings})
+        siblings = [
+            {"rfilename": file, "size": (folder / file).stat().st_size} for file in _files(folder)
+        ]
+        self._send_json(
+            {
+                "_id": "0",
+                "id": name,
+                "sha": COMMIT,
+                "private": False,
+                "tags": [],
+                "siblings": siblings,
+            }
+        )
 
     def _paths_info(self, folder: Path, body: bytes) -> None:
         text = body.decode()
-        paths = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text).get("paths", [])
+        paths = (
+            json.loads(text)["paths"] if text.startswith("{") else parse_qs(text).get("paths", [])
+        )
         self._send_json([_entry(folder, path) for path in paths if (folder / path).exists()])
 
     def _tree(self, folder: Path, path: str) -> None:
         below = folder / path
         if not below.is_dir():
-            self._send_json({"error": "not found"}, status=404, headers={"X-Error-Code": "EntryNotFound"})
+            self._send_json(
+                {"error": "not found"}, status=404, headers={"X-Error-Code": "EntryNotFound"}
+            )
             return
-        is_recursive = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[0].lower() in ("true", "1")
+        is_recursive = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[
+            0
+        ].lower() in ("true", "1")
         found = sorted(below.rglob("*") if is_recursive else below.iterdir())
         self._send_json([_entry(folder, each.relative_to(folder).as_posix()) for each in found])
 
     def _file(self, path: Path, revision: str) -> None:
         if not path.is_file() or revision not in ("main", COMMIT):
-            self._send_json({"error": "not found"}, status=404, headers={"X-Error-Code": "EntryNotFound"})
+            self._send_json(
+                {"error": "not found"}, status=404, headers={"X-Error-Code": "EntryNotFound"}
+            )
             return
         content = path.read_bytes()
         headers = {"ETag": f'"{_digest(path)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
@@ -129,10 +150,18 @@ class _Handler(BaseHTTPRequestHandler):
         headers["Content-Range"] = f"bytes {begin}-{min(end, len(content) - 1)}/{len(content)}"
         self._send(206, content[begin : end + 1], headers, path.name)
 
-    def _send_json(self, document: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        self._send(status, json.dumps(document).encode(), {"Content-Type": "application/json", **(headers or {})})
+    def _send_json(
+        self, document: Any, *, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        self._send(
+            status,
+            json.dumps(document).encode(),
+            {"Content-Type": "application/json", **(headers or {})},
+        )
 
-    def _send(self, status: int, content: bytes, headers: dict[str, str], name: str | None = None) -> None:
+    def _send(
+        self, status: int, content: bytes, headers: dict[str, str], name: str | None = None
+    ) -> None:
         self.send_response(status)
         for header, value in {**headers, "Content-Length": str(len(content))}.items():
             self.send_header(header, value)
@@ -146,7 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _files(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
 
 
 def _entry(folder: Path, name: str) -> dict[str, Any]:

@@ -15,7 +15,10 @@ IMPORTED = (
     "training.prepare_data",
     "transformers.trainer",
     *(f"training.strategies.{name}" for name in ("ddp", "zero1", "mesh", "whole_model")),
-    *(f"transformers.models.{name}.modeling_{name}" for name in ("gpt2", "gptj", "bert", "albert", "llama")),
+    *(
+        f"transformers.models.{name}.modeling_{name}"
+        for name in ("gpt2", "gptj", "bert", "albert", "llama")
+    ),
 )
 
 

@@ -39,7 +39,11 @@ class JobEnd:
 def job_environment(folder: Path) -> dict[str, str]:
     (folder / "output").mkdir(exist_ok=True)
     return {
-        **{name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")},
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+        },
         "PYTHONPATH": str(REPO_ROOT),
         "TRAINDYNO_STEP_LOG_DIRECTORY": str(folder / "step_log"),
         "TRAINING_JOB_NAME": JOB_NAME,

@@ -109,7 +109,13 @@ def run_preparation(
 ) -> JobEnd:
     """The preparation that the runs of ``document`` share; ``asked`` replaces parts of what is asked of it."""
     folder.mkdir()
-    preparation = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": True, **asked}
+    preparation = {
+        "execution_id": "execution",
+        "key": KEY,
+        "instance": "local.cpu",
+        "packing": True,
+        **asked,
+    }
     given = {"workload": document["workload"], "preparation": preparation}
     return run_training(folder, given, data, environment=environment, is_forked=data is not None)
 
@@ -118,17 +124,23 @@ def write_texts(folder: Path) -> Path:
     """Two text files of words that follow from each other."""
     folder.mkdir()
     for number in range(2):
-        words = [f"word{(number * 7 + place * place) % 83} number{place % 11}" for place in range(4000)]
+        words = [
+            f"word{(number * 7 + place * place) % 83} number{place % 11}" for place in range(4000)
+        ]
         (folder / f"part{number}.txt").write_text(" ".join(words))
     return folder
 
 
-def write_reviews(folder: Path, *, text: str = "text", label: str = "label", rows: int = 200) -> Path:
+def write_reviews(
+    folder: Path, *, text: str = "text", label: str = "label", rows: int = 200
+) -> Path:
     """A CSV of good and bad reviews of unequal length, with a comma and a line break in some."""
     folder.mkdir()
     lines = [f"{label},{text}"]
     for row in range(rows):
         praise = "good" if row % 2 else "bad"
-        lines.append(f'{row % 2},"a {praise} film, {"very " * (row % 7)}{praise}\nseen {row} times"')
+        lines.append(
+            f'{row % 2},"a {praise} film, {"very " * (row % 7)}{praise}\nseen {row} times"'
+        )
     (folder / "train.csv").write_text("\n".join(lines))
     return folder

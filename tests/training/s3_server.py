@@ -15,7 +15,9 @@ from localcloud.gate import LOOPBACK, free_port
 from tests.training.jobs import REPO_ROOT
 
 PROGRAM = REPO_ROOT / ".envs" / "cloud" / "bin" / "ministack"
-NEEDS_S3 = pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
+NEEDS_S3 = pytest.mark.skipif(
+    not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install"
+)
 START_SECONDS = 60
 
 

@@ -10,7 +10,9 @@ from tests import tensor_shapes
 from tests.tensor_shapes import Function
 
 SAYING = {
-    (str(each.file), each.name): each for each in tensor_shapes.functions() if each.of_parameters or each.returned
+    (str(each.file), each.name): each
+    for each in tensor_shapes.functions()
+    if each.of_parameters or each.returned
 }
 
 
@@ -37,7 +39,9 @@ class Watch:
                 self._compare(function, frame, "returns", function.returned, given)
             del self._sizes[frame]
 
-    def _compare(self, function: Function, frame: FrameType, name: str, shapes: list[str], value: Any) -> None:
+    def _compare(
+        self, function: Function, frame: FrameType, name: str, shapes: list[str], value: Any
+    ) -> None:
         for found in shapes_in(value):
             self.seen.add(function.name)
             sizes = tensor_shapes.fit(shapes, found, self._sizes[frame])

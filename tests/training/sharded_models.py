@@ -43,7 +43,9 @@ class Model:
             sequence_length=16,
             label_count=self.label_count,
         )
-        read = parse_part({"instance": "local.cpu", "batch_size_per_device": 1, **settings}, Settings)
+        read = parse_part(
+            {"instance": "local.cpu", "batch_size_per_device": 1, **settings}, Settings
+        )
         return build_model(workload, read, None, model_path=self.path)
 
 
@@ -62,10 +64,14 @@ class Placed:
 def values_of(model: Model) -> dict[str, torch.Tensor]:
     """The values that one process has."""
     blueprint = model.blueprint(strategy="single")
-    return {name: tensor.clone() for name, tensor in blueprint.materialise(CPU).state_dict().items()}
+    return {
+        name: tensor.clone() for name, tensor in blueprint.materialise(CPU).state_dict().items()
+    }
 
 
-def save(model: Model, values: dict[str, torch.Tensor], folder: Path, *, shard_bytes: int = 1 << 30) -> None:
+def save(
+    model: Model, values: dict[str, torch.Tensor], folder: Path, *, shard_bytes: int = 1 << 30
+) -> None:
     fresh = empty_model(model.task, model.blueprint(strategy="single").model.config)
     save_model(iter(values.items()), fresh, None, folder, shard_bytes=shard_bytes)
 
@@ -91,7 +97,10 @@ def _place(model: Model, values: dict[str, Any]) -> Placed:
             _save(strategy, model, is_first=topology.is_first)
             saving.append(tracker.peak_bytes)
     return Placed(
-        state=dict(strategy.stream_state_dict()), peak_bytes=peak, kept_bytes=kept, saving_peak_bytes=min(saving)
+        state=dict(strategy.stream_state_dict()),
+        peak_bytes=peak,
+        kept_bytes=kept,
+        saving_peak_bytes=min(saving),
     )
 
 

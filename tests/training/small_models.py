@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
 
 from traindyno.core.suite.choices import Task
 
@@ -98,8 +101,15 @@ _EVERY_HEAD_HAS_KEYS = {"num_key_value_heads": 4}
 _ROTATED = {"rope_type": "default", "rope_theta": 10000.0}
 FITTED: Mapping[str, Mapping[str, Any]] = {
     **{kind: {"head_dim": 8} for kind in ("hunyuan_v1_dense", "hunyuan_v1_moe", "ministral")},
-    "cohere_compass_text": {"rope_parameters": {"full_attention": _ROTATED, "sliding_attention": _ROTATED}},
-    "dots1": {"num_key_value_heads": 4, "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
+    "cohere_compass_text": {
+        "rope_parameters": {"full_attention": _ROTATED, "sliding_attention": _ROTATED}
+    },
+    "dots1": {
+        "num_key_value_heads": 4,
+        "n_routed_experts": 4,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 2,
+    },
     "nemotron": {"head_dim": 8, "num_key_value_heads": 4},
     "dbrx": {
         "attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0, "clip_qkv": 8.0},
@@ -116,8 +126,16 @@ FITTED: Mapping[str, Mapping[str, Any]] = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "reformer": {"axial_pos_embds": False},
     "xmod": {"default_language": "en_XX"},
-    "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2, "attention_hidden_size": 64},
-    "zamba2": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2, "attention_hidden_size": 64},
+    "zamba": {
+        "num_hidden_layers": 4,
+        "layers_block_type": ["mamba", "hybrid"] * 2,
+        "attention_hidden_size": 64,
+    },
+    "zamba2": {
+        "num_hidden_layers": 4,
+        "layers_block_type": ["mamba", "hybrid"] * 2,
+        "attention_hidden_size": 64,
+    },
     "neomme": {"head_dim": 16},
     "esmc": _EVERY_HEAD_HAS_KEYS,
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},

@@ -23,7 +23,14 @@ VOCABULARY_SIZE = 64
 LABEL_COUNT = 3
 MASK_TOKEN = 4
 
-GPT = {"vocab_size": VOCABULARY_SIZE, "n_positions": 16, "n_embd": 32, "n_layer": 4, "n_head": 4, "pad_token_id": 0}
+GPT = {
+    "vocab_size": VOCABULARY_SIZE,
+    "n_positions": 16,
+    "n_embd": 32,
+    "n_layer": 4,
+    "n_head": 4,
+    "pad_token_id": 0,
+}
 ENCODER = {
     "vocab_size": VOCABULARY_SIZE,
     "max_position_embeddings": 16,
@@ -97,7 +104,11 @@ class Case:
 
 def workload(case: Case) -> Workload:
     task, config = WORKLOADS[case.model]
-    layers = {"n_layer" if "n_layer" in config else "num_hidden_layers": case.layer_count} if case.layer_count else {}
+    layers = (
+        {"n_layer" if "n_layer" in config else "num_hidden_layers": case.layer_count}
+        if case.layer_count
+        else {}
+    )
     is_classified = task is Task.SEQUENCE_CLASSIFICATION
     return Workload(
         task=task,
@@ -116,14 +127,18 @@ def blueprint_of(case: Case) -> Blueprint:
 def global_batch(model: str, step: int, *, is_padded: bool | None = None) -> Batch:
     """Rows of equal or unequal length, with as many labels that count as each row gives."""
     generator = torch.Generator().manual_seed(1000 + step)
-    tokens = torch.randint(5, VOCABULARY_SIZE, (GLOBAL_BATCH_SIZE, SEQUENCE_LENGTH), generator=generator)
+    tokens = torch.randint(
+        5, VOCABULARY_SIZE, (GLOBAL_BATCH_SIZE, SEQUENCE_LENGTH), generator=generator
+    )
     task, _ = WORKLOADS[model]
     if is_padded is None:
         is_padded = task is not Task.CAUSAL_LM
     if not is_padded:
         lengths = torch.full((GLOBAL_BATCH_SIZE,), SEQUENCE_LENGTH)
     else:
-        lengths = torch.randint(SEQUENCE_LENGTH // 2, SEQUENCE_LENGTH + 1, (GLOBAL_BATCH_SIZE,), generator=generator)
+        lengths = torch.randint(
+            SEQUENCE_LENGTH // 2, SEQUENCE_LENGTH + 1, (GLOBAL_BATCH_SIZE,), generator=generator
+        )
     mask = torch.arange(SEQUENCE_LENGTH)[None] < lengths[:, None]
     tokens = tokens * mask
     batch = {"input_ids": tokens, **({"attention_mask": mask.long()} if is_padded else {})}
@@ -136,17 +151,25 @@ def global_batch(model: str, step: int, *, is_padded: bool | None = None) -> Bat
             labels = tokens.masked_fill(~chosen, IGNORED_LABEL)
             return {**batch, "input_ids": tokens.masked_fill(chosen, MASK_TOKEN), "labels": labels}
         case _:
-            return {**batch, "labels": torch.randint(0, LABEL_COUNT, (GLOBAL_BATCH_SIZE,), generator=generator)}
+            return {
+                **batch,
+                "labels": torch.randint(0, LABEL_COUNT, (GLOBAL_BATCH_SIZE,), generator=generator),
+            }
 
 
-def step_batches(case: Case, settings: Settings, step: int, data_rank: int, data_world_size: int) -> list[Batch]:
+def step_batches(
+    case: Case, settings: Settings, step: int, data_rank: int, data_world_size: int
+) -> list[Batch]:
     """This rank's batches of one step, each with the weight that its labels have among all."""
     whole = global_batch(case.model, step, is_padded=case.is_padded)
     parts = data_world_size * settings.gradient_accumulation_steps
     counted = (whole["labels"] != IGNORED_LABEL).sum()
     batches = []
     for number in range(settings.gradient_accumulation_steps):
-        part = {name: tensor.chunk(parts)[number * data_world_size + data_rank] for name, tensor in whole.items()}
+        part = {
+            name: tensor.chunk(parts)[number * data_world_size + data_rank]
+            for name, tensor in whole.items()
+        }
         own = (part["labels"] != IGNORED_LABEL).sum()
         if WORKLOADS[case.model][0] is Task.MASKED_LM:
             part["weight"] = own * parts / counted

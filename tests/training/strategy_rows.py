@@ -9,7 +9,14 @@ from typing import Any
 
 from tests.nightly import NIGHTLY
 from tests.training.strategy_cases import MODELS, Case
-from traindyno.core.suite.choices import Compiler, OptimizerName, PipelineSchedule, Precision, ShardScope, Strategy
+from traindyno.core.suite.choices import (
+    Compiler,
+    OptimizerName,
+    PipelineSchedule,
+    Precision,
+    ShardScope,
+    Strategy,
+)
 from traindyno.core.suite.settings import LearningRate, TensorLayers
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
@@ -65,7 +72,11 @@ class Row:
 
 # The MLP of one block, and the attention of another.
 CHOSEN_LAYERS = TensorLayers(
-    colwise=("layers.1.mlp.gate_proj", "layers.1.mlp.up_proj", *(f"layers.3.self_attn.{name}_proj" for name in "qkv")),
+    colwise=(
+        "layers.1.mlp.gate_proj",
+        "layers.1.mlp.up_proj",
+        *(f"layers.3.self_attn.{name}_proj" for name in "qkv"),
+    ),
     rowwise=("layers.1.mlp.down_proj", "layers.3.self_attn.o_proj"),
 )
 # Each process gets the whole output of a divided layer, or takes its part of a whole input.
@@ -95,8 +106,15 @@ MEMORY_OPTIONS = {
 
 def _rows() -> list[Row]:
     plain = [
-        *(Row(label=name, processes=2, options=options) for name, options in FAMILIES.items() if name != "pipeline"),
-        *(Row(label=f"pipeline, {schedule}", processes=2, options=options) for schedule, options in SCHEDULES),
+        *(
+            Row(label=name, processes=2, options=options)
+            for name, options in FAMILIES.items()
+            if name != "pipeline"
+        ),
+        *(
+            Row(label=f"pipeline, {schedule}", processes=2, options=options)
+            for schedule, options in SCHEDULES
+        ),
     ]
     memory = [
         Row(label=f"{name}, {MEMORY_LABEL}", processes=2, options={**options, **MEMORY_OPTIONS})
@@ -107,7 +125,9 @@ def _rows() -> list[Row]:
             label=f"{name}, {precision}",
             processes=2,
             options={**options, "precision": precision, "seed": LOWER_SEED},
-            always=("gptj",) if (name, precision) in (("fsdp", Precision.FP16), ("pipeline", Precision.BF16)) else (),
+            always=("gptj",)
+            if (name, precision) in (("fsdp", Precision.FP16), ("pipeline", Precision.BF16))
+            else (),
         )
         for precision in (Precision.BF16, Precision.FP16)
         for name, options in FAMILIES.items()
@@ -123,7 +143,11 @@ def _rows() -> list[Row]:
         for label, always, options in (
             ("by transformers' own plan", "qwen3", {}),
             ("by a plan of the suite", "qwen3", {"tensor_plan": CHOSEN_LAYERS}),
-            ("with whole outputs and inputs, by a plan of the suite", "llama", {"tensor_plan": GATHERED_LAYERS}),
+            (
+                "with whole outputs and inputs, by a plan of the suite",
+                "llama",
+                {"tensor_plan": GATHERED_LAYERS},
+            ),
         )
     ]
     experts = Row(
@@ -148,7 +172,12 @@ def _rows() -> list[Row]:
             processes=4,
             models=("llama", "qwen3"),
             always=(),
-            options={**composed, "pipeline_degree": 2, "micro_batches": 2, "tensor_plan": CHOSEN_LAYERS},
+            options={
+                **composed,
+                "pipeline_degree": 2,
+                "micro_batches": 2,
+                "tensor_plan": CHOSEN_LAYERS,
+            },
         ),
     ]
     two = (*_in_turn(plain), *_in_turn(memory), *lower, *planned)
@@ -166,7 +195,10 @@ def _four_processes() -> list[Row]:
     deep = {"strategy": Strategy.PIPELINE, "pipeline_degree": 4, "micro_batches": 4}
     one_f_one_b = {**deep, "pipeline_schedule": PipelineSchedule.ONE_F_ONE_B}
     return [
-        *(Row(label=name, processes=4, options=FAMILIES[name], always=()) for name in ("ddp", "zero1", "fsdp")),
+        *(
+            Row(label=name, processes=4, options=FAMILIES[name], always=())
+            for name in ("ddp", "zero1", "fsdp")
+        ),
         Row(label="fsdp, hybrid", processes=4, options=hybrid, always=("bert",)),
         Row(label="tensor", processes=4, options=tensor, always=()),
         Row(
@@ -199,8 +231,18 @@ MESHES: Mapping[str, Mapping[str, int]] = {
 MESHES_OF_EIGHT: Mapping[str, Mapping[str, int]] = {
     "hybrid shard × tensor": {"replicate_degree": 2, "shard_degree": 2, "tensor_degree": 2},
     # Each replica has one sample: the global batch is of eight, in two accumulated parts.
-    "hybrid shard × pipeline": {"replicate_degree": 2, "shard_degree": 2, "pipeline_degree": 2, "micro_batches": 1},
-    "shard × tensor × pipeline": {"shard_degree": 2, "tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 2},
+    "hybrid shard × pipeline": {
+        "replicate_degree": 2,
+        "shard_degree": 2,
+        "pipeline_degree": 2,
+        "micro_batches": 1,
+    },
+    "shard × tensor × pipeline": {
+        "shard_degree": 2,
+        "tensor_degree": 2,
+        "pipeline_degree": 2,
+        "micro_batches": 2,
+    },
 }
 ALWAYS_ON_MESHES = {
     ("shard × pipeline", MEMORY_LABEL): "gpt2",  # with tied weights
@@ -219,7 +261,10 @@ def _meshes() -> list[Row]:
     variants: Mapping[str, Mapping[str, Any]] = {
         MEMORY_LABEL: MEMORY_OPTIONS,
         **lower,
-        **{f"{precision}, {MEMORY_LABEL}": {**options, **MEMORY_OPTIONS} for precision, options in lower.items()},
+        **{
+            f"{precision}, {MEMORY_LABEL}": {**options, **MEMORY_OPTIONS}
+            for precision, options in lower.items()
+        },
         "interleaved": {"pipeline_schedule": PipelineSchedule.INTERLEAVED},
     }
     trained = [
@@ -245,7 +290,13 @@ def _compiled() -> list[Row]:
     inductor = {"compiler": Compiler.INDUCTOR}
     single = {"strategy": Strategy.SINGLE}
     return [
-        Row(label="single, inductor", processes=1, layer_count=1, always=("gpt2",), options={**single, **inductor}),
+        Row(
+            label="single, inductor",
+            processes=1,
+            layer_count=1,
+            always=("gpt2",),
+            options={**single, **inductor},
+        ),
         *(
             Row(
                 label=f"{name}, inductor",
@@ -282,8 +333,22 @@ def _xla() -> list[Row]:
     xla = {"compiler": Compiler.XLA, "gradient_clip_norm": 0.1}
     single, ddp = {"strategy": Strategy.SINGLE, **xla}, {"strategy": Strategy.DDP, **xla}
     return [
-        Row(label="single, xla", environment="xla", processes=1, layer_count=1, always=(), options=single),
-        Row(label="ddp, xla", environment="xla", processes=2, layer_count=1, always=("albert",), options=ddp),
+        Row(
+            label="single, xla",
+            environment="xla",
+            processes=1,
+            layer_count=1,
+            always=(),
+            options=single,
+        ),
+        Row(
+            label="ddp, xla",
+            environment="xla",
+            processes=2,
+            layer_count=1,
+            always=("albert",),
+            options=ddp,
+        ),
     ]
 
 

@@ -42,12 +42,18 @@ def results_of(environment: str, processes: int) -> dict[str, Trained | str]:
     return train_cases(cases, environment, processes)
 
 
-def train_cases(cases: Mapping[str, Case], environment: str, processes: int) -> dict[str, Trained | str]:
+def train_cases(
+    cases: Mapping[str, Case], environment: str, processes: int
+) -> dict[str, Trained | str]:
     """What rank 0 ended with, by the case's name, or why it was refused."""
     found: dict[str, Trained | str] = {}
     names = [*cases]
     for first in range(0, len(names), MOST_CASES):
-        found |= _train({name: cases[name] for name in names[first : first + MOST_CASES]}, environment, processes)
+        found |= _train(
+            {name: cases[name] for name in names[first : first + MOST_CASES]},
+            environment,
+            processes,
+        )
     return found
 
 
@@ -66,7 +72,12 @@ def _train(cases: Mapping[str, Case], environment: str, processes: int) -> dict[
 def _train_forked(scratch: Path, cases: Path, results: Path, processes: int) -> None:
     arguments, environment = (str(cases), str(results)), {"TORCHINDUCTOR_CACHE_DIR": COMPILED}
     end = run_forked(
-        scratch, WORKER, *arguments, processes=processes, environment=environment, timeout_seconds=LIMIT_SECONDS
+        scratch,
+        WORKER,
+        *arguments,
+        processes=processes,
+        environment=environment,
+        timeout_seconds=LIMIT_SECONDS,
     )
     assert end.exit_code == 0, end.output[-6000:]
 
@@ -76,7 +87,14 @@ def _train_in_xla(cases: Path, results: Path, processes: int) -> None:
     python = make_environment(REPOSITORY / ".envs" / "xla")
     ended = subprocess.run(
         [
-            *(str(python), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)),
+            *(
+                str(python),
+                "-m",
+                "torch.distributed.run",
+                "--standalone",
+                "--nproc-per-node",
+                str(processes),
+            ),
             *("-m", "tests.training.strategy_worker", str(cases), str(results)),
         ],
         cwd=REPOSITORY,
@@ -104,6 +122,10 @@ def reference_of(row: Row, model: str) -> Trained:
 def differences(found: Trained, reference: Trained) -> tuple[float, float]:
     """The largest of a loss, and of a parameter of the saved model."""
     assert found.state.keys() == reference.state.keys()
-    losses = max(abs(mine - theirs) for mine, theirs in zip(found.losses, reference.losses, strict=True))
-    parameters = max(float((found.state[name] - reference.state[name]).abs().max()) for name in reference.state)
+    losses = max(
+        abs(mine - theirs) for mine, theirs in zip(found.losses, reference.losses, strict=True)
+    )
+    parameters = max(
+        float((found.state[name] - reference.state[name]).abs().max()) for name in reference.state
+    )
     return losses, parameters

@@ -7,7 +7,14 @@ from typing import Any
 from tests.training.strategy_cases import MODELS, WORKLOADS
 from tests.training.strategy_rows import ROWS, TOLERANCES, Row
 from traindyno.core.suite.checks.combinations import find_impossible
-from traindyno.core.suite.choices import Compiler, PipelineSchedule, Precision, ShardScope, Strategy, Task
+from traindyno.core.suite.choices import (
+    Compiler,
+    PipelineSchedule,
+    Precision,
+    ShardScope,
+    Strategy,
+    Task,
+)
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Model, Workload
@@ -27,7 +34,13 @@ REFUSED: tuple[Mapping[str, Any], ...] = (
     {**LOCAL, "strategy": Strategy.TENSOR, "tensor_degree": 4, "n_head": 6},
     {**LOCAL, "strategy": Strategy.PIPELINE, "pipeline_degree": 4, "n_layer": 3},
     {**LOCAL, "strategy": Strategy.MESH, "pipeline_degree": 2, "tensor_degree": 3},
-    {**LOCAL, "strategy": Strategy.PIPELINE, "pipeline_degree": 2, "micro_batches": 3, "batch_size_per_device": 8},
+    {
+        **LOCAL,
+        "strategy": Strategy.PIPELINE,
+        "pipeline_degree": 2,
+        "micro_batches": 3,
+        "batch_size_per_device": 8,
+    },
     {
         **LOCAL,
         "strategy": Strategy.PIPELINE,
@@ -63,7 +76,8 @@ def write_part(part: str) -> None:
 
 def _matrix() -> list[str]:
     tolerances = "; ".join(
-        f"{precision}: {tolerance.loss:g} and {tolerance.parameter:g}" for precision, tolerance in TOLERANCES.items()
+        f"{precision}: {tolerance.loss:g} and {tolerance.parameter:g}"
+        for precision, tolerance in TOLERANCES.items()
     )
     heads = [f"{NAMES[model]}, {WORKLOADS[model][0]}" for model in MODELS]
     return [
@@ -111,12 +125,22 @@ def _refusals() -> list[str]:
 
 
 def _settings_text(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {str(value).lower() if value is True else value}" for name, value in options.items())
+    return ", ".join(
+        f"{name} {str(value).lower() if value is True else value}"
+        for name, value in options.items()
+    )
 
 
 def reasons(options: Mapping[str, Any]) -> list[str]:
-    config = {"model_type": "gpt2", **{name: options[name] for name in MODEL_OPTIONS if name in options}}
-    settings = Settings(**{name: value for name, value in options.items() if name not in MODEL_OPTIONS})
-    workload = Workload(task=Task.CAUSAL_LM, examples=1, model=Model(config=config), sequence_length=8)
+    config = {
+        "model_type": "gpt2",
+        **{name: options[name] for name in MODEL_OPTIONS if name in options},
+    }
+    settings = Settings(
+        **{name: value for name, value in options.items() if name not in MODEL_OPTIONS}
+    )
+    workload = Workload(
+        task=Task.CAUSAL_LM, examples=1, model=Model(config=config), sequence_length=8
+    )
     cell = Cell(cell_id="00000000", label="", settings=settings)
     return [impossible.reason for impossible in find_impossible(cell, workload)]

@@ -44,18 +44,35 @@ def _train(case: Case, setup: Setup, strategy: TrainingStrategy) -> Trained:
         loss = strategy.forward_backward([setup.accelerator.to_device(batch) for batch in batches])
         setup.number_format.step(
             optimizer,
-            lambda: strategy.clip_gradients(settings.gradient_clip_norm) if settings.gradient_clip_norm else None,
+            lambda: (
+                strategy.clip_gradients(settings.gradient_clip_norm)
+                if settings.gradient_clip_norm
+                else None
+            ),
             strategy.agree_on_overflow,
         )
         optimizer.zero_grad()
         setup.accelerator.end_step()
         losses.append(_mean_over_holders(loss))
-    return Trained(losses=losses, state=dict(strategy.stream_state_dict()), optimizer_elements=_elements(optimizer))
+    return Trained(
+        losses=losses,
+        state=dict(strategy.stream_state_dict()),
+        optimizer_elements=_elements(optimizer),
+    )
 
 
 def _elements(optimizer: Optimizer) -> int:
-    kept = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)]
-    return sum((value.to_local() if isinstance(value, DTensor) else value).numel() for value in kept if value.ndim)
+    kept = [
+        value
+        for state in optimizer.state.values()
+        for value in state.values()
+        if isinstance(value, torch.Tensor)
+    ]
+    return sum(
+        (value.to_local() if isinstance(value, DTensor) else value).numel()
+        for value in kept
+        if value.ndim
+    )
 
 
 def _mean_over_holders(loss: torch.Tensor | None) -> float:

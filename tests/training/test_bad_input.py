@@ -37,7 +37,10 @@ FILES: dict[str, bytes] = {
         f"{name}.csv": CSV.replace(",", mark).encode()
         for name, mark in (("semicolon", ";"), ("bar", "|"), ("tab", "\t"))
     },
-    **{f"empty.{kind}": b"" for kind in ("csv", "tsv", "jsonl", "json", "parquet", "csv.gz", "jsonl.gz")},
+    **{
+        f"empty.{kind}": b""
+        for kind in ("csv", "tsv", "jsonl", "json", "parquet", "csv.gz", "jsonl.gz")
+    },
     **{f"pointer.{kind}": POINTER for kind in ("csv", "jsonl", "parquet", "json")},
     **{f"zip.{kind}": zipped(CSV) for kind in ("csv", "jsonl", "parquet", "json")},
     **{f"gzip.{kind}": gzip.compress(CSV.encode()) for kind in ("csv", "jsonl", "parquet")},
@@ -54,7 +57,10 @@ FILES: dict[str, bytes] = {
     "twice.csv": CSV.replace("text,label", "text,text", 1).encode(),
     "cut.parquet": b"PAR1" + bytes(64),
     **{f"sep{mark}.csv": f"sep={mark}\n{CSV.replace(',', mark)}".encode() for mark in ";,"},
-    **{f"zstd.{kind}": b"\x28\xb5\x2f\xfd" + bytes(40) for kind in ("csv", "jsonl", "csv.gz", "csv.bz2", "csv.xz")},
+    **{
+        f"zstd.{kind}": b"\x28\xb5\x2f\xfd" + bytes(40)
+        for kind in ("csv", "jsonl", "csv.gz", "csv.bz2", "csv.xz")
+    },
     **{f"plain.csv.{kind}": CSV.encode() for kind in ("gz", "bz2", "xz")},
     "twice.csv.gz": gzip.compress(gzip.compress(CSV.encode())),
     "other.csv.gz": bz2.compress(CSV.encode()),
@@ -97,12 +103,17 @@ def test_data_that_cant_be_read_is_refused_at_plan(name: str, tmp_path: Path) ->
     (tmp_path / name).write_bytes(FILES[name])
     suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": name}
     with pytest.raises(SuiteInvalid) as caught:
-        Suite.from_text(json.dumps({**suite, "matrix": {"batch_size_per_device": [1, 2]}}), folder=tmp_path, local=True)
+        Suite.from_text(
+            json.dumps({**suite, "matrix": {"batch_size_per_device": [1, 2]}}),
+            folder=tmp_path,
+            local=True,
+        )
     for problem in caught.value.problems:
         assert problem.path.startswith("workload.")
         assert "\n" not in problem.message
         assert any(
-            word in problem.message for word in ("expected", "is read with", "name it", "name them", "unpack it")
+            word in problem.message
+            for word in ("expected", "is read with", "name it", "name them", "unpack it")
         ), problem
         assert len(problem.message) < 900
     assert SAID.get(name, "") in caught.value.problems[0].message
@@ -121,31 +132,80 @@ def told_of(labels: list[str], folder: Path, **suite: Any) -> Sequence[str]:
     [
         (["up", "down"], None),
         (["1", " 1", "0", "2.0"], None),
-        (["up", "down", "nan"], "the label 'nan' is a class; pandas writes this word for a missing value"),
+        (
+            ["up", "down", "nan"],
+            "the label 'nan' is a class; pandas writes this word for a missing value",
+        ),
         (["up", "up"], "all rows have the label 'up': there is nothing to learn"),
-        (["Up", "down", "up"], "the labels 'Up' and 'up' are two classes; capitals or blanks differ alone"),
-        (["up", "down", "up "], "the labels 'up' and 'up ' are two classes; capitals or blanks differ alone"),
-        (["up", "label", "down"], "row 2: the label 'label' is its column's name: a header too few or too many?"),
-        ([str(number / 4) for number in range(16)], "the 16 labels are decimal numbers, and each is a class"),
+        (
+            ["Up", "down", "up"],
+            "the labels 'Up' and 'up' are two classes; capitals or blanks differ alone",
+        ),
+        (
+            ["up", "down", "up "],
+            "the labels 'up' and 'up ' are two classes; capitals or blanks differ alone",
+        ),
+        (
+            ["up", "label", "down"],
+            "row 2: the label 'label' is its column's name: a header too few or too many?",
+        ),
+        (
+            [str(number / 4) for number in range(16)],
+            "the 16 labels are decimal numbers, and each is a class",
+        ),
     ],
 )
-def test_labels_that_are_likely_a_mistake_have_a_caution(labels: list[str], said: str | None, tmp_path: Path) -> None:
+def test_labels_that_are_likely_a_mistake_have_a_caution(
+    labels: list[str], said: str | None, tmp_path: Path
+) -> None:
     cautions = told_of(labels, tmp_path, label_count=16)
     assert [said in caution for caution in cautions] == [True] if said else not cautions
 
 
-VALUES = ("0777", "1:30", "yes", "'2'", "''", "[]", "{}", "-1", "1e400", ".nan", "2026-11-27", "null", "0x1F", "1_000")
+VALUES = (
+    "0777",
+    "1:30",
+    "yes",
+    "'2'",
+    "''",
+    "[]",
+    "{}",
+    "-1",
+    "1e400",
+    ".nan",
+    "2026-11-27",
+    "null",
+    "0x1F",
+    "1_000",
+)
 FIELDS = (
-    *(f"limits.{name}" for name in ("max_usd", "max_hours", "max_minutes", "max_job_seconds", "max_attempts")),
-    *("measurement.trials", "confirm.minutes", "confirm", "tolerance", "goal", "training.seed", "workload.examples"),
+    *(
+        f"limits.{name}"
+        for name in ("max_usd", "max_hours", "max_minutes", "max_job_seconds", "max_attempts")
+    ),
+    *(
+        "measurement.trials",
+        "confirm.minutes",
+        "confirm",
+        "tolerance",
+        "goal",
+        "training.seed",
+        "workload.examples",
+    ),
 )
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_value_of_another_kind_is_named_once_and_nothing_that_follows_from_it(field: str, tmp_path: Path) -> None:
+def test_a_value_of_another_kind_is_named_once_and_nothing_that_follows_from_it(
+    field: str, tmp_path: Path
+) -> None:
     (tmp_path / "data.csv").write_text(CSV)
     for value in VALUES:
-        suite: dict[str, Any] = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv"}
+        suite: dict[str, Any] = {
+            "task": "sequence-classification",
+            "model": "nobody/bert",
+            "dataset": "data.csv",
+        }
         section, _, name = field.rpartition(".")
         given = yaml.safe_load(f"x: {value}")["x"]
         text = yaml.safe_dump({**suite, "matrix": {"batch_size_per_device": [1, 2]}})
@@ -154,16 +214,23 @@ def test_a_value_of_another_kind_is_named_once_and_nothing_that_follows_from_it(
             Suite.from_text(text, folder=tmp_path, local=True)
         except SuiteInvalid as error:
             found = {
-                problem.path.replace("measurement.confirm", "confirm").replace("max_hours", "max_minutes")
+                problem.path.replace("measurement.confirm", "confirm").replace(
+                    "max_hours", "max_minutes"
+                )
                 for problem in error.problems
             }
-            assert found == {field.replace("max_hours", "max_minutes")} or value == "{}", (value, error.problems)
+            assert found == {field.replace("max_hours", "max_minutes")} or value == "{}", (
+                value,
+                error.problems,
+            )
         else:
             assert given is None or is_number(given) or isinstance(given, str), value
 
 
 def classifier(folder: Path, **special: str) -> Path:
-    config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=5)
+    config = BertConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=5
+    )
     BertForSequenceClassification(config).save_pretrained(folder)
     word_tokenizer(["[UNK]", "[PAD]", "good", "bad", "film"], **special).save_pretrained(folder)
     return folder
@@ -173,11 +240,18 @@ def classifier(folder: Path, **special: str) -> Path:
 def test_a_folder_of_a_model_that_cant_train_is_refused_at_plan(case: str, tmp_path: Path) -> None:
     folder = classifier(tmp_path / "model", **({} if case == "no pad" else {"pad_token": "[PAD]"}))
     weights = folder / "model.safetensors"
-    weights.write_bytes({"pointer": POINTER, "cut": weights.read_bytes()[:-99]}.get(case, weights.read_bytes()))
+    weights.write_bytes(
+        {"pointer": POINTER, "cut": weights.read_bytes()[:-99]}.get(case, weights.read_bytes())
+    )
     (tmp_path / "data.csv").write_text(CSV)
     path = tmp_path / "suite.yaml"
     matrix = {"batch_size_per_device": [1, 2]}
-    suite = {"task": "sequence-classification", "model": "model", "dataset": "data.csv", "matrix": matrix}
+    suite = {
+        "task": "sequence-classification",
+        "model": "model",
+        "dataset": "data.csv",
+        "matrix": matrix,
+    }
     path.write_text(yaml.safe_dump(suite))
     told = {
         "no pad": "the tokenizer has neither a padding nor an end token",

@@ -21,7 +21,9 @@ BATCH = torch.randn(4, 2)
 class Loop:
     """A script's training: how many optimizers there are, where they step, and how often a step is logged."""
 
-    def __init__(self, folder: Path, optimizers: int, every: int, steps_inside: bool, phases: bool) -> None:
+    def __init__(
+        self, folder: Path, optimizers: int, every: int, steps_inside: bool, phases: bool
+    ) -> None:
         self.log = StepLogger(str(folder))
         models = [torch.nn.Linear(2, 1) for _ in range(optimizers)]
         self.trained = [(model, torch.optim.SGD(model.parameters(), lr=0.1)) for model in models]
@@ -72,7 +74,9 @@ def test_a_log_that_lacks_steps_shows_no_rate(seed: int, tmp_path: Path) -> None
     measured = measure_run(log, session, table, warmup_steps=2, peak_flops_per_device=None)
     assert (measured.throughput is None) == (of_parent.steps() is None) == (every > 1)
     if every > 1:
-        assert f"the optimizer did {between:,} steps between the 25 logged ones" in (describe_unlogged(session) or "")
+        assert f"the optimizer did {between:,} steps between the 25 logged ones" in (
+            describe_unlogged(session) or ""
+        )
 
 
 def test_accumulated_batches_that_are_logged_one_by_one_lack_no_step(tmp_path: Path) -> None:
@@ -86,7 +90,9 @@ def test_accumulated_batches_that_are_logged_one_by_one_lack_no_step(tmp_path: P
     assert count_unlogged(logged(tmp_path)[0].measured) == 0
 
 
-def test_a_second_model_that_only_trains_between_the_steps_is_no_missing_step(tmp_path: Path) -> None:
+def test_a_second_model_that_only_trains_between_the_steps_is_no_missing_step(
+    tmp_path: Path,
+) -> None:
     """Five steps of a critic before each logged step of the generator: the time of all is in the log."""
     loop = Loop(tmp_path, 2, 1, True, False)
     generator, critic = loop.trained
@@ -117,6 +123,8 @@ def test_a_main_process_that_loads_its_data_computes_while_it_waits(tmp_path: Pa
             pass
     log.close()
     (path,) = tmp_path.glob("*/rank-*.jsonl")
-    (facts,) = [line["facts"] for line in map(json.loads, path.open()) if line.get("name") == "teardown"]
+    (facts,) = [
+        line["facts"] for line in map(json.loads, path.open()) if line.get("name") == "teardown"
+    ]
     assert facts["unlogged_steps"] == 0
     assert 0 < facts["cpu_seconds"] <= 1.1 * facts["wait_seconds"]

@@ -20,13 +20,17 @@ PIPELINE = {
 
 def run_of(settings: dict[str, object], *, is_streamed: bool = False) -> RunSettings:
     dataset = {"path": "s3://bucket/data", "input_mode": "stream"}
-    document = run_document(settings=settings, workload={"dataset": dataset} if is_streamed else None)
+    document = run_document(
+        settings=settings, workload={"dataset": dataset} if is_streamed else None
+    )
     return parse_run(document)
 
 
 def test_the_settings_in_an_identity() -> None:
     identity = identity_of(run_of(PIPELINE), Topology(world_size=8))
-    assert {name: value for name, value in identity.items() if not name.startswith("workload.")} == {
+    assert {
+        name: value for name, value in identity.items() if not name.startswith("workload.")
+    } == {
         "optimizer": "adamw",
         "lr_schedule": "constant",
         "lr_warmup_steps": 0.0,
@@ -43,22 +47,36 @@ def test_the_settings_in_an_identity() -> None:
     }
 
 
-@pytest.mark.parametrize("schedule", [{}, {"lr_warmup_steps": 9}, {"lr_warmup_steps": 0.1}, {"lr_schedule": "cosine"}])
-def test_a_longer_run_resumes_where_its_learning_rates_are_the_same(schedule: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "schedule", [{}, {"lr_warmup_steps": 9}, {"lr_warmup_steps": 0.1}, {"lr_schedule": "cosine"}]
+)
+def test_a_longer_run_resumes_where_its_learning_rates_are_the_same(
+    schedule: dict[str, object],
+) -> None:
     short, long = (
-        identity_of(parse_run(run_document(settings=schedule, workload={"examples": examples})), Topology())
+        identity_of(
+            parse_run(run_document(settings=schedule, workload={"examples": examples})), Topology()
+        )
         for examples in (400, 800)
     )
-    is_of_the_whole = schedule.get("lr_schedule") == "cosine" or schedule.get("lr_warmup_steps") == 0.1
-    assert difference(short, long) == ("workload.examples 400, where this run has 800" if is_of_the_whole else None)
+    is_of_the_whole = (
+        schedule.get("lr_schedule") == "cosine" or schedule.get("lr_warmup_steps") == 0.1
+    )
+    assert difference(short, long) == (
+        "workload.examples 400, where this run has 800" if is_of_the_whole else None
+    )
 
 
 @pytest.mark.parametrize(("name", "value"), [("precision", "fp32"), ("strategy", "ddp")])
 def test_another_form_of_the_weights_is_another_run(name: str, value: str) -> None:
     topology = Topology(world_size=4)
     given = {**PIPELINE, "gradient_accumulation_steps": 1}
-    found, expected = (identity_of(run_of(settings), topology) for settings in (given, {**given, name: value}))
-    assert f"{name} {given[name]!r}, where this run has {value!r}" in str(difference(found, expected))
+    found, expected = (
+        identity_of(run_of(settings), topology) for settings in (given, {**given, name: value})
+    )
+    assert f"{name} {given[name]!r}, where this run has {value!r}" in str(
+        difference(found, expected)
+    )
 
 
 MESH = {"strategy": "mesh", "tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 4}
@@ -74,16 +92,22 @@ OTHERS: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_another_composition_resumes(other: dict[str, object]) -> None:
-    composed, found = (identity_of(run_of(given), Topology(world_size=4)) for given in (MESH, other))
+    composed, found = (
+        identity_of(run_of(given), Topology(world_size=4)) for given in (MESH, other)
+    )
     assert difference(composed, found) is None
     assert difference(found, composed) is None
 
 
 def test_another_plan_does_not_resume() -> None:
     composed, other = (
-        identity_of(run_of(given), Topology(world_size=4)) for given in (MESH, {**MESH, "tensor_plan": PLAN})
+        identity_of(run_of(given), Topology(world_size=4))
+        for given in (MESH, {**MESH, "tensor_plan": PLAN})
     )
-    assert difference(composed, other) == f"tensor_plan None, where this run has {other['tensor_plan']!r}"
+    assert (
+        difference(composed, other)
+        == f"tensor_plan None, where this run has {other['tensor_plan']!r}"
+    )
 
 
 def streamed(settings: dict[str, object]) -> Identity:
@@ -100,12 +124,23 @@ def test_streamed_data_resumes_only_with_the_same_readers() -> None:
             ({"strategy": "tensor"}, 1),
         )
     )
-    assert difference(fsdp, mesh) == "batch_size 1, where this run has 2; replicas 4, where this run has 2"
-    assert difference(mesh, tensor) == "batch_size 2, where this run has 4; replicas 2, where this run has 1"
+    assert (
+        difference(fsdp, mesh)
+        == "batch_size 1, where this run has 2; replicas 4, where this run has 2"
+    )
+    assert (
+        difference(mesh, tensor)
+        == "batch_size 2, where this run has 4; replicas 2, where this run has 1"
+    )
     shared = {"tensor_degree": 2, "batch_size_per_device": 2}
     assert difference(streamed({"strategy": "tensor", **shared}), mesh) is None
-    accumulated = streamed({"strategy": "ddp", "batch_size_per_device": 2, "gradient_accumulation_steps": 2})
-    assert difference(streamed({"strategy": "ddp"}), accumulated) == "batch_size 4, where this run has 2"
+    accumulated = streamed(
+        {"strategy": "ddp", "batch_size_per_device": 2, "gradient_accumulation_steps": 2}
+    )
+    assert (
+        difference(streamed({"strategy": "ddp"}), accumulated)
+        == "batch_size 4, where this run has 2"
+    )
 
 
 @pytest.mark.parametrize("strategy", [None, "unheard-of"])

@@ -23,12 +23,25 @@ from training.process.process_group import end_process_group, read_topology, sta
 
 DROPOUT = {"dropout": 0.1}
 # PyTorch says this of every checkpoint of one process, which is nothing to be warned of.
-pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:torch.distributed is disabled, unavailable or uninitialized"
+)
 STREAMED = "ddp, streamed"
 SPREAD: dict[str, dict[str, Any]] = {
-    "ddp": {"strategy": "ddp", "loader_workers": 1, "lr_schedule": "cosine", "lr_warmup_steps": 2, **DROPOUT},
+    "ddp": {
+        "strategy": "ddp",
+        "loader_workers": 1,
+        "lr_schedule": "cosine",
+        "lr_warmup_steps": 2,
+        **DROPOUT,
+    },
     "fsdp, fp16": {"strategy": "fsdp", "precision": "fp16"},
-    "pipeline": {"strategy": "pipeline", "pipeline_degree": 2, "batch_size_per_device": 4, "micro_batches": 2},
+    "pipeline": {
+        "strategy": "pipeline",
+        "pipeline_degree": 2,
+        "batch_size_per_device": 4,
+        "micro_batches": 2,
+    },
     # Two accumulated batches and three workers: a resumed run begins in the middle of the workers' turns.
     STREAMED: {"strategy": "ddp", "loader_workers": 3, "gradient_accumulation_steps": 2, **DROPOUT},
 }
@@ -60,7 +73,9 @@ Trained = dict[str, dict[str, list[Ended]]]
 def spread(folder: Path) -> Trained:
     """What each of two ranks did uninterrupted, until it was cut off or told to stop, and afterwards, by strategy."""
     named = (
-        [("whole", name) for name in SPREAD] + [("cut", name) for name in SPREAD] + [("told", name) for name in TOLD]
+        [("whole", name) for name in SPREAD]
+        + [("cut", name) for name in SPREAD]
+        + [("told", name) for name in TOLD]
     )
     changes: dict[str, dict[str, Any]] = {
         "whole": {"checkpoints": None},
@@ -69,7 +84,8 @@ def spread(folder: Path) -> Trained:
     }
     texts = write_texts(folder / "texts")
     attempts = {
-        (kind, name): attempt_of(name, folder / f"{name} {kind}", texts, **changes[kind]) for kind, name in named
+        (kind, name): attempt_of(name, folder / f"{name} {kind}", texts, **changes[kind])
+        for kind, name in named
     }
     later = {
         (f"after {kind}", name): replace(attempt, stops_after=None, is_told=False)
@@ -95,7 +111,9 @@ def assert_same(found: list[Ended], expected: list[Ended], steps: range) -> None
 
 
 @pytest.mark.parametrize("name", SPREAD)
-def test_a_resumed_run_has_the_losses_and_the_model_of_an_uninterrupted_one(spread: Trained, name: str) -> None:
+def test_a_resumed_run_has_the_losses_and_the_model_of_an_uninterrupted_one(
+    spread: Trained, name: str
+) -> None:
     found = spread[name]
     assert max(max(ended.losses, default=0) for ended in found["cut"]) == CUT_OFF
     assert_same(found["after cut"], found["whole"], range(RESUMED_AFTER + 1, STEPS + 1))
@@ -105,12 +123,16 @@ def test_a_resumed_run_has_the_losses_and_the_model_of_an_uninterrupted_one(spre
 def test_a_run_that_is_told_to_stop_loses_no_step(spread: Trained, name: str) -> None:
     found = spread[name]
     for ended in found["told"]:
-        assert ended.stopped.startswith("RunStopped: the run was stopped after step 3; the checkpoint"), ended
+        assert ended.stopped.startswith(
+            "RunStopped: the run was stopped after step 3; the checkpoint"
+        ), ended
     assert_same(found["after told"], found["whole"], range(TOLD_AFTER + 1, STEPS + 1))
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)] if NIGHTLY else [(2, 4)])
-def test_another_number_of_processes_resumes_with_the_same_losses(tmp_path: Path, before: int, after: int) -> None:
+def test_another_number_of_processes_resumes_with_the_same_losses(
+    tmp_path: Path, before: int, after: int
+) -> None:
     def attempt(strategy: str, processes: int, **changes: Any) -> Attempt:
         settings = {"strategy": strategy, "batch_size_per_device": 8 // processes}
         values = {"checkpoints": str(tmp_path / strategy), "steps": STEPS, **changes}
@@ -120,12 +142,16 @@ def test_another_number_of_processes_resumes_with_the_same_losses(tmp_path: Path
     whole = [attempt(each, before, checkpoints=None) for each in strategies]
     cut = [attempt(each, before, stops_after=CUT_OFF) for each in strategies]
     expected = run_group(train_attempts, [*whole, *cut], processes=before)
-    found = run_group(train_attempts, [attempt(each, after) for each in strategies], processes=after)
+    found = run_group(
+        train_attempts, [attempt(each, after) for each in strategies], processes=after
+    )
     for number in range(len(strategies)):
         losses = [mean_losses([rank[number] for rank in ranks]) for ranks in (found, expected)]
         assert losses[0] == pytest.approx({step: losses[1][step] for step in (3, 4, 5)}, abs=1e-6)
         for name, parameter in found[0][number].parameters.items():
-            torch.testing.assert_close(parameter, expected[0][number].parameters[name], rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(
+                parameter, expected[0][number].parameters[name], rtol=1e-5, atol=1e-6
+            )
 
 
 def mean_losses(ranks: list[Ended]) -> dict[int, float]:
@@ -134,7 +160,9 @@ def mean_losses(ranks: list[Ended]) -> dict[int, float]:
 
 
 def single(folder: Path, **changes: Any) -> Attempt:
-    return replace(Attempt(settings={"strategy": "single", **DROPOUT}, checkpoints=str(folder)), **changes)
+    return replace(
+        Attempt(settings={"strategy": "single", **DROPOUT}, checkpoints=str(folder)), **changes
+    )
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +172,9 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Ended:
 
 
 def newest(folder: Path) -> Path:
-    return max(folder.glob(f"*/{MARKER}"), key=lambda path: json.loads(path.read_text())["facts"]["step"]).parent
+    return max(
+        folder.glob(f"*/{MARKER}"), key=lambda path: json.loads(path.read_text())["facts"]["step"]
+    ).parent
 
 
 def cut_short(folder: Path) -> str:
@@ -163,7 +193,11 @@ def cut_the_log_short(folder: Path) -> str:
 
 @pytest.mark.parametrize("damage", [cut_short, cut_the_log_short])
 def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], reference: Ended, damage: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    reference: Ended,
+    damage: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = tmp_path / "c"
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "log"))
@@ -171,7 +205,9 @@ def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
     words = damage(folder)
     capfd.readouterr()
     ended = train_attempt(single(folder))
-    refusals = [line for line in capfd.readouterr().err.splitlines() if "checkpoint refused" in line]
+    refusals = [
+        line for line in capfd.readouterr().err.splitlines() if "checkpoint refused" in line
+    ]
     assert len(refusals) == 1
     assert words in refusals[0]
     assert ended.losses == {step: loss for step, loss in reference.losses.items() if step > 4}
@@ -180,7 +216,10 @@ def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
 def complete_on_a_host_of_its_own(folder: str) -> dict[str, int]:
     """Each process has a log on its own host; returns what the checkpoint's marker says of the logs."""
     topology = read_topology()
-    os.environ |= {DIRECTORY_VARIABLE: f"{folder}/host-{topology.rank}", "TRAINING_JOB_NAME": "job-a1"}
+    os.environ |= {
+        DIRECTORY_VARIABLE: f"{folder}/host-{topology.rank}",
+        "TRAINING_JOB_NAME": "job-a1",
+    }
     step_log = StepLogger(os.environ[DIRECTORY_VARIABLE])
     step_log.open()
     start_process_group("gloo", topology, torch.device("cpu"))
@@ -194,16 +233,22 @@ def complete_on_a_host_of_its_own(folder: str) -> dict[str, int]:
 
 def test_a_checkpoint_names_the_logs_of_all_hosts(tmp_path: Path) -> None:
     of_each_rank = run_group(complete_on_a_host_of_its_own, str(tmp_path), processes=2)
-    logs = {path.parent.name + "/" + path.name for path in tmp_path.glob("host-*/job-a1/rank-*.jsonl")}
+    logs = {
+        path.parent.name + "/" + path.name for path in tmp_path.glob("host-*/job-a1/rank-*.jsonl")
+    }
     assert [set(each) for each in of_each_rank] == [logs, logs]
     assert len(logs) == 2
     assert all(size > 0 for size in of_each_rank[0].values())
 
 
-def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_of_other_settings_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "c"
     train_attempt(single(folder, stops_after=3))
-    ended = train_attempt(single(folder, settings={"strategy": "single", "weight_decay": 0.5, **DROPOUT}))
+    ended = train_attempt(
+        single(folder, settings={"strategy": "single", "weight_decay": 0.5, **DROPOUT})
+    )
     error = capfd.readouterr().err
     assert "is of other settings: it has weight_decay 0.0, where this run has 0.5" in error
     assert min(ended.losses) == 1
@@ -217,18 +262,27 @@ def test_only_the_latest_checkpoints_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["slot-0", "slot-1", "slot-2"]
 
 
-def test_checkpoint_logs_its_phase_and_its_background_write_with_their_bytes(tmp_path: Path) -> None:
+def test_checkpoint_logs_its_phase_and_its_background_write_with_their_bytes(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "c"
     train_attempt(single(folder))
     (log,) = (tmp_path / "log").rglob("rank-*.jsonl")
-    phases = [line for line in map(json.loads, log.read_text().splitlines()) if line["kind"] == "phase"]
+    phases = [
+        line for line in map(json.loads, log.read_text().splitlines()) if line["kind"] == "phase"
+    ]
     blocking = [phase for phase in phases if phase["name"] == "checkpoint"]
     writes = [phase for phase in phases if phase["name"] == "checkpoint_write"]
     assert (
-        [phase["facts"]["step"] for phase in blocking] == [phase["facts"]["step"] for phase in writes] == [2, 4, 6, 8]
+        [phase["facts"]["step"] for phase in blocking]
+        == [phase["facts"]["step"] for phase in writes]
+        == [2, 4, 6, 8]
     )
     files = sum(path.stat().st_size for path in newest(folder).iterdir() if path.name != MARKER)
     assert writes[-1]["facts"]["bytes"] == files
     # Parameters and two moments of AdamW, 4 bytes each; one number per tensor is beside them.
-    parameters = sum(tensor.numel() for tensor in train_attempt(single(folder)).parameters.values()) - 96 * 32  # tied
+    parameters = (
+        sum(tensor.numel() for tensor in train_attempt(single(folder)).parameters.values())
+        - 96 * 32
+    )  # tied
     assert 12 * parameters <= blocking[-1]["facts"]["bytes"] < 12 * parameters + 100_000

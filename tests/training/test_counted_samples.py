@@ -39,7 +39,9 @@ def step_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StepLo
 
 def read(log: StepLogger) -> StepLog:
     log.close()
-    return read_step_log({path.name: path.read_text().splitlines() for path in Path(log._directory).glob("*/*")})
+    return read_step_log(
+        {path.name: path.read_text().splitlines() for path in Path(log._directory).glob("*/*")}
+    )
 
 
 def process_of(log: StepLogger) -> ProcessLog:
@@ -53,7 +55,10 @@ Row = dict[str, torch.Tensor]
 
 def texts(count: int) -> list[Row]:
     lengths = random.Random(count)
-    return [{"input_ids": torch.tensor([FIRST_TOKEN, *[2] * lengths.randint(1, 9)])} for _ in range(count)]
+    return [
+        {"input_ids": torch.tensor([FIRST_TOKEN, *[2] * lengths.randint(1, 9)])}
+        for _ in range(count)
+    ]
 
 
 class Stream(IterableDataset[Row]):
@@ -65,7 +70,9 @@ class Stream(IterableDataset[Row]):
 
 
 def pad(rows: Any) -> dict[str, torch.Tensor]:
-    return {"input_ids": nn.utils.rnn.pad_sequence([row["input_ids"] for row in rows], batch_first=True)}
+    return {
+        "input_ids": nn.utils.rnn.pad_sequence([row["input_ids"] for row in rows], batch_first=True)
+    }
 
 
 def drop_short(rows: Any) -> dict[str, torch.Tensor]:
@@ -93,7 +100,9 @@ class Model(nn.Module):
         super().__init__()
         self.layer = nn.Embedding(4, 2)
 
-    def forward(self, input_ids: torch.Tensor, labels: Any = None, position_ids: Any = None) -> dict[str, torch.Tensor]:
+    def forward(
+        self, input_ids: torch.Tensor, labels: Any = None, position_ids: Any = None
+    ) -> dict[str, torch.Tensor]:
         return {"loss": self.layer(input_ids).square().mean()}
 
 
@@ -121,16 +130,30 @@ class OwnLoaderTrainer(CountingTrainer):
         return DataLoader(rows, batch_sampler=budgets(rows), collate_fn=pad)
 
 
-COLLATORS = {"pad": pad, "drop": drop_short, "merge": keep_first, "join": DataCollatorWithFlattening()}
+COLLATORS = {
+    "pad": pad,
+    "drop": drop_short,
+    "merge": keep_first,
+    "join": DataCollatorWithFlattening(),
+}
 
 
 def arguments(folder: Path, **options: Any) -> TrainingArguments:
-    given: dict[str, Any] = {"save_strategy": "no", "report_to": [], "use_cpu": True, "disable_tqdm": True}
-    return TrainingArguments(output_dir=str(folder), remove_unused_columns=False, **{**given, **options})
+    given: dict[str, Any] = {
+        "save_strategy": "no",
+        "report_to": [],
+        "use_cpu": True,
+        "disable_tqdm": True,
+    }
+    return TrainingArguments(
+        output_dir=str(folder), remove_unused_columns=False, **{**given, **options}
+    )
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_a_trainers_samples_are_the_rows_that_it_trained(seed: int, tmp_path: Path, step_log: StepLogger) -> None:
+def test_a_trainers_samples_are_the_rows_that_it_trained(
+    seed: int, tmp_path: Path, step_log: StepLogger
+) -> None:
     """Loaders × collators × accumulation × last short batch × evaluation × compilation, drawn."""
     draw, seen = random.Random(seed), Seen()
     rows, loader = draw.randint(9, 40), draw.choice(["Trainer's", "Trainer's", "own", "stream"])
@@ -169,9 +192,15 @@ def in_steps(seen: Seen) -> list[int]:
     return [rows[step] for step in sorted(rows)]
 
 
-def test_joined_rows_that_a_batch_does_not_number_are_refused(tmp_path: Path, step_log: StepLogger) -> None:
+def test_joined_rows_that_a_batch_does_not_number_are_refused(
+    tmp_path: Path, step_log: StepLogger
+) -> None:
     for collator, samples, message in (
-        (DataCollatorWithFlattening(return_position_ids=False), None, "the collator joins rows into one"),
+        (
+            DataCollatorWithFlattening(return_position_ids=False),
+            None,
+            "the collator joins rows into one",
+        ),
         (lambda rows: [{"text": "a"}] * len(rows), None, "holds no tensor with a first dimension"),
         (DataCollatorWithFlattening(return_position_ids=False), 4, None),
     ):
@@ -185,16 +214,25 @@ def test_joined_rows_that_a_batch_does_not_number_are_refused(tmp_path: Path, st
         if message is None:
             trainer.train()
         else:
-            with pytest.raises(ValueError, match=rf"{message}.*StepLogCallback\(samples_per_batch=...\)"):
+            with pytest.raises(
+                ValueError, match=rf"{message}.*StepLogCallback\(samples_per_batch=...\)"
+            ):
                 trainer.train()
     assert list(process_of(step_log).steps.samples) == [4, 4]
 
 
 @pytest.mark.parametrize(
     ("strategy", "joins_rows", "unit"),
-    [("bfd", True, None), ("bfd", False, BLOCKS), ("wrapped", True, BLOCKS), ("bfd_split", True, BLOCKS)],
+    [
+        ("bfd", True, None),
+        ("bfd", False, BLOCKS),
+        ("wrapped", True, BLOCKS),
+        ("bfd_split", True, BLOCKS),
+    ],
 )
-def test_only_blocks_of_whole_rows_are_rows(strategy: str, joins_rows: bool, unit: str | None) -> None:
+def test_only_blocks_of_whole_rows_are_rows(
+    strategy: str, joins_rows: bool, unit: str | None
+) -> None:
     """TRL's collator numbers the rows of joined blocks, and the pieces of cut ones."""
     options = SimpleNamespace(packing=True, packing_strategy=strategy, max_length=64)
     assert hf_trainer.unit_of_samples(options, joins_rows).get(WORK_UNIT) == unit
@@ -242,15 +280,22 @@ torch.distributed.destroy_process_group()
     ],
     ids=["split", "filled up", "dispatched"],
 )
-def test_each_of_two_processes_counts_the_rows_that_it_got(data: str, options: dict[str, Any], tmp_path: Path) -> None:
+def test_each_of_two_processes_counts_the_rows_that_it_got(
+    data: str, options: dict[str, Any], tmp_path: Path
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(SHARED)
     end = run_forked(tmp_path, script, repr(options), data, processes=2)
     assert end.exit_code == 0, end.output
-    truths = dict(line.split(maxsplit=2)[1:] for line in end.output.splitlines() if line.startswith("truth"))
+    truths = dict(
+        line.split(maxsplit=2)[1:] for line in end.output.splitlines() if line.startswith("truth")
+    )
     accumulated = options.get("gradient_accumulation_steps", 1)
     for rank in (0, 1):
-        samples, seen = [step["samples"] for step in end.of_kind("step", rank)], eval(truths[str(rank)])
+        samples, seen = (
+            [step["samples"] for step in end.of_kind("step", rank)],
+            eval(truths[str(rank)]),
+        )
         assert sum(samples) == sum(seen)
         assert len(samples) == 7
         if accumulated == 1:
@@ -263,7 +308,11 @@ class Network(L.LightningModule):  # type: ignore[misc,unused-ignore]
         self.layer, self.seen = nn.Linear(2, 1), seen
 
     def training_step(self, batch: Any) -> torch.Tensor:
-        parts = [part for part in (batch.values() if isinstance(batch, dict) else [batch]) if part is not None]
+        parts = [
+            part
+            for part in (batch.values() if isinstance(batch, dict) else [batch])
+            if part is not None
+        ]
         self.seen.append((self.trainer.global_step, sum(len(part[0]) for part in parts)))
         return torch.cat([self.layer(part[0]) - part[1] for part in parts]).square().mean()
 
@@ -275,7 +324,11 @@ class Network(L.LightningModule):  # type: ignore[misc,unused-ignore]
 
 
 def lightning_trainer(folder: Path, **options: Any) -> L.Trainer:
-    quiet: dict[str, Any] = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet: dict[str, Any] = {
+        "logger": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     callbacks = [lightning_callback.StepLogCallback()]
     return L.Trainer(
         default_root_dir=folder, accelerator="cpu", devices=1, callbacks=callbacks, enable_checkpointing=False,
@@ -288,7 +341,9 @@ def pairs(count: int, **options: Any) -> DataLoader[Any]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_lightnings_samples_are_the_rows_that_it_trained(seed: int, tmp_path: Path, step_log: StepLogger) -> None:
+def test_lightnings_samples_are_the_rows_that_it_trained(
+    seed: int, tmp_path: Path, step_log: StepLogger
+) -> None:
     draw, seen = random.Random(seed), Seen()
     rows, accumulated = draw.randint(9, 40), draw.choice([1, 2, 3])
     budget = [list(range(begin, min(rows, begin + 1 + begin % 5))) for begin in range(0, rows, 5)]
@@ -297,7 +352,9 @@ def test_lightnings_samples_are_the_rows_that_it_trained(seed: int, tmp_path: Pa
     network: Any = Network(seen)
     if draw.random() < 0.4:
         network.compile(backend="eager")
-    trainer = lightning_trainer(tmp_path, max_epochs=2, accumulate_grad_batches=accumulated, val_check_interval=0.5)
+    trainer = lightning_trainer(
+        tmp_path, max_epochs=2, accumulate_grad_batches=accumulated, val_check_interval=0.5
+    )
     trainer.fit(network, loader, pairs(6, batch_size=5))
     assert list(process_of(step_log).steps.samples) == in_steps(seen)
 
@@ -314,7 +371,9 @@ def test_several_trainings_in_a_process_count_on_and_a_search_counts_its_last_ba
         most = draw.choice([1000, batch - 1, 5])
         CountingTrainer(
             Model(),
-            arguments(tmp_path, max_steps=6, per_device_train_batch_size=batch, auto_find_batch_size=True),
+            arguments(
+                tmp_path, max_steps=6, per_device_train_batch_size=batch, auto_find_batch_size=True
+            ),
             data_collator=pad,
             train_dataset=texts(200),
             callbacks=[draw.choice([callback, hf_trainer.StepLogCallback()])],

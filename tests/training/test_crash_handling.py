@@ -27,7 +27,9 @@ def exit_of_a_test(exit_code: int) -> None:
 def handler_of(folder: Path, processes: int = 2) -> CrashHandler:
     """The handler of the last rank."""
     topology = Topology(rank=processes - 1, world_size=processes)
-    return CrashHandler(StepLogger(str(folder), otherwise="internal_error"), topology, StopRequest(Topology()))
+    return CrashHandler(
+        StepLogger(str(folder), otherwise="internal_error"), topology, StopRequest(Topology())
+    )
 
 
 def fail_with(error: Exception, folder: Path) -> dict[str, str]:
@@ -49,7 +51,9 @@ def stop(handler: CrashHandler, folder: Path) -> dict[str, str]:
 
 def error_line(folder: Path) -> dict[str, str]:
     (log,) = folder.rglob("*.jsonl")
-    (line,) = [line for line in map(json.loads, log.read_text().splitlines()) if line["kind"] == "error"]
+    (line,) = [
+        line for line in map(json.loads, log.read_text().splitlines()) if line["kind"] == "error"
+    ]
     return dict(line)
 
 
@@ -88,7 +92,9 @@ def test_a_stop_without_a_cause_among_the_peers_is_the_persons(tmp_path: Path) -
     assert stop(handler_of(tmp_path / "log"), tmp_path / "log")["outcome"] == "stopped_by_user"
 
 
-@pytest.mark.parametrize("error", [None, ValueError("a probe's"), RuntimeError("connection closed by peer")])
+@pytest.mark.parametrize(
+    "error", [None, ValueError("a probe's"), RuntimeError("connection closed by peer")]
+)
 def test_what_ends_a_process_after_its_work_ends_a_run_that_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
@@ -115,7 +121,9 @@ def test_a_peer_that_fails_after_the_work_ends_a_process_that_waits_for_it(
     handler, found, ended = handler_of(tmp_path / "log"), Event(), Event()
     monkeypatch.setattr(crash_handling, "WATCH_SECONDS", 0.01)
     monkeypatch.setattr(
-        crash_handling, "find_failure", lambda: ("out_of_memory", "of rank 0") if found.is_set() else None
+        crash_handling,
+        "find_failure",
+        lambda: ("out_of_memory", "of rank 0") if found.is_set() else None,
     )
     monkeypatch.setattr(crash_handling, "exit_now", lambda code: ended.set() if code == 0 else None)
     with handler.after_the_work():

@@ -19,7 +19,9 @@ from training.models.objective import IGNORED_LABEL
 
 def ragged(*lengths: int) -> Sequences:
     """Sequence n holds the token n + 1, ``lengths[n]`` times; its label is n."""
-    tokens = np.concatenate([np.full(length, number + 1, dtype=np.uint16) for number, length in enumerate(lengths)])
+    tokens = np.concatenate(
+        [np.full(length, number + 1, dtype=np.uint16) for number, length in enumerate(lengths)]
+    )
     return end_to_end(tokens, np.asarray(lengths), np.arange(len(lengths), dtype=np.int64))
 
 
@@ -52,7 +54,9 @@ def test_buckets_bring_like_lengths_into_one_step_and_leave_no_sample_out() -> N
 def test_ranks_and_accumulated_batches_partition_the_global_step() -> None:
     data = ragged(*[1] * 24)
     collate = Collate(task=Task.SEQUENCE_CLASSIFICATION, pad_to=None)
-    one = StepBatches(data, collate, settings(batch_size_per_device=12), data_rank=0, data_world_size=1)
+    one = StepBatches(
+        data, collate, settings(batch_size_per_device=12), data_rank=0, data_world_size=1
+    )
     options = settings(batch_size_per_device=3, gradient_accumulation_steps=2)
     seen = [
         int(label)
@@ -80,10 +84,15 @@ def test_batches_weigh_by_the_labels_they_hold() -> None:
     assert weights == {2: 1 * 2 / 4, 4: 3 * 2 / 4}
 
 
-@pytest.mark.parametrize(("padding", "width"), [(Padding.MAX_LENGTH, 32), (Padding.LONGEST, 5), (Padding.BUCKET, 8)])
+@pytest.mark.parametrize(
+    ("padding", "width"), [(Padding.MAX_LENGTH, 32), (Padding.LONGEST, 5), (Padding.BUCKET, 8)]
+)
 def test_padding_gives_the_width_of_its_policy(padding: Padding, width: int) -> None:
     # Buckets of a 32-token limit are multiples of 32 / 8 = 4: five tokens go into 8.
-    collate = Collate(task=Task.SEQUENCE_CLASSIFICATION, pad_to=PadTo(padding=padding, sequence_length=32, pad_token=9))
+    collate = Collate(
+        task=Task.SEQUENCE_CLASSIFICATION,
+        pad_to=PadTo(padding=padding, sequence_length=32, pad_token=9),
+    )
     batch = collate(ragged(3, 5), np.array([0, 1]), np.array([0, 1]))
     assert batch["input_ids"].shape == (2, width)
     assert batch["input_ids"][0].tolist() == [1, 1, 1] + [9] * (width - 3)
@@ -92,7 +101,9 @@ def test_padding_gives_the_width_of_its_policy(padding: Padding, width: int) -> 
 
 def test_padding_is_no_label_of_a_language_model() -> None:
     pad_to = PadTo(padding=Padding.LONGEST, sequence_length=8, pad_token=0)
-    batch = Collate(task=Task.CAUSAL_LM, pad_to=pad_to)(ragged(2, 3), np.array([0, 1]), np.array([0, 1]))
+    batch = Collate(task=Task.CAUSAL_LM, pad_to=pad_to)(
+        ragged(2, 3), np.array([0, 1]), np.array([0, 1])
+    )
     assert batch["labels"].tolist() == [[1, 1, IGNORED_LABEL], [2, 2, 2]]
 
 
@@ -130,7 +141,9 @@ def labels(*values: object) -> list[Labelled]:
     return [Labelled(value, "train.csv", row) for row, value in enumerate(values, start=1)]
 
 
-@pytest.mark.parametrize("values", [(2, 0, True), (2.0, 0.0, 1.0), ("2", "0", "1"), ("2.0", "0", "1.0")])
+@pytest.mark.parametrize(
+    "values", [(2, 0, True), (2.0, 0.0, 1.0), ("2", "0", "1"), ("2.0", "0", "1.0")]
+)
 def test_labels_that_are_whole_numbers_stay_what_they_are(values: tuple[object, ...]) -> None:
     numbers = number_labels(labels(*values), 3)
     assert [numbers.number(label) for label in labels(*values)] == [2, 0, 1]
@@ -138,7 +151,9 @@ def test_labels_that_are_whole_numbers_stay_what_they_are(values: tuple[object, 
 
 
 def test_text_labels_are_numbered_in_alphabetical_order() -> None:
-    one, other = (number_labels(labels(*values), 2) for values in (("good", "bad"), ("bad", "good", "bad")))
+    one, other = (
+        number_labels(labels(*values), 2) for values in (("good", "bad"), ("bad", "good", "bad"))
+    )
     assert one == other
     assert [one.number(label) for label in labels("good", "bad", "good")] == [1, 0, 1]
 
@@ -158,16 +173,28 @@ def test_text_labels_keep_the_numbers_of_a_saved_head(
     head: tuple[str, ...], expected: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     numbers = number_labels(labels("negative", "positive", "negative"), 3, head)
-    assert [numbers.number(label) for label in labels("negative", "positive", "negative")] == expected
+    assert [
+        numbers.number(label) for label in labels("negative", "positive", "negative")
+    ] == expected
     is_of_head = bool(head) and numbers.by_number == head
-    assert ("are not those of the model's saved head" in capsys.readouterr().out) is (bool(head) and not is_of_head)
-    assert [numbers.by_number[number].lower() for number in expected] == ["negative", "positive", "negative"]
+    assert ("are not those of the model's saved head" in capsys.readouterr().out) is (
+        bool(head) and not is_of_head
+    )
+    assert [numbers.by_number[number].lower() for number in expected] == [
+        "negative",
+        "positive",
+        "negative",
+    ]
 
 
 @pytest.mark.parametrize(
     ("values", "label_count", "message"),
     [
-        (("good", "fair", "bad"), 2, r"3 different labels \(bad, fair, good\); workload.label_count says 2"),
+        (
+            ("good", "fair", "bad"),
+            2,
+            r"3 different labels \(bad, fair, good\); workload.label_count says 2",
+        ),
         ((0, 3), 3, "train.csv, row 2: the label is 3; expected 0 to 2"),
         ((0, -1), None, "train.csv, row 2: the label is -1; expected a whole number from 0"),
     ],
@@ -183,9 +210,13 @@ def test_labels_outside_the_count_are_refused_with_file_and_row(
 @pytest.mark.parametrize(("count", "samples_per_step"), [(64, 8), (64, 5), (1000, 12), (7, 16)])
 def test_buckets_have_each_sample_once_an_epoch(count: int, samples_per_step: int) -> None:
     lengths = np.arange(count)[::-1].copy()
-    bucketed = BucketedOrder(SeededOrder(count, samples_per_step, seed=2), lengths, samples_per_step, seed=2)
+    bucketed = BucketedOrder(
+        SeededOrder(count, samples_per_step, seed=2), lengths, samples_per_step, seed=2
+    )
     epochs = 3
-    seen = np.concatenate([bucketed.step(step) for step in range(epochs * count // samples_per_step + 1)])
+    seen = np.concatenate(
+        [bucketed.step(step) for step in range(epochs * count // samples_per_step + 1)]
+    )
     for epoch in range(epochs):
         assert sorted(seen[epoch * count : (epoch + 1) * count]) == list(range(count))
 
@@ -210,5 +241,10 @@ def test_selected_sequences_of_one_length_are_read_as_blocks() -> None:
 
 
 def test_batches_are_of_the_types_that_models_take() -> None:
-    batch = Collate(task=Task.SEQUENCE_CLASSIFICATION, pad_to=None)(ragged(2, 2), np.array([1, 0]), np.array([0, 1]))
-    assert {name: tensor.dtype for name, tensor in batch.items()} == {"input_ids": torch.int64, "labels": torch.int64}
+    batch = Collate(task=Task.SEQUENCE_CLASSIFICATION, pad_to=None)(
+        ragged(2, 2), np.array([1, 0]), np.array([0, 1])
+    )
+    assert {name: tensor.dtype for name, tensor in batch.items()} == {
+        "input_ids": torch.int64,
+        "labels": torch.int64,
+    }

@@ -30,7 +30,9 @@ def case_of(kind: str, *, masking: bool) -> Case:
 def logits_of(model: PreTrainedModel, tokens: list[int], *, masking: bool) -> torch.Tensor:
     """Returns [L, V]."""
     block = np.asarray([tokens])
-    inputs = {"position_ids": torch.from_numpy(positions_in_documents(block, END))} if masking else {}
+    inputs = (
+        {"position_ids": torch.from_numpy(positions_in_documents(block, END))} if masking else {}
+    )
     with torch.no_grad():
         logits: torch.Tensor = model.eval()(input_ids=torch.from_numpy(block), **inputs).logits[0]
     return logits
@@ -38,7 +40,10 @@ def logits_of(model: PreTrainedModel, tokens: list[int], *, masking: bool) -> to
 
 def test_positions_begin_again_after_each_end_token() -> None:
     block = np.asarray([[7, 8, END, 9, END, END, 7], [END, 7, 8, 9, 9, 9, END]])
-    assert positions_in_documents(block, END).tolist() == [[0, 1, 2, 0, 1, 0, 0], [0, 0, 1, 2, 3, 4, 5]]
+    assert positions_in_documents(block, END).tolist() == [
+        [0, 1, 2, 0, 1, 0, 0],
+        [0, 0, 1, 2, 3, 4, 5],
+    ]
 
 
 @pytest.mark.parametrize("kind", APART)
@@ -63,7 +68,9 @@ def check(*, masking: bool) -> None:
 def test_a_model_that_joins_documents_is_refused_where_they_have_to_be_apart() -> None:
     """test_families.py tries the check with every family."""
     check(masking=False)
-    with pytest.raises(WorkloadError, match="a document sees the document before it in spite of document_masking"):
+    with pytest.raises(
+        WorkloadError, match="a document sees the document before it in spite of document_masking"
+    ):
         check(masking=True)
 
 
@@ -73,7 +80,9 @@ def test_a_run_trains_packed_texts_apart(tmp_path: Path) -> None:
     for masking in (True, False):
         (tmp_path / str(masking)).mkdir()
         settings = {"document_masking": masking}
-        end = run_training(tmp_path / str(masking), run_document("gpt2", settings=settings), reviews)
+        end = run_training(
+            tmp_path / str(masking), run_document("gpt2", settings=settings), reviews
+        )
         assert end.exit_code == 0, end.output
         losses[masking] = [step["loss"] for step in end.of_kind("step")]
     assert len(losses[True]) == len(losses[False]) == 10

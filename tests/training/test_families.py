@@ -8,8 +8,21 @@ import transformers
 from transformers import Trainer
 
 from tests.nightly import NIGHTLY
-from tests.training.family_page import NAMES, PAGE_BEGIN, PAGE_END, outcomes_on_page, row, version_line
-from tests.training.family_strategies import TRAINED, all_strategies, outcomes, some_strategies, with_tensor_plan
+from tests.training.family_page import (
+    NAMES,
+    PAGE_BEGIN,
+    PAGE_END,
+    outcomes_on_page,
+    row,
+    version_line,
+)
+from tests.training.family_strategies import (
+    TRAINED,
+    all_strategies,
+    outcomes,
+    some_strategies,
+    with_tensor_plan,
+)
 from tests.training.family_sweep import compare, small_model
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_table import DOCUMENT
@@ -43,9 +56,13 @@ def test_weight_decay_is_of_the_parameters_that_the_trainer_decays(name: str) ->
         pytest.skip(str(error))
     wanted = Trainer.get_decay_parameter_names(None, model)  # type: ignore[arg-type]
     mark_decayed(model)
-    settings = parse_part({"instance": "local.cpu", "strategy": "single", "weight_decay": 0.5}, Settings)
+    settings = parse_part(
+        {"instance": "local.cpu", "strategy": "single", "weight_decay": 0.5}, Settings
+    )
     groups = build_optimizer(model.parameters(), settings, 0.1).param_groups
-    decayed = {id(each) for group in groups for each in group["params"] if group["weight_decay"] == 0.5}
+    decayed = {
+        id(each) for group in groups for each in group["params"] if group["weight_decay"] == 0.5
+    }
     assert [name for name, each in model.named_parameters() if id(each) in decayed] == [
         name for name, each in model.named_parameters() if name in wanted and each.requires_grad
     ]
@@ -58,7 +75,9 @@ def divided() -> dict[str, dict[str, str]]:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", TRAINED)
-def test_a_family_trains_divided_as_the_page_says(name: str, divided: dict[str, dict[str, str]]) -> None:
+def test_a_family_trains_divided_as_the_page_says(
+    name: str, divided: dict[str, dict[str, str]]
+) -> None:
     found, page = divided[name], outcomes_on_page(name)
     assert found == {way: page[way] for way in found}
 
@@ -87,7 +106,9 @@ def test_a_family_with_a_tensor_plan_trains_as_one_process_or_is_refused(
         ("masked-lm/longformer", True),
     ],
 )
-def test_parameters_without_a_gradient_are_searched_for_only_where_there_are_some(name: str, expected: bool) -> None:
+def test_parameters_without_a_gradient_are_searched_for_only_where_there_are_some(
+    name: str, expected: bool
+) -> None:
     case = Case(model=name, layer_count=None, is_padded=False)
     model = blueprint_of(case).materialise(torch.device("cpu"))
     random_before = torch.get_rng_state()
@@ -99,7 +120,10 @@ def test_parameters_without_a_gradient_are_searched_for_only_where_there_are_som
 
 
 SOME_POSITIONED = (
-    *(f"causal-lm/{kind}" for kind in ("bart", "gemma3", "gpt2", "llama4", "prophetnet", "roberta")),
+    *(
+        f"causal-lm/{kind}"
+        for kind in ("bart", "gemma3", "gpt2", "llama4", "prophetnet", "roberta")
+    ),
     *(f"masked-lm/{kind}" for kind in ("bert", "esm", "longformer", "mpnet", "roberta", "xmod")),
 )
 
@@ -134,9 +158,14 @@ def section_of_the_families() -> list[str]:
 def test_the_page_has_every_family_of_the_pinned_version() -> None:
     lines = section_of_the_families()
     assert version_line() in lines
-    assert f"transformers=={transformers.__version__}" in REQUIREMENTS.read_text().replace(" \\\n", "\n").splitlines()
+    assert (
+        f"transformers=={transformers.__version__}"
+        in REQUIREMENTS.read_text().replace(" \\\n", "\n").splitlines()
+    )
     first_cells = [
-        line.split(" | ")[:2] for line in lines if line.endswith((" counted |", " unknown |", " | | | | | |"))
+        line.split(" | ")[:2]
+        for line in lines
+        if line.endswith((" counted |", " unknown |", " | | | | | |"))
     ]
     assert [f"{task}/{kind.removeprefix('| ')}" for kind, task in first_cells] == NAMES
 

@@ -27,7 +27,10 @@ from training.strategies import build_strategy
 pytestmark = pytest.mark.usefixtures("of_one_thread")
 
 # With a plan and without one, with a wrong one, with experts, that can't be cut.
-SOME = (*(f"causal-lm/{kind}" for kind in ("apertus", "gpt2", "llama4", "mixtral", "opt")), "masked-lm/longformer")
+SOME = (
+    *(f"causal-lm/{kind}" for kind in ("apertus", "gpt2", "llama4", "mixtral", "opt")),
+    "masked-lm/longformer",
+)
 FAMILIES = NAMES if NIGHTLY else SOME
 # The number of processes, and how they are divided.
 MESHES: dict[str, tuple[int, dict[str, Any]]] = {
@@ -52,7 +55,11 @@ def test_a_tensor_degree_is_accepted_or_refused_with_what_is(name: str) -> None:
     for degree in (2, 3, 5):
         problem = check_division(Task(task), config_of(kind), TensorDivision(degree=degree))
         assert problem is not None or degree == 2, "3 and 5 divide no numbers of a small model"
-        assert problem is None or "; expected " in problem.message or "transformers can't build" in problem.message
+        assert (
+            problem is None
+            or "; expected " in problem.message
+            or "transformers can't build" in problem.message
+        )
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -71,10 +78,15 @@ def test_a_cut_is_refused_before_the_first_job_as_the_job_would(name: str) -> No
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("mesh", MESHES)
-def test_a_family_is_placed_on_a_mesh_or_refused_with_what_would_be_accepted(mesh: str, name: str) -> None:
+def test_a_family_is_placed_on_a_mesh_or_refused_with_what_would_be_accepted(
+    mesh: str, name: str
+) -> None:
     processes, degrees = MESHES[mesh]
     case = Case(model=name, options={"strategy": Strategy.MESH, **degrees}, layer_count=None)
-    blueprint, topology = small_model(name, **case.options), Topology(world_size=processes, local_world_size=processes)
+    blueprint, topology = (
+        small_model(name, **case.options),
+        Topology(world_size=processes, local_world_size=processes),
+    )
     with fake_process_group(topology):
         try:
             build_strategy(make_setup(case, topology)).place(blueprint)

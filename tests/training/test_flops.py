@@ -58,12 +58,16 @@ def test_a_mixture_of_experts_works_with_the_chosen_experts_only() -> None:
     assert size.parameters == 24_576 + 3_200 + 96 + 6_144
 
 
-@pytest.mark.parametrize(("task", "kind"), [(Task.MASKED_LM, "longformer"), (Task.CAUSAL_LM, "jetmoe")])
+@pytest.mark.parametrize(
+    ("task", "kind"), [(Task.MASKED_LM, "longformer"), (Task.CAUSAL_LM, "jetmoe")]
+)
 def test_flops_that_depend_on_the_data_are_unknown(task: Task, kind: str) -> None:
     config = small_config(kind)
     size = measure_size(task, config, 8)
     assert size.flops_per_token is None
-    assert size.parameters == sum(p.numel() for p in AUTO_CLASSES[task].from_config(config).parameters())
+    assert size.parameters == sum(
+        p.numel() for p in AUTO_CLASSES[task].from_config(config).parameters()
+    )
 
 
 def test_a_models_own_initialisation_is_not_run() -> None:

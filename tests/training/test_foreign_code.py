@@ -24,7 +24,10 @@ AUTO_MAP = {
     "AutoConfig": "configuration_planted.PlantedConfig",
     "AutoModel": "modeling_planted.PlantedForCausalLM",
     "AutoModelForCausalLM": "modeling_planted.PlantedForCausalLM",
-    "AutoTokenizer": ["tokenization_planted.PlantedTokenizer", "tokenization_planted.PlantedTokenizer"],
+    "AutoTokenizer": [
+        "tokenization_planted.PlantedTokenizer",
+        "tokenization_planted.PlantedTokenizer",
+    ],
     "AutoProcessor": "processing_planted.PlantedProcessor",
     "AutoImageProcessor": "image_processing_planted.PlantedImageProcessor",
     "AutoFeatureExtractor": "feature_extraction_planted.PlantedFeatureExtractor",
@@ -81,7 +84,12 @@ def plant(folder: Path, kind: str) -> Path:
         (folder / name).parent.mkdir(exist_ok=True)
         written = f"with open({str(marker)!r}, 'a') as file: file.write({name!r} + '\\n')\n"
         (folder / name).write_text(written + text.replace("{kind}", kind))
-    for name in ("config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json"):
+    for name in (
+        "config.json",
+        "tokenizer_config.json",
+        "processor_config.json",
+        "preprocessor_config.json",
+    ):
         file = folder / name
         document = json.loads(file.read_text()) if file.exists() else {}
         document |= {"auto_map": AUTO_MAP}
@@ -94,7 +102,12 @@ def plant(folder: Path, kind: str) -> Path:
 
 def suite_document(folder: Path, **workload: Any) -> dict[str, Any]:
     document = unprepared_document()
-    document["workload"] |= {"task": "causal-lm", "model": f"./{folder.name}", "sequence_length": 16, **workload}
+    document["workload"] |= {
+        "task": "causal-lm",
+        "model": f"./{folder.name}",
+        "sequence_length": 16,
+        **workload,
+    }
     return document
 
 
@@ -102,14 +115,26 @@ def jobs(folder: Path, model: Path, **workload: Any) -> list[Any]:
     """A preparation and a run."""
     data = write_texts(folder / "data")
     document = run_document(
-        workload={"model": {"path": "s3://bucket/model"}, "tokenizer": None, "label_count": None, **workload},
+        workload={
+            "model": {"path": "s3://bucket/model"},
+            "tokenizer": None,
+            "label_count": None,
+            **workload,
+        },
         measurement={"max_steps": 2, "save_model": True},
     )
-    preparation = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": True}
+    preparation = {
+        "execution_id": "execution",
+        "key": KEY,
+        "instance": "local.cpu",
+        "packing": True,
+    }
     ends = []
     for name, asked in (("run", document), ("prepare", {**document, "preparation": preparation})):
         (folder / name).mkdir()
-        ends.append(run_training(folder / name, asked, data, environment={"SM_CHANNEL_MODEL": str(model)}))
+        ends.append(
+            run_training(folder / name, asked, data, environment={"SM_CHANNEL_MODEL": str(model)})
+        )
     return ends
 
 
@@ -133,7 +158,10 @@ def test_no_code_of_a_folder_runs_in_plan_preparation_and_job(kind: str, tmp_pat
     (problem,) = problems
     for text in (problem.message, *(end.failure for end in ends)):
         assert "needs Python code that is stored with it" in text
-        assert "expected a model type and a tokenizer of transformers, or workload.trust_remote_code: true" in text
+        assert (
+            "expected a model type and a tokenizer of transformers, or workload.trust_remote_code: true"
+            in text
+        )
     assert planned.returncode == 2
     assert "[y/N]" not in planned.stdout + planned.stderr
     assert all(end.exit_code != 0 for end in ends)
@@ -145,7 +173,10 @@ def test_a_suite_that_allows_it_says_so_and_runs_the_code_in_its_jobs_only(tmp_p
     suite = parse_suite(suite_document(model, trust_remote_code=True))
     assert find_model_problems(suite, tmp_path) == []
     (line,) = model_lines(suite, tmp_path)
-    assert line == "model: jobs run Python code that is stored with ./model (workload.trust_remote_code)"
+    assert (
+        line
+        == "model: jobs run Python code that is stored with ./model (workload.trust_remote_code)"
+    )
     assert not marker.exists()
     ends = jobs(tmp_path, model, trust_remote_code=True)
     assert [end.exit_code for end in ends] == [0, 0], ends[0].output + ends[1].output

@@ -14,7 +14,12 @@ from tests.unit.parent.shared_job import SharedJob
 
 ENTRY = REPO_ROOT / "training" / "entry"
 PROGRAMS = (ENTRY / "traindyno_train.py", ENTRY / "traindyno_ranks.py")
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "CUDA_VISIBLE_DEVICES": "",
+    "GLOO_SOCKET_IFNAME": "lo",
+}
 DDP = {"strategy": "ddp", "batch_size_per_device": 2}
 DOCUMENTS = {
     "first": run_document(),
@@ -35,7 +40,10 @@ SWEEP = {
 
 
 def carry(root: Path, documents: Mapping[str, Any], texts: Path) -> SharedJob:
-    sizes = {name: 1 if document["settings"]["strategy"] == "single" else 2 for name, document in documents.items()}
+    sizes = {
+        name: 1 if document["settings"]["strategy"] == "single" else 2
+        for name, document in documents.items()
+    }
     runs = [
         shared_job.run_document(
             name,
@@ -111,13 +119,23 @@ def losses(lines: list[dict[str, Any]]) -> list[tuple[int, float]]:
     return [(line["step"], line["loss"]) for line in lines if line["kind"] == "step"]
 
 
-def test_forked_runs_train_as_new_interpreters_do(forked: SharedJob, texts: Path, tmp_path: Path) -> None:
-    fresh = run_training(tmp_path, DOCUMENTS["first"], texts, is_forked=False, environment=ENVIRONMENT)
+def test_forked_runs_train_as_new_interpreters_do(
+    forked: SharedJob, texts: Path, tmp_path: Path
+) -> None:
+    fresh = run_training(
+        tmp_path, DOCUMENTS["first"], texts, is_forked=False, environment=ENVIRONMENT
+    )
     assert fresh.exit_code == 0
     assert len(losses(fresh.lines())) == 10
-    assert losses(lines_of(forked, "first")) == losses(lines_of(forked, "again")) == losses(fresh.lines())
+    assert (
+        losses(lines_of(forked, "first"))
+        == losses(lines_of(forked, "again"))
+        == losses(fresh.lines())
+    )
     (known,) = (line["facts"] for line in fresh.lines() if line["kind"] == "environment")
-    (found,) = (line["facts"] for line in lines_of(forked, "again") if line["kind"] == "environment")
+    (found,) = (
+        line["facts"] for line in lines_of(forked, "again") if line["kind"] == "environment"
+    )
     assert found == {**known, "shared_job": {"place": 4, "forked": True}}
 
 
@@ -140,7 +158,9 @@ def test_runs_of_one_job_end_train_and_allocate_as_alone(tmp_path: Path, texts: 
             logs = [losses(lines_of(job, name, rank)) for job in jobs]
             assert logs[0] == logs[1]
             assert len(logs[0]) == 10 or name == "diverges"
-            peaks = [int((job.folder() / name / "step_log" / f"peak-{rank}").read_text()) for job in jobs]
+            peaks = [
+                int((job.folder() / name / "step_log" / f"peak-{rank}").read_text()) for job in jobs
+            ]
             assert peaks[0] == pytest.approx(peaks[1], rel=0.01)
 
 
@@ -154,9 +174,16 @@ def test_forked_ranks_meet_as_torchruns_do(forked: SharedJob, texts: Path, tmp_p
 
 def test_each_forked_run_ends_as_its_own(forked: SharedJob) -> None:
     ends = {name: forked.end(name) or {} for name in DOCUMENTS}
-    assert {name: end["exit_code"] for name, end in ends.items()} == {"first": 0, "diverges": 1, "two": 0, "again": 0}
+    assert {name: end["exit_code"] for name, end in ends.items()} == {
+        "first": 0,
+        "diverges": 1,
+        "two": 0,
+        "again": 0,
+    }
     assert ends["diverges"]["failure"].startswith("traindyno-outcome: loss_diverged")
-    assert {name: end["leftovers"]["processes"] for name, end in ends.items()} == dict.fromkeys(DOCUMENTS, 0)
+    assert {name: end["leftovers"]["processes"] for name, end in ends.items()} == dict.fromkeys(
+        DOCUMENTS, 0
+    )
 
 
 def test_a_forked_run_counts_its_start_from_the_fork(forked: SharedJob) -> None:

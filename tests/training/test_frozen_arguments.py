@@ -50,7 +50,9 @@ def parsed_arguments(pack: str, sent: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("request_name", "pack"), REQUESTS.items())
-def test_script_takes_every_hyperparameter_of_the_post_as_it_was_sent(request_name: str, pack: str) -> None:
+def test_script_takes_every_hyperparameter_of_the_post_as_it_was_sent(
+    request_name: str, pack: str
+) -> None:
     sent = hyperparameters_of(request_name)
     assert parsed_arguments(pack, sent) == sent
 
@@ -64,7 +66,9 @@ def test_unknown_hyperparameter_is_refused(pack: str, capsys: pytest.CaptureFixt
 
 def test_library_settings_of_tensor_parallelism_are_those_of_the_request() -> None:
     sent = hyperparameters_of("seed001_gptj_smp_v1_tensor_parallel")
-    settings = gptj_arguments.library_settings(gptj_arguments.parse_arguments(command_arguments(sent)))
+    settings = gptj_arguments.library_settings(
+        gptj_arguments.parse_arguments(command_arguments(sent))
+    )
     expected = dict(sent["mp_parameters"])
     expected["pipeline_parallel_degree"] = expected.pop("partitions")
     assert settings | expected == settings
@@ -73,9 +77,18 @@ def test_library_settings_of_tensor_parallelism_are_those_of_the_request() -> No
 
 
 def test_library_settings_have_the_launchers_schedule_and_sharding_if_it_is_on() -> None:
-    arguments = ["--mp_parameters", "ddp=True,partitions=4,microbatches=2,pipeline=simple", "--microbatches", "8"]
+    arguments = [
+        "--mp_parameters",
+        "ddp=True,partitions=4,microbatches=2,pipeline=simple",
+        "--microbatches",
+        "8",
+    ]
     settings = gptj_arguments.library_settings(gptj_arguments.parse_arguments(arguments))
-    assert (settings["pipeline_parallel_degree"], settings["microbatches"], settings["pipeline"]) == (4, 2, "simple")
+    assert (
+        settings["pipeline_parallel_degree"],
+        settings["microbatches"],
+        settings["pipeline"],
+    ) == (4, 2, "simple")
     assert "sharded_data_parallel_degree" not in settings
     sharded = gptj_arguments.parse_arguments(["--sharded_data_parallel_degree", "4"])
     assert gptj_arguments.library_settings(sharded)["sharded_data_parallel_degree"] == 4
@@ -107,5 +120,7 @@ def test_script_takes_the_hyperparameters_of_every_cell_of_the_original_suite(pa
         given = {**suite.workload.hyperparameters, **cell.hyperparameters}
         own = {name: value for name, value in given.items() if not name.startswith(PREFIX)}
         # A suite gives the launcher's settings as JSON, of which the script makes a mapping.
-        launcher = {name: json.loads(str(value)) for name, value in own.items() if name == "mp_parameters"}
+        launcher = {
+            name: json.loads(str(value)) for name, value in own.items() if name == "mp_parameters"
+        }
         assert parsed_arguments(pack, own) == own | launcher

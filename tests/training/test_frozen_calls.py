@@ -48,7 +48,11 @@ def names_of_modules(tree: ast.AST) -> dict[str, str]:
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.asname or alias.name: alias.name for alias in node.names if alias.name in MODULES}
+            names |= {
+                alias.asname or alias.name: alias.name
+                for alias in node.names
+                if alias.name in MODULES
+            }
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Assign)
@@ -56,7 +60,11 @@ def names_of_modules(tree: ast.AST) -> dict[str, str]:
             and isinstance(node.value, ast.Tuple)
         ):
             pairs = zip(node.targets[0].elts, node.value.elts, strict=True)
-            names |= {ast.unparse(to): names[ast.unparse(of)] for to, of in pairs if ast.unparse(of) in names}
+            names |= {
+                ast.unparse(to): names[ast.unparse(of)]
+                for to, of in pairs
+                if ast.unparse(of) in names
+            }
     return names
 
 
@@ -66,7 +74,10 @@ def calls_in(path: Path) -> Iterator[Call]:
     names = names_of_modules(tree)
     called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
     decorators = {
-        id(each) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for each in node.decorator_list
+        id(each)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for each in node.decorator_list
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in names:
@@ -87,7 +98,9 @@ CALLS = [call for path in sorted(FROZEN.glob("*/*.py")) for call in calls_in(pat
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.where} {call.name}")
 def test_call_fits_its_published_signature(call: Call) -> None:
     known = {each["name"]: each["signature"] for each in MODULES[call.module]["signatures"]}
-    assert call.name in known, f"{call.where} calls {call.name}, which has no signature in {SIGNATURES}"
+    assert call.name in known, (
+        f"{call.where} calls {call.name}, which has no signature in {SIGNATURES}"
+    )
     bind(call, known[call.name])
 
 
@@ -96,18 +109,27 @@ def test_every_signature_has_a_source_and_a_call() -> None:
         called = {call.name for call in CALLS if call.module == library["module"]}
         assert called == {each["name"] for each in library["signatures"]}, library["module"]
         stated = [*library["signatures"], *library.get("methods", [])]
-        stated += [library[part] for part in ("backend", "entry_point", "parameters") if part in library]
+        stated += [
+            library[part] for part in ("backend", "entry_point", "parameters") if part in library
+        ]
         assert {each["source"] for each in stated} <= set(library["sources"])
         assert all(source.startswith("https://") for source in library["sources"].values())
 
 
 def test_methods_of_the_model_parallel_library_are_called_as_published() -> None:
     methods = LIBRARIES["smdistributed_modelparallel"]["methods"]
-    trees = [ast.parse((FROZEN / "gptj_parallel" / name).read_text()) for name in ("train.py", "parallel_model.py")]
+    trees = [
+        ast.parse((FROZEN / "gptj_parallel" / name).read_text())
+        for name in ("train.py", "parallel_model.py")
+    ]
     for method in methods:
         name = method["name"].partition(".")[2]
         nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        calls = [node for node in nodes if isinstance(node.func, ast.Attribute) and node.func.attr == name]
+        calls = [
+            node
+            for node in nodes
+            if isinstance(node.func, ast.Attribute) and node.func.attr == name
+        ]
         assert calls, name
         for node in calls:
             keywords = tuple(keyword.arg for keyword in node.keywords if keyword.arg)
@@ -116,12 +138,17 @@ def test_methods_of_the_model_parallel_library_are_called_as_published() -> None
 
 @pytest.mark.parametrize(
     ("script", "library"),
-    [("albert_scaling/train.py", "smdistributed_dataparallel"), ("bert_trainium/devices.py", "torch_xla_backend")],
+    [
+        ("albert_scaling/train.py", "smdistributed_dataparallel"),
+        ("bert_trainium/devices.py", "torch_xla_backend"),
+    ],
 )
 def test_backend_is_named_after_its_module_is_imported(script: str, library: str) -> None:
     known = LIBRARIES[library]
     lines = (FROZEN / script).read_text().splitlines()
-    (imported,) = [number for number, line in enumerate(lines) if f"import {known['module']}" in line]
+    (imported,) = [
+        number for number, line in enumerate(lines) if f"import {known['module']}" in line
+    ]
     (started,) = [
         number
         for number, line in enumerate(lines)
@@ -133,8 +160,14 @@ def test_backend_is_named_after_its_module_is_imported(script: str, library: str
 def test_the_training_compilers_launcher_finds_the_function_that_it_calls() -> None:
     entry_point = LIBRARIES["training_compiler"]["entry_point"]
     tree = ast.parse((FROZEN / "gpt2_compiler" / "train.py").read_text())
-    (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry_point["name"]]
-    assert [argument.arg for argument in function.args.args] == list(signature_of(entry_point["signature"]).parameters)
+    (function,) = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == entry_point["name"]
+    ]
+    assert [argument.arg for argument in function.args.args] == list(
+        signature_of(entry_point["signature"]).parameters
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,6 +183,11 @@ def test_the_training_compilers_launcher_finds_the_function_that_it_calls() -> N
 def test_settings_of_the_model_parallel_library_are_those_it_documents(arguments: str) -> None:
     kinds = {"bool": bool, "int": int}
     documented = LIBRARIES["smdistributed_modelparallel"]["parameters"]["values"]
-    for name, value in gptj_arguments.library_settings(gptj_arguments.parse_arguments(arguments.split())).items():
+    for name, value in gptj_arguments.library_settings(
+        gptj_arguments.parse_arguments(arguments.split())
+    ).items():
         accepted = documented[name]
-        assert value in accepted or type(value) in [kinds.get(kind) for kind in accepted], (name, value)
+        assert value in accepted or type(value) in [kinds.get(kind) for kind in accepted], (
+            name,
+            value,
+        )

@@ -36,7 +36,11 @@ class Words:
     cls_token_id, sep_token_id = -1, -2
 
     def __call__(self, text: Any, **_options: Any) -> dict[str, Any]:
-        return {"input_ids": [self._tokens(each) for each in text] if isinstance(text, list) else self._tokens(text)}
+        return {
+            "input_ids": [self._tokens(each) for each in text]
+            if isinstance(text, list)
+            else self._tokens(text)
+        }
 
     def _tokens(self, text: str) -> list[int]:
         return [int(word) for word in text.split()]
@@ -64,7 +68,9 @@ def test_lines_streamed_from_s3_are_those_of_the_same_files_in_a_folder(
 ) -> None:
     for name, text in TEXTS.items():
         (tmp_path / name).write_text(text)
-    client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
+    client = boto3.client(
+        "s3", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+    )
     keys = [f"albert/{name}" for name in TEXTS]
     with Stubber(client) as s3:
         listed = {"Bucket": "texts", "Prefix": "albert/"}
@@ -75,7 +81,11 @@ def test_lines_streamed_from_s3_are_those_of_the_same_files_in_a_folder(
         monkeypatch.setattr(text_lines, "s3_client", lambda: client)
         streamed = list(text_lines.S3Lines("s3://texts/albert/"))
         s3.assert_no_pending_responses()
-    assert streamed == list(text_lines.FolderLines(str(tmp_path))) == ["one two three", "four five", "six"]
+    assert (
+        streamed
+        == list(text_lines.FolderLines(str(tmp_path)))
+        == ["one two three", "four five", "six"]
+    )
 
 
 def test_a_place_that_is_not_in_s3_is_refused() -> None:
@@ -89,7 +99,10 @@ def write_csv(path: Path, rows: list[str]) -> Path:
 
 
 def test_reviews_are_shared_evenly_and_no_more_are_read_than_the_steps_need(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "train.csv", ["label,title,content", *[f"{n % 2},t,review {n}" for n in range(7)]])
+    path = write_csv(
+        tmp_path / "train.csv",
+        ["label,title,content", *[f"{n % 2},t,review {n}" for n in range(7)]],
+    )
     assert read_reviews(path, 0, 2) == [("review 0", 0), ("review 2", 0), ("review 4", 0)]
     assert read_reviews(path, 1, 2) == [("review 1", 1), ("review 3", 1), ("review 5", 1)]
     assert read_reviews(path, 1, 2, most=4) == [("review 1", 1), ("review 3", 1)]
@@ -98,8 +111,16 @@ def test_reviews_are_shared_evenly_and_no_more_are_read_than_the_steps_need(tmp_
 @pytest.mark.parametrize(
     ("rows", "processes", "message"),
     [
-        (["text,label", "good,1"], 1, r"no column content; found text, label; expected content and label"),
-        (["content,label", "good,1"], 2, r"holds 1 reviews; expected one or more for each of 2 processes"),
+        (
+            ["text,label", "good,1"],
+            1,
+            r"no column content; found text, label; expected content and label",
+        ),
+        (
+            ["content,label", "good,1"],
+            2,
+            r"holds 1 reviews; expected one or more for each of 2 processes",
+        ),
     ],
 )
 def test_reviews_that_cannot_be_shared_are_refused(
@@ -122,13 +143,17 @@ def test_text_of_each_format_becomes_full_blocks(
 ) -> None:
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     (tmp_path / name).write_text(content)
-    blocks = text_blocks.in_blocks(text_blocks.load_text(None, None, str(tmp_path / name)), Words(), 3)
+    blocks = text_blocks.in_blocks(
+        text_blocks.load_text(None, None, str(tmp_path / name)), Words(), 3
+    )
     assert blocks[:] == {"input_ids": [[1, 2, 3], [4, 5, 6]], "labels": [[1, 2, 3], [4, 5, 6]]}
 
 
 def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"no text was found at .* expected dataset_name, or files of one of"):
+    with pytest.raises(
+        ValueError, match=r"no text was found at .* expected dataset_name, or files of one of"
+    ):
         text_blocks.load_text(None, None, str(tmp_path))
 
 
@@ -139,7 +164,10 @@ def write_sst2(folder: Path, suffix: str) -> None:
     """Write the files of GLUE's own archive, or those of the Hub, which have a further column."""
     folder.mkdir()
     for split, sentences in SENTENCES.items():
-        rows = [{"idx": place, "sentence": text, "label": place % 2} for place, text in enumerate(sentences)]
+        rows = [
+            {"idx": place, "sentence": text, "label": place % 2}
+            for place, text in enumerate(sentences)
+        ]
         if suffix == ".tsv":
             lines = ["sentence\tlabel", *(f"{row['sentence']}\t{row['label']}" for row in rows)]
             (folder / f"{split}.tsv").write_text("\n".join(lines))
@@ -156,24 +184,40 @@ def test_the_frozen_script_reads_the_files_made_of_sst2(
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
     write_sst2(tmp_path / "glue", suffix)
     sst2_files.main([str(tmp_path / "dataset"), "--glue", str(tmp_path / "glue")])
-    channels = yaml.safe_load((REPO_ROOT / "suites/gptj-parallel/original.yaml").read_text())["workload"]
+    channels = yaml.safe_load((REPO_ROOT / "suites/gptj-parallel/original.yaml").read_text())[
+        "workload"
+    ]
     uris = {"train": channels["dataset"]["path"], "dev": channels["channels"]["test"]}
     assert all(uri.startswith("s3://your-bucket/dataset/") for uri in uris.values())
     for split, uri in uris.items():
-        text = gptj_blocks.load_text(None, None, str(tmp_path / uri.replace("s3://your-bucket/", "")))
+        text = gptj_blocks.load_text(
+            None, None, str(tmp_path / uri.replace("s3://your-bucket/", ""))
+        )
         assert list(text["sentence"]) == SENTENCES[split]
         assert sorted(text.column_names) == ["label", "sentence"]
         numbers = Words()
-        text = text.map(lambda row: {"sentence": "".join(each for each in row["sentence"] if each in "0123456789 ")})
-        tokens = [token for text_tokens in numbers(list(text["sentence"]))["input_ids"] for token in text_tokens]
+        text = text.map(
+            lambda row: {
+                "sentence": "".join(each for each in row["sentence"] if each in "0123456789 ")
+            }
+        )
+        tokens = [
+            token
+            for text_tokens in numbers(list(text["sentence"]))["input_ids"]
+            for token in text_tokens
+        ]
         blocks = gptj_blocks.in_blocks(text, numbers, 2)
-        assert list(blocks["input_ids"]) == [tokens[start : start + 2] for start in range(0, len(tokens) - 1, 2)]
+        assert list(blocks["input_ids"]) == [
+            tokens[start : start + 2] for start in range(0, len(tokens) - 1, 2)
+        ]
 
 
 def test_a_copy_of_sst2_without_a_split_or_a_column_is_refused(tmp_path: Path) -> None:
     write_sst2(tmp_path / "glue", ".tsv")
     (tmp_path / "glue/dev.tsv").rename(tmp_path / "glue/test.tsv")
-    with pytest.raises(ValueError, match=r"a file of the split validation .*found test\.tsv, train\.tsv"):
+    with pytest.raises(
+        ValueError, match=r"a file of the split validation .*found test\.tsv, train\.tsv"
+    ):
         sst2_files.write_files(str(tmp_path / "glue"), tmp_path / "dataset")
     (tmp_path / "glue/train.tsv").write_text("text\tlabel\n1 2\t0")
     with pytest.raises(ValueError, match="expected the columns sentence, label, found text, label"):
@@ -188,7 +232,9 @@ def test_the_frozen_script_reads_the_reviews_made_of_amazon_polarity(
     rows = [{"label": place % 2, "title": "t", "content": text} for place, text in enumerate(texts)]
     (tmp_path / "polarity").mkdir()
     for split in ("train", "test"):
-        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "polarity" / f"{split}-00000-of-00001.parquet")
+        pq.write_table(
+            pa.Table.from_pylist(rows), tmp_path / "polarity" / f"{split}-00000-of-00001.parquet"
+        )
     review_files.main([str(tmp_path / "data"), "--polarity", str(tmp_path / "polarity")])
     for split in ("train", "test"):
         assert read_reviews(tmp_path / "data" / f"{split}.csv", 0, 1) == [
@@ -199,7 +245,9 @@ def test_the_frozen_script_reads_the_reviews_made_of_amazon_polarity(
         review_files.write_files(str(tmp_path / "polarity"), tmp_path / "data")
 
 
-def test_wikipedia_is_written_as_lines_until_they_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wikipedia_is_written_as_lines_until_they_are_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
     rows = [{"title": str(n), "text": f"{n} é\n\nend {n} "} for n in range(9)]
     (tmp_path / "copy").mkdir()
@@ -209,7 +257,9 @@ def test_wikipedia_is_written_as_lines_until_they_are_enough(tmp_path: Path, mon
     assert list(text_lines.FolderLines(str(tmp_path / "all"))) == lines
     # an article is 11 bytes: 5 reach 50, two files of 3 and 2
     assert wikipedia_files.write_files(rows, tmp_path / "some", 50, file_bytes=30) == 55
-    assert [len(path.read_text().split("\n")) for path in sorted((tmp_path / "some").iterdir())] == [7, 5]
+    assert [
+        len(path.read_text().split("\n")) for path in sorted((tmp_path / "some").iterdir())
+    ] == [7, 5]
 
 
 @NEEDS_S3
@@ -227,7 +277,9 @@ def test_pretrained_weights_are_copied_from_s3_with_their_folders(
             monkeypatch.setenv(name, value)
         uri = upload(tmp_path / "weights", environment)
         copy_from_s3(uri, tmp_path / "copy")
-        with pytest.raises(ValueError, match="expected a prefix that holds a model's files, found none"):
+        with pytest.raises(
+            ValueError, match="expected a prefix that holds a model's files, found none"
+        ):
             copy_from_s3(f"{uri}/none", tmp_path / "copy")
     assert {path.name: path.read_text() for path in (tmp_path / "copy").iterdir()} == {
         name: name for name in ("config.json", "weights.bin")
@@ -239,9 +291,7 @@ def test_a_dataset_is_loaded_from_the_hub_by_its_name(pack: str, tmp_path: Path)
     data = tmp_path / "hub" / "me" / "data"
     data.mkdir(parents=True)
     pq.write_table(pa.table({"sentence": ["one", "two"]}), data / "train-00000-of-00001.parquet")
-    program = (
-        f"from experiments.{pack}.text_blocks import load_text; print(*load_text('me/data', None, None)['sentence'])"
-    )
+    program = f"from experiments.{pack}.text_blocks import load_text; print(*load_text('me/data', None, None)['sentence'])"
     with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
         done = subprocess.run(
             [sys.executable, "-c", program],

@@ -15,7 +15,14 @@ from pyarrow import parquet
 from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, Hub, hub_server
 from tests.training.jobs import JobEnd
-from tests.training.run_documents import KEY, SEQUENCE_LENGTH, run_document, run_preparation, run_training, write_texts
+from tests.training.run_documents import (
+    KEY,
+    SEQUENCE_LENGTH,
+    run_document,
+    run_preparation,
+    run_training,
+    write_texts,
+)
 from traindyno.core.suite.preparation import TOKENS_MANIFEST
 from training.data.sequences import read_sequences
 from training.models.hub import needed_files
@@ -23,7 +30,13 @@ from training.models.hub import needed_files
 ROWS = 20_000
 LARGE_ROWS = 20_000
 TOO_LARGE_BYTES = 2**42
-NEEDED = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+NEEDED = {
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +45,9 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_dataset(root / "me" / "data", rows=ROWS)
     write_model(root / "me" / "model")
     (root / "me" / "bare").mkdir()
-    (root / "me" / "bare" / "config.json").write_text((root / "me" / "model" / "config.json").read_text())
+    (root / "me" / "bare" / "config.json").write_text(
+        (root / "me" / "model" / "config.json").read_text()
+    )
     write_numbered_rows(root / "me" / "numbered")
     return root
 
@@ -44,7 +59,9 @@ def write_numbered_rows(folder: Path) -> None:
     columns = Features({"picture": Image(), "text": Value("string")})
     picture = {"bytes": b"no picture", "path": None}
     rows = [{"picture": picture, "text": text} for text in texts]
-    parquet.write_table(pa.Table.from_pylist(rows, schema=columns.arrow_schema), folder / "train.parquet")
+    parquet.write_table(
+        pa.Table.from_pylist(rows, schema=columns.arrow_schema), folder / "train.parquet"
+    )
 
 
 @pytest.fixture
@@ -54,17 +71,25 @@ def hub(repositories: Path, tmp_path: Path) -> Iterator[Hub]:
 
 
 def prepared(folder: Path, hub: Hub, workload: dict[str, Any], **asked: Any) -> JobEnd:
-    document = run_document("gpt2", workload={"model": {"path": "me/model"}, "tokenizer": None, **workload})
-    return run_preparation(folder, document, None, environment=hub.environment, **{"packing": None, **asked})
+    document = run_document(
+        "gpt2", workload={"model": {"path": "me/model"}, "tokenizer": None, **workload}
+    )
+    return run_preparation(
+        folder, document, None, environment=hub.environment, **{"packing": None, **asked}
+    )
 
 
-def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(tmp_path: Path, hub: Hub) -> None:
+def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(
+    tmp_path: Path, hub: Hub
+) -> None:
     data = {"dataset": {"path": "me/data"}, "examples": 10**6}
     end = prepared(tmp_path / "job", hub, data, packing=True, sequences=200)
     assert end.exit_code == 0, end.output
     found = read_sequences(end.folder / "model" / "train")
     assert (len(found), found.uniform_length) == (200, SEQUENCE_LENGTH)
-    assert {name for name in hub.sent if name.endswith(".parquet")} == {"train-00000-of-00006.parquet"}
+    assert {name for name in hub.sent if name.endswith(".parquet")} == {
+        "train-00000-of-00006.parquet"
+    }
     assert not list((tmp_path / "home").rglob("*.arrow"))  # nothing of it is stored
 
 
@@ -75,10 +100,14 @@ def test_a_preparation_ends_while_the_rest_of_a_large_file_is_on_its_way(tmp_pat
     data.mkdir(parents=True)
     texts = [random.Random(row).randbytes(1600).hex(" ", 5) for row in range(LARGE_ROWS)]
     table = pa.table({"text": texts})
-    parquet.write_table(table, data / "train.parquet", row_group_size=500, compression="none", use_dictionary=False)
+    parquet.write_table(
+        table, data / "train.parquet", row_group_size=500, compression="none", use_dictionary=False
+    )
     write_model(tmp_path / "hub" / "me" / "model")
     with hub_server(tmp_path / "hub", tmp_path / "home", delay_seconds=1.0) as slow:
-        end = prepared(tmp_path / "job", slow, {"dataset": {"path": "me/data"}}, packing=False, sequences=200)
+        end = prepared(
+            tmp_path / "job", slow, {"dataset": {"path": "me/data"}}, packing=False, sequences=200
+        )
     assert end.exit_code == 0, end.output
     assert len(read_sequences(end.folder / "model" / "train")) == 200
 
@@ -87,7 +116,9 @@ def numbers(folder: Path) -> set[int]:
     return {int(number) for number in read_sequences(folder).tokens} - {0}  # 0 ends a text
 
 
-def test_a_split_may_be_a_slice_and_columns_that_are_not_needed_are_not_decoded(tmp_path: Path, hub: Hub) -> None:
+def test_a_split_may_be_a_slice_and_columns_that_are_not_needed_are_not_decoded(
+    tmp_path: Path, hub: Hub
+) -> None:
     data = {"path": "me/numbered", "split": "train[:20%]", "evaluation_split": "train[-5:]"}
     end = prepared(tmp_path / "job", hub, {"dataset": data}, packing=False)
     assert end.exit_code == 0, end.output
@@ -96,7 +127,12 @@ def test_a_split_may_be_a_slice_and_columns_that_are_not_needed_are_not_decoded(
 
 
 def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: Hub) -> None:
-    end = prepared(tmp_path / "job", hub, {"dataset": {"path": "me/data", "text_column": "words"}}, packing=True)
+    end = prepared(
+        tmp_path / "job",
+        hub,
+        {"dataset": {"path": "me/data", "text_column": "words"}},
+        packing=True,
+    )
     assert end.exit_code != 0
     assert "me/data has no column 'words'; its columns are text, more" in end.failure
 
@@ -112,7 +148,10 @@ def test_a_models_copy_holds_what_a_run_reads_once_and_a_run_needs_no_hub(
         TOKENS_MANIFEST,
     }
     assert set(hub.sent) <= NEEDED
-    assert hub.sent["model.safetensors"] == (repositories / "me/model/model.safetensors").stat().st_size
+    assert (
+        hub.sent["model.safetensors"]
+        == (repositories / "me/model/model.safetensors").stat().st_size
+    )
     assert f"model me/model at commit {COMMIT}: {len(NEEDED)} files" in end.output
     assert json.loads((copy / TOKENS_MANIFEST).read_text())["key"] == KEY
     (tmp_path / "run").mkdir()
@@ -153,7 +192,10 @@ PICKLED = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
     ("weights", "kept"),
     [
         (["model.safetensors", "pytorch_model.bin"], ["model.safetensors"]),
-        (["pytorch_model.bin", "flax_model.msgpack", "tf_model.h5", "model.fp16.safetensors"], ["pytorch_model.bin"]),
+        (
+            ["pytorch_model.bin", "flax_model.msgpack", "tf_model.h5", "model.fp16.safetensors"],
+            ["pytorch_model.bin"],
+        ),
         (
             [*SHARDS, "model.safetensors.index.json", *PICKLED, "pytorch_model.bin.index.json"],
             [*SHARDS, "model.safetensors.index.json"],
@@ -166,6 +208,12 @@ def test_weights_are_copied_in_one_format_and_pickled_ones_only_without_others(
     weights: list[str], kept: list[str]
 ) -> None:
     others = ["config.json", "vocab.json", "merges.txt", "spiece.model", "chat_template.jinja"]
-    ignored = ["README.md", ".gitattributes", "modeling.py", "onnx/config.json", "coreml/model.safetensors"]
+    ignored = [
+        "README.md",
+        ".gitattributes",
+        "modeling.py",
+        "onnx/config.json",
+        "coreml/model.safetensors",
+    ]
     assert needed_files([*weights, *others, *ignored]) == sorted([*kept, *others])
     assert needed_files([*others, *ignored]) == []

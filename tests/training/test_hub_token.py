@@ -19,7 +19,10 @@ class Secrets:
     def __init__(self) -> None:
         self.regions: list[str] = []
         self.client = boto3.client(
-            "secretsmanager", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x"
+            "secretsmanager",
+            region_name="eu-west-1",
+            aws_access_key_id="x",
+            aws_secret_access_key="x",
         )
         self.stubber = Stubber(self.client)
         self.stubber.activate()
@@ -38,7 +41,9 @@ def use(text: str) -> dict[str, str]:
     return environment
 
 
-@pytest.mark.parametrize("text", [TOKEN, f" {TOKEN}\n", f'{{"token": "{TOKEN}"}}', f'{{"HF_TOKEN": "{TOKEN}"}}'])
+@pytest.mark.parametrize(
+    "text", [TOKEN, f" {TOKEN}\n", f'{{"token": "{TOKEN}"}}', f'{{"HF_TOKEN": "{TOKEN}"}}']
+)
 def test_the_secret_is_the_token_or_an_object_that_holds_it(text: str) -> None:
     assert use(text) == {"HF_TOKEN": TOKEN}
 
@@ -53,7 +58,9 @@ def test_without_a_secret_nothing_is_asked_and_a_token_that_is_there_stays() -> 
 def test_a_secret_that_may_not_be_read_is_named_and_not_shown() -> None:
     secrets = Secrets()
     secrets.stubber.add_client_error("get_secret_value", "AccessDeniedException", TOKEN)
-    with pytest.raises(WorkloadError, match=f"can't be read from {ARN}: ClientError; expected") as raised:
+    with pytest.raises(
+        WorkloadError, match=f"can't be read from {ARN}: ClientError; expected"
+    ) as raised:
         use_hub_token(ARN, environment={}, connect=secrets.connect)
     assert TOKEN not in str(raised.value)
 

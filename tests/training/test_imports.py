@@ -24,7 +24,9 @@ FOR_FILES_ONLY = ("pyarrow", "datasets", "pandas", "s3torchconnector")
 def test_what_is_not_needed_is_not_loaded(module: str, unneeded: Sequence[str]) -> None:
     """By a run on tokens that exist, by the survey of a plan, and by a step log."""
     code = f"import sys, {module}; print([name for name in {unneeded} if name in sys.modules])"
-    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == "[]"
 
 

@@ -28,7 +28,9 @@ def test_packed_rows_need_no_mask_where_all_tokens_are_seen(name: str) -> None:
     seen: list[torch.Tensor | None] = []
     attend: Any = functional.scaled_dot_product_attention
 
-    def watched(*tensors: torch.Tensor, attn_mask: torch.Tensor | None = None, **others: Any) -> torch.Tensor:
+    def watched(
+        *tensors: torch.Tensor, attn_mask: torch.Tensor | None = None, **others: Any
+    ) -> torch.Tensor:
         seen.append(attn_mask)
         attended: torch.Tensor = attend(*tensors, **{"attn_mask": attn_mask, **others})
         return attended

@@ -19,7 +19,14 @@ from training.memory.tracker import MemoryTracker
 from training.process.process_group import end_process_group, read_topology
 
 ONE, FOUR = "ml.g5.xlarge", "ml.g5.12xlarge"
-GPT2 = {"model_type": "gpt2", "n_embd": 64, "n_layer": 3, "n_head": 4, "vocab_size": 500, "n_positions": 32}
+GPT2 = {
+    "model_type": "gpt2",
+    "n_embd": 64,
+    "n_layer": 3,
+    "n_head": 4,
+    "vocab_size": 500,
+    "n_positions": 32,
+}
 SIZES = {
     "hidden_size": 64,
     "intermediate_size": 128,
@@ -30,16 +37,41 @@ SIZES = {
 LLAMA = {"model_type": "llama", **SIZES, "num_key_value_heads": 4}
 BERT = {"model_type": "bert", **SIZES}
 CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
-    "GPT-2, one device": (GPT2, "causal-lm", {"instance": ONE, "strategy": "single", "gradient_clip_norm": 1.0}),
-    "GPT-2, ddp over 4": (GPT2, "causal-lm", {"instance": FOUR, "strategy": "ddp", "gradient_accumulation_steps": 3}),
-    "GPT-2, fsdp over 4": (GPT2, "causal-lm", {"instance": FOUR, "strategy": "fsdp", "precision": "bf16"}),
+    "GPT-2, one device": (
+        GPT2,
+        "causal-lm",
+        {"instance": ONE, "strategy": "single", "gradient_clip_norm": 1.0},
+    ),
+    "GPT-2, ddp over 4": (
+        GPT2,
+        "causal-lm",
+        {"instance": FOUR, "strategy": "ddp", "gradient_accumulation_steps": 3},
+    ),
+    "GPT-2, fsdp over 4": (
+        GPT2,
+        "causal-lm",
+        {"instance": FOUR, "strategy": "fsdp", "precision": "bf16"},
+    ),
     "Llama, fsdp over 8, checkpointing": (
         LLAMA,
         "causal-lm",
-        {"instance": FOUR, "instance_count": 2, "strategy": "fsdp", "activation_checkpointing": True},
+        {
+            "instance": FOUR,
+            "instance_count": 2,
+            "strategy": "fsdp",
+            "activation_checkpointing": True,
+        },
     ),
-    "Llama, tensor over 4": (LLAMA, "causal-lm", {"instance": FOUR, "strategy": "tensor", "precision": "bf16"}),
-    "BERT, zero1 over 4": (BERT, "masked-lm", {"instance": FOUR, "strategy": "zero1", "precision": "fp16"}),
+    "Llama, tensor over 4": (
+        LLAMA,
+        "causal-lm",
+        {"instance": FOUR, "strategy": "tensor", "precision": "bf16"},
+    ),
+    "BERT, zero1 over 4": (
+        BERT,
+        "masked-lm",
+        {"instance": FOUR, "strategy": "zero1", "precision": "fp16"},
+    ),
     "BERT, interleaved pipeline, checkpointing, accumulation": (
         {**BERT, "num_hidden_layers": 4},
         "masked-lm",
@@ -54,7 +86,11 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
             "gradient_clip_norm": 1.0,
         },
     ),
-    "BERT, classification": (BERT, "sequence-classification", {"instance": ONE, "strategy": "single"}),
+    "BERT, classification": (
+        BERT,
+        "sequence-classification",
+        {"instance": ONE, "strategy": "single"},
+    ),
 }
 # A real stage of a tensor group needs a block of 512 bytes more; four real processes are compared below.
 COMPOSED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
@@ -108,14 +144,18 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
     estimated = estimated_case(name)
     assert estimated.activation_bytes > 0
     with watched_shapes() as shapes:
-        measured = of_the_largest(settings, lambda each: measure_steps(workload, settings, each, model_path=None))
+        measured = of_the_largest(
+            settings, lambda each: measure_steps(workload, settings, each, model_path=None)
+        )
     assert estimated == measured
     assert len(shapes.seen) >= 8
     assert shapes.wrong == set()
 
 
 @pytest.mark.parametrize("times", [1.5, 4] if NIGHTLY else [1.5])
-@pytest.mark.parametrize("name", CASES | COMPOSED if NIGHTLY else ["GPT-2, fsdp over 4", "Llama, tensor over 4"])
+@pytest.mark.parametrize(
+    "name", CASES | COMPOSED if NIGHTLY else ["GPT-2, fsdp over 4", "Llama, tensor over 4"]
+)
 def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
     """The batch is estimated again on a device of ``times`` the memory that the cell needs."""
     workload, settings = asked(name)
@@ -124,14 +164,18 @@ def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
     batch = fitting_batch(found, settings, device)
     assert batch is not None
     assert batch > settings.batch_size
-    larger = estimate_memory(workload, replace(settings, batch_size_per_device=batch), model_path=None)
+    larger = estimate_memory(
+        workload, replace(settings, batch_size_per_device=batch), model_path=None
+    )
     assert larger.peak_bytes <= device
 
 
 def test_single_uses_one_of_an_instances_devices() -> None:
     workload = workload_of(GPT2, "causal-lm")
     one, four = (
-        estimate_memory(workload, settings_of(instance=instance, strategy="single"), model_path=None)
+        estimate_memory(
+            workload, settings_of(instance=instance, strategy="single"), model_path=None
+        )
         for instance in (ONE, FOUR)
     )
     assert one == four
@@ -141,7 +185,9 @@ def test_parameters_gradients_and_optimizer_state_by_hand() -> None:
     # One layer: 4 x 64^2 attention + 3 x 64 x 128 of the MLP + 2 norms of 64; embeddings and head 2 x 500 x 64, a norm.
     count = 3 * (4 * 64**2 + 3 * 64 * 128 + 2 * 64) + 2 * 500 * 64 + 64
     estimated = estimate_memory(
-        workload_of(LLAMA, "causal-lm"), settings_of(instance=ONE, strategy="single"), model_path=None
+        workload_of(LLAMA, "causal-lm"),
+        settings_of(instance=ONE, strategy="single"),
+        model_path=None,
     )
     # fp32: 4 bytes each, two of AdamW's; each tensor's last block of 512 bytes may be partly used
     tensors = 3 * 9 + 3
@@ -178,7 +224,9 @@ def test_a_cell_whose_state_is_too_large_fits_with_no_batch() -> None:
 def test_a_tokenizer_that_is_yet_to_be_trained_decides_the_embeddings() -> None:
     without = {name: value for name, value in GPT2.items() if name != "vocab_size"}
     settings = settings_of(instance=ONE, strategy="single")
-    workload = replace(workload_of(without, "causal-lm"), tokenizer=Tokenizer(train_vocabulary_size=500))
+    workload = replace(
+        workload_of(without, "causal-lm"), tokenizer=Tokenizer(train_vocabulary_size=500)
+    )
     named = estimate_memory(workload_of(GPT2, "causal-lm"), settings, model_path=None)
     assert estimate_memory(workload, settings, model_path=None) == named
 
@@ -208,7 +256,9 @@ if NIGHTLY:
 # Two replicas of two stages.
 PIPELINES: dict[str, dict[str, Any]] = {"pipeline, 1f1b, bf16": {**CUT, "precision": "bf16"}}
 if NIGHTLY:
-    PIPELINES |= {f"pipeline, {each}": {**CUT, "pipeline_schedule": each} for each in ("gpipe", "interleaved")}
+    PIPELINES |= {
+        f"pipeline, {each}": {**CUT, "pipeline_schedule": each} for each in ("gpipe", "interleaved")
+    }
 # A real process also holds messages until they are sent, and a block's gradients until they are reduced.
 MOST_IN_FLIGHT = 0.05
 
@@ -219,7 +269,9 @@ def composed(name: str) -> tuple[Workload, Settings]:
         workload = workload_of({**GPT2, "n_layer": 5}, "causal-lm")
         return workload, settings_of(instance=FOUR, strategy="pipeline", **PIPELINES[name])
     config = {**LLAMA, "num_hidden_layers": 5, "tie_word_embeddings": "pipeline" in name}
-    return workload_of(config, "causal-lm"), settings_of(instance=FOUR, strategy="mesh", **COMPOSITIONS[name])
+    return workload_of(config, "causal-lm"), settings_of(
+        instance=FOUR, strategy="mesh", **COMPOSITIONS[name]
+    )
 
 
 def measure_compositions(names: list[str]) -> list[MemoryEstimate]:
@@ -238,7 +290,11 @@ def test_the_estimate_of_a_composition_is_what_its_largest_real_process_needs() 
         assert replace(estimated, peak_bytes=0) == replace(largest, peak_bytes=0), name
         # The first stage of a pipeline holds one message of 1 x 32 x 64 numbers; a process of two stages more.
         is_plain = name in PIPELINES and "interleaved" not in name
-        reach = 32 * 64 * 4 if is_plain else (0.02 if name in PIPELINES else MOST_IN_FLIGHT) * largest.peak_bytes
+        reach = (
+            32 * 64 * 4
+            if is_plain
+            else (0.02 if name in PIPELINES else MOST_IN_FLIGHT) * largest.peak_bytes
+        )
         assert abs(largest.peak_bytes - estimated.peak_bytes) <= reach, name
         stages = {replace(each, peak_bytes=0) for each in of_ranks}
         assert len(stages) == (2 if "pipeline" in name else 1), name
@@ -253,7 +309,9 @@ def test_a_composition_of_degrees_holds_the_states_part_by_hand() -> None:
     settings = settings_of(instance=FOUR, instance_count=2, strategy="mesh", **degrees)
     estimated = estimate_memory(workload_of(config, "causal-lm"), settings, model_path=None)
     matrices, norms, embedding = 4 * 64**2 + 3 * 64 * 128, 2 * 64, 500 * 64
-    first = (2 * (matrices // 2 + norms) + embedding) // 2  # the last stage has the head instead, and a norm of 64
+    first = (
+        2 * (matrices // 2 + norms) + embedding
+    ) // 2  # the last stage has the head instead, and a norm of 64
     tensors = 2 * 9 + 2
     assert 0 <= estimated.parameter_bytes - 4 * first <= 512 * tensors
     assert 0 <= estimated.optimizer_bytes - 2 * estimated.parameter_bytes <= 512 * tensors
@@ -264,4 +322,6 @@ def test_what_cannot_be_estimated_says_why() -> None:
     finding = Findings(workload_of(GPT2, "causal-lm"), model_path=None).find(settings)
     assert finding.estimate is None
     assert finding.why_unknown is not None
-    assert finding.why_unknown.startswith("the estimate failed: strategy pipeline asks for 4 stages")
+    assert finding.why_unknown.startswith(
+        "the estimate failed: strategy pipeline asks for 4 stages"
+    )

@@ -31,7 +31,11 @@ MEASURED: dict[str, tuple[dict[str, Any], float, dict[str, Any]]] = {
     "GPT-2, bf16, checkpointing": (GPT2_SMALL, 3.992, {"activation_checkpointing": True}),
     "BERT, bf16": (BERT_BASE, 7.538 - LEFT_OVER_GIB, {}),
     "ALBERT, bf16": (ALBERT_BASE, 9.485 - LEFT_OVER_GIB, {}),
-    "GPT-2, fp16, SGD": (GPT2_SMALL, 6.824 - LEFT_OVER_GIB, {"precision": "fp16", "optimizer": "sgd"}),
+    "GPT-2, fp16, SGD": (
+        GPT2_SMALL,
+        6.824 - LEFT_OVER_GIB,
+        {"precision": "fp16", "optimizer": "sgd"},
+    ),
 }
 
 
@@ -51,7 +55,9 @@ def test_the_estimate_is_what_a_gpu_had_allocated(name: str) -> None:
         **settings,
     }
     workload = workload_of(config, task, sequence_length=512)
-    estimated_gib = estimate_memory(workload, settings_of(**given), model_path=None).peak_bytes / GIB
+    estimated_gib = (
+        estimate_memory(workload, settings_of(**given), model_path=None).peak_bytes / GIB
+    )
     assert 0.98 <= estimated_gib / measured_gib <= 1
 
 
@@ -63,7 +69,9 @@ def peak_bytes(config: dict[str, Any], task: str, **values: Any) -> int:
 @pytest.mark.parametrize("config", [GPT2, LLAMA, BERT], ids=lambda config: config["model_type"])
 def test_without_autocast_and_dropout_cuda_keeps_what_a_cpu_keeps(config: dict[str, Any]) -> None:
     task = "masked-lm" if config is BERT else "causal-lm"
-    on_cuda, on_cpu = (peak_bytes(config, task, instance=each, dropout=0.0) for each in (ONE, ON_CPU))
+    on_cuda, on_cpu = (
+        peak_bytes(config, task, instance=each, dropout=0.0) for each in (ONE, ON_CPU)
+    )
     assert on_cuda == on_cpu
 
 
@@ -71,7 +79,9 @@ def test_a_workload_has_an_estimate_for_cuda_and_one_for_cpus() -> None:
     """GPT-2's activation function is a power: fp32 on CUDA, the autocast type on a CPU."""
     findings = Findings(workload_of(GPT2, "causal-lm"), model_path=None)
     on_cpu, on_cuda = (
-        findings.find(settings_of(instance=each, strategy="single", precision="bf16", dropout=0.0)).estimate
+        findings.find(
+            settings_of(instance=each, strategy="single", precision="bf16", dropout=0.0)
+        ).estimate
         for each in (ON_CPU, ONE)
     )
     assert on_cpu is not None
@@ -87,7 +97,9 @@ def test_dropout_on_cuda_keeps_one_byte_per_value() -> None:
         for instance, rate in ((ONE, 0.0), (ONE, 0.1), (ON_CPU, 0.1))
     )
     values = 4 * 32 * 64
-    assert on_cuda - without == 7 * values, "after the embeddings, and after the attention and the MLP of 3 layers"
+    assert on_cuda - without == 7 * values, (
+        "after the embeddings, and after the attention and the MLP of 3 layers"
+    )
     weights = 3 * (4 * 4 * 32 * 32)
     assert on_cpu - without > 4 * (7 * values + weights)
 
@@ -98,7 +110,11 @@ def test_a_cpu_computes_as_before_afterwards() -> None:
 
     def types() -> tuple[torch.dtype, ...]:
         with torch.autocast("cpu", torch.bfloat16):
-            return functional.layer_norm(values, (8,), weight).dtype, values.pow(2).dtype, values.sum().dtype
+            return (
+                functional.layer_norm(values, (8,), weight).dtype,
+                values.pow(2).dtype,
+                values.sum().dtype,
+            )
 
     with as_on_cuda():
         assert types() == (torch.float32,) * 3
@@ -122,7 +138,11 @@ for name in ("GPT-2, one device", "BERT, interleaved pipeline, checkpointing, ac
 
 def test_private_names_that_pytorch_lacks_stop_the_estimates_of_pipelines_only() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", WITHOUT_PRIVATE_NAMES], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-c", WITHOUT_PRIVATE_NAMES],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     lines = ended.stdout.splitlines()
     assert lines[:1] == ["True None"], ended.stderr[-2000:]

@@ -18,7 +18,9 @@ from traindyno.core.suite.choices import Strategy
 from training.process.process_group import end_process_group, read_topology
 from training.strategies import build_strategy
 
-pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:torch.distributed is disabled, unavailable or uninitialized"
+)
 MESH = {"strategy": Strategy.MESH}
 LENGTHS = (12, 7, 12)
 
@@ -31,7 +33,9 @@ def gradients(options: dict[str, Any]) -> dict[str, torch.Tensor]:
     strategy.place(blueprint_of(Case(model="llama")))
     strategy.set_training(True)
     whole = global_batch("llama", 0)
-    strategy.forward_backward([{name: each[:, :length] for name, each in whole.items()} for length in LENGTHS])
+    strategy.forward_backward(
+        [{name: each[:, :length] for name, each in whole.items()} for length in LENGTHS]
+    )
     found = {
         name: tensor.grad.full_tensor() if isinstance(tensor.grad, DTensor) else tensor.grad
         for name, tensor in strategy.named_tensors().items()
@@ -47,7 +51,9 @@ def gradients(options: dict[str, Any]) -> dict[str, torch.Tensor]:
         : None if NIGHTLY else 1
     ],
 )
-def test_accumulated_batches_of_unequal_length_all_count(options: dict[str, Any], processes: int) -> None:
+def test_accumulated_batches_of_unequal_length_all_count(
+    options: dict[str, Any], processes: int
+) -> None:
     expected = gradients({})
     by_rank = run_group(gradients, {**MESH, **options}, processes=processes)
     found = {name: gradient for rank in by_rank for name, gradient in rank.items()}
@@ -65,7 +71,12 @@ COMPOSITIONS: dict[str, dict[str, Any]] = {
     "pipeline 2": {"strategy": "pipeline", **PIPELINED, "batch_size_per_device": 4},
     "tensor 2 × shard 2": {**MESH_2, "batch_size_per_device": 4},
     "shard 2 × pipeline 2": {"strategy": "mesh", **PIPELINED, "batch_size_per_device": 4},
-    "tensor 2 × pipeline 2": {**MESH_2, **PIPELINED, "pipeline_schedule": "interleaved", "batch_size_per_device": 8},
+    "tensor 2 × pipeline 2": {
+        **MESH_2,
+        **PIPELINED,
+        "pipeline_schedule": "interleaved",
+        "batch_size_per_device": 8,
+    },
 }
 TIED = {"model_type": "llama", **LLAMA, "vocab_size": 96, "tie_word_embeddings": True}
 RESUMED = [
@@ -80,13 +91,21 @@ if NIGHTLY:
 
 def attempt(composition: str, folder: Path | None, **changes: Any) -> Attempt:
     settings = {"dropout": 0.0, "gradient_clip_norm": 0.1, **COMPOSITIONS[composition]}
-    values = {"checkpoints": None if folder is None else str(folder), "steps": 5, "model": TIED, **changes}
+    values = {
+        "checkpoints": None if folder is None else str(folder),
+        "steps": 5,
+        "model": TIED,
+        **changes,
+    }
     return Attempt(settings=settings, **values)
 
 
 def test_a_run_resumes_divided_in_another_way_with_the_same_losses(tmp_path: Path) -> None:
     folders = [tmp_path / str(number) / "c" for number in range(len(RESUMED))]
-    cut = [attempt(before, folder, stops_after=3) for (before, _), folder in zip(RESUMED, folders, strict=True)]
+    cut = [
+        attempt(before, folder, stops_after=3)
+        for (before, _), folder in zip(RESUMED, folders, strict=True)
+    ]
     later = [attempt(after, folder) for (_, after), folder in zip(RESUMED, folders, strict=True)]
     first = run_group(train_attempts, [attempt("fsdp", None), *cut], processes=4)
     found = run_group(train_attempts, later, processes=4)
@@ -98,10 +117,17 @@ def test_a_run_resumes_divided_in_another_way_with_the_same_losses(tmp_path: Pat
         for step, loss in expected.items():
             assert sum(losses[step] for losses in held) / len(held) == pytest.approx(loss, abs=2e-6)
         for name, parameter in first[0][0].parameters.items():
-            torch.testing.assert_close(found[0][number].parameters[name], parameter, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(
+                found[0][number].parameters[name], parameter, rtol=1e-4, atol=1e-5
+            )
 
 
-GPTJ = {"model_type": "gptj", "rotary_dim": 4, **GPT, "vocab_size": 96}  # its blocks drop hidden states
+GPTJ = {
+    "model_type": "gptj",
+    "rotary_dim": 4,
+    **GPT,
+    "vocab_size": 96,
+}  # its blocks drop hidden states
 CHOSEN = {"colwise": ["h.0.mlp.c_fc"], "rowwise": ["h.0.mlp.c_proj"]}
 IN_FIRST_STAGE = {**MESH_2, **PIPELINED, "tensor_plan": CHOSEN, "batch_size_per_device": 4}
 
@@ -115,9 +141,14 @@ def test_dropout_and_chosen_layers_after_a_resume(tmp_path: Path) -> None:
         stops_after=3,
         model=GPTJ,
     )
-    after = replace(before, settings={**dropping, "strategy": "tensor", "tensor_degree": 2}, stops_after=None)
+    after = replace(
+        before, settings={**dropping, "strategy": "tensor", "tensor_degree": 2}, stops_after=None
+    )
     converted = replace(
-        before, settings={**IN_FIRST_STAGE, "dropout": 0.0}, checkpoints=str(tmp_path / "chosen" / "c"), model=None
+        before,
+        settings={**IN_FIRST_STAGE, "dropout": 0.0},
+        checkpoints=str(tmp_path / "chosen" / "c"),
+        model=None,
     )
     run_group(train_attempts, [before, converted], processes=4)
     found = run_group(train_attempts, [after, replace(converted, stops_after=None)], processes=4)
@@ -135,16 +166,24 @@ def test_dropout_and_chosen_layers_after_a_resume(tmp_path: Path) -> None:
 def test_converted_layers_do_not_resume_as_others(tmp_path: Path) -> None:
     # GPT-2's square projections would be read transposed, without an error.
     both = {"dropout": 0.0, "batch_size_per_device": 4}
-    cut = Attempt(settings={**both, **MESH_2}, checkpoints=str(tmp_path / "c"), steps=3, stops_after=3)
-    later = Attempt(settings={**both, **FSDP, "batch_size_per_device": 2}, checkpoints=cut.checkpoints, steps=3)
+    cut = Attempt(
+        settings={**both, **MESH_2}, checkpoints=str(tmp_path / "c"), steps=3, stops_after=3
+    )
+    later = Attempt(
+        settings={**both, **FSDP, "batch_size_per_device": 2}, checkpoints=cut.checkpoints, steps=3
+    )
     run_group(train_attempts, [cut], processes=2)
-    again, other = run_group(train_attempts, [replace(cut, stops_after=None), later], processes=2)[0]
+    again, other = run_group(train_attempts, [replace(cut, stops_after=None), later], processes=2)[
+        0
+    ]
     assert set(again.losses) == {3}
     assert set(other.losses) == {1, 2, 3}
 
 
 @pytest.mark.parametrize(("divided", "replicas"), [(PIPELINED, 1), ({"shard_degree": 2}, 2)])
-def test_a_composition_counts_the_flops_of_one_process(divided: dict[str, Any], replicas: int, tmp_path: Path) -> None:
+def test_a_composition_counts_the_flops_of_one_process(
+    divided: dict[str, Any], replicas: int, tmp_path: Path
+) -> None:
     """FLOPs of a step: those of a token × the tokens of all processes. Processes of a replica share a batch."""
     texts = write_texts(tmp_path / "texts")
     mesh = {**MESH_2, **divided, "batch_size_per_device": 4}
@@ -156,7 +195,9 @@ def test_a_composition_counts_the_flops_of_one_process(divided: dict[str, Any], 
     assert len(one) == 4
 
 
-def flops_of_steps(folder: Path, texts: Path, settings: dict[str, Any], processes: int) -> list[float]:
+def flops_of_steps(
+    folder: Path, texts: Path, settings: dict[str, Any], processes: int
+) -> list[float]:
     folder.mkdir()
     document = run_document(settings=settings, measurement={"max_steps": 4})
     end = run_training(folder, document, texts, processes=processes)

@@ -33,7 +33,9 @@ def workload(config: dict[str, Any]) -> Workload:
 
 def problems(config: dict[str, Any], **settings: Any) -> list[str]:
     cell = Settings(instance="ml.p4d.24xlarge", **settings)
-    found = check_model(workload(config), tensor_divisions([cell]), stage_counts([cell]), model_path=None)
+    found = check_model(
+        workload(config), tensor_divisions([cell]), stage_counts([cell]), model_path=None
+    )
     return [str(problem) for problem in found]
 
 
@@ -113,7 +115,9 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("config", "settings", "expected"), REFUSED.values(), ids=REFUSED)
-def test_a_model_that_cannot_serve_is_refused(config: dict[str, Any], settings: dict[str, Any], expected: str) -> None:
+def test_a_model_that_cannot_serve_is_refused(
+    config: dict[str, Any], settings: dict[str, Any], expected: str
+) -> None:
     (problem,) = problems(config, **settings)
     assert problem.startswith(expected)
 
@@ -137,7 +141,9 @@ GOOD: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("config", "settings"), GOOD)
-def test_a_model_that_can_serve_is_not_refused(config: dict[str, Any], settings: dict[str, Any]) -> None:
+def test_a_model_that_can_serve_is_not_refused(
+    config: dict[str, Any], settings: dict[str, Any]
+) -> None:
     assert problems(config, **settings) == []
 
 
@@ -167,10 +173,14 @@ def small_suite(model: dict[str, Any], sequence_length: int = 64) -> Suite:
     return parse_suite(document)
 
 
-def test_a_model_without_problems_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_without_problems_is_checked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     small = {"n_positions": 64, "n_embd": 8, "n_head": 2, "n_layer": 1, "vocab_size": 16}
-    AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", **small)).save_pretrained(tmp_path / "model")
+    AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", **small)).save_pretrained(
+        tmp_path / "model"
+    )
     configuration = tmp_path / "model/config.json"
     suite = small_suite({"path": "./model"})
     assert find_model_problems(suite, tmp_path) == []
@@ -189,13 +199,18 @@ def test_a_model_without_problems_is_checked_once(tmp_path: Path, monkeypatch: p
     assert "it has no weights" in problem.message
 
 
-def test_a_cache_folder_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_folder_that_cannot_be_written_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert find_model_problems(small_suite({"config": {"model_type": "gpt2"}}), tmp_path) == []
 
 
-PLAN = {"colwise": ["layers.*.mlp.gate_proj", "layers.*.mlp.upproj"], "rowwise": ["layers.*.mlp.down_proj"]}
+PLAN = {
+    "colwise": ["layers.*.mlp.gate_proj", "layers.*.mlp.upproj"],
+    "rowwise": ["layers.*.mlp.down_proj"],
+}
 MESH = {"strategy": "mesh", "tensor_degree": 2, "batch_size_per_device": 4}
 
 
@@ -204,7 +219,10 @@ MESH = {"strategy": "mesh", "tensor_degree": 2, "batch_size_per_device": 4}
     [
         ({"training": {**MESH, "tensor_plan": PLAN}}, "training.tensor_plan"),
         ({"training": MESH, "matrix": {"tensor_plan": [None, PLAN]}}, "matrix.tensor_plan"),
-        ({"include": [{"precision": "bf16"}, {**MESH, "tensor_plan": PLAN}]}, "include[1].tensor_plan"),
+        (
+            {"include": [{"precision": "bf16"}, {**MESH, "tensor_plan": PLAN}]},
+            "include[1].tensor_plan",
+        ),
         ({"training": {"strategy": "tensor", "tensor_plan": PLAN}}, "training.tensor_plan"),
     ],
 )
@@ -222,7 +240,9 @@ def test_a_misspelt_layer_of_a_plan_is_found_where_the_suite_names_it(
     assert "expected a path such as layers.*.mlp.up_proj" in problem.message
 
 
-@pytest.mark.parametrize("model", [{"config": {"model_type": "gpt2", "n_embed": 64}}, {"path": "./model"}])
+@pytest.mark.parametrize(
+    "model", [{"config": {"model_type": "gpt2", "n_embed": 64}}, {"path": "./model"}]
+)
 def test_a_plan_ends_with_the_line_of_the_problem(tmp_path: Path, model: dict[str, Any]) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model/config.json").write_text('{"model_type": "gpt2", "n_positions": 64}')
@@ -235,7 +255,9 @@ def test_a_plan_ends_with_the_line_of_the_problem(tmp_path: Path, model: dict[st
     )  # fmt: skip
     lines = (tmp_path / "suite.yaml").read_text().splitlines()
     word = "n_embed" if "config" in model else "sequence_length"
-    number = next(index for index, line in enumerate(lines, start=1) if line.strip().startswith(word))
+    number = next(
+        index for index, line in enumerate(lines, start=1) if line.strip().startswith(word)
+    )
     assert ran.returncode == 2
     assert f"suite.yaml:{number}: workload." in ran.stderr.replace("\n", "")
     assert word in ran.stderr

@@ -47,7 +47,11 @@ def test_dropout_leaves_a_flag_of_that_name_alone() -> None:
 
 @pytest.mark.parametrize(
     ("task", "kind"),
-    [(Task.SEQUENCE_CLASSIFICATION, "gpt2"), (Task.SEQUENCE_CLASSIFICATION, "camembert"), (Task.MASKED_LM, "roberta")],
+    [
+        (Task.SEQUENCE_CLASSIFICATION, "gpt2"),
+        (Task.SEQUENCE_CLASSIFICATION, "camembert"),
+        (Task.MASKED_LM, "roberta"),
+    ],
 )
 def test_rows_can_be_padded_or_the_tokenizer_is_refused(task: Task, kind: str) -> None:
     with pytest.raises(WorkloadError, match="neither a padding nor an end token"):
@@ -60,7 +64,9 @@ def test_a_folder_without_a_tokenizers_files_has_no_tokenizer(tmp_path: Path) ->
     AutoConfig.for_model("bert").save_pretrained(tmp_path)
     with pytest.raises(WorkloadError, match=r"has special tokens only: .* expected these files"):
         model_config(
-            workload(Task.SEQUENCE_CLASSIFICATION, "bert"), AutoTokenizer.from_pretrained(tmp_path), model_path=None
+            workload(Task.SEQUENCE_CLASSIFICATION, "bert"),
+            AutoTokenizer.from_pretrained(tmp_path),
+            model_path=None,
         )
 
 
@@ -81,7 +87,9 @@ def test_two_rows_are_tried_without_values(kind: str, length: int, told: str | N
 
 
 @pytest.mark.parametrize("kind", CLASSIFIED_BY_THE_END_TOKEN)
-def test_a_trained_tokenizer_has_the_end_token_that_a_classifier_reads(tmp_path: Path, kind: str) -> None:
+def test_a_trained_tokenizer_has_the_end_token_that_a_classifier_reads(
+    tmp_path: Path, kind: str
+) -> None:
     (tmp_path / "train.csv").write_text(FOLDER_TEXT)
     asked = workload(Task.SEQUENCE_CLASSIFICATION, kind)
     tokenizer = train_tokenizer(asked, tmp_path, 300)

@@ -30,7 +30,11 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
+from traindyno.core.suite.suite_file import (
+    measurement_document,
+    settings_document,
+    workload_document,
+)
 from traindyno.core.suite.workload import Workload
 from traindyno.slices.slowness.verdict import CellSteps, describe_steps
 
@@ -84,7 +88,9 @@ def local_run(pack: str, folder: Path, label: str | None = None, **further: Any)
     with staged_data(suite, folder) as (workload, channels):
         own = {"SM_HPS": json.dumps({**document, "workload": workload_document(workload)})}
         environment = {**channels, **own, **suite.workload.environment}
-        return run_forked(folder, ENTRY_POINT, processes=cell.settings.instance_count, environment=environment)
+        return run_forked(
+            folder, ENTRY_POINT, processes=cell.settings.instance_count, environment=environment
+        )
 
 
 @contextmanager
@@ -108,16 +114,24 @@ def gptj_run(folder: Path) -> JobEnd:
     tokenizer = word_piece_tokenizer(texts / "part0.txt")
     tokenizer.save_pretrained(weights)
     torch.manual_seed(0)
-    small = GPTJConfig(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=16, rotary_dim=8)
+    small = GPTJConfig(
+        vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=2, n_positions=16, rotary_dim=8
+    )
     GPTJForCausalLM(small).save_pretrained(weights)
     places = ("--model_name_or_path", str(weights), "--output_dir", str(folder / "model"))
-    channels = {"SM_CHANNEL_TRAIN": str(texts), "SM_CHANNEL_TEST": str(texts), "HF_HOME": str(folder / "cache")}
+    channels = {
+        "SM_CHANNEL_TRAIN": str(texts),
+        "SM_CHANNEL_TEST": str(texts),
+        "HF_HOME": str(folder / "cache"),
+    }
     environment = {**channels, "PYTHONPATH": f"{STAND_INS}{os.pathsep}{REPO_ROOT}"}
     arguments = (*places, *GPTJ_ARGUMENTS.split())
     return run_forked(folder, GPTJ_SCRIPT, *arguments, environment=environment)
 
 
-@pytest.mark.parametrize("pack", [pytest.param(pack, marks=NEEDS_S3 if pack == STREAMS else ()) for pack in CELLS])
+@pytest.mark.parametrize(
+    "pack", [pytest.param(pack, marks=NEEDS_S3 if pack == STREAMS else ()) for pack in CELLS]
+)
 def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack: str) -> None:
     suite, cell = suite_and_cell(pack)
     end = ends()[pack]
@@ -139,7 +153,11 @@ def test_the_posts_starved_loader_is_found_in_its_local_pack(tmp_path: Path) -> 
     suite, cell = suite_and_cell("albert-scaling", STARVED)
     assert suite.measurement.probes
     end = local_run(
-        "albert-scaling", tmp_path, STARVED, measurement=measurement_document(suite.measurement), probes=True
+        "albert-scaling",
+        tmp_path,
+        STARVED,
+        measurement=measurement_document(suite.measurement),
+        probes=True,
     )
     assert end.exit_code == 0, end.output
     parts = parts_of(end)
@@ -158,7 +176,9 @@ def test_script_logs_samples_tokens_and_learning_rate_of_each_step() -> None:
     steps = end.of_kind("step")
     assert [(step["samples"], step["tokens"]) for step in steps] == [(4, 64)] * 12
     # Two steps of warm-up, 0.002 of 1,000; then linear from 0.003 down to 0.00001 after 1,000 steps.
-    assert [step["learning_rate"] for step in steps[:4]] == pytest.approx([0.0015, 0.003, 0.003, 0.002997], rel=1e-4)
+    assert [step["learning_rate"] for step in steps[:4]] == pytest.approx(
+        [0.0015, 0.003, 0.003, 0.002997], rel=1e-4
+    )
     rates = [step["learning_rate"] for step in steps[2:]]
     assert all(later < earlier for earlier, later in itertools.pairwise(rates))
 

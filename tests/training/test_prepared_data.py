@@ -27,11 +27,20 @@ def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(
 ) -> None:
     data = texts if model == "gpt2" else reviews
     # The reviews have a split for evaluation; a part of the texts is held out for it.
-    dataset = {"path": "s3://bucket/data", **({"evaluation_split": "train"} if model == "bert" else {})}
-    document = run_document(model, workload={"dataset": dataset}, measurement={"max_steps": 4, "evaluate": True})
+    dataset = {
+        "path": "s3://bucket/data",
+        **({"evaluation_split": "train"} if model == "bert" else {}),
+    }
+    document = run_document(
+        model, workload={"dataset": dataset}, measurement={"max_steps": 4, "evaluate": True}
+    )
     prepared = run_preparation(tmp_path / "prepare", document, data)
     assert prepared.exit_code == 0, prepared.output
-    assert [line["name"] for line in prepared.of_kind("phase")] == ["import", "tokenise", "teardown"]
+    assert [line["name"] for line in prepared.of_kind("phase")] == [
+        "import",
+        "tokenise",
+        "teardown",
+    ]
     # The channel holds tokens only: there is nothing to tokenise again.
     run = read(tmp_path / "run", document, prepared.folder / "model")
     assert run.exit_code == 0, run.output
@@ -59,14 +68,27 @@ def test_tokens_of_another_key_or_a_part_of_them_are_refused(tmp_path: Path, tex
     assert "does not bring the prepared data" in part.failure
 
 
-def test_a_preparation_refuses_a_model_that_the_cells_cannot_divide(tmp_path: Path, texts: Path) -> None:
+def test_a_preparation_refuses_a_model_that_the_cells_cannot_divide(
+    tmp_path: Path, texts: Path
+) -> None:
     """By the degrees, the stages and the plans of the suite, all of which come with the job."""
     document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
     plan = {"degree": 2, "layers": {"colwise": ["h.*.mlp.fc"], "rowwise": ["h.*.mlp.c_proj"]}}
-    asked: dict[str, Any] = {"divisions": [{"degree": 1}, {"degree": 3}, plan], "stage_counts": [2, 3]}
+    asked: dict[str, Any] = {
+        "divisions": [{"degree": 1}, {"degree": 3}, plan],
+        "stage_counts": [2, 3],
+    }
     end = run_preparation(tmp_path / "prepare", document, texts, **asked)
     assert end.exit_code != 0
-    assert "matrix.tensor_degree: strategy tensor with degree 3 cannot divide this gpt2" in end.failure
-    assert "matrix.strategy: strategy pipeline asks for 3 stages, but this gpt2 has 2 blocks" in end.failure
-    assert "matrix.tensor_plan: tensor_plan's path h.*.mlp.fc names no layer of this gpt2's base model" in end.failure
+    assert (
+        "matrix.tensor_degree: strategy tensor with degree 3 cannot divide this gpt2" in end.failure
+    )
+    assert (
+        "matrix.strategy: strategy pipeline asks for 3 stages, but this gpt2 has 2 blocks"
+        in end.failure
+    )
+    assert (
+        "matrix.tensor_plan: tensor_plan's path h.*.mlp.fc names no layer of this gpt2's base model"
+        in end.failure
+    )
     assert not (end.folder / "model" / "train").exists()

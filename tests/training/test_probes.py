@@ -31,10 +31,14 @@ STEPS_OF_A_PROBE = WARM_UP_STEPS + LEAST_STEPS
 
 
 def parts_of(end: JobEnd) -> StepParts:
-    log = read_step_log({f"job/{path.name}": path.read_text().splitlines() for path in end.log_files})
+    log = read_step_log(
+        {f"job/{path.name}": path.read_text().splitlines() for path in end.log_files}
+    )
     session = log.measured
     assert session is not None, end.output
-    measured = measure_run(log, session, tabulate_steps(session), warmup_steps=3, peak_flops_per_device=None)
+    measured = measure_run(
+        log, session, tabulate_steps(session), warmup_steps=3, peak_flops_per_device=None
+    )
     assert measured.step_parts is not None
     return measured.step_parts
 
@@ -51,7 +55,9 @@ def mean_seconds(end: JobEnd, name: str) -> list[float]:
 
 
 @pytest.mark.parametrize("slow_ranks", ["0 1", "1"])
-def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, texts: Path, slow_ranks: str) -> None:
+def test_a_slow_loader_and_a_slow_exchange_get_their_shares(
+    tmp_path: Path, texts: Path, slow_ranks: str
+) -> None:
     """Also where one process has the slow loader and the other waits for it in the exchange of gradients."""
     settings = {"strategy": "ddp", "batch_size_per_device": 2}
     document = {**run_document(settings=settings, measurement={"max_steps": 12}), "probes": True}
@@ -69,7 +75,10 @@ def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, text
         parts = parts_of(end)
         assert parts.communication is not None
         # A run that something else held up for a second says so itself: its intervals are wider.
-        if max(parts.data.half_width, parts.communication.half_width) <= TOLERANCE * parts.step.mean:
+        if (
+            max(parts.data.half_width, parts.communication.half_width)
+            <= TOLERANCE * parts.step.mean
+        ):
             break
     whole = fmean(mean_seconds(end, WHOLE_STEP))
     for part, seconds in ((parts.data, LOADER_SECONDS), (parts.communication, EXCHANGE_SECONDS)):
@@ -92,11 +101,16 @@ def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, text
 def test_only_what_can_be_left_out_is_probed(
     tmp_path: Path, texts: Path, strategy: str, compiler: str, expected: list[str]
 ) -> None:
-    document = {**run_document(settings={"strategy": strategy, "compiler": compiler}), "probes": True}
+    document = {
+        **run_document(settings={"strategy": strategy, "compiler": compiler}),
+        "probes": True,
+    }
     processes = 1 if strategy == "single" else 2
     # The setting decides; compiling would take a minute. PyTorch reads this variable when it is imported.
     environment, is_forked = {"TORCH_COMPILE_DISABLE": "1"}, compiler == "none"
-    end = run_training(tmp_path, document, texts, processes=processes, environment=environment, is_forked=is_forked)
+    end = run_training(
+        tmp_path, document, texts, processes=processes, environment=environment, is_forked=is_forked
+    )
     assert end.exit_code == 0, end.output
     assert probed(end) == [*expected, *reversed(expected)]
     assert ROUNDS * len(expected) * STEPS_OF_A_PROBE <= most_probe_steps(10)
@@ -131,7 +145,11 @@ def test_a_rank_without_memory_ends_the_probes_of_all_and_not_the_run(
         assert len(end.of_kind("step", rank)) == 10
         assert not end.of_kind("error", rank)
         assert end.lines(rank)[-1]["kind"] == "end"
-        seconds = [phase["end"] - phase["begin"] for phase in end.of_kind("phase", rank) if phase["name"] == "teardown"]
+        seconds = [
+            phase["end"] - phase["begin"]
+            for phase in end.of_kind("phase", rank)
+            if phase["name"] == "teardown"
+        ]
         assert sum(seconds) < 1, "time of probes, which no other run has, is not the run's own"
     assert parts_of(end).is_probed == (HELD_BATCHES in expected)
 

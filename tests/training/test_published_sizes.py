@@ -26,8 +26,12 @@ from training.models.flops import measure_size
 SUITES = Path(__file__).parents[2] / "suites"
 # The defaults of the classes are those of the published models, but for ALBERT, where they are of the largest.
 ALBERT_BASE = AlbertConfig(hidden_size=768, num_attention_heads=12, intermediate_size=3072)
-ALBERT_LARGE = AlbertConfig(hidden_size=1024, num_attention_heads=16, intermediate_size=4096, num_hidden_layers=24)
-BERT_LARGE = BertConfig(hidden_size=1024, num_attention_heads=16, intermediate_size=4096, num_hidden_layers=24)
+ALBERT_LARGE = AlbertConfig(
+    hidden_size=1024, num_attention_heads=16, intermediate_size=4096, num_hidden_layers=24
+)
+BERT_LARGE = BertConfig(
+    hidden_size=1024, num_attention_heads=16, intermediate_size=4096, num_hidden_layers=24
+)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +49,9 @@ def test_the_published_sizes_give_the_work_that_the_lab_counts_on_the_model(
 ) -> None:
     counted = measure_size(task, config, size.sequence_length)
     assert counted.flops_per_token is not None
-    assert size.training_flops_per_sample == pytest.approx(counted.flops_per_token * size.sequence_length, rel=1e-3)
+    assert size.training_flops_per_sample == pytest.approx(
+        counted.flops_per_token * size.sequence_length, rel=1e-3
+    )
 
 
 def parameters(model: type[PreTrainedModel], config: PreTrainedConfig) -> int:

@@ -26,7 +26,12 @@ from training.process.run_settings import RunSettings
 pytestmark = pytest.mark.usefixtures("of_one_thread")
 
 SMALL_GPT = {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4}
-SMALL_ENCODER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+SMALL_ENCODER = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+}
 TINY = Size(hidden=16, layers=1, length=16, batch=4, steps=12, rounds=1, least_ratio=0.0)
 
 
@@ -35,12 +40,19 @@ def case() -> RaceCase:
     return replace(same_work_case(TINY, is_quick=True), rounds=1)
 
 
-def test_three_sides_that_do_the_same_work_have_the_same_losses(case: RaceCase, tmp_path: Path) -> None:
+def test_three_sides_that_do_the_same_work_have_the_same_losses(
+    case: RaceCase, tmp_path: Path
+) -> None:
     result = race(case, tmp_path)
     assert result.largest_loss_difference is not None
     assert result.largest_loss_difference <= LOSS_DIFFERENCE
     assert [figure.is_met for figure in equal_work_figures(case, result)] == [True]
-    assert len(result.our_step_seconds) == len(result.their_step_seconds) == len(result.bare_step_seconds) == 1
+    assert (
+        len(result.our_step_seconds)
+        == len(result.their_step_seconds)
+        == len(result.bare_step_seconds)
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,27 +64,42 @@ def test_three_sides_that_do_the_same_work_have_the_same_losses(case: RaceCase, 
     ],
     ids=["constant", "linear", "cosine"],
 )
-def test_a_schedule_has_the_losses_of_the_trainer(case: RaceCase, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_schedule_has_the_losses_of_the_trainer(
+    case: RaceCase, tmp_path: Path, options: dict[str, Any]
+) -> None:
     """Over a whole training of 100 steps, in which decay and clipping change the losses too."""
-    plain = read_run(replace(case, steps=100, workload={**case.workload, "examples": 100 * TINY.batch}), {})
+    plain = read_run(
+        replace(case, steps=100, workload={**case.workload, "examples": 100 * TINY.batch}), {}
+    )
     scheduled = parse_part({**settings_document(plain.settings), **options}, Settings)
     run, constant = (
-        replace(plain, settings=replace(settings, **COMPARED_OPTIONS)) for settings in (scheduled, plain.settings)
+        replace(plain, settings=replace(settings, **COMPARED_OPTIONS))
+        for settings in (scheduled, plain.settings)
     )
     dataset = load_sequences(run, None, tmp_path)
     weights, steps = initial_weights(run, dataset.tokenizer), batches_of_steps(run, dataset)
     ours = train_with_ours(run, dataset).losses
     assert len(ours) == 100
-    assert largest_difference(ours, [SameWork(run, dataset, steps, weights).losses()]) <= LOSS_DIFFERENCE
+    assert (
+        largest_difference(ours, [SameWork(run, dataset, steps, weights).losses()])
+        <= LOSS_DIFFERENCE
+    )
     assert largest_difference(ours, [train_with_ours(constant, dataset).losses]) > LOSS_DIFFERENCE
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("model", [*MODELS, GPT_J], ids=lambda model: model.name)
-def test_the_models_that_race_on_a_gpu_have_the_same_losses_on_both_sides(model: FullSize, tmp_path: Path) -> None:
+def test_the_models_that_race_on_a_gpu_have_the_same_losses_on_both_sides(
+    model: FullSize, tmp_path: Path
+) -> None:
     """The models are small and run on this processor, which finds what one side counts otherwise."""
     is_encoder = model.task == "masked-lm"
-    small = replace(model, config={**model.config, **(SMALL_ENCODER if is_encoder else SMALL_GPT)}, length=16, batch=4)
+    small = replace(
+        model,
+        config={**model.config, **(SMALL_ENCODER if is_encoder else SMALL_GPT)},
+        length=16,
+        batch=4,
+    )
     (case, *_) = full_size_cases((small,), is_quick=True)
     run = read_run(case, {})
     dataset = load_sequences(run, None, tmp_path)
@@ -96,11 +123,19 @@ def test_other_initial_weights_are_unlike_work(case: RaceCase, tmp_path: Path) -
 @pytest.mark.parametrize("side", [SameWork, BareLoop])
 @pytest.mark.parametrize(
     "left_out",
-    [{"weight_decay": 0.0}, {"gradient_clip_norm": None}, {"learning_rate": LearningRate(base=1e-4)}],
+    [
+        {"weight_decay": 0.0},
+        {"gradient_clip_norm": None},
+        {"learning_rate": LearningRate(base=1e-4)},
+    ],
     ids=lambda left_out: next(iter(left_out)),
 )
 def test_an_option_that_one_side_leaves_out_is_unlike_work(
-    case: RaceCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: type[Any], left_out: dict[str, Any]
+    case: RaceCase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    side: type[Any],
+    left_out: dict[str, Any],
 ) -> None:
     def without(run: RunSettings, *rest: Any) -> Any:
         return side(replace(run, settings=replace(run.settings, **left_out)), *rest)
@@ -109,7 +144,9 @@ def test_an_option_that_one_side_leaves_out_is_unlike_work(
     dataset = load_sequences(run, None, tmp_path)
     monkeypatch.setattr(bench.race, side.__name__, without)
     weights = initial_weights(run, dataset.tokenizer)
-    assert largest_loss_difference(run, dataset, weights, with_bare=side is BareLoop) > LOSS_DIFFERENCE
+    assert (
+        largest_loss_difference(run, dataset, weights, with_bare=side is BareLoop) > LOSS_DIFFERENCE
+    )
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

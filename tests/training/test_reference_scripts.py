@@ -24,17 +24,25 @@ def run_cell(name: str, processes: int, folder: Path) -> tuple[JobEnd, int]:
     cell = next(cell for cell in expand_cells(suite) if cell.settings.instance_count == processes)
     path = str(workload.dataset.path)
     data = write_sample(path, folder / "data") if is_sample(path) else (SUITES / path).parent
-    places = {"SM_CHANNEL_TRAIN": data, "SM_MODEL_DIR": folder / "model", "SM_OUTPUT_DATA_DIR": folder / "data-out"}
+    places = {
+        "SM_CHANNEL_TRAIN": data,
+        "SM_MODEL_DIR": folder / "model",
+        "SM_OUTPUT_DATA_DIR": folder / "data-out",
+    }
     for place in places.values():
         place.mkdir(exist_ok=True)
     given = {**workload.hyperparameters, **cell.hyperparameters, **SHORTER[name]}
     script = SUITES / name / str(workload.entry_point)
     environment = {variable: str(place) for variable, place in places.items()}
-    end = run_forked(folder, script, *command_arguments(given), processes=processes, environment=environment)
+    end = run_forked(
+        folder, script, *command_arguments(given), processes=processes, environment=environment
+    )
     return end, int(str(given[BATCH[name]]))
 
 
-@pytest.mark.parametrize(("name", "processes"), [("own_script", 1), ("hf_trainer", 1), ("hf_trainer", 2)])
+@pytest.mark.parametrize(
+    ("name", "processes"), [("own_script", 1), ("hf_trainer", 1), ("hf_trainer", 2)]
+)
 def test_a_script_of_a_suite_logs_what_its_arguments_say_and_saves_its_model(
     tmp_path: Path, name: str, processes: int
 ) -> None:

@@ -23,7 +23,12 @@ SPREAD = {"strategy": "ddp"}
 
 def can_mount() -> bool:
     try:
-        return subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "true"], check=False).returncode == 0
+        return (
+            subprocess.run(
+                ["unshare", "--user", "--map-root-user", "--mount", "true"], check=False
+            ).returncode
+            == 0
+        )
     except FileNotFoundError:
         return False
 
@@ -31,7 +36,16 @@ def can_mount() -> bool:
 def in_small_space(folder: Path) -> list[str]:
     """The beginning of a command, for which ``folder`` is a file system of two pages."""
     mount = f"mount -t tmpfs -o size=8k none {folder}"
-    return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+    return [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        f'{mount} && exec "$@"',
+        "sh",
+    ]
 
 
 def assert_failed(end: JobEnd, outcome: Outcome, *words: str, processes: int = 1) -> None:
@@ -85,43 +99,79 @@ def test_what_fails_on_all_ranks_is_named_by_all(cause: str, tmp_path: Path, tex
     assert_failed(run_training(tmp_path, document, texts, processes=2), outcome, words, processes=2)
 
 
-def test_inductor_without_a_compiler_of_its_own_is_named_before_anything_is_loaded(tmp_path: Path, texts: Path) -> None:
+def test_inductor_without_a_compiler_of_its_own_is_named_before_anything_is_loaded(
+    tmp_path: Path, texts: Path
+) -> None:
     document = run_document(settings={"compiler": "inductor"})
     end = run_training(tmp_path, document, texts, environment={"PATH": str(tmp_path), "CXX": "g++"})
-    assert_failed(end, Outcome.IMAGE_ERROR, "compiler inductor needs a C++ compiler (g++", "or set compiler none")
+    assert_failed(
+        end,
+        Outcome.IMAGE_ERROR,
+        "compiler inductor needs a C++ compiler (g++",
+        "or set compiler none",
+    )
 
 
 def test_a_hub_dataset_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     dataset = {"path": "nobody/no-such-dataset", "format": "hub"}
     end = run_training(tmp_path, run_document(workload={"dataset": dataset}), None)
-    assert_failed(end, Outcome.USER_CODE_ERROR, "the dataset 'nobody/no-such-dataset' can't be loaded from the")
+    assert_failed(
+        end,
+        Outcome.USER_CODE_ERROR,
+        "the dataset 'nobody/no-such-dataset' can't be loaded from the",
+    )
 
 
-@pytest.mark.skipif(not can_mount(), reason="no user namespaces here, so no small file system of the test's own")
+@pytest.mark.skipif(
+    not can_mount(), reason="no user namespaces here, so no small file system of the test's own"
+)
 def test_a_full_disk_ends_all_ranks_within_seconds(tmp_path: Path, texts: Path) -> None:
     """The file system has two pages, which the step log's second write doesn't fit in."""
     (tmp_path / "step_log").mkdir()
-    document, before = run_document(settings=SPREAD, measurement=TOO_LONG), in_small_space(tmp_path / "step_log")
-    launcher = _launch(tmp_path, ["--standalone", "--nproc-per-node", "2"], document, texts, before=before)
+    document, before = (
+        run_document(settings=SPREAD, measurement=TOO_LONG),
+        in_small_space(tmp_path / "step_log"),
+    )
+    launcher = _launch(
+        tmp_path, ["--standalone", "--nproc-per-node", "2"], document, texts, before=before
+    )
     assert launcher.wait(timeout=60) != 0
     failure = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path).failure
     assert failure.startswith("traindyno-outcome: user_code_error: rank ")
     assert "No space left on device" in failure
 
 
-@pytest.mark.skipif(not can_mount(), reason="no user namespaces here, so no small file system of the test's own")
-def test_a_preparation_that_fills_its_volume_names_the_setting_of_the_size(tmp_path: Path, texts: Path) -> None:
+@pytest.mark.skipif(
+    not can_mount(), reason="no user namespaces here, so no small file system of the test's own"
+)
+def test_a_preparation_that_fills_its_volume_names_the_setting_of_the_size(
+    tmp_path: Path, texts: Path
+) -> None:
     (tmp_path / "model").mkdir()
-    preparation = {"execution_id": "execution", "key": "0" * 64, "instance": "local.cpu", "packing": True}
-    document, before = {**run_document(), "preparation": preparation}, in_small_space(tmp_path / "model")
-    launcher = _launch(tmp_path, ["--standalone", "--nproc-per-node", "1"], document, texts, before=before)
+    preparation = {
+        "execution_id": "execution",
+        "key": "0" * 64,
+        "instance": "local.cpu",
+        "packing": True,
+    }
+    document, before = (
+        {**run_document(), "preparation": preparation},
+        in_small_space(tmp_path / "model"),
+    )
+    launcher = _launch(
+        tmp_path, ["--standalone", "--nproc-per-node", "1"], document, texts, before=before
+    )
     assert launcher.wait(timeout=60) != 0
     failure = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path).failure
-    assert failure.startswith("traindyno-outcome: user_code_error: rank 0: WorkloadError: tokenising s3://bucket/data ")
+    assert failure.startswith(
+        "traindyno-outcome: user_code_error: rank 0: WorkloadError: tokenising s3://bucket/data "
+    )
     assert "expected a larger job.volume_size_gb" in failure
 
 
-def test_several_processes_without_a_strategy_for_them_are_refused(tmp_path: Path, texts: Path) -> None:
+def test_several_processes_without_a_strategy_for_them_are_refused(
+    tmp_path: Path, texts: Path
+) -> None:
     end = run_training(tmp_path, run_document(), texts, processes=2)
     # The other rank may still be importing when the launcher ends it, before it has a log.
     assert end.exit_code != 0
@@ -130,12 +180,20 @@ def test_several_processes_without_a_strategy_for_them_are_refused(tmp_path: Pat
 
 
 def test_a_run_of_a_model_that_its_degree_cannot_divide_ends_at_its_start(tmp_path: Path) -> None:
-    config = {"model_type": "llama", "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 1}
+    config = {
+        "model_type": "llama",
+        "hidden_size": 16,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 1,
+    }
     changes = {"model": {"config": config}, "dataset": {"format": "synthetic"}}
     document = run_document(settings={"strategy": "tensor", "instance_count": 2}, workload=changes)
     end = run_training(tmp_path, document, None, processes=2)
     assert end.exit_code != 0
-    assert "cannot divide this llama into equal parts: it has 1 num_key_value_heads; expected strategy" in end.failure
+    assert (
+        "cannot divide this llama into equal parts: it has 1 num_key_value_heads; expected strategy"
+        in end.failure
+    )
 
 
 def test_a_cause_on_one_host_is_named_on_the_other(tmp_path: Path, texts: Path) -> None:
@@ -149,7 +207,16 @@ def test_a_cause_on_one_host_is_named_on_the_other(tmp_path: Path, texts: Path) 
     launchers = []
     for number, (host, data) in enumerate(zip(hosts, [texts, empty], strict=True)):
         host.mkdir()
-        options = ["--nnodes", "2", "--node-rank", str(number), "--master-addr", "127.0.0.1", "--master-port", port]
+        options = [
+            "--nnodes",
+            "2",
+            "--node-rank",
+            str(number),
+            "--master-addr",
+            "127.0.0.1",
+            "--master-port",
+            port,
+        ]
         launchers.append(_launch(host, options, run_document(settings={"strategy": "ddp"}), data))
     for launcher in launchers:
         launcher.wait(timeout=120)
@@ -160,7 +227,9 @@ def test_a_cause_on_one_host_is_named_on_the_other(tmp_path: Path, texts: Path) 
 
 
 def test_a_killed_rank_ends_the_others_within_seconds(tmp_path: Path, texts: Path) -> None:
-    with _started(tmp_path, run_document(settings={"strategy": "ddp"}, measurement=TOO_LONG), texts) as launcher:
+    with _started(
+        tmp_path, run_document(settings={"strategy": "ddp"}, measurement=TOO_LONG), texts
+    ) as launcher:
         os.kill(_process_of_rank(launcher, 1), signal.SIGKILL)
         killed = time.monotonic()
         launcher.wait(timeout=60)
@@ -172,7 +241,9 @@ def test_a_killed_rank_ends_the_others_within_seconds(tmp_path: Path, texts: Pat
 
 
 def test_a_stopped_job_says_so_on_every_rank(tmp_path: Path, texts: Path) -> None:
-    with _started(tmp_path, run_document(settings={"strategy": "ddp"}, measurement=TOO_LONG), texts) as launcher:
+    with _started(
+        tmp_path, run_document(settings={"strategy": "ddp"}, measurement=TOO_LONG), texts
+    ) as launcher:
         launcher.terminate()
         launcher.wait(timeout=60)
     end = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path)
@@ -183,12 +254,20 @@ def test_a_stopped_job_says_so_on_every_rank(tmp_path: Path, texts: Path) -> Non
 
 
 def _launch(
-    folder: Path, options: list[str], document: dict[str, Any], data: Path, before: Sequence[str] = ()
+    folder: Path,
+    options: list[str],
+    document: dict[str, Any],
+    data: Path,
+    before: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [*before, sys.executable, "-m", "torch.distributed.run", *options, str(ENTRY_POINT)],
         cwd=folder,
-        env={**job_environment(folder), "SM_HPS": json.dumps(document), "SM_CHANNEL_TRAIN": str(data)},
+        env={
+            **job_environment(folder),
+            "SM_HPS": json.dumps(document),
+            "SM_CHANNEL_TRAIN": str(data),
+        },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -208,4 +287,8 @@ def _started(folder: Path, document: dict[str, Any], data: Path) -> "subprocess.
 
 def _process_of_rank(launcher: "subprocess.Popen[bytes]", rank: int) -> int:
     children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
-    return next(int(child) for child in children if f"\0RANK={rank}\0" in Path(f"/proc/{child}/environ").read_text())
+    return next(
+        int(child)
+        for child in children
+        if f"\0RANK={rank}\0" in Path(f"/proc/{child}/environ").read_text()
+    )

@@ -16,7 +16,13 @@ from training.models.model import empty_model
 from training.models.tensor_file import METADATA, TensorFile
 from training.run.saving import save_model
 
-CONFIG: dict[str, Any] = {"vocab_size": 96, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 16}
+CONFIG: dict[str, Any] = {
+    "vocab_size": 96,
+    "n_embd": 32,
+    "n_layer": 3,
+    "n_head": 4,
+    "n_positions": 16,
+}
 
 
 def made_one_by_one(saved: dict[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
@@ -31,7 +37,9 @@ def trained_values() -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("shard_bytes", "files"), [(1 << 30, 1), (60_000, 3)])
-def test_tensors_that_come_one_by_one_are_read_back_as_the_model(tmp_path: Path, shard_bytes: int, files: int) -> None:
+def test_tensors_that_come_one_by_one_are_read_back_as_the_model(
+    tmp_path: Path, shard_bytes: int, files: int
+) -> None:
     saved = trained_values()
     fresh = empty_model(Task.CAUSAL_LM, GPT2Config(**CONFIG))
     save_model(made_one_by_one(saved), fresh, None, tmp_path, shard_bytes=shard_bytes)
@@ -47,7 +55,9 @@ def test_tensors_that_come_one_by_one_are_read_back_as_the_model(tmp_path: Path,
     read = AutoModelForCausalLM.from_pretrained(tmp_path)
     for name, tensor in read.state_dict().items():
         assert torch.equal(tensor, saved[name]), name
-    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["GPT2LMHeadModel"]
+    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [
+        "GPT2LMHeadModel"
+    ]
 
 
 def test_one_tensor_is_held_at_a_time(tmp_path: Path) -> None:
@@ -68,14 +78,22 @@ def test_a_file_is_what_safetensors_writes(tmp_path: Path) -> None:
         "half": torch.randn(3).bfloat16(),
         "ä": torch.empty(0, 4),
     }
-    file = TensorFile(tmp_path / "ours", {name: tensor.to("meta") for name, tensor in tensors.items()})
+    file = TensorFile(
+        tmp_path / "ours", {name: tensor.to("meta") for name, tensor in tensors.items()}
+    )
     for name, tensor in reversed(tensors.items()):
         file.write(name, tensor)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, tmp_path / "theirs", metadata=METADATA)
+    save_file(
+        {name: tensor.contiguous() for name, tensor in tensors.items()},
+        tmp_path / "theirs",
+        metadata=METADATA,
+    )
     assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
 
 
-def test_a_tensor_that_is_not_contiguous_is_copied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tensor_that_is_not_contiguous_is_copied_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("training.models.tensor_file.PART_BYTES", 4096)
     tensor = torch.randn(64, 1024).t()
     file = TensorFile(tmp_path / "ours", {"it": tensor})
@@ -93,6 +111,8 @@ def test_a_model_that_lacks_a_tensor_or_has_another_shape_is_not_saved(tmp_path:
     with pytest.raises(ValueError, match=r"no value was given for transformer\.wpe\.weight"):
         save_model(made_one_by_one(partly), fresh, None, tmp_path)
     other = saved | {"transformer.wpe.weight": torch.zeros(8, 32)}
-    with pytest.raises(ValueError, match=r"wpe.weight is torch.float32 of shape \(8, 32\); expected .* \(16, 32\)"):
+    with pytest.raises(
+        ValueError, match=r"wpe.weight is torch.float32 of shape \(8, 32\); expected .* \(16, 32\)"
+    ):
         save_model(made_one_by_one(other), fresh, None, tmp_path)
     assert not list(tmp_path.glob("*.safetensors")), "a draft is no model"

@@ -37,21 +37,29 @@ def handler(folder: Path) -> SimpleNamespace:
     return SimpleNamespace(**runpy.run_path(str(source)))
 
 
-def ask(handler: SimpleNamespace, model: Any, body: str, content_type: str = "application/json") -> str:
+def ask(
+    handler: SimpleNamespace, model: Any, body: str, content_type: str = "application/json"
+) -> str:
     answer: str = handler.output_fn(handler.predict_fn(handler.input_fn(body, content_type), model))
     return answer
 
 
-def test_the_folders_handler_answers_each_sample_as_the_job_did(folder: Path, handler: SimpleNamespace) -> None:
+def test_the_folders_handler_answers_each_sample_as_the_job_did(
+    folder: Path, handler: SimpleNamespace
+) -> None:
     samples = parse_samples(json.loads((folder / SAMPLES_FILE).read_text())).samples
     assert len(samples) == 8
     model = handler.model_fn(str(folder))
-    answers = [ask(handler, model, json.dumps({"inputs": each.inputs})).encode() for each in samples]
+    answers = [
+        ask(handler, model, json.dumps({"inputs": each.inputs})).encode() for each in samples
+    ]
     assert not [*differences(samples, answers)]
     assert len(json.loads(answers[0])["predictions"]) == 5
 
     # Padding must not change an answer.
-    together = json.loads(ask(handler, model, json.dumps({"inputs": [each.inputs for each in samples]})))
+    together = json.loads(
+        ask(handler, model, json.dumps({"inputs": [each.inputs for each in samples]}))
+    )
     assert not [*differences(samples, [json.dumps(each).encode() for each in together])]
 
     with pytest.raises(handler.BadRequest, match="expected application/json"):
@@ -59,7 +67,9 @@ def test_the_folders_handler_answers_each_sample_as_the_job_did(folder: Path, ha
     with pytest.raises(handler.BadRequest, match=r"has no texts; expected .*inputs"):
         ask(handler, model, '{"input": "text"}')
     if model.task == "masked-lm":
-        with pytest.raises(handler.BadRequest, match=r"\[0\] times \[MASK\]; expected one \[MASK\]"):
+        with pytest.raises(
+            handler.BadRequest, match=r"\[0\] times \[MASK\]; expected one \[MASK\]"
+        ):
             ask(handler, model, '{"inputs": "word1"}')
     assert (folder / "code" / "requirements.txt").read_text().startswith("transformers==")
 
@@ -70,5 +80,7 @@ def test_a_gpu_that_pytorch_does_not_see_fails_the_start(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert handler.model_fn(str(folder)).device.type == "cpu"
     monkeypatch.setenv(handler.GPU_VARIABLE, "1")
-    with pytest.raises(RuntimeError, match=r"this instance type has a GPU, and PyTorch .* sees none"):
+    with pytest.raises(
+        RuntimeError, match=r"this instance type has a GPU, and PyTorch .* sees none"
+    ):
         handler.model_fn(str(folder))

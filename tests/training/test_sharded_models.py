@@ -30,12 +30,18 @@ ROUNDING_BYTES = 100_000
 SMALL_TENSORS_BYTES = 5_000
 
 
-def test_ranks_hold_their_part_and_one_tensor_more_with_the_values_of_one_process(tmp_path: Path) -> None:
+def test_ranks_hold_their_part_and_one_tensor_more_with_the_values_of_one_process(
+    tmp_path: Path,
+) -> None:
     drawn = Model(config=GPT2)
     expected = values_of(drawn)
     save(drawn, expected, tmp_path, shard_bytes=200_000)
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
-    models = [drawn, Model(config=GPT2, path=str(tmp_path)), Model(config=BERT, task=Task.MASKED_LM)]
+    models = [
+        drawn,
+        Model(config=GPT2, path=str(tmp_path)),
+        Model(config=BERT, task=Task.MASKED_LM),
+    ]
     by_rank = run_group(place_all, models, [*CUTS, *WHOLE], processes=PROCESSES)
     all_expected = [expected, expected, values_of(models[-1])]
     for number, values in enumerate(all_expected):
@@ -55,13 +61,18 @@ def test_ranks_hold_their_part_and_one_tensor_more_with_the_values_of_one_proces
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
-def test_a_saved_model_is_read_in_slices(tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_model_is_read_in_slices(
+    tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One of the files is PyTorch's, which has both names of the tied weights."""
     values = gpt2_beside_its_configuration(tmp_path).state_dict()
     if file.endswith(".bin"):
         torch.save(values, tmp_path / file)
     else:
-        save_file({name: tensor for name, tensor in values.items() if name != "lm_head.weight"}, tmp_path / file)
+        save_file(
+            {name: tensor for name, tensor in values.items() if name != "lm_head.weight"},
+            tmp_path / file,
+        )
     skeleton = Model(config=GPT2, path=str(tmp_path)).blueprint(strategy="single").model
     found = find_saved(skeleton, str(tmp_path), None)
     assert found is not None, "transformers would read the whole model in every process"
@@ -111,10 +122,16 @@ def test_initial_values_have_the_spread_that_transformers_gives_them() -> None:
     assert values["transformer.wte.weight"].std().item() == pytest.approx(0.02, rel=0.05)
     assert values["transformer.h.3.mlp.c_fc.weight"].std().item() == pytest.approx(0.02, rel=0.05)
     # The module around it sets it: smaller by the root of twice the number of layers.
-    assert values["transformer.h.3.mlp.c_proj.weight"].std().item() == pytest.approx(0.02 / 16**0.5, rel=0.05)
+    assert values["transformer.h.3.mlp.c_proj.weight"].std().item() == pytest.approx(
+        0.02 / 16**0.5, rel=0.05
+    )
     assert torch.equal(values["transformer.h.3.ln_1.weight"], torch.ones(64))
-    assert not torch.equal(values["transformer.h.3.mlp.c_fc.weight"], values["transformer.h.4.mlp.c_fc.weight"])
-    padded = values_of(Model(config=BERT, task=Task.MASKED_LM))["bert.embeddings.word_embeddings.weight"]
+    assert not torch.equal(
+        values["transformer.h.3.mlp.c_fc.weight"], values["transformer.h.4.mlp.c_fc.weight"]
+    )
+    padded = values_of(Model(config=BERT, task=Task.MASKED_LM))[
+        "bert.embeddings.word_embeddings.weight"
+    ]
     assert padded[0].count_nonzero() == 0
     assert padded[1].count_nonzero() == 32
 
@@ -122,7 +139,9 @@ def test_initial_values_have_the_spread_that_transformers_gives_them() -> None:
 def test_tied_weights_stay_one_and_buffers_are_the_constructors() -> None:
     model = Model(config=BERT, task=Task.MASKED_LM).blueprint(strategy="single").materialise(CPU)
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
-    assert torch.equal(dict(model.named_buffers())["bert.embeddings.position_ids"], torch.arange(16)[None])
+    assert torch.equal(
+        dict(model.named_buffers())["bert.embeddings.position_ids"], torch.arange(16)[None]
+    )
 
 
 @pytest.mark.parametrize("format", ["safetensors", "older names"])
@@ -133,7 +152,10 @@ def test_a_saved_model_gets_a_new_head(tmp_path: Path, format: str) -> None:
     saved.save_pretrained(tmp_path)
     if format == "older names":
         file = tmp_path / "model.safetensors"
-        tensors = {name.replace("LayerNorm.weight", "LayerNorm.gamma"): t for name, t in load_file(file).items()}
+        tensors = {
+            name.replace("LayerNorm.weight", "LayerNorm.gamma"): t
+            for name, t in load_file(file).items()
+        }
         save_file(tensors, file, metadata={"format": "pt"})
     model = Model(config=BERT, task=Task.SEQUENCE_CLASSIFICATION, path=str(tmp_path))
     found = values_of(model)
@@ -145,4 +167,7 @@ def test_a_saved_model_gets_a_new_head(tmp_path: Path, format: str) -> None:
 
 
 def _bytes(values: dict[str, torch.Tensor]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in {id(t): t for t in values.values()}.values())
+    return sum(
+        tensor.numel() * tensor.element_size()
+        for tensor in {id(t): t for t in values.values()}.values()
+    )

@@ -47,7 +47,9 @@ def two_hosts(root: Path, runs: Sequence[Mapping[str, Any]], *programs: Path) ->
         "SM_NETWORK_INTERFACE_NAME": "lo",
         "OMP_NUM_THREADS": "1",
     }
-    job = SharedJob(root=root, runs=runs, hosts=HOSTS, environment=environment, limits={"lease_seconds": 20})
+    job = SharedJob(
+        root=root, runs=runs, hosts=HOSTS, environment=environment, limits={"lease_seconds": 20}
+    )
     return replace(job, programs=programs) if programs else job
 
 
@@ -60,7 +62,12 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
     (outputs / "has-no-folder").write_text("a file where the run's output would be")
     job = two_hosts(root, RUNS)
     with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
-        wait_until(lambda: second.poll() is not None or all("sleeps" in job.log("loses-a-host", host=h) for h in HOSTS))
+        wait_until(
+            lambda: (
+                second.poll() is not None
+                or all("sleeps" in job.log("loses-a-host", host=h) for h in HOSTS)
+            )
+        )
         kept = children_of(children_of(first.pid)[0])
         os.kill(children_of(second.pid)[0], signal.SIGKILL)
         assert second.wait(60) == 128 + signal.SIGKILL
@@ -82,8 +89,14 @@ def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_pa
     with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
         assert [each.wait(120) for each in (first, second)] == [0, 0]
     for host in HOSTS:
-        assert [event for event, *_ in job.events(host=host)][:3] == ["parent_started", "warm_up_began", "warmed_up"]
-        reasons = [(job.end(name, host=host) or {}).get("reason") for name in ("a", "b", "a-t2", "b-t2")]
+        assert [event for event, *_ in job.events(host=host)][:3] == [
+            "parent_started",
+            "warm_up_began",
+            "warmed_up",
+        ]
+        reasons = [
+            (job.end(name, host=host) or {}).get("reason") for name in ("a", "b", "a-t2", "b-t2")
+        ]
         assert reasons == ["exited", "outpaced", "exited", None]
     bounds = [(job.end("b", host=host) or {})["bound"] for host in HOSTS]
     assert bounds[0] == bounds[1]
@@ -92,15 +105,29 @@ def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_pa
 def test_hosts_that_remember_other_probes_go_on_with_those_of_the_first(tmp_path: Path) -> None:
     """The second host has fewer probes of an earlier job, and other rates."""
     order = {"choice": "best", "first": 4, "step": 1, "path": ["batch"]}
-    run = run_document("a", "--batch", "1", "--room", "9", hyperparameters={"batch": 1}, batch=order)
+    run = run_document(
+        "a", "--batch", "1", "--room", "9", hyperparameters={"batch": 1}, batch=order
+    )
     job = two_hosts(tmp_path, [run], Path(shared_job.__file__).with_name("filling.py"))
-    probes = [(4, True, 10.0), (8, True, 14.0), (16, False, None), (12, False, None), (10, False, None)]
+    probes = [
+        (4, True, 10.0),
+        (8, True, 14.0),
+        (16, False, None),
+        (12, False, None),
+        (10, False, None),
+    ]
     earlier: list[list[tuple[int, bool, float | None]]] = [[*probes], [(4, True, 1e9)]]
     for host, remembered in zip(HOSTS, earlier, strict=True):
         path = job.folder(host) / "journal" / "job-a0" / f"{host}.jsonl"
         path.parent.mkdir(parents=True)
         lines = (
-            {"event": "probed", "run_id": "a", "batch": batch, "fits": fits, "samples_per_second": rate}
+            {
+                "event": "probed",
+                "run_id": "a",
+                "batch": batch,
+                "fits": fits,
+                "samples_per_second": rate,
+            }
             for batch, fits, rate in remembered
         )
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -112,7 +139,10 @@ def test_hosts_that_remember_other_probes_go_on_with_those_of_the_first(tmp_path
             second.kill()
     found = [(job.end("a", host=host) or {})["batch"] for host in HOSTS]
     assert found[0] == found[1]
-    assert (found[0]["batch"], [probe["batch"] for probe in found[0]["probes"]]) == (9, [4, 8, 16, 12, 10, 9])
+    assert (found[0]["batch"], [probe["batch"] for probe in found[0]["probes"]]) == (
+        9,
+        [4, 8, 16, 12, 10, 9],
+    )
 
 
 def test_a_process_that_fails_on_one_host_ends_the_run_on_all(job: SharedJob) -> None:
@@ -127,7 +157,9 @@ def test_a_run_that_the_first_host_cannot_start_ends_on_all(job: SharedJob) -> N
     for host in HOSTS:
         end = job.end("has-no-folder", host=host) or {}
         assert (end["exit_code"], end["failed_host"]) == (127, HOSTS[0])
-    assert (job.end("has-no-folder") or {})["failure"].startswith("the run's program was not started")
+    assert (job.end("has-no-folder") or {})["failure"].startswith(
+        "the run's program was not started"
+    )
 
 
 def test_the_next_run_meets_on_all_hosts(job: SharedJob) -> None:

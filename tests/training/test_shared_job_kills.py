@@ -91,14 +91,23 @@ def every_kill() -> Iterator[Kill]:
     for phase in JOB_PHASES:
         yield from (Kill(victim=victim, phase=phase) for victim in (*OF_JOB, "source"))
     for phase in HELD:
-        yield from (Kill(victim=victim, phase=phase) for victim in (*OF_JOB, "source", "launcher", "rank"))
-        yield from (Kill(victim=victim, phase=phase, is_forked=False) for victim in (*OF_JOB, "torchrun", "rank"))
+        yield from (
+            Kill(victim=victim, phase=phase) for victim in (*OF_JOB, "source", "launcher", "rank")
+        )
+        yield from (
+            Kill(victim=victim, phase=phase, is_forked=False)
+            for victim in (*OF_JOB, "torchrun", "rank")
+        )
     for phase in (STEPPING, END):
-        yield from (Kill(victim="loader", phase=phase, is_forked=is_forked) for is_forked in (True, False))
+        yield from (
+            Kill(victim="loader", phase=phase, is_forked=is_forked) for is_forked in (True, False)
+        )
 
 
 @pytest.mark.parametrize("kill", every_kill(), ids=str)
-def test_a_killed_process_costs_its_run_or_its_job_what_was_in_progress(kill: Kill, tmp_path: Path) -> None:
+def test_a_killed_process_costs_its_run_or_its_job_what_was_in_progress(
+    kill: Kill, tmp_path: Path
+) -> None:
     job = job_of(tmp_path, kill)
     with job.start() as guard:
         reach(job, kill, guard.pid)
@@ -162,7 +171,9 @@ def reach(job: SharedJob, kill: Kill, guard: int) -> None:
     if kill.phase in HELD:
         wait_until(lambda: len(list((job.root / "control").glob("held-*"))) == 2)
     elif kill.phase == BETWEEN:
-        wait_until(lambda: ("run_ended", RUNS[0], "exited") in job.events() and len(sources(guard)) == 2)
+        wait_until(
+            lambda: ("run_ended", RUNS[0], "exited") in job.events() and len(sources(guard)) == 2
+        )
     elif kill.phase == ENDED:
         wait_until(lambda: job.end(RUNS[-1]))
     wait_until(lambda: victim_of(kill, guard))
@@ -179,14 +190,24 @@ def victim_of(kill: Kill, guard: int) -> int:
     found = {"guard": [guard], "parent": [parent], "source": sources(guard)}
     launchers = children(found["source"][-1]) if kill.is_forked and found["source"] else []
     launchers = launchers or [each for each in children(parent) if each not in found["source"]]
-    ranks = [rank for each in launchers for rank in children(each) if b"resource_tracker" not in command_line(rank)]
+    ranks = [
+        rank
+        for each in launchers
+        for rank in children(each)
+        if b"resource_tracker" not in command_line(rank)
+    ]
     found |= {"launcher": launchers, "torchrun": launchers, "rank": ranks}
     found["loader"] = [worker for rank in ranks for worker in children(rank)]
     return found[kill.victim][-1] if found[kill.victim] else 0
 
 
 def sources(guard: int) -> list[int]:
-    return [each for parent in children(guard) for each in children(parent) if b"traindyno_ranks" in command_line(each)]
+    return [
+        each
+        for parent in children(guard)
+        for each in children(parent)
+        if b"traindyno_ranks" in command_line(each)
+    ]
 
 
 def children(process_id: int) -> list[int]:
@@ -212,11 +233,16 @@ def check_ends(job: SharedJob, kill: Kill, *, jobs: list[str]) -> None:
     assert {run_id: len(found) for run_id, found in ends.items()} == dict.fromkeys(RUNS, 1)
     assert all(has_ended(job.folder(), run_id) for run_id in RUNS)
     fails = kill.phase in HELD and kill.victim not in OF_JOB
-    completed = {run_id: (found[0]["reason"], found[0]["exit_code"]) == ("exited", 0) for run_id, found in ends.items()}
+    completed = {
+        run_id: (found[0]["reason"], found[0]["exit_code"]) == ("exited", 0)
+        for run_id, found in ends.items()
+    }
     # A loader's worker that dies after the last step may be noticed, or not.
     struck = completed[RUNS[1]] if (kill.victim, kill.phase) == ("loader", END) else not fails
     assert completed == {**dict.fromkeys(RUNS, True), RUNS[1]: struck}
-    begun = [run_id for name in jobs for event, run_id, _ in job.events(name) if event == "run_began"]
+    begun = [
+        run_id for name in jobs for event, run_id, _ in job.events(name) if event == "run_began"
+    ]
     repeated = [RUNS[1]] if kill.phase in HELD and kill.victim in OF_JOB else []
     assert Counter(begun) == Counter([*RUNS, *repeated])
     for run_id, (end,) in ends.items():

@@ -37,16 +37,24 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_module_imports_from_the_tarball_alone(unpacked: Path) -> None:
     answer = subprocess.run(
-        [sys.executable, "-P", "-c", PROBE, str(unpacked)], capture_output=True, text=True, check=False, cwd=unpacked
+        [sys.executable, "-P", "-c", PROBE, str(unpacked)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=unpacked,
     )
     assert answer.returncode == 0, answer.stderr
     found = len([name for name in training_files() if name.endswith(".py")])
-    assert answer.stdout.split() == ["[]", str(found - 3)]  # the programs at the top belong to no package
+    assert answer.stdout.split() == [
+        "[]",
+        str(found - 3),
+    ]  # the programs at the top belong to no package
 
 
 def test_every_class_that_a_table_names_is_in_the_tarball() -> None:
     named = {
-        text.partition(":")[0].replace(".", "/") for text in [*strategies.CLASSES.values(), *compilers.CLASSES.values()]
+        text.partition(":")[0].replace(".", "/")
+        for text in [*strategies.CLASSES.values(), *compilers.CLASSES.values()]
     }
     packed = {name.removesuffix(".py").removesuffix("/__init__") for name in training_files()}
     assert named - packed == set()

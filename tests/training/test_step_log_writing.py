@@ -70,12 +70,18 @@ class TimedLog:
         for module in ("clock", "log", "recorder"):
             monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: self.seconds)
         self.log = StepLogger(str(folder))
-        self.log.measure_with(HostClock, peak_memory_bytes)  # an earlier test may have used a CUDA device
+        self.log.measure_with(
+            HostClock, peak_memory_bytes
+        )  # an earlier test may have used a CUDA device
 
     def steps(self) -> list[dict[str, Any]]:
         self.log.close()
         (path,) = self._folder.glob("*/rank-*.jsonl")
-        return [line for line in map(json.loads, path.read_text().splitlines()) if line["kind"] == "step"]
+        return [
+            line
+            for line in map(json.loads, path.read_text().splitlines())
+            if line["kind"] == "step"
+        ]
 
 
 @pytest.fixture

@@ -13,12 +13,19 @@ def run_to(folder: Path, data: Path, target: float, *, strategy: str, processes:
     settings = {"strategy": strategy, "batch_size_per_device": 2}
     measurement = {"max_steps": 7, "evaluate_every_steps": 3, "save_model": True}
     document = run_document(settings=settings, measurement=measurement)
-    end = run_training(folder, {**document, "target": {"quality": "loss", "value": target}}, data, processes=processes)
+    end = run_training(
+        folder,
+        {**document, "target": {"quality": "loss", "value": target}},
+        data,
+        processes=processes,
+    )
     assert end.exit_code == 0, end.output
     return end
 
 
-def test_a_run_ends_after_the_evaluation_that_reaches_its_target_on_all_ranks(tmp_path: Path, texts: Path) -> None:
+def test_a_run_ends_after_the_evaluation_that_reaches_its_target_on_all_ranks(
+    tmp_path: Path, texts: Path
+) -> None:
     end = run_to(tmp_path, texts, EASY, strategy="ddp", processes=2)
     for rank in (0, 1):
         assert [line["step"] for line in end.of_kind("evaluation", rank)] == [3]
@@ -28,7 +35,9 @@ def test_a_run_ends_after_the_evaluation_that_reaches_its_target_on_all_ranks(tm
     assert (tmp_path / "model" / "model.safetensors").exists()
 
 
-def test_a_run_that_does_not_reach_its_target_does_all_its_steps(tmp_path: Path, texts: Path) -> None:
+def test_a_run_that_does_not_reach_its_target_does_all_its_steps(
+    tmp_path: Path, texts: Path
+) -> None:
     end = run_to(tmp_path, texts, IMPOSSIBLE, strategy="single", processes=1)
     assert [line["step"] for line in end.of_kind("evaluation")] == [3, 6, 7]
     (last,) = end.of_kind("end")

@@ -40,7 +40,9 @@ def save_llama(folder: Path) -> Path:
 
 
 def save_classifier(folder: Path, kind: str = "bert", *, classes: int = 3, **values: Any) -> Path:
-    config = AutoConfig.for_model(kind, **(ENCODER if kind == "bert" else LLAMA), num_labels=classes, **values)
+    config = AutoConfig.for_model(
+        kind, **(ENCODER if kind == "bert" else LLAMA), num_labels=classes, **values
+    )
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
     return folder
 
@@ -51,14 +53,21 @@ def workload_of(model: AskedModel, task: Task, **values: Any) -> Workload:
 
 def problems(folder: Path, task: Task = Task.CAUSAL_LM, **values: Any) -> list[str]:
     asked = workload_of(AskedModel(path=str(folder)), task, **values)
-    return [str(each) for each in check_model(asked, [], model_path=str(folder), weights_path=str(folder))]
+    return [
+        str(each)
+        for each in check_model(asked, [], model_path=str(folder), weights_path=str(folder))
+    ]
 
 
 def rewrite(folder: Path, change: Change) -> None:
     file, config_file = folder / "model.safetensors", folder / "config.json"
     tensors, config = load_file(file), json.loads(config_file.read_text())
     change(tensors, config)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file, metadata={"format": "pt"})
+    save_file(
+        {name: tensor.contiguous() for name, tensor in tensors.items()},
+        file,
+        metadata={"format": "pt"},
+    )
     config_file.write_text(json.dumps(config))
 
 
@@ -85,7 +94,10 @@ def four_bits(tensors: Tensors, _: dict[str, Any]) -> None:
 def packed_integers(tensors: Tensors, _: dict[str, Any]) -> None:
     del tensors[QUERY]
     path = QUERY.removesuffix("weight")
-    tensors |= {f"{path}{name}": torch.zeros(4, 4, dtype=torch.int32) for name in ("qweight", "qzeros", "g_idx")}
+    tensors |= {
+        f"{path}{name}": torch.zeros(4, 4, dtype=torch.int32)
+        for name in ("qweight", "qzeros", "g_idx")
+    }
     tensors[f"{path}scales"] = torch.ones(4, 4, dtype=torch.float16)
 
 
@@ -117,18 +129,39 @@ def configured(key: str, value: Any) -> Change:
 
 FP8 = {"quant_method": "fp8", "weight_block_size": [16, 16], "activation_scheme": "dynamic"}
 REFUSED: dict[str, tuple[Change, str]] = {
-    "float8 with scales": (float8_with_scales, f"stored as float8_e4m3fn ({QUERY}); expected plain weights"),
-    "plain with scales": (plain_with_scales, f"lacks ({QUERY}_scale), such as scales of quantised weights"),
+    "float8 with scales": (
+        float8_with_scales,
+        f"stored as float8_e4m3fn ({QUERY}); expected plain weights",
+    ),
+    "plain with scales": (
+        plain_with_scales,
+        f"lacks ({QUERY}_scale), such as scales of quantised weights",
+    ),
     "8 bits": (eight_bits, "stored as int8"),
     "4 bits": (four_bits, "stored as uint8"),
     "packed integers": (packed_integers, "stored as int32"),
     "adapter within": (part_of_an_adapter, "parts of an adapter"),
     "bias": (a_bias_that_the_configuration_denies, "q_proj.bias), such as"),
-    "another width": (another_width, "is stored with shape [32, 64], and its configuration says [32, 48]"),
-    "names of a wrapper": (names_of_a_wrapper, "no stored tensor has the name of a weight of llama"),
-    "fp8": (configured("quantization_config", FP8), "has a quantization_config (fp8); expected plain weights"),
-    "unknown method": (configured("quantization_config", {"quant_method": "of tomorrow"}), "(of tomorrow)"),
-    "other weights file": (configured("transformers_weights", "model.fp8.safetensors"), "model.fp8.safetensors"),
+    "another width": (
+        another_width,
+        "is stored with shape [32, 64], and its configuration says [32, 48]",
+    ),
+    "names of a wrapper": (
+        names_of_a_wrapper,
+        "no stored tensor has the name of a weight of llama",
+    ),
+    "fp8": (
+        configured("quantization_config", FP8),
+        "has a quantization_config (fp8); expected plain weights",
+    ),
+    "unknown method": (
+        configured("quantization_config", {"quant_method": "of tomorrow"}),
+        "(of tomorrow)",
+    ),
+    "other weights file": (
+        configured("transformers_weights", "model.fp8.safetensors"),
+        "model.fp8.safetensors",
+    ),
 }
 
 
@@ -195,7 +228,11 @@ def test_a_head_for_another_number_of_labels_is_a_new_one(kind: str, tmp_path: P
     head = "classifier.weight" if kind == "bert" else "score.weight"
     assert found[head].shape == (7, 32)
     assert found[head].std() > 0
-    assert all(torch.equal(found[name], tensor) for name, tensor in stored.items() if not name.startswith(head[:5]))
+    assert all(
+        torch.equal(found[name], tensor)
+        for name, tensor in stored.items()
+        if not name.startswith(head[:5])
+    )
     assert torch.equal(values_of(model)[head], found[head])
 
 
@@ -207,7 +244,9 @@ def test_another_problem_than_one_class_of_each_text_is_refused(kind: str, tmp_p
 
 
 def test_a_loss_that_the_task_lacks_is_refused() -> None:
-    asked = workload_of(AskedModel(config={"model_type": "bamba", "z_loss_coefficient": 0.1}), Task.CAUSAL_LM)
+    asked = workload_of(
+        AskedModel(config={"model_type": "bamba", "z_loss_coefficient": 0.1}), Task.CAUSAL_LM
+    )
     (problem,) = check_model(asked, [], model_path=None)
     assert "z_loss_coefficient 0.1" in str(problem)
 
@@ -215,11 +254,15 @@ def test_a_loss_that_the_task_lacks_is_refused() -> None:
 def learned_classifier(folder: Path, names: list[str]) -> None:
     """Sure of each text: the head reads the class from one word."""
     save_classifier(folder, classes=len(names), id2label=dict(enumerate(names)))
-    word_tokenizer(["[PAD]", "[UNK]", *WORDS], pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+    word_tokenizer(
+        ["[PAD]", "[UNK]", *WORDS], pad_token="[PAD]", unk_token="[UNK]"
+    ).save_pretrained(folder)
     model = AutoModelForSequenceClassification.from_pretrained(folder)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     tokens = torch.tensor([[2], [3], [4]])
-    target = torch.tensor([[name.lower() for name in names].index(label) for label in WORDS.values()])
+    target = torch.tensor(
+        [[name.lower() for name in names].index(label) for label in WORDS.values()]
+    )
     for _ in range(60):
         loss = torch.nn.functional.cross_entropy(model(input_ids=tokens).logits, target)
         loss.backward()
@@ -232,14 +275,18 @@ def learned_classifier(folder: Path, names: list[str]) -> None:
 WORDS = {"bad": "negative", "so": "neutral", "good": "positive"}
 
 
-@pytest.mark.parametrize("names", [["positive", "negative", "neutral"], ["Neutral", "POSITIVE", "Negative"]])
+@pytest.mark.parametrize(
+    "names", [["positive", "negative", "neutral"], ["Neutral", "POSITIVE", "Negative"]]
+)
 def test_a_saved_heads_order_of_labels_is_kept(names: list[str], tmp_path: Path) -> None:
     learned_classifier(tmp_path / "model", names)
     (tmp_path / "data").mkdir()
     rows = "".join(f"{word},{label}\n" for word, label in WORDS.items())
     (tmp_path / "data/train.csv").write_text("text,label\n" + rows * 8)
     workload = {"model": {"path": "s3://bucket/model"}, "tokenizer": None, "label_count": 3}
-    document = run_document("bert", workload=workload, measurement={"max_steps": 1, "save_model": True})
+    document = run_document(
+        "bert", workload=workload, measurement={"max_steps": 1, "save_model": True}
+    )
     (tmp_path / "run").mkdir()
     environment = {"SM_CHANNEL_MODEL": str(tmp_path / "model")}
     end = run_training(tmp_path / "run", document, tmp_path / "data", environment=environment)
@@ -253,14 +300,28 @@ def test_a_saved_heads_order_of_labels_is_kept(names: list[str], tmp_path: Path)
 @pytest.mark.parametrize(
     ("label_count", "said"),
     [
-        (7, "model: a new head for label_count 7 replaces the saved one for 3 (0 positive, 1 negative, 2 neutral)"),
-        (3, "model: its head's labels (0 positive, 1 negative, 2 neutral) keep their numbers where the data has"),
+        (
+            7,
+            "model: a new head for label_count 7 replaces the saved one for 3 (0 positive, 1 negative, 2 neutral)",
+        ),
+        (
+            3,
+            "model: its head's labels (0 positive, 1 negative, 2 neutral) keep their numbers where the data has",
+        ),
     ],
 )
-def test_a_plan_says_what_becomes_of_a_saved_head(label_count: int, said: str, tmp_path: Path) -> None:
-    save_classifier(tmp_path / "model", id2label=dict(enumerate(["positive", "negative", "neutral"])))
+def test_a_plan_says_what_becomes_of_a_saved_head(
+    label_count: int, said: str, tmp_path: Path
+) -> None:
+    save_classifier(
+        tmp_path / "model", id2label=dict(enumerate(["positive", "negative", "neutral"]))
+    )
     document = unprepared_document()
-    document["workload"] |= {"task": "sequence-classification", "model": "./model", "label_count": label_count}
+    document["workload"] |= {
+        "task": "sequence-classification",
+        "model": "./model",
+        "label_count": label_count,
+    }
     (line,) = model_lines(parse_suite(document), tmp_path)
     assert line.startswith(said)
 
@@ -270,7 +331,9 @@ def test_a_tokenizer_without_the_end_token_that_a_classifier_reads_is_refused() 
     for kind in sorted(CLASSIFIED_BY_THE_END_TOKEN):
         model = AskedModel(config={"model_type": kind, **small_values(kind)})
         asked = workload_of(model, Task.SEQUENCE_CLASSIFICATION)
-        with pytest.raises(WorkloadError, match="classifies a text by its end token, and the tokenizer adds none"):
+        with pytest.raises(
+            WorkloadError, match="classifies a text by its end token, and the tokenizer adds none"
+        ):
             model_config(asked, tokenizer, model_path=None)
 
 

@@ -9,14 +9,21 @@ from tests.training.strategy_runs import LIMIT_SECONDS, differences, reference_o
 from tests.training.strategy_trial import Trained
 
 CASES = [
-    pytest.param(row, model, id=f"{row.label}-{row.processes}-{model}", marks=pytest.mark.timeout(LIMIT_SECONDS + 120))
+    pytest.param(
+        row,
+        model,
+        id=f"{row.label}-{row.processes}-{model}",
+        marks=pytest.mark.timeout(LIMIT_SECONDS + 120),
+    )
     for row in ROWS
     for model in row.trained
 ]
 
 
 @pytest.mark.parametrize(("row", "model"), CASES)
-def test_the_first_ten_losses_and_the_saved_model_are_those_of_one_process(row: Row, model: str) -> None:
+def test_the_first_ten_losses_and_the_saved_model_are_those_of_one_process(
+    row: Row, model: str
+) -> None:
     found = results_of(row.environment, row.processes)[f"{row.label} {model}"]
     assert isinstance(found, Trained), found
     losses, parameters = differences(found, reference_of(row, model))

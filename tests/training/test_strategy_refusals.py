@@ -27,7 +27,11 @@ from training.models.pipeline_stages import divide as divide_blocks
 from training.models.tensor_plans import check_divisible, fused_count, plan_for
 from training.process.process_group import Topology, read_topology, start_process_group
 from training.strategies import build_strategy
-from training.strategies.tensor_layers import ConvertedLayers, check_replicated_gradients, is_converted
+from training.strategies.tensor_layers import (
+    ConvertedLayers,
+    check_replicated_gradients,
+    is_converted,
+)
 from training.strategies.zero1 import divide
 
 
@@ -42,17 +46,23 @@ def test_every_strategy_is_compared_with_one_process() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "name"), [("tensor", "tensor"), ("pipeline", "pipeline"), ("mesh", "shard"), ("mesh", "replicate")]
+    ("strategy", "name"),
+    [("tensor", "tensor"), ("pipeline", "pipeline"), ("mesh", "shard"), ("mesh", "replicate")],
 )
 def test_degrees_whose_product_is_another_number_are_refused(strategy: str, name: str) -> None:
     case = Case(model="gpt2", options={"strategy": Strategy(strategy), f"{name}_degree": 3})
     accepted = f"; expected {name}_degree 4 or {name}_degree 2$"
-    with pytest.raises(WorkloadError, match=f"{name}_degree 3.* is not the number of the job's processes, 4{accepted}"):
+    with pytest.raises(
+        WorkloadError,
+        match=f"{name}_degree 3.* is not the number of the job's processes, 4{accepted}",
+    ):
         build_strategy(make_setup(case, Topology(world_size=4)))
 
 
 def test_a_plan_of_the_suite_divides_only_the_heads_of_its_blocks() -> None:
-    chosen = TensorLayers(colwise=("h.1.attn.c_attn", "h.2.mlp.c_fc"), rowwise=("h.1.attn.c_proj", "h.2.mlp.c_proj"))
+    chosen = TensorLayers(
+        colwise=("h.1.attn.c_attn", "h.2.mlp.c_fc"), rowwise=("h.1.attn.c_proj", "h.2.mlp.c_proj")
+    )
     plan = plan_for(causal_model("gpt2", **GPT), chosen)
     assert plan.per_rank == ("h.1.attn.num_heads", "h.1.attn.split_size")
     assert (fused_count(plan, "h.1.attn.c_attn"), fused_count(plan, "h.2.mlp.c_fc")) == (3, 1)
@@ -60,17 +70,24 @@ def test_a_plan_of_the_suite_divides_only_the_heads_of_its_blocks() -> None:
 
 @pytest.mark.parametrize("style", ["colwise_gather_output", "rowwise_split_input"])
 def test_layers_with_whole_outputs_leave_heads_rows_and_norms_whole(style: str) -> None:
-    gpt2 = plan_for(causal_model("gpt2", **GPT), TensorLayers(**{style: ("h.*.attn.c_attn", "h.*.attn.c_proj")}))
+    gpt2 = plan_for(
+        causal_model("gpt2", **GPT), TensorLayers(**{style: ("h.*.attn.c_attn", "h.*.attn.c_proj")})
+    )
     assert (gpt2.per_rank, fused_count(gpt2, "h.0.attn.c_attn")) == ((), 1)
     paths = tuple(f"layers.*.self_attn.{name}_proj" for name in "qkvo")
     qwen = plan_for(causal_model("qwen3", **LLAMA), TensorLayers(**{style: paths}))
     assert {*qwen.styles.values()} == {style}
-    divided = plan_for(causal_model("qwen3", **LLAMA), TensorLayers(colwise=paths[:3], rowwise=paths[3:]))
-    assert len({*divided.styles.values()}) == 3, "the norms of divided heads have a style of their own"
+    divided = plan_for(
+        causal_model("qwen3", **LLAMA), TensorLayers(colwise=paths[:3], rowwise=paths[3:])
+    )
+    assert len({*divided.styles.values()}) == 3, (
+        "the norms of divided heads have a style of their own"
+    )
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [("gpt2", True), ("masked-lm/modernbert", True), ("llama", False), ("gptj", False)]
+    ("kind", "expected"),
+    [("gpt2", True), ("masked-lm/modernbert", True), ("llama", False), ("gptj", False)],
 )
 def test_layers_are_converted_for_gpt2_and_modernbert(kind: str, expected: bool) -> None:
     model = blueprint_of(Case(model=kind, options={}, layer_count=2)).model
@@ -107,36 +124,63 @@ def test_different_gradients_of_a_whole_parameter_are_refused() -> None:
     assert run_group(_compare, (1.0, 1.0), False, processes=2) == [True] * 2
     assert run_group(_compare, (1.0, 2.0), True, processes=2) == [True] * 2
     for said in run_group(_compare, (1.0, 2.0), False, processes=2):
-        assert "processes compute different gradients of norm.weight, which all hold whole; expected a" in said
+        assert (
+            "processes compute different gradients of norm.weight, which all hold whole; expected a"
+            in said
+        )
 
 
 @pytest.mark.parametrize("gradients", [(math.inf, 1.0), (1.0, math.nan)])
-def test_gradients_that_overflowed_are_compared_in_a_later_step(gradients: tuple[float, float]) -> None:
+def test_gradients_that_overflowed_are_compared_in_a_later_step(
+    gradients: tuple[float, float],
+) -> None:
     assert run_group(_compare, gradients, False, processes=2) == [False] * 2
 
 
-INTERLEAVED = {"strategy": Strategy.MESH, "pipeline_degree": 2, "pipeline_schedule": PipelineSchedule.INTERLEAVED}
+INTERLEAVED = {
+    "strategy": Strategy.MESH,
+    "pipeline_degree": 2,
+    "pipeline_schedule": PipelineSchedule.INTERLEAVED,
+}
 
 
 @pytest.mark.parametrize("divided", ["tensor_degree", "shard_degree"])
 def test_a_block_that_two_stages_of_one_process_share_is_not_divided(divided: str) -> None:
-    case, topology = Case(model="albert", options={**INTERLEAVED, divided: 2}), Topology(world_size=4)
+    case, topology = (
+        Case(model="albert", options={**INTERLEAVED, divided: 2}),
+        Topology(world_size=4),
+    )
     with fake_process_group(topology):
         strategy = build_strategy(make_setup(case, topology))
-        with pytest.raises(WorkloadError, match=r"two stages of one process share a block.*; expected shard_degree 1 "):
+        with pytest.raises(
+            WorkloadError,
+            match=r"two stages of one process share a block.*; expected shard_degree 1 ",
+        ):
             strategy.place(blueprint_of(case))
 
 
 @pytest.mark.parametrize(
     ("kind", "config", "reason"),
     [
-        ("granite", {**LLAMA, "embedding_multiplier": 12.0}, "it changes hidden states outside its blocks"),
+        (
+            "granite",
+            {**LLAMA, "embedding_multiplier": 12.0},
+            "it changes hidden states outside its blocks",
+        ),
         ("nanochat", LLAMA, "it calls a module before its blocks and again after them"),
-        ("rwkv", {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2}, "it needs more of its blocks than"),
+        (
+            "rwkv",
+            {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2},
+            "it needs more of its blocks than",
+        ),
     ],
 )
-def test_a_model_that_does_more_between_its_blocks_is_not_cut(kind: str, config: dict[str, Any], reason: str) -> None:
-    with pytest.raises(WorkloadError, match=f"can't cut model type {kind} into stages: {reason}.*expected strategy"):
+def test_a_model_that_does_more_between_its_blocks_is_not_cut(
+    kind: str, config: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(
+        WorkloadError, match=f"can't cut model type {kind} into stages: {reason}.*expected strategy"
+    ):
         cut(causal_model(kind, **config), 2, Task.CAUSAL_LM, None)
 
 
@@ -153,7 +197,10 @@ def test_the_dearest_stage_costs_as_little_as_any_division_allows(seed: int) -> 
 
 
 def _dearest(blocks: list[float], head: float, bounds: tuple[int, ...]) -> float:
-    return max(sum(blocks[first:end]) + (head if end == len(blocks) else 0.0) for first, end in pairwise(bounds))
+    return max(
+        sum(blocks[first:end]) + (head if end == len(blocks) else 0.0)
+        for first, end in pairwise(bounds)
+    )
 
 
 def test_a_large_head_leaves_its_stage_fewer_blocks() -> None:
@@ -176,10 +223,15 @@ def test_smddp_says_which_images_carry_it() -> None:
     ("compiler", "message"),
     [
         (Compiler.XLA, "compiler xla needs torch_xla, which this environment lacks"),
-        (Compiler.NEURON, r"compiler neuron needs TorchNeuron \(torch_neuronx\), which this environment lacks"),
+        (
+            Compiler.NEURON,
+            r"compiler neuron needs TorchNeuron \(torch_neuronx\), which this environment lacks",
+        ),
     ],
 )
-def test_a_compiler_that_is_not_installed_says_what_it_needs(compiler: Compiler, message: str) -> None:
+def test_a_compiler_that_is_not_installed_says_what_it_needs(
+    compiler: Compiler, message: str
+) -> None:
     with pytest.raises(MissingFromImage, match=message):
         build_compiler(compiler).accelerator(Topology())
 
@@ -198,6 +250,8 @@ def test_a_fused_projection_is_ordered_by_rank() -> None:
     assert torch.equal(held[:48], weight.t()[[*range(16), *range(32, 48), *range(64, 80)]])
 
 
-@pytest.mark.parametrize(("compile_id", "expected"), [("0/0", False), ("3/0", False), ("0/1", True), ("12/3", True)])
+@pytest.mark.parametrize(
+    ("compile_id", "expected"), [("0/0", False), ("3/0", False), ("0/1", True), ("12/3", True)]
+)
 def test_a_frame_that_is_compiled_again_is_a_recompilation(compile_id: str, expected: bool) -> None:
     assert is_recompilation(compile_id) is expected

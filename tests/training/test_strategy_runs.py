@@ -15,7 +15,12 @@ PADDED = {"padding": "longest", "batch_size_per_device": 8}
 CUT = {
     "fsdp": {"strategy": "fsdp", "batch_size_per_device": 4},
     "tensor": {"strategy": "tensor", "tensor_degree": 2},
-    "pipeline": {"strategy": "pipeline", "pipeline_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"},
+    "pipeline": {
+        "strategy": "pipeline",
+        "pipeline_degree": 2,
+        "micro_batches": 4,
+        "pipeline_schedule": "1f1b",
+    },
 }
 
 
@@ -43,7 +48,9 @@ def test_a_cut_model_logs_evaluates_and_saves_what_one_process_does(
         assert sum(losses) / len(losses) == pytest.approx(expected["loss"], abs=1e-5)
         assert sum(step["samples"] for step in ranks) == expected["samples"]
         assert sum(step["tokens"] for step in ranks) == expected["tokens"]
-    assert end.of_kind("evaluation")[0]["metrics"] == pytest.approx(alone.of_kind("evaluation")[0]["metrics"], abs=1e-4)
+    assert end.of_kind("evaluation")[0]["metrics"] == pytest.approx(
+        alone.of_kind("evaluation")[0]["metrics"], abs=1e-4
+    )
     assert_same_model(end.folder / "model", alone.folder / "model")
 
 

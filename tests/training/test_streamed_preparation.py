@@ -24,7 +24,9 @@ from training.errors import WorkloadError, explained, volume_of
 
 LINE = " ".join(f"word{number:05d}" for number in range(50))
 FULL = Path("/dev/full")
-ASKED = Workload(task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data"))
+ASKED = Workload(
+    task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data")
+)
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c")
 TOKENIZER = word_tokenizer(WORDS, unk_token="[UNK]", sep_token="[SEP]")
 SMALL, LARGE = 2**23, 5 * 2**23
@@ -34,7 +36,9 @@ def write(folder: Path, kind: str, size: int) -> Path:
     folder.mkdir()
     lines = [LINE] * (size // len(LINE))
     if kind == "parquet":
-        parquet.write_table(pa.table({"text": lines}), folder / "train.parquet", row_group_size=1000)
+        parquet.write_table(
+            pa.table({"text": lines}), folder / "train.parquet", row_group_size=1000
+        )
         return folder
     if kind == "arrow":
         table = pa.table({"text": lines})
@@ -58,15 +62,23 @@ def peak_bytes(folder: Path, kind: str, size: int) -> int:
     return int(ended.output.splitlines()[-1])
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the largest memory is read from Linux")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="the largest memory is read from Linux"
+)
 @pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet", "arrow"])
 def test_memory_does_not_grow_with_the_data(kind: str, tmp_path: Path) -> None:
     """Less than a fifth of each further byte of data stays in memory; all tokens at once would be more than all."""
-    growth = peak_bytes(tmp_path / "large", kind, LARGE) - peak_bytes(tmp_path / "small", kind, SMALL)
-    assert growth / (LARGE - SMALL) < 0.2, f"{growth:,} bytes more for {LARGE - SMALL:,} bytes of data"
+    growth = peak_bytes(tmp_path / "large", kind, LARGE) - peak_bytes(
+        tmp_path / "small", kind, SMALL
+    )
+    assert growth / (LARGE - SMALL) < 0.2, (
+        f"{growth:,} bytes more for {LARGE - SMALL:,} bytes of data"
+    )
 
 
-def test_a_vocabulary_is_trained_on_the_beginning_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vocabulary_is_trained_on_the_beginning_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second file is not even text."""
     (tmp_path / "1.txt").write_text(LINE)
     (tmp_path / "2.txt").write_bytes(b"\xff\xff")
@@ -74,7 +86,9 @@ def test_a_vocabulary_is_trained_on_the_beginning_of_the_data(tmp_path: Path, mo
     assert len(train_tokenizer(ASKED, tmp_path, 270)) == 270
 
 
-@pytest.mark.parametrize("separator", ["\n", "\n\n", " ", ""], ids=["lines", "paragraphs", "words", "one word"])
+@pytest.mark.parametrize(
+    "separator", ["\n", "\n\n", " ", ""], ids=["lines", "paragraphs", "words", "one word"]
+)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_pieces_of_a_text_are_the_text(
     separator: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,17 +126,27 @@ def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_byte_level_tokens_of_pieces_are_those_of_the_whole_text(
     separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "train.txt").write_text(separator.join(f"größe {number}'s" for number in range(500)))
+    (tmp_path / "train.txt").write_text(
+        separator.join(f"größe {number}'s" for number in range(500))
+    )
     found = []
     for pieces in (2**20, 300):
         monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)
         out = tmp_path / f"out-{pieces}"
-        prepare(ASKED, train_tokenizer(ASKED, tmp_path / "train.txt", 300), tmp_path / "train.txt", out, packing=True)
+        prepare(
+            ASKED,
+            train_tokenizer(ASKED, tmp_path / "train.txt", 300),
+            tmp_path / "train.txt",
+            out,
+            packing=True,
+        )
         found.append(read_sequences(out / "train").tokens.tolist())
     assert found[0] == found[1]
 
 
-def test_no_more_of_a_text_is_read_than_its_examples_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_of_a_text_is_read_than_its_examples_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(file_text, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(file_text, "PIECE_CHARACTERS", 5000)
     read: list[int] = []
@@ -164,9 +188,13 @@ def test_what_is_written_piece_by_piece_is_numpys_own_file(
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a file that is always full is Linux's")
-def test_a_volume_that_fills_while_a_model_is_loaded_is_not_called_an_unknown_model(tmp_path: Path) -> None:
+def test_a_volume_that_fills_while_a_model_is_loaded_is_not_called_an_unknown_model(
+    tmp_path: Path,
+) -> None:
     with (
-        pytest.raises(WorkloadError, match=r"the model me/model needs more, .*larger job\.volume_size_gb"),
+        pytest.raises(
+            WorkloadError, match=r"the model me/model needs more, .*larger job\.volume_size_gb"
+        ),
         volume_of("the model me/model", tmp_path),
         explained("the model me/model"),
     ):

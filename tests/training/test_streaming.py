@@ -20,7 +20,11 @@ CAUSAL = Collate(task=Task.CAUSAL_LM, pad_to=None)
 
 
 def run_of(**settings: Any) -> RunSettings:
-    return parse_run(run_document(workload={"sequence_length": 4}, settings={"batch_size_per_device": 2, **settings}))
+    return parse_run(
+        run_document(
+            workload={"sequence_length": 4}, settings={"batch_size_per_device": 2, **settings}
+        )
+    )
 
 
 def streamed(
@@ -48,8 +52,12 @@ def first_tokens(batches: StreamedBatches, count: int) -> list[int]:
 def numbers(tmp_path: Path) -> Path:
     folder = tmp_path / "numbers"
     folder.mkdir()
-    for number in range(4):  # file n holds 16 tokens: 4 sequences that begin with 16n+1, 16n+5, 16n+9, 16n+13
-        (folder / f"{number}.txt").write_text(" ".join(str(16 * number + place) for place in range(1, 17)))
+    for number in range(
+        4
+    ):  # file n holds 16 tokens: 4 sequences that begin with 16n+1, 16n+5, 16n+9, 16n+13
+        (folder / f"{number}.txt").write_text(
+            " ".join(str(16 * number + place) for place in range(1, 17))
+        )
     return folder
 
 
@@ -79,16 +87,24 @@ def test_the_order_is_the_same_every_time_and_differs_between_epochs(numbers: Pa
 
 
 @pytest.mark.parametrize("workers", [0, 3])
-@pytest.mark.parametrize("ranks", [2, 3])  # 4 files: of two ranks with three workers, readers share the sequences
+@pytest.mark.parametrize(
+    "ranks", [2, 3]
+)  # 4 files: of two ranks with three workers, readers share the sequences
 def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
     numbers: Path, workers: int, ranks: int
 ) -> None:
     """It crosses the end of epochs and masks the same tokens: masking depends on a sample's place in the stream."""
-    masked = Collate(task=Task.MASKED_LM, masking=Masking(seed=1, mask_token=199, vocabulary_size=200), pad_to=None)
+    masked = Collate(
+        task=Task.MASKED_LM,
+        masking=Masking(seed=1, mask_token=199, vocabulary_size=200),
+        pad_to=None,
+    )
     run, steps, accumulated = run_of(loader_workers=workers, gradient_accumulation_steps=2), 7, 2
 
     def batches(done: int) -> list[dict[str, torch.Tensor]]:
-        stream = streamed(numbers, rank=1, ranks=ranks, collate=masked, first_batch=done * accumulated)
+        stream = streamed(
+            numbers, rank=1, ranks=ranks, collate=masked, first_batch=done * accumulated
+        )
         return [batch for step in stream_steps(stream, steps - done, run) for batch in step]
 
     whole = batches(0)
@@ -102,10 +118,18 @@ def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
 
 
 @NEEDS_S3
-def test_padded_batches_train_the_same_model_however_their_labels_are_spread(tmp_path: Path) -> None:
+def test_padded_batches_train_the_same_model_however_their_labels_are_spread(
+    tmp_path: Path,
+) -> None:
     """One file, so that two ranks take turns at its rows: their short and long ones are one process's batch of 8."""
-    rows = "".join(f"word{row % 7} {'again ' * ((row % 2) * (2 + row % 9))}\n" for row in range(200))
-    spread: dict[str, Any] = {"strategy": "ddp", "batch_size_per_device": 2, "gradient_accumulation_steps": 2}
+    rows = "".join(
+        f"word{row % 7} {'again ' * ((row % 2) * (2 + row % 9))}\n" for row in range(200)
+    )
+    spread: dict[str, Any] = {
+        "strategy": "ddp",
+        "batch_size_per_device": 2,
+        "gradient_accumulation_steps": 2,
+    }
     ends = {}
     with s3_server(tmp_path) as environment:
         s3 = s3_client(environment)
@@ -113,10 +137,14 @@ def test_padded_batches_train_the_same_model_however_their_labels_are_spread(tmp
         s3.put_object(Bucket="corpus", Key="rows/train.csv", Body=f"text\n{rows}".encode())
         dataset = {"path": "s3://corpus/rows", "input_mode": "stream"}
         for processes, settings in {1: {"batch_size_per_device": 8}, 2: spread}.items():
-            document = run_document(workload={"dataset": dataset}, settings={**settings, "packing": False})
+            document = run_document(
+                workload={"dataset": dataset}, settings={**settings, "packing": False}
+            )
             folder = tmp_path / str(processes)
             folder.mkdir()
-            ends[processes] = run_training(folder, document, None, processes=processes, environment=environment)
+            ends[processes] = run_training(
+                folder, document, None, processes=processes, environment=environment
+            )
             assert ends[processes].exit_code == 0, ends[processes].output
     losses = [[step["loss"] for step in ends[2].of_kind("step", rank)] for rank in range(2)]
     together = [(mine + theirs) / 2 for mine, theirs in zip(*losses, strict=True)]

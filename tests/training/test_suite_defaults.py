@@ -23,7 +23,8 @@ from training.models.config_numbers import NOT_BUILT, most_positions, needed_pos
 
 SUITES = Path(__file__).parents[2] / "suites"
 ROWS = [
-    (f"the film number {row} was {'great' if row % 2 else 'poor'}", "up" if row % 2 else "down") for row in range(40)
+    (f"the film number {row} was {'great' if row % 2 else 'poor'}", "up" if row % 2 else "down")
+    for row in range(40)
 ]
 MATRIX = {"batch_size_per_device": [8, 32]}
 ALL = {"examples": 9, "sequence_length": 16, "label_count": 2}
@@ -57,20 +58,38 @@ def write_data(folder: Path, kind: str) -> str:
 
 def classifier(folder: Path, data: str, **changes: Any) -> Mapping[str, Any]:
     config = {"model_type": "bert", "max_position_embeddings": 64}
-    document = {"task": "sequence-classification", "model": {"config": config}, "dataset": data, "matrix": MATRIX}
-    return CompletedSuite({**document, **changes}, stem="my suite", folder=folder, is_local=True).document
+    document = {
+        "task": "sequence-classification",
+        "model": {"config": config},
+        "dataset": data,
+        "matrix": MATRIX,
+    }
+    return CompletedSuite(
+        {**document, **changes}, stem="my suite", folder=folder, is_local=True
+    ).document
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "jsonl", "json", "parquet"])
 def test_columns_labels_length_and_number_are_those_of_the_data(kind: str, tmp_path: Path) -> None:
     workload = classifier(tmp_path, write_data(tmp_path, kind))["workload"]
-    assert (workload["dataset"]["text_column"], workload["dataset"]["label_column"]) == ("review", "sentiment")
+    assert (workload["dataset"]["text_column"], workload["dataset"]["label_column"]) == (
+        "review",
+        "sentiment",
+    )
     assert (workload["label_count"], workload["examples"]) == (2, len(ROWS))
-    assert workload["sequence_length"] == 16  # the longest text has 29 bytes: 9 tokens of 3 bytes, and two
+    assert (
+        workload["sequence_length"] == 16
+    )  # the longest text has 29 bytes: 9 tokens of 3 bytes, and two
 
 
 def test_what_the_file_says_stays(tmp_path: Path) -> None:
-    given_values = {"examples": 7, "sequence_length": 8, "label_count": 5, "name": "mine", "goal": "cheapest"}
+    given_values = {
+        "examples": 7,
+        "sequence_length": 8,
+        "label_count": 5,
+        "name": "mine",
+        "goal": "cheapest",
+    }
     document = classifier(tmp_path, write_data(tmp_path, "csv"), **given_values)
     found = {**document["workload"], **document}
     assert {name: found[name] for name in given_values} == given_values
@@ -79,8 +98,18 @@ def test_what_the_file_says_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "rows", "field", "told"),
     [
-        ("title,body,label", [(f"a b c {n}", f"d e f {n},{n % 2}") for n in range(9)], "text_column", "title, body"),
-        ("text,a,b", [(f"a b c {n}", f"{n % 2},{n % 3}") for n in range(9)], "label_column", "a, b"),
+        (
+            "title,body,label",
+            [(f"a b c {n}", f"d e f {n},{n % 2}") for n in range(9)],
+            "text_column",
+            "title, body",
+        ),
+        (
+            "text,a,b",
+            [(f"a b c {n}", f"{n % 2},{n % 3}") for n in range(9)],
+            "label_column",
+            "a, b",
+        ),
         ("text,id", [(f"a b c {n}", str(n)) for n in range(9)], "label_column", "text, id"),
     ],
 )
@@ -88,7 +117,12 @@ def test_two_candidates_are_asked_for_by_name(
     header: str, rows: list[tuple[str, str]], field: str, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "data.csv").write_text(csv_text(rows, header))
-    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv", "matrix": MATRIX}
+    suite = {
+        "task": "sequence-classification",
+        "model": "nobody/bert",
+        "dataset": "data.csv",
+        "matrix": MATRIX,
+    }
     path = tmp_path / "suite.yaml"
     path.write_text(yaml.safe_dump(suite, sort_keys=False))
     with pytest.raises(SuiteFileInvalid) as caught:
@@ -99,21 +133,38 @@ def test_two_candidates_are_asked_for_by_name(
 
 def test_data_of_texts_alone_is_told_to_have_no_labels(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("\n".join(["review", *(f"a b c {n}" for n in range(9))]))
-    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv", "matrix": MATRIX}
-    with pytest.raises(SuiteInvalid, match="and review is the data's only column: a classifier needs one with labels"):
+    suite = {
+        "task": "sequence-classification",
+        "model": "nobody/bert",
+        "dataset": "data.csv",
+        "matrix": MATRIX,
+    }
+    with pytest.raises(
+        SuiteInvalid,
+        match="and review is the data's only column: a classifier needs one with labels",
+    ):
         Suite.of(folder=tmp_path, local=True, **suite)
 
 
 def test_a_column_is_named_as_the_data_has_it(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text(csv_text(ROWS, "Text f\u00fcr Kunden,Stimmung (1\u20133)"), encoding="utf-8")
-    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv", "matrix": MATRIX}
+    (tmp_path / "data.csv").write_text(
+        csv_text(ROWS, "Text f\u00fcr Kunden,Stimmung (1\u20133)"), encoding="utf-8"
+    )
+    suite = {
+        "task": "sequence-classification",
+        "model": "nobody/bert",
+        "dataset": "data.csv",
+        "matrix": MATRIX,
+    }
     lines = Suite.of(folder=tmp_path, local=True, **suite).lines
     assert any('label_column: "Stimmung (1\u20133)" (the only' in line for line in lines)
 
 
 def test_a_column_that_the_data_lacks_is_named_before_anything_runs(tmp_path: Path) -> None:
     write_data(tmp_path, "csv")
-    with pytest.raises(SuiteFileInvalid, match='got "body", expected a column of the data: review, sentiment'):
+    with pytest.raises(
+        SuiteFileInvalid, match='got "body", expected a column of the data: review, sentiment'
+    ):
         Suite.from_text(
             "{task: sequence-classification, model: nobody/bert, matrix: {precision: [fp32, bf16]},"
             " dataset: {path: data.csv, text_column: body}}",
@@ -126,7 +177,9 @@ def test_a_language_models_examples_are_an_epoch_of_its_text(tmp_path: Path) -> 
     (tmp_path / "data.txt").write_text("word " * 8000)
     config = {"model_type": "gpt2", "n_positions": 128}
     document = {"task": "causal-lm", "model": {"config": config}, "dataset": "data.txt"}
-    workload = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document["workload"]
+    workload = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document[
+        "workload"
+    ]
     assert (workload["sequence_length"], workload["examples"]) == (128, 40_000 // (4 * 128))
 
 
@@ -134,21 +187,40 @@ def test_a_script_needs_its_source_arguments_and_examples(tmp_path: Path) -> Non
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "fit.py").write_text("print('x')")
     suite = Suite.of(
-        folder=tmp_path, local=True, source="code", examples=1000, matrix={"hyperparameters.batch-size": [8, 32]}
+        folder=tmp_path,
+        local=True,
+        source="code",
+        examples=1000,
+        matrix={"hyperparameters.batch-size": [8, 32]},
     )
     assert suite.suite.workload.entry_point == "fit.py"
-    assert {default.path for default in suite.defaults} >= {"workload.task", "training.instance", "limits.max_usd"}
+    assert {default.path for default in suite.defaults} >= {
+        "workload.task",
+        "training.instance",
+        "limits.max_usd",
+    }
 
 
 def test_minutes_are_the_budget_of_the_whole_suite(tmp_path: Path) -> None:
-    for minutes, seconds in ((10, 300), (60, 900)):  # so short a job has to measure all cells of its first wave
+    for minutes, seconds in (
+        (10, 300),
+        (60, 900),
+    ):  # so short a job has to measure all cells of its first wave
         document = {"source": str(tmp_path), "limits": {"max_minutes": minutes}}
-        limits = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document["limits"]
-        assert limits == {"max_hours": round(minutes / 60, 4), "max_usd": 1, "max_job_seconds": seconds}
+        limits = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document[
+            "limits"
+        ]
+        assert limits == {
+            "max_hours": round(minutes / 60, 4),
+            "max_usd": 1,
+            "max_job_seconds": seconds,
+        }
 
 
 def test_labels_that_count_from_1_have_a_class_for_0(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_text(csv_text([(f"a b c {n}", str(n % 5 + 1)) for n in range(20)]))
+    (tmp_path / "data.csv").write_text(
+        csv_text([(f"a b c {n}", str(n % 5 + 1)) for n in range(20)])
+    )
     suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv"}
     found = Suite.of(folder=tmp_path, local=True, **suite)
     assert found.suite.workload.label_count == 6
@@ -184,33 +256,66 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"dataset": "./missing.csv"}, ["workload.dataset.path: './missing.csv' does not exist on this machine"]),
+        (
+            {"dataset": "./missing.csv"},
+            ["workload.dataset.path: './missing.csv' does not exist on this machine"],
+        ),
         (
             {"dataset": "./missing.csv", "model": "./nowhere"},
-            ["workload.dataset.path: './missing.csv' does not exist", "workload.model: './nowhere' does not exist"],
+            [
+                "workload.dataset.path: './missing.csv' does not exist",
+                "workload.model: './nowhere' does not exist",
+            ],
         ),
-        ({"dataset": None}, ["workload.dataset: got nothing, expected a file or folder, an s3:// URI or a Hub id"]),
-        ({"dataset": "one.csv"}, ["workload.label_count: got one label only in one.csv ('x'), expected at least two"]),
+        (
+            {"dataset": None},
+            ["workload.dataset: got nothing, expected a file or folder, an s3:// URI or a Hub id"],
+        ),
+        (
+            {"dataset": "one.csv"},
+            ["workload.label_count: got one label only in one.csv ('x'), expected at least two"],
+        ),
         (
             {"dataset": "three.csv", "label_count": 2},
-            ["workload.label_count: the data has 3 different labels (a, b, c); workload.label_count says 2"],
+            [
+                "workload.label_count: the data has 3 different labels (a, b, c); workload.label_count says 2"
+            ],
         ),
         (
             {"dataset": "numbers.csv", "label_count": 2},
-            ["workload.label_count: numbers.csv, row 3: the label is '2'; expected 0 to 1, because workload.label"],
+            [
+                "workload.label_count: numbers.csv, row 3: the label is '2'; expected 0 to 1, because workload.label"
+            ],
         ),
         (
-            {"dataset": {"path": "forms.csv", "text_column": "review", "label_column": "sentiment"}, **ALL},
-            [r"workload.dataset.path: the labels 'caf\xe9' and 'cafe\u0301' are one text in two Unicode forms"],
+            {
+                "dataset": {
+                    "path": "forms.csv",
+                    "text_column": "review",
+                    "label_column": "sentiment",
+                },
+                **ALL,
+            },
+            [
+                r"workload.dataset.path: the labels 'caf\xe9' and 'cafe\u0301' are one text in two Unicode forms"
+            ],
         ),
         (
             {"dataset": "semicolons.csv"},
-            ["workload.dataset.path: semicolons.csv has no column 'text'; its columns are review;sentiment; a .csv"],
+            [
+                "workload.dataset.path: semicolons.csv has no column 'text'; its columns are review;sentiment; a .csv"
+            ],
         ),
         ({"limits": {"max_minutes": 0}}, ["limits.max_minutes: got 0, expected a number above 0"]),
-        ({"limits": {"max_minutes": 1, "max_hours": 1}}, ["limits.max_minutes: got it beside max_hours"]),
+        (
+            {"limits": {"max_minutes": 1, "max_hours": 1}},
+            ["limits.max_minutes: got it beside max_hours"],
+        ),
         ({"limits": {"max_hours": 0}}, ["limits.max_hours: got 0"]),
-        ({"workload": {"task": "causal-lm"}}, ["task: got it here and in workload, expected task in one of the two"]),
+        (
+            {"workload": {"task": "causal-lm"}},
+            ["task: got it here and in workload, expected task in one of the two"],
+        ),
     ],
 )
 def test_what_is_wrong_is_named_and_not_what_follows_from_it(
@@ -219,7 +324,11 @@ def test_what_is_wrong_is_named_and_not_what_follows_from_it(
     write_data(tmp_path, "csv")
     (tmp_path / "one.csv").write_text(csv_text([(f"a b c {row}", "x") for row in range(9)]))
     (tmp_path / "semicolons.csv").write_text("review;sentiment\na b c;1\n")
-    for name, labels in (("three", "abc" * 3), ("numbers", "012" * 3), ("forms", ["caf\u00e9", "cafe\u0301"] * 5)):
+    for name, labels in (
+        ("three", "abc" * 3),
+        ("numbers", "012" * 3),
+        ("forms", ["caf\u00e9", "cafe\u0301"] * 5),
+    ):
         (tmp_path / f"{name}.csv").write_text(csv_text([("a b c", label) for label in labels]))
     suite = {
         "task": "sequence-classification",
@@ -247,7 +356,13 @@ def test_another_unicode_form_of_a_column_is_named(tmp_path: Path) -> None:
 
 def test_a_source_that_is_no_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SuiteInvalid) as caught:
-        Suite.of(folder=tmp_path, local=True, source="nowhere", examples=9, matrix={"hyperparameters.a": [1, 2]})
+        Suite.of(
+            folder=tmp_path,
+            local=True,
+            source="nowhere",
+            examples=9,
+            matrix={"hyperparameters.a": [1, 2]},
+        )
     assert [problem.path for problem in caught.value.problems] == ["workload.source"]
 
 
@@ -265,7 +380,9 @@ def test_the_longest_sequence_is_that_of_transformers_own_numbers() -> None:
     assert known > 100
 
 
-def test_large_data_is_not_read_and_its_settings_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_data_is_not_read_and_its_settings_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(suite_defaults, "MOST_DATA_BYTES", 10)
     workload = classifier(tmp_path, write_data(tmp_path, "csv"))["workload"]
     assert not {"examples", "sequence_length"} & workload.keys()

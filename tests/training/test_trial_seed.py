@@ -16,7 +16,9 @@ SYNTHETIC = {"dataset": {"format": "synthetic"}, "tokenizer": None}
 
 
 def run_of(trial_seed: int | None, *, seed: int = 5) -> RunSettings:
-    document = run_document(workload=SYNTHETIC, settings={"seed": seed}, measurement={"evaluate": True})
+    document = run_document(
+        workload=SYNTHETIC, settings={"seed": seed}, measurement={"evaluate": True}
+    )
     told = {} if trial_seed is None else {"trial_seed": trial_seed}
     return read_run_settings({"SM_HPS": json.dumps({**document, **told})})
 

@@ -40,7 +40,11 @@ def test_a_plain_loop_logs_every_step_of_every_rank(tmp_path: Path, processes: i
         lines = end.lines(rank)
         kinds = [line["kind"] for line in lines if line["kind"] not in ("phase", "host_load")]
         assert kinds == ["environment", *["step"] * 6, "end"]
-        explained = ["import", "setup", "teardown"] if processes == 1 else ["launch", "import", "setup", "teardown"]
+        explained = (
+            ["import", "setup", "teardown"]
+            if processes == 1
+            else ["launch", "import", "setup", "teardown"]
+        )
         assert [phase["name"] for phase in end.of_kind("phase", rank)] == explained
         assert lines[0]["host_id"]
         assert lines[0]["world_size"] == processes
@@ -49,8 +53,12 @@ def test_a_plain_loop_logs_every_step_of_every_rank(tmp_path: Path, processes: i
         assert {step["samples"] for step in steps} == {8}
         assert steps[-1]["loss"] < steps[0]["loss"]
         assert lines[-1]["steps"] == 6
-    group = {"process_group": "torch.distributed", "process_group_size": 2} if processes == 2 else {}
-    assert all(phase["facts"] == group for phase in end.of_kind("phase") if phase["name"] == "setup")
+    group = (
+        {"process_group": "torch.distributed", "process_group_size": 2} if processes == 2 else {}
+    )
+    assert all(
+        phase["facts"] == group for phase in end.of_kind("phase") if phase["name"] == "setup"
+    )
     environment = environment_of(end)
     assert environment.facts.get("process_group") == group.get("process_group")
     assert "python" in environment.facts
@@ -84,7 +92,9 @@ def test_outside_traindyno_nothing_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
+def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(
+    tmp_path: Path, processes: int
+) -> None:
     end = run_trainer(tmp_path, "64", processes=processes)
     assert end.exit_code == 0, end.output
     for rank in range(processes):
@@ -96,16 +106,25 @@ def test_a_hugging_face_trainer_logs_optimizer_steps_and_evaluations(tmp_path: P
         assert "loss" in end.of_kind("evaluation", rank)[0]["metrics"]
         assert end.lines(rank)[-1]["kind"] == "end"
         names = [phase["name"] for phase in end.of_kind("phase", rank)]
-        assert [name for name in names if name in ("evaluate", "checkpoint")] == ["evaluate", "checkpoint"] * 2
+        assert [name for name in names if name in ("evaluate", "checkpoint")] == [
+            "evaluate",
+            "checkpoint",
+        ] * 2
         assert saving_is_no_waiting(end, rank)
     assert all(step["loss"] > 0 for step in end.of_kind("step"))
 
 
 def saving_is_no_waiting(end: JobEnd, rank: int) -> bool:
     """No step's wait for data reaches back into an evaluation or a checkpoint."""
-    ends = [phase["end"] for phase in end.of_kind("phase", rank) if phase["name"] in ("evaluate", "checkpoint")]
+    ends = [
+        phase["end"]
+        for phase in end.of_kind("phase", rank)
+        if phase["name"] in ("evaluate", "checkpoint")
+    ]
     steps = end.of_kind("step", rank)
-    return all(step["begin"] >= done - 1e-3 for step in steps for done in ends if step["end"] > done)
+    return all(
+        step["begin"] >= done - 1e-3 for step in steps for done in ends if step["end"] > done
+    )
 
 
 def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
@@ -118,7 +137,11 @@ def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
     ("script", "arguments", "remedy"),
     [
         ("plain_loop.py", ("alone",), "step_log.independent()"),
-        ("hf_trainer_script.py", ("hf", "64", "unsaid"), "expected TrainingArguments(use_cpu=True) on a CPU"),
+        (
+            "hf_trainer_script.py",
+            ("hf", "64", "unsaid"),
+            "expected TrainingArguments(use_cpu=True) on a CPU",
+        ),
         ("accelerate_script.py", ("default",), "expected Accelerator(cpu=True) on a CPU"),
         ("lightning_script.py", ("lightning", "1"), "expected Lightning's Trainer(devices="),
     ],
@@ -144,7 +167,10 @@ def test_processes_that_are_meant_to_train_alone_say_so(tmp_path: Path) -> None:
 def test_processes_that_accelerate_brings_together_share_the_data(tmp_path: Path) -> None:
     end = run_forked(tmp_path, SCRIPTS / "accelerate_script.py", "cpu", processes=2)
     assert end.exit_code == 0, end.output
-    assert [[step["samples"] for step in end.of_kind("step", rank)] for rank in (0, 1)] == [[4, 4], [4, 4]]
+    assert [[step["samples"] for step in end.of_kind("step", rank)] for rank in (0, 1)] == [
+        [4, 4],
+        [4, 4],
+    ]
 
 
 def test_a_loss_function_that_logs_changes_no_step(tmp_path: Path) -> None:
@@ -154,7 +180,9 @@ def test_a_loss_function_that_logs_changes_no_step(tmp_path: Path) -> None:
         folder.mkdir()
         end = run_trainer(folder, "64", *arguments)
         assert end.exit_code == 0, end.output
-        steps.append([(step["step"], step["samples"], step["loss"]) for step in end.of_kind("step")])
+        steps.append(
+            [(step["step"], step["samples"], step["loss"]) for step in end.of_kind("step")]
+        )
     quiet, logging = steps
     assert logging == quiet
     assert all(loss is not None for _, _, loss in logging)
@@ -169,7 +197,9 @@ def test_packed_blocks_are_another_unit_than_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processes: int) -> None:
     script = SCRIPTS / "lightning_script.py"
-    end = run_forked(tmp_path, script, str(tmp_path / "lightning"), str(processes), processes=processes)
+    end = run_forked(
+        tmp_path, script, str(tmp_path / "lightning"), str(processes), processes=processes
+    )
     assert end.exit_code == 0, end.output
     for rank in range(processes):
         steps = end.of_kind("step", rank)
@@ -178,7 +208,10 @@ def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processe
         assert all(step["loss"] > 0 and step["learning_rate"] == 0.1 for step in steps)
         assert len(end.of_kind("evaluation", rank)) == 1
         names = [phase["name"] for phase in end.of_kind("phase", rank)]
-        assert sorted(name for name in names if name in ("evaluate", "checkpoint")) == ["checkpoint", "evaluate"]
+        assert sorted(name for name in names if name in ("evaluate", "checkpoint")) == [
+            "checkpoint",
+            "evaluate",
+        ]
         assert saving_is_no_waiting(end, rank)
 
 
@@ -193,7 +226,13 @@ def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:
         "tests/frozen/small_inputs.py",
     ]
     answer = subprocess.run(
-        [Path(sys.executable).parent / "vermin", "-t=3.8-", "--violations", "--eval-annotations", *sources],
+        [
+            Path(sys.executable).parent / "vermin",
+            "-t=3.8-",
+            "--violations",
+            "--eval-annotations",
+            *sources,
+        ],
         cwd=REPO_ROOT,
         capture_output=True,
         text=True,
@@ -203,7 +242,12 @@ def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:
 
 
 def test_outcomes_written_on_python_3_8_are_the_projects_own() -> None:
-    written = [failure.OUT_OF_MEMORY, failure.LOSS_DIVERGED, failure.USER_CODE_ERROR, failure.STOPPED_BY_USER]
+    written = [
+        failure.OUT_OF_MEMORY,
+        failure.LOSS_DIVERGED,
+        failure.USER_CODE_ERROR,
+        failure.STOPPED_BY_USER,
+    ]
     assert set(written) <= set(Outcome)
 
 
@@ -220,11 +264,14 @@ def test_a_users_script_resumes_from_its_newest_whole_checkpoint(
     assert end.exit_code == 0, end.output
     steps = [line["step"] for line in end.of_kind("step")]
     assert steps == list(range(1, 1 + 4 + 6 - resumed_after))  # both trainings are of one process
-    checkpoints = [phase["facts"] for phase in end.of_kind("phase") if phase["name"] == "checkpoint"]
+    checkpoints = [
+        phase["facts"] for phase in end.of_kind("phase") if phase["name"] == "checkpoint"
+    ]
     assert checkpoints
     assert all(facts["bytes"] > 0 for facts in checkpoints)
     for folder in tmp_path.glob("state/checkpoint-*"):  # the Trainer's
         logged = b"".join(
-            (tmp_path / "step_log" / name).read_bytes()[:size] for name, size in read_marker(folder)["log"].items()
+            (tmp_path / "step_log" / name).read_bytes()[:size]
+            for name, size in read_marker(folder)["log"].items()
         )
         assert b'"step":%d,' % int(folder.name.rpartition("-")[2]) in logged

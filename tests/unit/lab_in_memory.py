@@ -87,10 +87,21 @@ class Unhurried:
 def set_environment(patch: pytest.MonkeyPatch, **changes: str) -> None:
     """The variables of all functions."""
     settings = {
-        **{"LAB": "traindyno", "BUCKET": "results", "TABLE": "rows", "AWS_REGION": "us-east-1", "LAB_JOBS": "{}"},
+        **{
+            "LAB": "traindyno",
+            "BUCKET": "results",
+            "TABLE": "rows",
+            "AWS_REGION": "us-east-1",
+            "LAB_JOBS": "{}",
+        },
         **{"TRAINING_ROLE_ARN": SETTINGS.role_arn, "SOURCE_S3_URI": str(SETTINGS.source_s3_uri)},
-        **{"SECONDS_BETWEEN_STARTS": "1.05", "TOPIC_ARN": "arn:aws:sns:us-east-1:111111111111:verdicts"},
-        **{"STATE_MACHINE_ARN": "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"},
+        **{
+            "SECONDS_BETWEEN_STARTS": "1.05",
+            "TOPIC_ARN": "arn:aws:sns:us-east-1:111111111111:verdicts",
+        },
+        **{
+            "STATE_MACHINE_ARN": "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
+        },
     }
     for name, value in {**settings, **changes}.items():
         patch.setenv(name, value)
@@ -137,7 +148,13 @@ class MemoryObjects(ResultsBucket):
         return any(key.startswith(prefix) and not key.startswith(besides) for key in self.contents)
 
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
-        return iter(sorted((key, len(content)) for key, content in self.contents.items() if key.startswith(prefix)))
+        return iter(
+            sorted(
+                (key, len(content))
+                for key, content in self.contents.items()
+                if key.startswith(prefix)
+            )
+        )
 
 
 class ScriptedJobs(TrainingJobs):
@@ -261,7 +278,9 @@ class MemoryExecutions(Executions):
     def stop(self, execution_id: str, *, reason: str) -> None:
         self.end(execution_id, "ABORTED", error="StoppedByUser", cause=reason)
 
-    def end(self, execution_id: str, status: str, *, error: str | None = None, cause: str | None = None) -> None:
+    def end(
+        self, execution_id: str, status: str, *, error: str | None = None, cause: str | None = None
+    ) -> None:
         running = self._executions[execution_id]
         self._executions[execution_id] = replace(
             running, status=status, ended_at=running.started_at + 100, error=error, cause=cause
@@ -276,11 +295,15 @@ class MemoryLogs:
 
     def write(self, stream: str, lines: Sequence[str], age_seconds: int) -> None:
         at = round((NOW - age_seconds) * 1000)
-        self.streams[stream] = [{"timestamp": at + number, "message": line} for number, line in enumerate(lines)]
+        self.streams[stream] = [
+            {"timestamp": at + number, "message": line} for number, line in enumerate(lines)
+        ]
 
     def describe_log_streams(self, **arguments: Any) -> dict[str, Any]:
         if not self.streams:
-            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "DescribeLogStreams")
+            raise ClientError(
+                {"Error": {"Code": "ResourceNotFoundException"}}, "DescribeLogStreams"
+            )
         return {
             "logStreams": [
                 {"logStreamName": name, "lastEventTimestamp": events[-1]["timestamp"]}
@@ -370,7 +393,11 @@ class MemoryLab(LabServices):
 def make_lab(**changes: Any) -> tuple[MemoryLab, list[Run]]:
     """A lab that has taken in a small suite, and the suite's runs."""
     document = small_document(**changes)
-    suite = parse_suite({**document, "measurement": {"jobs": "separate", **document.get("measurement", {})}})
+    suite = parse_suite(
+        {**document, "measurement": {"jobs": "separate", **document.get("measurement", {})}}
+    )
     lab = MemoryLab(max_usd=suite.limits.max_usd, max_steps=suite.measurement.max_steps)
     lab.bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
-    return lab, list(trial_runs(EXECUTION, expand_cells(suite), range(1, suite.measurement.trials + 1)))
+    return lab, list(
+        trial_runs(EXECUTION, expand_cells(suite), range(1, suite.measurement.trials + 1))
+    )

@@ -60,7 +60,9 @@ class MemoryTable(Table):
         keys = [_identity(write.item if isinstance(write, Put) else write.key) for write in writes]
         assert len(set(keys)) == len(keys), "DynamoDB takes one write of each item in a transaction"
         with self._lock:
-            refused = tuple(number for number, write in enumerate(writes) if not self._allows(write))
+            refused = tuple(
+                number for number, write in enumerate(writes) if not self._allows(write)
+            )
             for write in () if refused else writes:
                 self._write(write)
             return refused
@@ -71,7 +73,11 @@ class MemoryTable(Table):
         return self._holds(write.key, write.condition, write.values, write.names)
 
     def _holds(
-        self, key: Item, condition: str | None, values: Item | None = None, names: Mapping[str, str] | None = None
+        self,
+        key: Item,
+        condition: str | None,
+        values: Item | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> bool:
         item = self.items.get(_identity(key), {})
         return condition is None or _Expression(condition, item, values or {}, names or {}).holds()
@@ -93,9 +99,15 @@ class MemoryTable(Table):
         index: str | None = None,
         latest_first: bool = False,
     ) -> Iterator[Item]:
-        found = [item for item in self.items.values() if _Expression(condition, item, values, names or {}).holds()]
+        found = [
+            item
+            for item in self.items.values()
+            if _Expression(condition, item, values, names or {}).holds()
+        ]
         sort_key = "execution_id" if index else "sk"
-        return iter(copy.deepcopy(sorted(found, key=lambda item: str(item[sort_key]), reverse=latest_first)))
+        return iter(
+            copy.deepcopy(sorted(found, key=lambda item: str(item[sort_key]), reverse=latest_first))
+        )
 
 
 class _Expression:

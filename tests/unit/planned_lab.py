@@ -60,15 +60,23 @@ class MemoryBuckets:
         assert operation_name == "list_objects_v2"
         return self
 
-    def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str | None = None) -> Iterator[dict[str, Any]]:
+    def paginate(
+        self, *, Bucket: str, Prefix: str, Delimiter: str | None = None
+    ) -> Iterator[dict[str, Any]]:
         start = f"s3://{Bucket}/"
         if not any(uri.startswith(start) for uri in self.objects):
             message = "The specified bucket does not exist"
-            raise ClientError({"Error": {"Code": "NoSuchBucket", "Message": message}}, "ListObjectsV2")
+            raise ClientError(
+                {"Error": {"Code": "NoSuchBucket", "Message": message}}, "ListObjectsV2"
+            )
         found = sorted(uri for uri in self.objects if uri.startswith(f"{start}{Prefix}"))
         if Delimiter:
-            below = {uri: uri.removeprefix(f"{start}{Prefix}").partition(Delimiter) for uri in found}
-            folders = sorted({f"{Prefix}{name}{Delimiter}" for name, is_folder, _ in below.values() if is_folder})
+            below = {
+                uri: uri.removeprefix(f"{start}{Prefix}").partition(Delimiter) for uri in found
+            }
+            folders = sorted(
+                {f"{Prefix}{name}{Delimiter}" for name, is_folder, _ in below.values() if is_folder}
+            )
             yield from ({"CommonPrefixes": [{"Prefix": folder}]} for folder in folders)
             found = [uri for uri in found if not below[uri][1]]
         # Each object on a page of its own; a listing of nothing is a page without Contents.
@@ -125,7 +133,12 @@ def planned(applied: int, **changes: Any) -> MemoryLab:
 def items_of_round(lab: MemoryLab, finished_rounds: int = 0) -> list[Any]:
     """The items of the next round's jobs, of all lanes and waves; none if the search has ended."""
     lanes = plan_next_round(EXECUTION, finished_rounds=finished_rounds, bucket=lab.bucket)["lanes"]
-    return [item for lane in lanes for wave in lane["packs"] for item in lab.bucket.read_json(wave["items_key"])]
+    return [
+        item
+        for lane in lanes
+        for wave in lane["packs"]
+        for item in lab.bucket.read_json(wave["items_key"])
+    ]
 
 
 def runs_of_item(item: Mapping[str, Any]) -> tuple[Run, ...]:
@@ -142,9 +155,13 @@ def measure(
 ) -> None:
     """The item's job starts and completes, and each of its runs is recorded. ``carried``: by run id; else all alike."""
     owner = parse_owner(item)
-    submit_run(owner, owner_id(owner), services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+    submit_run(
+        owner, owner_id(owner), services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep
+    )
     name = list(lab.jobs.jobs)[-1]
-    lab.jobs.end(name, "Completed", billable_seconds=START_SECONDS + OWN_SECONDS * len(runs_of(owner)))
+    lab.jobs.end(
+        name, "Completed", billable_seconds=START_SECONDS + OWN_SECONDS * len(runs_of(owner))
+    )
     alike = Carried(step_seconds=(step_seconds,) * 40)
     known = {run.run_id: (carried or {}).get(run.run_id, alike) for run in runs_of(owner)}
     for key, content in _files(owner, name, known, host_id).items():
@@ -166,7 +183,9 @@ class Carried:
         return "".join(lines).encode()
 
 
-def _files(owner: AttemptOwner, job_name: str, carried: Mapping[str, Carried], host_id: str | None) -> dict[str, bytes]:
+def _files(
+    owner: AttemptOwner, job_name: str, carried: Mapping[str, Carried], host_id: str | None
+) -> dict[str, bytes]:
     """What the job leaves in its folder of checkpoints."""
     if not isinstance(owner, Job):
         (alone,) = carried.values()

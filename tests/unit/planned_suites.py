@@ -13,7 +13,11 @@ from traindyno.core.suite.suite import Suite
 
 def price(instance_type: str, usd: str | int) -> Price:
     return Price(
-        instance_type=instance_type, region="us-east-1", usd_per_hour=Decimal(usd), as_of="2026-11-21", source="test"
+        instance_type=instance_type,
+        region="us-east-1",
+        usd_per_hour=Decimal(usd),
+        as_of="2026-11-21",
+        source="test",
     )
 
 
@@ -30,5 +34,11 @@ def ample_quotas(suite: Suite) -> dict[str, QuotaReading]:
 
 def past_cell(cell_id: str, seconds: float, **changes: Any) -> CellHistory:
     """One earlier run, of which every second was billed."""
-    given = {"run_count": 1, "billable_seconds": seconds, "seconds": seconds, "is_simulated": False, **changes}
+    given = {
+        "run_count": 1,
+        "billable_seconds": seconds,
+        "seconds": seconds,
+        "is_simulated": False,
+        **changes,
+    }
     return CellHistory(cell_id=cell_id, **given)

@@ -18,7 +18,12 @@ from traindyno.core.suite.suite import Cell, Limits, Measurement, Run, Suite
 from traindyno.core.suite.workload import Workload
 
 Value = TypeVar("Value")
-PRICE = PaidPrice(usd_per_instance_hour=Decimal("36"), region="us-west-2", date="2026-11-20", source="Price List API")
+PRICE = PaidPrice(
+    usd_per_instance_hour=Decimal("36"),
+    region="us-west-2",
+    date="2026-11-20",
+    source="Price List API",
+)
 
 
 def make_suite(*, goal: Goal | None = None, examples: int = 100_000, **changes: Any) -> Suite:
@@ -38,12 +43,22 @@ def make_suite(*, goal: Goal | None = None, examples: int = 100_000, **changes: 
 
 
 def make_cell(cell_id: str = "0000000a", label: str = "ddp", **settings: Any) -> Cell:
-    return Cell(cell_id=cell_id, label=label, settings=Settings(**{"instance": "ml.p4d.24xlarge", **settings}))
+    return Cell(
+        cell_id=cell_id,
+        label=label,
+        settings=Settings(**{"instance": "ml.p4d.24xlarge", **settings}),
+    )
 
 
 def make_run(cell: Cell, trial: int = 1) -> Run:
     seed = cell.settings.seed + trial - 1
-    return Run(run_id=f"{cell.cell_id}-t{trial}", execution_id="execution-1", trial=trial, cell=cell, seed=seed)
+    return Run(
+        run_id=f"{cell.cell_id}-t{trial}",
+        execution_id="execution-1",
+        trial=trial,
+        cell=cell,
+        seed=seed,
+    )
 
 
 def make_attempt(**changes: Any) -> Attempt:
@@ -55,7 +70,12 @@ def make_attempt(**changes: Any) -> Attempt:
         "started_at": START - 100,
         "ended_at": START + 100,
         "billable_seconds": 200.0,
-        "phase_seconds": {"starting": 60.0, "downloading": 20.0, "training": 100.0, "uploading": 20.0},
+        "phase_seconds": {
+            "starting": 60.0,
+            "downloading": 20.0,
+            "training": 100.0,
+            "uploading": 20.0,
+        },
         **changes,
     }
     return Attempt(**given)
@@ -65,7 +85,9 @@ def step_log_of(step_seconds: Sequence[float], **changes: Any) -> StepLog:
     return read_step_log({file_name(): log_lines(step_seconds=step_seconds, **changes)})
 
 
-def result_from(step_log: StepLog | None = None, *, run: Run | None = None, **changes: Any) -> RunResult:
+def result_from(
+    step_log: StepLog | None = None, *, run: Run | None = None, **changes: Any
+) -> RunResult:
     """A completed run of one attempt; ``changes`` are arguments of build_run_result."""
     given: dict[str, Any] = {
         "suite": make_suite(),
@@ -89,7 +111,12 @@ def completed_result(
 ) -> RunResult:
     """A run of 60 even steps after a first step of 10 s: 60 s to start, and billed 100 s more than its steps took."""
     seconds = [10.0] + [step_seconds] * 60
-    phases = {"starting": 60.0, "downloading": 20.0, "training": 60.0 + sum(seconds), "uploading": 20.0}
+    phases = {
+        "starting": 60.0,
+        "downloading": 20.0,
+        "training": 60.0 + sum(seconds),
+        "uploading": 20.0,
+    }
     return result_from(
         step_log_of(seconds, samples=samples, tokens=samples * 10, **changes),
         run=make_run(cell, trial),
@@ -99,7 +126,9 @@ def completed_result(
     )
 
 
-def completed_results(cells: Sequence[Cell], *step_seconds: Sequence[float | None], **changes: Any) -> list[RunResult]:
+def completed_results(
+    cells: Sequence[Cell], *step_seconds: Sequence[float | None], **changes: Any
+) -> list[RunResult]:
     """Of each cell, a trial for each of its mean times of a step; one without a time is lost."""
     return [
         completed_result(cell, trial, step_seconds=seconds, **changes)
@@ -119,7 +148,14 @@ def remeasured(result: RunResult, **changes: Any) -> RunResult:
     measured = result.measured
     assert measured is not None
     for name, value in changes.items():
-        places = [name, *(each.name for each in fields(measured) if hasattr(getattr(measured, each.name), name))]
+        places = [
+            name,
+            *(
+                each.name
+                for each in fields(measured)
+                if hasattr(getattr(measured, each.name), name)
+            ),
+        ]
         place = next(place for place in places if hasattr(measured, place))
         found = value if place == name else replace(getattr(measured, place), **{name: value})
         measured = replace(measured, **{place: found})
@@ -148,7 +184,9 @@ def make_summary(**changes: Any) -> RunSummary:
     return RunSummary(**given)
 
 
-def failed_result(cell: Cell, trial: int, outcome: Outcome, message: str = "ended badly") -> RunResult:
+def failed_result(
+    cell: Cell, trial: int, outcome: Outcome, message: str = "ended badly"
+) -> RunResult:
     return result_from(
         run=make_run(cell, trial),
         outcome=outcome,

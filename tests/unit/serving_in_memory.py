@@ -13,7 +13,12 @@ from tests.unit.lab_in_memory import NOW, MemoryObjects
 from traindyno.aws.endpoints import Endpoints
 from traindyno.core.s3_keys import samples_key, saved_model_key
 from traindyno.core.serving.deployment import ModelDeployment
-from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
+from traindyno.core.serving.samples import (
+    EvaluationSample,
+    EvaluationSamples,
+    ScoredLabel,
+    samples_document,
+)
 from traindyno.core.suite.choices import Task
 from traindyno.lab.end_endpoints import Serving
 from traindyno.sagemaker.job_settings import LabJobs
@@ -33,7 +38,9 @@ DEPLOYMENT = ModelDeployment(
     hours=1.0,
 )
 ROLE = "arn:aws:iam::111111111111:role/serving"
-SETTINGS = ServingSettings(region="us-east-1", role_arn=ROLE, bucket="results", lab="traindyno", jobs=LabJobs())
+SETTINGS = ServingSettings(
+    region="us-east-1", role_arn=ROLE, bucket="results", lab="traindyno", jobs=LabJobs()
+)
 SAMPLES = EvaluationSamples(
     task=Task.SEQUENCE_CLASSIFICATION,
     samples=tuple(
@@ -59,7 +66,9 @@ class MemorySageMaker:
     New endpoints are ``first_status``. Words in ``wrong`` get another answer than the samples say.
     """
 
-    kept: dict[str, dict[str, Any]] = field(default_factory=lambda: {"Model": {}, "EndpointConfig": {}, "Endpoint": {}})
+    kept: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: {"Model": {}, "EndpointConfig": {}, "Endpoint": {}}
+    )
     first_status: str = "InService"
     wrong: set[str] = field(default_factory=set)
     fault: Callable[[str, str], None] = lambda _operation, _name: None
@@ -100,7 +109,9 @@ class MemorySageMaker:
 
     def paginate(self, *, NameContains: str) -> Any:
         self.fault("ListEndpoints", "")
-        return [{"Endpoints": [each for name, each in self.endpoints.items() if NameContains in name]}]
+        return [
+            {"Endpoints": [each for name, each in self.endpoints.items() if NameContains in name]}
+        ]
 
     def invoke_endpoint(self, *, EndpointName: str, Body: bytes, **_: Any) -> Any:
         self.fault("InvokeEndpoint", EndpointName)
@@ -121,7 +132,12 @@ class MemorySageMaker:
     def add(self, name: str, status: str = "InService", **tags: str) -> None:
         """An endpoint with a configuration and a model of its name; ``_`` in the name of a tag stands for a colon."""
         listed = [{"Key": key.replace("_", ":", 1), "Value": value} for key, value in tags.items()]
-        document = {"EndpointName": name, "EndpointArn": f"arn:{name}", "EndpointStatus": status, "Tags": listed}
+        document = {
+            "EndpointName": name,
+            "EndpointArn": f"arn:{name}",
+            "EndpointStatus": status,
+            "Tags": listed,
+        }
         self.kept["Endpoint"][name] = document
         self.kept["EndpointConfig"][name] = self.kept["Model"][name] = {}
 
@@ -137,7 +153,9 @@ class MemoryServing:
         self.objects.contents[SAVED_MODEL] = b"the model"
         self.objects.write_json(SAVED_SAMPLES, samples_document(SAMPLES))
         client: Any = self.sagemaker
-        self.serving = Serving(lab="traindyno", bucket=self.objects, endpoints=Endpoints(client, lambda: client))
+        self.serving = Serving(
+            lab="traindyno", bucket=self.objects, endpoints=Endpoints(client, lambda: client)
+        )
 
     def deploy(self, deployment: ModelDeployment = DEPLOYMENT, **changes: Any) -> str:
         deployment = replace(deployment, **changes)

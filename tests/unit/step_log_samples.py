@@ -30,7 +30,12 @@ def log_lines(
     """One process's lines: environment, ``before``, the steps one after another, ``after``, end."""
     lines: list[Mapping[str, Any]] = [
         line.environment_line(
-            start, rank, world_size, f"algo-{rank + 1}", dict(facts or {"torch": "2.13.0"}), launch=launch
+            start,
+            rank,
+            world_size,
+            f"algo-{rank + 1}",
+            dict(facts or {"torch": "2.13.0"}),
+            launch=launch,
         ),
         *before,
     ]

@@ -24,7 +24,8 @@ def sent_requests(client: Any, operation: str) -> list[dict[str, Any]]:
     sent: list[dict[str, Any]] = []
     service = client.meta.service_model.service_id.hyphenize()
     client.meta.events.register(
-        f"before-parameter-build.{service}.{operation}", lambda params, **_: sent.append(dict(params))
+        f"before-parameter-build.{service}.{operation}",
+        lambda params, **_: sent.append(dict(params)),
     )
     return sent
 

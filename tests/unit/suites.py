@@ -29,7 +29,11 @@ def problems(document: Any) -> list[str]:
 def with_staged_source(suite: Suite) -> Suite:
     """The suite that ``traindyno run`` sends: a script's folder is a tarball in S3."""
     is_script = suite.workload.source is not None
-    return replace(suite, workload=replace(suite.workload, source=STAGED_SOURCE)) if is_script else suite
+    return (
+        replace(suite, workload=replace(suite.workload, source=STAGED_SOURCE))
+        if is_script
+        else suite
+    )
 
 
 def small_document(**changes: Any) -> dict[str, Any]:

@@ -34,11 +34,29 @@ ROOMS = {
         "serving",
     ),
     "training": (
-        *("errors", "models", "process", "data", "accelerators", "compilers", "strategies", "checkpoints", "serving"),
+        *(
+            "errors",
+            "models",
+            "process",
+            "data",
+            "accelerators",
+            "compilers",
+            "strategies",
+            "checkpoints",
+            "serving",
+        ),
         *("run", "main", "memory", "prepare_data", "entry"),
     ),
     "traindyno/api": (
-        *("checkout", "training_code", "sample_data", "suite_text", "local_paths", "model_check", "suite_defaults"),
+        *(
+            "checkout",
+            "training_code",
+            "sample_data",
+            "suite_text",
+            "local_paths",
+            "model_check",
+            "suite_defaults",
+        ),
         *(
             "suite_loading",
             "staging",
@@ -70,10 +88,18 @@ PRODUCT = ("traindyno", "training", "lambdas", "localcloud", "infra")
 OURS = (*PRODUCT, "bench", "experiments")
 
 # A frozen script imports these from its own folder, which is all that its container gets.
-FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "experiments").glob("*/*.py")} - {"__init__", "train"}
+FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "experiments").glob("*/*.py")} - {
+    "__init__",
+    "train",
+}
 
 MAY_IMPORT = {
-    "traindyno/core": {"traindyno.core", "traindyno.slices.suite_parts", "traindyno.slices.verdict_parts", "cattrs"},
+    "traindyno/core": {
+        "traindyno.core",
+        "traindyno.slices.suite_parts",
+        "traindyno.slices.verdict_parts",
+        "cattrs",
+    },
     "traindyno/core/statistics": {"traindyno.core.statistics"},
     "traindyno/callbacks": {
         "traindyno.core.step_log.line",
@@ -99,7 +125,14 @@ MAY_IMPORT = {
     },
     "traindyno/sagemaker": {"traindyno.core", "traindyno.sagemaker"},
     "traindyno/report": {"traindyno.core", "traindyno.report", "traindyno.slices.report_parts"},
-    "traindyno/aws": {"traindyno.core", "traindyno.sagemaker", "traindyno.aws", "boto3", "botocore", "mypy_boto3_*"},
+    "traindyno/aws": {
+        "traindyno.core",
+        "traindyno.sagemaker",
+        "traindyno.aws",
+        "boto3",
+        "botocore",
+        "mypy_boto3_*",
+    },
     "traindyno/store": {"traindyno.core", "traindyno.aws", "traindyno.store", "cattrs"},
     "traindyno/lab": {
         "traindyno.core",
@@ -144,7 +177,16 @@ MAY_IMPORT = {
         "typer",
         "yaml",
     },
-    "traindyno/cli": {"traindyno", "localcloud", "boto3", "botocore", "typer", "rich", "yaml", "mypy_boto3_*"},
+    "traindyno/cli": {
+        "traindyno",
+        "localcloud",
+        "boto3",
+        "botocore",
+        "typer",
+        "rich",
+        "yaml",
+        "mypy_boto3_*",
+    },
     # It calls no service: the rooms before it read what it shows.
     "traindyno/cli/display": {
         "traindyno.core",
@@ -248,13 +290,17 @@ def imported_modules(source: Path) -> set[str]:
 
 def is_allowed(module: str, allowed: set[str]) -> bool:
     return any(
-        module == name or module.startswith(f"{name}.") or (name.endswith("*") and module.startswith(name[:-1]))
+        module == name
+        or module.startswith(f"{name}.")
+        or (name.endswith("*") and module.startswith(name[:-1]))
         for name in allowed
     )
 
 
 def sources_of(*packages: str) -> list[Path]:
-    return [source for package in packages for source in sorted((REPO_ROOT / package).rglob("*.py"))]
+    return [
+        source for package in packages for source in sorted((REPO_ROOT / package).rglob("*.py"))
+    ]
 
 
 def imports_of(sources: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -268,38 +314,58 @@ def imports_of(sources: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 def test_package_imports_only_what_it_may(package: str) -> None:
     found = [*imports_of(sources_of(package))]
     assert found
-    assert [f"{path} imports {name}" for path, name in found if not is_allowed(name, MAY_IMPORT[package])] == []
+    assert [
+        f"{path} imports {name}"
+        for path, name in found
+        if not is_allowed(name, MAY_IMPORT[package])
+    ] == []
 
 
 @pytest.mark.parametrize("folder", ROOMS)
 def test_rooms_import_only_rooms_before_them(folder: str) -> None:
     top = REPO_ROOT / folder
-    found = {path.parent.name for path in top.glob("*/__init__.py")} | {path.stem for path in top.glob("*.py")}
+    found = {path.parent.name for path in top.glob("*/__init__.py")} | {
+        path.stem for path in top.glob("*.py")
+    }
     assert found - {"__init__", "__main__"} == set(ROOMS[folder])
     package = folder.replace("/", ".")
     offences = [
         f"{path} imports {module}"
         for number, room in enumerate(ROOMS[folder])
-        for path, module in imports_of((top / room).rglob("*.py") if (top / room).is_dir() else [top / f"{room}.py"])
+        for path, module in imports_of(
+            (top / room).rglob("*.py") if (top / room).is_dir() else [top / f"{room}.py"]
+        )
         if module.startswith(f"{package}.")
-        and not is_allowed(module, {f"{package}.{name}" for name in ROOMS[folder][: number + (top / room).is_dir()]})
+        and not is_allowed(
+            module,
+            {f"{package}.{name}" for name in ROOMS[folder][: number + (top / room).is_dir()]},
+        )
     ]
     assert offences == []
 
 
-@pytest.mark.parametrize("package", ["traindyno", "training", "infra", "localcloud", "lambdas", "bench"])
+@pytest.mark.parametrize(
+    "package", ["traindyno", "training", "infra", "localcloud", "lambdas", "bench"]
+)
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     """Imports within functions count too. A folder's ``__init__`` counts where a name is imported from it."""
     sources = {
-        ".".join(source.relative_to(REPO_ROOT).with_suffix("").parts).removesuffix(".__init__"): source
+        ".".join(source.relative_to(REPO_ROOT).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): source
         for source in sources_of(package)
     }
     imports = {
-        name: {module if module in sources else module.rpartition(".")[0] for module in imported_modules(source)}
+        name: {
+            module if module in sources else module.rpartition(".")[0]
+            for module in imported_modules(source)
+        }
         for name, source in sources.items()
     }
     assert any(imports.values())
-    order = TopologicalSorter({name: found & sources.keys() - {name} for name, found in imports.items()})
+    order = TopologicalSorter(
+        {name: found & sources.keys() - {name} for name, found in imports.items()}
+    )
     order.prepare()  # raises CycleError with the modules
 
 
@@ -309,7 +375,10 @@ SLICES = sorted(path.parent.name for path in (REPO_ROOT / "traindyno/slices").gl
 def test_only_the_tables_import_slices() -> None:
     """And no slice imports another: each could go alone."""
     assert SLICES
-    slices, a_slice = Path("traindyno/slices"), re.compile(rf"traindyno\.slices\.({'|'.join(SLICES)})\b")
+    slices, a_slice = (
+        Path("traindyno/slices"),
+        re.compile(rf"traindyno\.slices\.({'|'.join(SLICES)})\b"),
+    )
     offences = [
         f"{path} imports {module}"
         for path, module in imports_of(sources_of(*PRODUCT))
@@ -323,7 +392,10 @@ def test_only_the_tables_import_slices() -> None:
 def test_serving_is_apart_in_infra() -> None:
     """The stack builds it beside the suites' part; ReconcileRuns and the guard of a deletion end endpoints too."""
     found = imports_of((REPO_ROOT / "infra").glob("*.py"))
-    assert {path.stem for path, name in found if name.startswith("infra.serving.")} == {"lab_stack", "functions"}
+    assert {path.stem for path, name in found if name.startswith("infra.serving.")} == {
+        "lab_stack",
+        "functions",
+    }
 
 
 @pytest.mark.parametrize("package", ["traindyno", "training", "infra", "localcloud"])
@@ -351,10 +423,24 @@ def test_no_two_public_classes_have_one_name() -> None:
 # Keyword arguments of a call through boto3 are no texts: the adapters in traindyno/aws write them.
 SHAPES_OF_A_JOB = ("CreateTrainingJobRequest", "DescribeTrainingJobResponse", "TrainingJobSummary")
 SHAPES_OF_SERVING = (
-    *("CreateModelInput", "CreateEndpointConfigInput", "CreateEndpointInput", "DescribeEndpointOutput"),
+    *(
+        "CreateModelInput",
+        "CreateEndpointConfigInput",
+        "CreateEndpointInput",
+        "DescribeEndpointOutput",
+    ),
 )
 # CloudFormation, CloudWatch, Service Quotas and the Price List use these words too.
-WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Type", "Value"}
+WORDS_OF_OTHER_SERVICES = {
+    "Key",
+    "MetricName",
+    "Name",
+    "Status",
+    "Tags",
+    "Timestamp",
+    "Type",
+    "Value",
+}
 # HTTP and S3 have these words
 WORDS_OF_OTHER_SERVICES |= {"Accept", "ETag"}
 SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "traindyno/slices/imported", "localcloud")
@@ -362,7 +448,12 @@ SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "traindyno/slices/imported", "localcl
 
 def test_keys_of_sagemakers_requests_and_descriptions_stay_in_their_packages() -> None:
     keys = sagemaker_keys()
-    assert {"TrainingJobName", "ResourceConfig", "SecondaryStatusTransitions", "SelectedInstanceType"} <= keys
+    assert {
+        "TrainingJobName",
+        "ResourceConfig",
+        "SecondaryStatusTransitions",
+        "SelectedInstanceType",
+    } <= keys
     found = texts_of(*OURS, apart_from=SPEAKS_SAGEMAKER)
     assert [f"{path}:{line} says {key}" for path, line, key in found if key in keys] == []
 
@@ -390,11 +481,17 @@ def texts_of(*packages: str, apart_from: tuple[str, ...] = ()) -> Iterator[tuple
             nodes = nodes_of(source)
             prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
             for node in nodes:
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                if (
+                    isinstance(node, ast.Constant)
+                    and isinstance(node.value, str)
+                    and id(node) not in prose
+                ):
                     yield path, node.lineno, node.value
 
 
-TABLE_KEY = re.compile(r"^(pk|sk)$|^(execution|run|preparation|job|work|start-slots)#|\battribute_(not_)?exists\b")
+TABLE_KEY = re.compile(
+    r"^(pk|sk)$|^(execution|run|preparation|job|work|start-slots)#|\battribute_(not_)?exists\b"
+)
 # botocore's own word for a request that its model refuses is no code of a service.
 ERROR_CODE = re.compile(
     r"^(ConditionalCheckFailed\w*|NoSuch\w+|ResourceNotFound\w*|ResourceInUse|ResourceLimitExceeded|ValidationException"
@@ -406,11 +503,20 @@ ERROR_CODE = re.compile(
 def test_table_keys_and_conditions_appear_in_the_store_only() -> None:
     assert any(TABLE_KEY.search(text) for _, _, text in texts_of("traindyno/store"))
     found = texts_of(*OURS, apart_from=("traindyno/store/", "infra/storage.py"))
-    assert [f"{path}:{line} says {text}" for path, line, text in found if TABLE_KEY.search(text)] == []
+    assert [
+        f"{path}:{line} says {text}" for path, line, text in found if TABLE_KEY.search(text)
+    ] == []
 
 
 # The items themselves, the keys of a row, and documents, which each reader parses.
-GIVES_MAPPINGS = ("to_item", "execution_key", "attributes_of", "attribute", "read_json", "find_json")
+GIVES_MAPPINGS = (
+    "to_item",
+    "execution_key",
+    "attributes_of",
+    "attribute",
+    "read_json",
+    "find_json",
+)
 
 
 def test_rows_leave_the_store_as_dataclasses_only() -> None:
@@ -419,13 +525,19 @@ def test_rows_leave_the_store_as_dataclasses_only() -> None:
         (path, node)
         for path in sorted((REPO_ROOT / "traindyno/store").glob("*.py"))
         for node in nodes_of(path)
-        if isinstance(node, ast.FunctionDef) and node.returns is not None and not node.name.startswith("_")
+        if isinstance(node, ast.FunctionDef)
+        and node.returns is not None
+        and not node.name.startswith("_")
     ]
-    assert {name for _, node in functions if (name := node.name) in GIVES_MAPPINGS} == {*GIVES_MAPPINGS}
+    assert {name for _, node in functions if (name := node.name) in GIVES_MAPPINGS} == {
+        *GIVES_MAPPINGS
+    }
     offences = [
         f"{path.name}:{node.lineno} {node.name} returns {ast.unparse(node.returns)}"
         for path, node in functions
-        if node.name not in GIVES_MAPPINGS and node.returns and re.search(r"\b(Any|Item)\b", ast.unparse(node.returns))
+        if node.name not in GIVES_MAPPINGS
+        and node.returns
+        and re.search(r"\b(Any|Item)\b", ast.unparse(node.returns))
     ]
     assert offences == []
 
@@ -433,7 +545,9 @@ def test_rows_leave_the_store_as_dataclasses_only() -> None:
 def test_error_codes_of_aws_appear_in_its_adapters_only() -> None:
     assert any(ERROR_CODE.search(text) for _, _, text in texts_of("traindyno/aws"))
     found = texts_of("traindyno", "lambdas", "training", apart_from=("traindyno/aws/",))
-    assert [f"{path}:{line} says {text}" for path, line, text in found if ERROR_CODE.search(text)] == []
+    assert [
+        f"{path}:{line} says {text}" for path, line, text in found if ERROR_CODE.search(text)
+    ] == []
 
 
 def test_only_the_program_imports_the_command_line() -> None:
@@ -446,23 +560,38 @@ def test_only_the_program_imports_the_command_line() -> None:
         "traindyno.travelling_files",
         "pathspec",
     }
-    assert {path.stem for path in below} == {"__init__", "bundle", "import_closure", "travelling_files"}
-    assert [f"{path} imports {module}" for path, module in imports_of(below) if not is_allowed(module, allowed)] == []
+    assert {path.stem for path in below} == {
+        "__init__",
+        "bundle",
+        "import_closure",
+        "travelling_files",
+    }
+    assert [
+        f"{path} imports {module}"
+        for path, module in imports_of(below)
+        if not is_allowed(module, allowed)
+    ] == []
 
 
 def test_no_module_is_named_for_what_it_is_not() -> None:
     vague = {"utils", "helpers", "common", "misc"}
     named = sources_of(*OURS)
-    assert [path for path in named if path.stem in vague or vague & set(path.relative_to(REPO_ROOT).parts)] == []
+    assert [
+        path
+        for path in named
+        if path.stem in vague or vague & set(path.relative_to(REPO_ROOT).parts)
+    ] == []
 
 
 def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
-    sources = (path.relative_to(REPO_ROOT) for path in (REPO_ROOT / "traindyno/core").rglob("[a-z]*.py"))
-    modules = [".".join(source.with_suffix("").parts) for source in sources]
-    code = (
-        f"import sys, {', '.join(modules)}; print([m for m in ('boto3', 'torch', 'yaml', 'numpy') if m in sys.modules])"
+    sources = (
+        path.relative_to(REPO_ROOT) for path in (REPO_ROOT / "traindyno/core").rglob("[a-z]*.py")
     )
-    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
+    modules = [".".join(source.with_suffix("").parts) for source in sources]
+    code = f"import sys, {', '.join(modules)}; print([m for m in ('boto3', 'torch', 'yaml', 'numpy') if m in sys.modules])"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == "[]"
 
 
@@ -476,7 +605,9 @@ def test_the_end_of_endpoints_imports_nothing_that_plans_measures_or_judges() ->
         "import sys, traindyno.lab.end_endpoints;"
         " print(*(name for name in sys.modules if name.startswith('traindyno.')))"
     )
-    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True
+    )
     imported = answer.stdout.split()
     assert "traindyno.store.results_bucket" in imported
     assert sorted(filter(NOT_FOR_SERVING.match, imported)) == []
@@ -487,5 +618,7 @@ def test_a_states_name_finds_its_handler_its_use_case_and_its_test() -> None:
     assert stems
     lab = REPO_ROOT / "traindyno/lab"
     use_cases = {path.stem for path in lab.glob("*.py")}
-    tests = {path.stem.removeprefix("test_") for path in (REPO_ROOT / "tests/unit/lab").glob("test_*.py")}
+    tests = {
+        path.stem.removeprefix("test_") for path in (REPO_ROOT / "tests/unit/lab").glob("test_*.py")
+    }
     assert (stems - use_cases, stems - tests) == (set(), set())

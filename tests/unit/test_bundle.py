@@ -34,14 +34,21 @@ def unpacked(program: str, folder: Path) -> Path:
 def test_the_callbacks_import_from_the_unpacked_tarball_alone(tmp_path: Path) -> None:
     target = unpacked("from traindyno.callbacks import step_log; print('imported')", tmp_path)
     ran = subprocess.run(
-        [sys.executable, "-S", str(target / "train.py")], capture_output=True, text=True, check=False, cwd=target
+        [sys.executable, "-S", str(target / "train.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=target,
     )
     assert ran.stdout.strip() == "imported", ran.stderr
 
 
 def test_the_parent_of_a_shared_job_needs_the_unpacked_tarball_alone(tmp_path: Path) -> None:
     target = unpacked("", tmp_path)
-    environment = {"SM_OUTPUT_DIR": str(tmp_path / "output"), "TRAINDYNO_JOB_FOLDER": str(tmp_path / "checkpoints")}
+    environment = {
+        "SM_OUTPUT_DIR": str(tmp_path / "output"),
+        "TRAINDYNO_JOB_FOLDER": str(tmp_path / "checkpoints"),
+    }
     ran = subprocess.run(
         [sys.executable, "-S", "traindyno_runs.py"],
         capture_output=True,
@@ -79,7 +86,13 @@ def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
 def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
     packed = training_files()
     assert {"traindyno_train.py", "training/main.py"} <= set(packed)
-    tops = {"traindyno_train.py", "traindyno_runs.py", "traindyno_ranks.py", "traindyno", "training"}
+    tops = {
+        "traindyno_train.py",
+        "traindyno_runs.py",
+        "traindyno_ranks.py",
+        "traindyno",
+        "training",
+    }
     assert {name.split("/")[0] for name in packed} == tops
 
 
@@ -89,10 +102,18 @@ def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:
     table = page.split("## The contract with the container")[1].split("\n## ")[0]
     named = re.findall(r"^\| `core/([\w/.]+)` \|", table, re.MULTILINE)
     rooms = {f"traindyno/core/{name}" for name in named if not name.endswith(".py")}
-    modules = [f"traindyno.core.{name.removesuffix('.py').replace('/', '.')}" for name in named if name.endswith(".py")]
+    modules = [
+        f"traindyno.core.{name.removesuffix('.py').replace('/', '.')}"
+        for name in named
+        if name.endswith(".py")
+    ]
 
     def outside(names: Iterable[str]) -> set[str]:
-        return {name for name in names if name.startswith("traindyno/core/") and folder_of(name) not in rooms}
+        return {
+            name
+            for name in names
+            if name.startswith("traindyno/core/") and folder_of(name) not in rooms
+        }
 
     assert rooms < {folder_of(name) for name in training_files()}
     assert outside(training_files()) == outside(imported_files(modules, REPO_ROOT))
@@ -101,9 +122,20 @@ def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:
 def test_a_changed_sentence_changes_no_code_of_jobs(tmp_path: Path) -> None:
     """The address of prepared tokens contains the digest of the code: with another digest they are made again."""
     for package in ("traindyno", "training"):
-        shutil.copytree(REPO_ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            REPO_ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     before = pack(training_files(tmp_path))
-    for folder in ("core/verdict", "core/suite/checks", "report", "sagemaker", "lab", "store", "aws", "cli"):
+    for folder in (
+        "core/verdict",
+        "core/suite/checks",
+        "report",
+        "sagemaker",
+        "lab",
+        "store",
+        "aws",
+        "cli",
+    ):
         for path in (tmp_path / "traindyno" / folder).rglob("*.py"):
             change(path)
     change(tmp_path / "traindyno/core/planning/plan.py")
@@ -132,7 +164,9 @@ def test_without_a_checkout_the_training_code_is_refused(tmp_path: Path) -> None
         training_files(tmp_path)
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in (REPO_ROOT / "experiments").glob("*/train.py")}))
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in (REPO_ROOT / "experiments").glob("*/train.py")})
+)
 def test_every_file_of_a_published_experiment_travels(folder: Path) -> None:
     """What the rule leaves out, such as a link to another experiment's module, would be missing in the container."""
     names = {path.name for path in folder.iterdir() if path.suffix in {".py", ".txt"}}

@@ -15,14 +15,18 @@ TESTS = REPO_ROOT / "tests"
 def test_pre_commit_runs_what_make_check_runs() -> None:
     (parts,) = re.findall(r"^check: ([a-z ]+?) ##", MAKEFILE, flags=re.MULTILINE)
     (repository,) = yaml.safe_load((REPO_ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    assert [hook["entry"] for hook in repository["hooks"]] == [f"make {part}" for part in parts.split()]
+    assert [hook["entry"] for hook in repository["hooks"]] == [
+        f"make {part}" for part in parts.split()
+    ]
 
 
 def test_the_workflows_run_the_parts_of_the_script_that_a_person_runs() -> None:
     folder = REPO_ROOT / ".github" / "workflows"
     texts = {path.stem: path.read_text() for path in folder.glob("*.yml")}
     jobs = {
-        name: (workflow, job) for workflow, text in texts.items() for name, job in yaml.safe_load(text)["jobs"].items()
+        name: (workflow, job)
+        for workflow, text in texts.items()
+        for name, job in yaml.safe_load(text)["jobs"].items()
     }
     assert {name: job["steps"][-1] for name, (_, job) in jobs.items()} == {
         name: {"run": f".ci/run {name}"} for name in ("check", "unit", "rest", "nightly")
@@ -44,7 +48,11 @@ def test_every_form_of_an_issue_can_be_read_by_github() -> None:
     forms = [*(REPO_ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")]
     assert len(forms) == 2
     for form in map(yaml.safe_load, map(Path.read_text, forms)):
-        assert {"name", "description", "body"} <= form.keys() <= {"name", "description", "labels", "body"}
+        assert (
+            {"name", "description", "body"}
+            <= form.keys()
+            <= {"name", "description", "labels", "body"}
+        )
         fields = [each for each in form["body"] if each["type"] != "markdown"]
         assert {each["type"] for each in fields} <= {"textarea", "dropdown"}
         assert len({each["id"] for each in fields}) == len(fields) > 2
@@ -53,8 +61,14 @@ def test_every_form_of_an_issue_can_be_read_by_github() -> None:
 
 def test_every_target_that_the_pages_name_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, flags=re.MULTILINE))
-    pages = [REPO_ROOT / "README.md", REPO_ROOT / "CONTRIBUTING.md", *(REPO_ROOT / "docs").rglob("*.md")]
-    named = {target for page in pages for target in re.findall(r"`make ([a-z-]+)", page.read_text())}
+    pages = [
+        REPO_ROOT / "README.md",
+        REPO_ROOT / "CONTRIBUTING.md",
+        *(REPO_ROOT / "docs").rglob("*.md"),
+    ]
+    named = {
+        target for page in pages for target in re.findall(r"`make ([a-z-]+)", page.read_text())
+    }
     assert named
     assert named <= targets
 
@@ -66,6 +80,10 @@ def test_the_index_of_the_documentation_names_every_page() -> None:
 
 
 def test_names_of_tests_have_fewer_than_80_characters() -> None:
-    names = {name for path in TESTS.rglob("*.py") for name in re.findall(r"\bdef (test_\w+)", path.read_text())}
+    names = {
+        name
+        for path in TESTS.rglob("*.py")
+        for name in re.findall(r"\bdef (test_\w+)", path.read_text())
+    }
     assert "test_names_of_tests_have_fewer_than_80_characters" in names
     assert [name for name in sorted(names) if len(name) >= 80] == []

@@ -8,16 +8,34 @@ import pytest
 
 from tests.unit.test_boundaries import MAY_IMPORT, REPO_ROOT, imported_modules, is_allowed
 
-OWN = {f"{name.replace('.', '/')}.py" for name in MAY_IMPORT["traindyno/parent"] if name.startswith("traindyno.core")}
+OWN = {
+    f"{name.replace('.', '/')}.py"
+    for name in MAY_IMPORT["traindyno/parent"]
+    if name.startswith("traindyno.core")
+}
 FOLDERS = ("traindyno/parent", "traindyno/callbacks")
-FILES = sorted({*OWN, *(str(p.relative_to(REPO_ROOT)) for name in FOLDERS for p in (REPO_ROOT / name).glob("*.py"))})
+FILES = sorted(
+    {
+        *OWN,
+        *(
+            str(p.relative_to(REPO_ROOT))
+            for name in FOLDERS
+            for p in (REPO_ROOT / name).glob("*.py")
+        ),
+    }
+)
 NEW_GENERICS = {"dict", "frozenset", "list", "set", "tuple", "type"}
 
 
 def later_syntax(text: str) -> Iterator[str]:
     tree = ast.parse(text, feature_version=(3, 8))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    standard = {each.name for node in imports if str(node.module).startswith("collections") for each in node.names}
+    standard = {
+        each.name
+        for node in imports
+        if str(node.module).startswith("collections")
+        for each in node.names
+    }
     for node in ast.walk(tree):
         match node:
             case ast.Subscript(value=ast.Name(id=name)) if name in NEW_GENERICS | standard:
@@ -34,7 +52,9 @@ def test_a_file_of_frozen_images_has_annotations_of_its_python(file: str) -> Non
 @pytest.mark.parametrize("file", sorted(OWN))
 def test_a_file_of_the_core_in_frozen_images_imports_what_they_have(file: str) -> None:
     found = imported_modules(Path(REPO_ROOT, file))
-    assert [name for name in sorted(found) if not is_allowed(name, MAY_IMPORT["traindyno/parent"])] == []
+    assert [
+        name for name in sorted(found) if not is_allowed(name, MAY_IMPORT["traindyno/parent"])
+    ] == []
 
 
 def test_later_annotations_are_found() -> None:

@@ -12,12 +12,16 @@ from tests.permissions.reach import CLIENTS, REPO_ROOT, methods_of, operations_o
 from tests.permissions.unsent import UNSENT
 
 CALLS = recorded_calls() | UNSENT.keys()
-ADAPTERS = [path.relative_to(REPO_ROOT) for path in sorted((REPO_ROOT / "traindyno/aws").glob("*.py"))]
+ADAPTERS = [
+    path.relative_to(REPO_ROOT) for path in sorted((REPO_ROOT / "traindyno/aws").glob("*.py"))
+]
 FUNCTIONS = sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py"))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_record_holds_every_operation_that_a_function_can_send_and_no_other(function: str) -> None:
+def test_the_record_holds_every_operation_that_a_function_can_send_and_no_other(
+    function: str,
+) -> None:
     recorded = {call.operation for call in CALLS if call.function == function}
     assert recorded == operations_of(function)
 
@@ -54,7 +58,8 @@ def test_no_call_of_a_client_is_overlooked(path: Path) -> None:
     overlooked = [
         node
         for node in ast.walk(ast.parse((REPO_ROOT / path).read_text()))
-        if _is_named_like_a_call(node, names) and not sent_in(".".join(path.with_suffix("").parts), node)
+        if _is_named_like_a_call(node, names)
+        and not sent_in(".".join(path.with_suffix("").parts), node)
     ]
     assert [f"{path}:{node.lineno} {ast.unparse(node)}" for node in overlooked] == []
 

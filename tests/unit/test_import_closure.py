@@ -11,7 +11,10 @@ from traindyno.import_closure import OUR_PACKAGES, imported_files, imported_name
 
 SOURCES = sorted(path for package in OUR_PACKAGES for path in (REPO_ROOT / package).rglob("*.py"))
 
-MODULES = {".".join(path.relative_to(REPO_ROOT).with_suffix("").parts).removesuffix(".__init__") for path in SOURCES}
+MODULES = {
+    ".".join(path.relative_to(REPO_ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in SOURCES
+}
 
 
 @pytest.fixture
@@ -63,7 +66,8 @@ def test_imports_are_those_that_the_parser_finds() -> None:
     """In every module: a regular expression reads them, because the parser takes more than ten times as long."""
     assert SOURCES
     different = {
-        path.relative_to(REPO_ROOT).as_posix(): ours(imported_names(text)) ^ ours(parsed_names(text))
+        path.relative_to(REPO_ROOT).as_posix(): ours(imported_names(text))
+        ^ ours(parsed_names(text))
         for path in SOURCES
         for text in [path.read_text()]
         if ours(imported_names(text)) != ours(parsed_names(text))

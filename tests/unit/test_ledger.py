@@ -13,7 +13,12 @@ from traindyno.slices.claims.suite import Claims, parse_claims
 
 ROOT = Path(__file__).parents[2]
 POSTS = ROOT.parent / "shared" / "seeds"
-NUMBER_OF_POST = {"gpt2-compiler": "000", "gptj-parallel": "001", "albert-scaling": "002", "bert-trainium": "003"}
+NUMBER_OF_POST = {
+    "gpt2-compiler": "000",
+    "gptj-parallel": "001",
+    "albert-scaling": "002",
+    "bert-trainium": "003",
+}
 SAME_CHARACTER = str.maketrans("\u2019\u2018\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
 # It leaves out parts of names (GPT-2, ml.p4d.24xlarge, FP16); numbers of sections and code lines are removed below.
 NUMBER = re.compile(r"(?<![\w.\[-])(?:v(?=\d))?(\d+(?:[.,]\d+)*)(?![\w\]]|\.\d)")
@@ -21,7 +26,13 @@ LINE_OF_CODE = re.compile(r"^\s*\d+\s*$", re.MULTILINE)
 SECTION = re.compile(r"^\s*\d+\. ", re.MULTILINE)
 DATE, OTHERS = "a date of the post", "of other models, products or people"
 NO_FIGURES = {
-    "gpt2-compiler": {"31": DATE, "2023": DATE, "25": DATE, "2024": DATE, "3": "the name of a notebook's kernel"},
+    "gpt2-compiler": {
+        "31": DATE,
+        "2023": DATE,
+        "25": DATE,
+        "2024": DATE,
+        "3": "the name of a notebook's kernel",
+    },
     "gptj-parallel": {"12": DATE, "2023": DATE},
     "albert-scaling": {"100": OTHERS},
     "bert-trainium": {"0": "the name of a label", "7": OTHERS},
@@ -29,7 +40,9 @@ NO_FIGURES = {
 
 
 def ledger(pack: str) -> Claims:
-    return parse_claims(yaml.safe_load((ROOT / "suites" / pack / "claims.yaml").read_text(encoding="utf-8")))
+    return parse_claims(
+        yaml.safe_load((ROOT / "suites" / pack / "claims.yaml").read_text(encoding="utf-8"))
+    )
 
 
 def post_text(pack: str) -> str:
@@ -52,7 +65,11 @@ def sentences(claims: Claims) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("pack", NUMBER_OF_POST)
 def test_every_sentence_is_in_the_post_word_for_word(pack: str) -> None:
     text = plain(post_text(pack))
-    assert [name for name, sentence in sentences(ledger(pack)) if not sentence or plain(sentence) not in text] == []
+    assert [
+        name
+        for name, sentence in sentences(ledger(pack))
+        if not sentence or plain(sentence) not in text
+    ] == []
 
 
 @pytest.mark.parametrize("pack", NUMBER_OF_POST)
@@ -60,7 +77,9 @@ def test_every_number_of_the_post_is_in_a_sentence_of_the_ledger(pack: str) -> N
     """A number that is no figure is left out with its reason: this defines "every figure"."""
     text = SECTION.sub("", post_text(pack))
     text = LINE_OF_CODE.sub("", text) if pack == "gpt2-compiler" else text
-    quoted = {number for _, sentence in sentences(ledger(pack)) for number in NUMBER.findall(sentence)}
+    quoted = {
+        number for _, sentence in sentences(ledger(pack)) for number in NUMBER.findall(sentence)
+    }
     assert set(NUMBER.findall(text)) - quoted == set(NO_FIGURES[pack])
 
 
@@ -79,24 +98,39 @@ def published(pack: str) -> dict[str, float]:
 
 
 def test_specifications_are_those_of_the_labs_table() -> None:
-    trainium, albert, gpt2 = published("bert-trainium"), published("albert-scaling"), published("gpt2-compiler")
+    trainium, albert, gpt2 = (
+        published("bert-trainium"),
+        published("albert-scaling"),
+        published("gpt2-compiler"),
+    )
     per_chip = trainium["cores-per-chip"]
     for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"):
         found, key = instance(f"ml.{name}"), name.replace(".", "-")
         assert found.devices_per_instance == trainium[f"{key}-chips"] * per_chip
         assert known(found.device_memory_gb) * per_chip == trainium["memory-per-chip"]
-        assert known(found.device_memory_gb) * known(found.devices_per_instance) == trainium[f"{key}-memory"]
-        assert (found.vcpus, found.memory_gib) == (trainium[f"{key}-vcpus"], trainium[f"{key}-host-memory"])
+        assert (
+            known(found.device_memory_gb) * known(found.devices_per_instance)
+            == trainium[f"{key}-memory"]
+        )
+        assert (found.vcpus, found.memory_gib) == (
+            trainium[f"{key}-vcpus"],
+            trainium[f"{key}-host-memory"],
+        )
         # the statement on EFA
         assert found.has_rdma == (name != "trn1.2xlarge")
     assert instance("ml.p4d.24xlarge").vcpus == albert["vcpus"]
     for nodes in (2, 4, 16):
-        assert nodes * (instance("ml.p4d.24xlarge").devices_per_instance or 0) == albert[f"gpus-{nodes}-nodes"]
+        assert (
+            nodes * (instance("ml.p4d.24xlarge").devices_per_instance or 0)
+            == albert[f"gpus-{nodes}-nodes"]
+        )
     assert instance("ml.g4dn.12xlarge").devices_per_instance == gpt2["gpus"]
 
 
 def test_the_peak_that_the_post_prints_is_not_todays() -> None:
     found = instance("ml.trn1.32xlarge")
     # 32 cores of 95 TFLOPS, as the claim's note says
-    assert known(found.devices_per_instance) * known(found.peak_dense_bf16_flops_per_device) == pytest.approx(3.04e15)
+    assert known(found.devices_per_instance) * known(
+        found.peak_dense_bf16_flops_per_device
+    ) == pytest.approx(3.04e15)
     assert published("bert-trainium")["peak-compute"] == 3.4

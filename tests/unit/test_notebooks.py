@@ -12,7 +12,9 @@ from traindyno.core.suite.cells import expand_cells
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((REPO_ROOT / "notebooks").glob("*.ipynb"))
-PACKS = sorted(path.parent.name.replace("-", "_") for path in (REPO_ROOT / "suites").glob("*/local.yaml"))
+PACKS = sorted(
+    path.parent.name.replace("-", "_") for path in (REPO_ROOT / "suites").glob("*/local.yaml")
+)
 
 
 def test_each_published_experiment_has_a_notebook() -> None:
@@ -30,7 +32,9 @@ def test_a_notebook_is_kept_without_what_its_cells_showed(notebook: Path) -> Non
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_suite_of_a_notebook_has_cells_to_compare(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suite_of_a_notebook_has_cells_to_compare(
+    notebook: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(notebook.parent)
     (source,) = [cell for cell in code_cells(notebook) if "Suite.from_file" in cell]
     names = {"Suite": Suite}

@@ -14,7 +14,13 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 DECISIONS = REPO_ROOT / "docs" / "decisions"
 PAGES = sorted(
     page
-    for pattern in ("*.md", "docs/**/*.md", "experiments/**/*.md", "tests/data/**/*.md", ".github/**/*.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "experiments/**/*.md",
+        "tests/data/**/*.md",
+        ".github/**/*.md",
+    )
     for page in REPO_ROOT.glob(pattern)
 )
 # ARCHITECTURE.md and CONTRIBUTING.md are maps: each name that looks like a file is one of this repository.
@@ -40,11 +46,19 @@ def test_a_link_of_a_page_leads_to_a_file(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in (*MAPS, "CHANGELOG.md")], ids=named)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in (*MAPS, "CHANGELOG.md")], ids=named
+)
 def test_a_path_that_a_page_names_exists(page: Path) -> None:
     words = [word for text in QUOTED.findall(page.read_text()) for word in text.split()]
-    paths = [word.rstrip(".,:") for word in words if word.startswith(tuple(f"{each}/" for each in FOLDERS))]
-    plain = [path for path in paths if re.fullmatch(r"[\w./-]+", path) and path != "suites/mine.yaml"]
+    paths = [
+        word.rstrip(".,:")
+        for word in words
+        if word.startswith(tuple(f"{each}/" for each in FOLDERS))
+    ]
+    plain = [
+        path for path in paths if re.fullmatch(r"[\w./-]+", path) and path != "suites/mine.yaml"
+    ]
     assert [path for path in plain if not (REPO_ROOT / path).exists()] == []
 
 
@@ -52,7 +66,9 @@ def test_a_path_that_a_page_names_exists(page: Path) -> None:
 def test_every_file_that_a_map_names_exists(name: str) -> None:
     files = list(files_of(REPO_ROOT / name))
     assert len(files) > 50
-    assert [file for file, folders in files if not any(exists(f"{folder}/{file}") for folder in folders)] == []
+    assert [
+        file for file, folders in files if not any(exists(f"{folder}/{file}") for folder in folders)
+    ] == []
 
 
 def files_of(page: Path) -> Iterator[tuple[str, list[str]]]:
@@ -65,25 +81,46 @@ def files_of(page: Path) -> Iterator[tuple[str, list[str]]]:
         for file in filter(FILE_NAME.fullmatch, QUOTED.findall(block)):
             if not file.startswith(MADE):
                 yield file, [*folders]
-                folders += [f"{base}/{Path(file).parent}" for base in (".", "traindyno") if exists(f"{base}/{file}")]
+                folders += [
+                    f"{base}/{Path(file).parent}"
+                    for base in (".", "traindyno")
+                    if exists(f"{base}/{file}")
+                ]
 
 
 def exists(path: str) -> bool:
     """With a placeholder, such as ``<state>``: whether there is a file for one of its values."""
-    return any(REPO_ROOT.glob(PLACEHOLDER.sub("*", path))) if "<" in path else (REPO_ROOT / path).exists()
+    return (
+        any(REPO_ROOT.glob(PLACEHOLDER.sub("*", path)))
+        if "<" in path
+        else (REPO_ROOT / path).exists()
+    )
 
 
 def test_the_list_for_an_accelerator_names_each_file_that_knows_the_last_one() -> None:
-    section = (REPO_ROOT / "CONTRIBUTING.md").read_text().partition("\n## Add an accelerator")[2].partition("\n## ")[0]
+    section = (
+        (REPO_ROOT / "CONTRIBUTING.md")
+        .read_text()
+        .partition("\n## Add an accelerator")[2]
+        .partition("\n## ")[0]
+    )
     listed = {str(path.relative_to(REPO_ROOT)) for each in QUOTED.findall(section)
               for path in REPO_ROOT.glob(PLACEHOLDER.sub("*", each))}  # fmt: skip
-    product = [path for name in ("traindyno", "training", "infra") for path in REPO_ROOT.glob(f"{name}/**/*.py")]
-    known = {str(path.relative_to(REPO_ROOT)) for path in product if ACCELERATOR.search(path.read_text())}
+    product = [
+        path
+        for name in ("traindyno", "training", "infra")
+        for path in REPO_ROOT.glob(f"{name}/**/*.py")
+    ]
+    known = {
+        str(path.relative_to(REPO_ROOT)) for path in product if ACCELERATOR.search(path.read_text())
+    }
     assert known - listed == set()
 
 
 def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
-    (tree,) = re.findall(r"## Packages\n\n```\n(.*?)```", (REPO_ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)
+    (tree,) = re.findall(
+        r"## Packages\n\n```\n(.*?)```", (REPO_ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL
+    )
     paths: list[str] = []
     above = [""]
     for line in tree.splitlines():
@@ -93,7 +130,9 @@ def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
             paths += ["/".join([*above[1 : depth + 1], name]) for name in names]
             above[depth + 1 :] = [names[0].rstrip("/")]
     assert [path for path in paths if not (REPO_ROOT / path).exists()] == []
-    rooms = {path.name for path in (REPO_ROOT / "traindyno").iterdir() if (path / "__init__.py").exists()}
+    rooms = {
+        path.name for path in (REPO_ROOT / "traindyno").iterdir() if (path / "__init__.py").exists()
+    }
     assert rooms == {path.split("/")[1] for path in paths if re.fullmatch(r"traindyno/\w+/", path)}
     assert {path.split("/")[0] for path in paths} >= {*PACKAGES}
 
@@ -101,7 +140,9 @@ def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
 def test_names_of_code_in_contributors_lists_occur_in_a_file_of_the_item() -> None:
     text = (REPO_ROOT / "CONTRIBUTING.md").read_text().split("## Add a command")[1]
     items = [QUOTED.findall(item) for item in re.split(r"\n(?=\d\. |- |\n)", text)]
-    sources = [[REPO_ROOT / name for name in item if re.fullmatch(r"[\w/.-]+\.py", name)] for item in items]
+    sources = [
+        [REPO_ROOT / name for name in item if re.fullmatch(r"[\w/.-]+\.py", name)] for item in items
+    ]
     named_code = [
         (name, files)
         for item, files in zip(items, sources, strict=True)
@@ -111,7 +152,9 @@ def test_names_of_code_in_contributors_lists_occur_in_a_file_of_the_item() -> No
     assert len(named_code) > 30
     texts = {file: file.read_text() for files in sources for file in files}
     assert [
-        name for name, files in named_code if not any(re.search(rf"\b{name}\b", texts[file]) for file in files)
+        name
+        for name, files in named_code
+        if not any(re.search(rf"\b{name}\b", texts[file]) for file in files)
     ] == []
 
 
@@ -134,12 +177,18 @@ def test_a_folder_of_unit_tests_has_the_name_of_the_package_that_it_tests() -> N
     folders = {path.parent.relative_to(unit).as_posix() for path in unit.rglob("test_*.py")} - {"."}
     beside = ("traindyno", ".")  # the package, or beside it: localcloud, bench
     assert "core/verdict" in folders
-    assert [each for each in sorted(folders) if not any((REPO_ROOT / base / each).is_dir() for base in beside)] == []
+    assert [
+        each
+        for each in sorted(folders)
+        if not any((REPO_ROOT / base / each).is_dir() for base in beside)
+    ] == []
 
 
 def test_the_readme_of_the_decisions_lists_each_of_them_once() -> None:
     listed = LINK.findall((DECISIONS / "README.md").read_text())
-    assert sorted(listed) == sorted(path.name for path in DECISIONS.glob("*.md") if path.name != "README.md")
+    assert sorted(listed) == sorted(
+        path.name for path in DECISIONS.glob("*.md") if path.name != "README.md"
+    )
 
 
 def test_decisions_have_numbers_of_their_own_and_say_them_in_their_titles() -> None:

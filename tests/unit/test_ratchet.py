@@ -24,7 +24,10 @@ def held() -> dict[str, int]:
 
 
 def measured() -> dict[str, int]:
-    files = [REPO_ROOT / "app.py", *(path for folder in PRODUCT for path in (REPO_ROOT / folder).rglob("*.py"))]
+    files = [
+        REPO_ROOT / "app.py",
+        *(path for folder in PRODUCT for path in (REPO_ROOT / folder).rglob("*.py")),
+    ]
     fields = {record.__name__: len(dataclasses.fields(record)) for record in RECORDS}
     return {"product_lines": sum(len(path.read_text().splitlines()) for path in files), **fields}
 
@@ -32,5 +35,11 @@ def measured() -> dict[str, int]:
 def test_the_product_and_its_central_records_grow_only_with_a_reason() -> None:
     found, most = measured(), held()
     assert found.keys() == most.keys()
-    grown = {name: f"{value}, at most {most[name]}" for name, value in found.items() if value > most[name]}
-    assert grown == {}, "take something out, or add a line with the new value and its reason to tests/data/ratchet.txt"
+    grown = {
+        name: f"{value}, at most {most[name]}"
+        for name, value in found.items()
+        if value > most[name]
+    }
+    assert grown == {}, (
+        "take something out, or add a line with the new value and its reason to tests/data/ratchet.txt"
+    )

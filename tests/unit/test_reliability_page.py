@@ -32,7 +32,11 @@ def rows() -> Iterator[list[str]]:
 def defined_tests(path: Path) -> set[str]:
     if not path.is_file():
         return set()
-    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def test_each_row_is_whole_and_names_tests_that_exist() -> None:

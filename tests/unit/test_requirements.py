@@ -29,7 +29,10 @@ def named(path: Path) -> str:
 
 def packages_of(path: Path) -> list[str]:
     """Each package with its hashes."""
-    return re.split(r"\n(?=\S)", "\n".join(line for line in path.read_text().splitlines() if not line.startswith("#")))
+    return re.split(
+        r"\n(?=\S)",
+        "\n".join(line for line in path.read_text().splitlines() if not line.startswith("#")),
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=named)
@@ -40,7 +43,11 @@ def test_each_package_of_a_requirements_file_has_hashes_but_pytorch(path: Path) 
 def test_the_lock_has_the_versions_of_requirements_txt_but_pytorchs() -> None:
     plain = packages_of(REPO_ROOT / "requirements.txt")
     locked = [each.partition(" \\\n")[0] for each in packages_of(LOCK)]
-    (torch,) = [each for each in PROJECT["project"]["optional-dependencies"]["train"] if each.startswith("torch==")]
+    (torch,) = [
+        each
+        for each in PROJECT["project"]["optional-dependencies"]["train"]
+        if each.startswith("torch==")
+    ]
     assert [each for each in plain if not PINNED.fullmatch(each)] == []
     assert plain == sorted([*locked, torch], key=plain.index)
     assert not [each for each in plain if each.startswith(("nvidia", "triton"))]
@@ -64,22 +71,41 @@ def commands() -> list[str]:
     names = ("lint", "mutants", "golden", "model_trainer", "syne_tune", "uv")
     targets = ["install", "image-tables", *(f".envs/{name}/.installed" for name in names)]
     made = subprocess.run(
-        ["make", "--dry-run", "--always-make", *targets], cwd=REPO_ROOT, check=True, capture_output=True, text=True
+        ["make", "--dry-run", "--always-make", *targets],
+        cwd=REPO_ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     dockerfiles = sorted(REPO_ROOT.glob("images/*/Dockerfile"))
-    return [*made.stdout.splitlines(), *(line for file in dockerfiles for line in file.read_text().splitlines())]
+    return [
+        *made.stdout.splitlines(),
+        *(line for file in dockerfiles for line in file.read_text().splitlines()),
+    ]
 
 
 def test_every_installation_of_a_requirements_file_requires_hashes() -> None:
     installs = {line: match[1] for line in commands() if (match := PIP_INSTALLS.search(line))}
     assert {Path(name).stem for name in installs.values()} >= {
-        *("lock", "cloud", "lint", "mutants", "golden", "model_trainer", "image_tables", "syne_tune", "uv")
+        *(
+            "lock",
+            "cloud",
+            "lint",
+            "mutants",
+            "golden",
+            "model_trainer",
+            "image_tables",
+            "syne_tune",
+            "uv",
+        )
     }
     assert [name for line, name in installs.items() if "--require-hashes" not in line] == []
 
 
 def test_no_package_is_installed_by_a_name_alone() -> None:
-    installs = [line for line in commands() if "pip install" in line and not PIP_INSTALLS.search(line)]
+    installs = [
+        line for line in commands() if "pip install" in line and not PIP_INSTALLS.search(line)
+    ]
     # This checkout, with the setuptools of requirements.txt
     assert len(installs) == 1
     assert installs[0].endswith("--no-deps --no-build-isolation --editable .")

@@ -65,10 +65,22 @@ def _assigned(path: Path) -> Iterator[tuple[str, ast.expr]]:
 
 def _is_number(value: ast.expr) -> bool:
     """A number, a tuple of numbers, or a function of numbers such as a logarithm."""
-    allowed = (ast.Constant, ast.UnaryOp, ast.USub, ast.BinOp, ast.operator, ast.Call, ast.Name, ast.Load, ast.Tuple)
+    allowed = (
+        ast.Constant,
+        ast.UnaryOp,
+        ast.USub,
+        ast.BinOp,
+        ast.operator,
+        ast.Call,
+        ast.Name,
+        ast.Load,
+        ast.Tuple,
+    )
     nodes = list(ast.walk(value))
     numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
-    has_only_numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers)
+    has_only_numbers = all(
+        isinstance(each, int | float) and not isinstance(each, bool) for each in numbers
+    )
     return bool(numbers) and has_only_numbers and all(isinstance(node, allowed) for node in nodes)
 
 
@@ -81,7 +93,10 @@ def _follows(value: ast.expr) -> bool:
 
 
 def listed() -> dict[tuple[str, str], re.Match[str]]:
-    return {(found["module"], found["name"]): found for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
+    return {
+        (found["module"], found["name"]): found
+        for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))
+    }
 
 
 def test_the_page_lists_each_constant_of_the_method_with_its_value() -> None:
@@ -94,7 +109,10 @@ def test_each_listed_constant_has_a_kind_and_a_source() -> None:
     for row in listed().values():
         assert row["kind"].strip() in KINDS, row.group()
         assert row["source"].strip(), row.group()
-    assert sum(row["kind"].strip() in ("threshold", "level") for row in listed().values()) <= MOST_CHOSEN
+    assert (
+        sum(row["kind"].strip() in ("threshold", "level") for row in listed().values())
+        <= MOST_CHOSEN
+    )
 
 
 def test_a_name_that_is_excluded_exists() -> None:

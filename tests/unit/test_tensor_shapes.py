@@ -11,7 +11,11 @@ def test_each_function_with_tensors_says_their_shapes() -> None:
 
 def test_the_letters_of_shapes_are_in_the_legend() -> None:
     said = {
-        (each.name, letter) for each in tensor_shapes.functions() for letter in tensor_shapes.letters_of(each.own_text)
+        (each.name, letter)
+        for each in tensor_shapes.functions()
+        for letter in tensor_shapes.letters_of(each.own_text)
     }
     assert len({letter for _, letter in said}) > 5
-    assert {(name, letter) for name, letter in said if letter not in tensor_shapes.legend()} == set()
+    assert {
+        (name, letter) for name, letter in said if letter not in tensor_shapes.legend()
+    } == set()

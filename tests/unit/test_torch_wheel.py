@@ -24,7 +24,9 @@ from tests.unit.localcloud.tiny_wheel import packed_wheel
 REPO_ROOT = Path(__file__).resolve().parents[2]
 VERSION = "3.9.9"
 PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
-LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="the default wheels of other systems are CPU builds")
+LINUX_ONLY = pytest.mark.skipif(
+    sys.platform != "linux", reason="the default wheels of other systems are CPU builds"
+)
 # As `nvidia-smi --list-gpus` prints it on a machine with an H100
 LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-7b2cbd5c-3a8c-1f0e-8f57-2e0c8a3a1d5e)"
 
@@ -99,15 +101,30 @@ class Installed:
     said: str
 
 
-def install(indexes: Indexes, tmp_path: Path, cpu: str, *, limit_seconds: float = 300, programs: str = "") -> Installed:
+def install(
+    indexes: Indexes, tmp_path: Path, cpu: str, *, limit_seconds: float = 300, programs: str = ""
+) -> Installed:
     """Runs the program as ``make install`` does. The limit is long, because the machine may be busy."""
     wanted, target = tmp_path / "torch.txt", tmp_path / "installed"
     wanted.write_text(f"# A comment\ntorch=={VERSION}\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    environment |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1", "PIP_NO_WARN_CONFLICTS": "1"}
-    environment |= {"PIP_INDEX_URL": f"{indexes.address}/default", "NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK}
+    environment |= {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_CACHE_DIR": "1",
+        "PIP_NO_WARN_CONFLICTS": "1",
+    }
+    environment |= {
+        "PIP_INDEX_URL": f"{indexes.address}/default",
+        "NO_PROXY": LOOPBACK,
+        "no_proxy": LOOPBACK,
+    }
     environment |= {"PIP_TARGET": str(target), "PYTHONPATH": str(target), "PATH": programs}
-    command = [sys.executable, str(REPO_ROOT / "requirements/torch_wheel.py"), "--requirements", str(wanted)]
+    command = [
+        sys.executable,
+        str(REPO_ROOT / "requirements/torch_wheel.py"),
+        "--requirements",
+        str(wanted),
+    ]
     command += [
         "--cpu-index",
         cpu if "://" in cpu else f"{indexes.address}/{cpu}",
@@ -115,22 +132,31 @@ def install(indexes: Indexes, tmp_path: Path, cpu: str, *, limit_seconds: float 
         str(limit_seconds),
     ]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    builds = [path.name.removeprefix("torch-").removesuffix(".dist-info") for path in target.glob("torch-*.dist-info")]
+    builds = [
+        path.name.removeprefix("torch-").removesuffix(".dist-info")
+        for path in target.glob("torch-*.dist-info")
+    ]
     return Installed(status=ended.returncode, builds=builds, said=ended.stdout + ended.stderr)
 
 
 @LINUX_ONLY
-def test_a_machine_without_an_nvidia_device_gets_the_cpu_build_once(indexes: Indexes, tmp_path: Path) -> None:
+def test_a_machine_without_an_nvidia_device_gets_the_cpu_build_once(
+    indexes: Indexes, tmp_path: Path
+) -> None:
     first = install(indexes, tmp_path, "cpu")
     assert (first.status, first.builds) == (0, [f"{VERSION}+cpu"]), first.said
     asked = list(indexes.asked)
     assert {path.split("/")[1] for path in asked} == {"cpu"}
-    assert install(indexes, tmp_path, "cpu") == Installed(status=0, builds=[f"{VERSION}+cpu"], said="")
+    assert install(indexes, tmp_path, "cpu") == Installed(
+        status=0, builds=[f"{VERSION}+cpu"], said=""
+    )
     assert indexes.asked == asked
 
 
 @LINUX_ONLY
-def test_a_machine_with_an_nvidia_device_gets_the_default_wheel(indexes: Indexes, tmp_path: Path) -> None:
+def test_a_machine_with_an_nvidia_device_gets_the_default_wheel(
+    indexes: Indexes, tmp_path: Path
+) -> None:
     program = tmp_path / "programs/nvidia-smi"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\necho '{LISTED}'\n")
@@ -144,7 +170,11 @@ def test_a_machine_with_an_nvidia_device_gets_the_default_wheel(indexes: Indexes
 @pytest.mark.parametrize(
     ("index", "limit_seconds", "why"),
     [
-        ("others", 300, f"/others has no torch {VERSION}+cpu for Python {platform.python_version()} on "),
+        (
+            "others",
+            300,
+            f"/others has no torch {VERSION}+cpu for Python {platform.python_version()} on ",
+        ),
         ("late", 0.2, "/late/torch/ did not answer within 0.2 s."),
         ("cpu", 300, f"/cpu: pip could not install torch {VERSION}+cpu."),
     ],
@@ -159,7 +189,9 @@ def test_without_a_cpu_build_the_default_wheel_is_taken_and_its_size_said(
     assert why in installed.said
     assert f"/{index}/torch/" in indexes.asked
     (wheel,) = (indexes.root / "default/torch").iterdir()
-    assert re.search(rf"Downloading \S+/{re.escape(wheel.name)} \({wheel.stat().st_size} bytes\)", installed.said)
+    assert re.search(
+        rf"Downloading \S+/{re.escape(wheel.name)} \({wheel.stat().st_size} bytes\)", installed.said
+    )
 
 
 @LINUX_ONLY
@@ -196,5 +228,8 @@ def test_a_version_that_no_index_has_is_an_error(indexes: Indexes, tmp_path: Pat
         wheel.unlink()
     installed = install(indexes, tmp_path, "absent")
     assert (installed.status, installed.builds) == (1, [])
-    assert sys.platform != "linux" or "/absent/torch/ can't be read: HTTP Error 404: File not found." in installed.said
+    assert (
+        sys.platform != "linux"
+        or "/absent/torch/ can't be read: HTTP Error 404: File not found." in installed.said
+    )
     assert f"No matching distribution found for torch=={VERSION}" in installed.said

@@ -9,10 +9,29 @@ import pytest
 
 from traindyno.travelling_files import allowed_paths, find_travelling, travelling_data
 
-PLAIN = ("train.py", "data.csv", "tokens.txt", "tokenizer.json", "secret_garden.txt", "keys.py", "a b.txt", "token.py")
+PLAIN = (
+    "train.py",
+    "data.csv",
+    "tokens.txt",
+    "tokenizer.json",
+    "secret_garden.txt",
+    "keys.py",
+    "a b.txt",
+    "token.py",
+)
 PLAIN_FOLDERS = ("src", "part-1", "tokens", "keys", "data.d")
 CREDENTIALS = (
-    *(".env", ".env.local", "prod.env", ".netrc", "id_rsa", "id_ed25519.pub", "server.PEM", "tls.key", "hf_token"),
+    *(
+        ".env",
+        ".env.local",
+        "prod.env",
+        ".netrc",
+        "id_rsa",
+        "id_ed25519.pub",
+        "server.PEM",
+        "tls.key",
+        "hf_token",
+    ),
     *("token.txt", "secrets.yaml", "credentials.json", "service-account-1.json", "kubeconfig"),
 )
 HIDDEN = (".hidden", ".DS_Store", ".cache.json")
@@ -23,7 +42,13 @@ RULES = "*.log\n/private.csv\nsrc/**/private.csv\n**/private.csv\nbuild/\n# a co
 
 
 def grow(
-    folder: Path, chance: random.Random, kept: set[Path], left: set[Path], *, depth: int = 3, stays: bool = False
+    folder: Path,
+    chance: random.Random,
+    kept: set[Path],
+    left: set[Path],
+    *,
+    depth: int = 3,
+    stays: bool = False,
 ) -> None:
     """Fills a folder; each file is noted as one that travels, or as one that stays here."""
     folder.mkdir(exist_ok=True)
@@ -32,9 +57,15 @@ def grow(
     for name in (chance.choice(CREDENTIALS), chance.choice(HIDDEN), chance.choice(IGNORED)):
         note(folder / name, left)
     if depth:
-        grow(folder / chance.choice(PLAIN_FOLDERS), chance, kept, left, depth=depth - 1, stays=stays)
-        grow(folder / chance.choice(HIDDEN_FOLDERS), chance, kept, left, depth=depth - 1, stays=True)
-        grow(folder / chance.choice(IGNORED_FOLDERS), chance, kept, left, depth=depth - 1, stays=True)
+        grow(
+            folder / chance.choice(PLAIN_FOLDERS), chance, kept, left, depth=depth - 1, stays=stays
+        )
+        grow(
+            folder / chance.choice(HIDDEN_FOLDERS), chance, kept, left, depth=depth - 1, stays=True
+        )
+        grow(
+            folder / chance.choice(IGNORED_FOLDERS), chance, kept, left, depth=depth - 1, stays=True
+        )
 
 
 def note(path: Path, files: set[Path]) -> None:
@@ -81,7 +112,9 @@ def test_nothing_hidden_ignored_secret_or_linked_travels_and_all_else_does(
     found = find_travelling(folder, is_source=is_source)
     assert set(found.files) == names(kept, folder)
     for name in names(left, folder):
-        assert any(name == out or (name.startswith(out) and out.endswith("/")) for out in found.left_out), name
+        assert any(
+            name == out or (name.startswith(out) and out.endswith("/")) for out in found.left_out
+        ), name
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")
@@ -129,7 +162,10 @@ def test_a_source_obeys_its_repository_and_data_do_not(tmp_path: Path) -> None:
     assert set(find_travelling(tmp_path / "src", is_source=True).files) == {"train.py"}
     assert set(find_travelling(tmp_path / "src", is_source=False).files) == {"train.py", "old.ckpt"}
     # It is named in spite of the rule.
-    assert set(find_travelling(tmp_path / "ignored", is_source=True).files) == {"train.py", "old.ckpt"}
+    assert set(find_travelling(tmp_path / "ignored", is_source=True).files) == {
+        "train.py",
+        "old.ckpt",
+    }
 
 
 @pytest.mark.parametrize(
@@ -143,7 +179,9 @@ def test_a_source_obeys_its_repository_and_data_do_not(tmp_path: Path) -> None:
         ("folder", set()),  # a link, too
     ],
 )
-def test_only_what_is_allowed_travels_beside_the_rest(tmp_path: Path, wanted: str, expected: set[str]) -> None:
+def test_only_what_is_allowed_travels_beside_the_rest(
+    tmp_path: Path, wanted: str, expected: set[str]
+) -> None:
     folder = tmp_path / "folder"
     for name in (
         ".env",
@@ -162,14 +200,29 @@ def test_only_what_is_allowed_travels_beside_the_rest(tmp_path: Path, wanted: st
     (folder / "folder").symlink_to(tmp_path)
     (folder / ".gitignore").write_text("build/\n")
     allowed = allowed_paths([folder / wanted])
-    assert set(find_travelling(folder, allowed=allowed, is_source=False).files) == {"train.py", *expected}
+    assert set(find_travelling(folder, allowed=allowed, is_source=False).files) == {
+        "train.py",
+        *expected,
+    }
 
 
 def test_a_folder_without_such_files_keeps_its_order_and_thereby_its_digest(tmp_path: Path) -> None:
-    for name in ("a/b.csv", "a.csv", "a-b/c.csv", "B.csv", "a/B/x", "node_modules/x.js", "__pycache__/x.pyc"):
+    for name in (
+        "a/b.csv",
+        "a.csv",
+        "a-b/c.csv",
+        "B.csv",
+        "a/B/x",
+        "node_modules/x.js",
+        "__pycache__/x.pyc",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
-    before = [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*")) if path.is_file()]
+    before = [
+        path.relative_to(tmp_path).as_posix()
+        for path in sorted(tmp_path.rglob("*"))
+        if path.is_file()
+    ]
     assert list(travelling_data(tmp_path).files) == before
 
 
@@ -188,4 +241,6 @@ def test_the_sentence_counts_what_travels_and_what_stays_with_some_names(tmp_pat
     for name in ("x", "y"):
         (tmp_path / "data" / name).write_text("x" * 2**20)
     assert travelling_data(tmp_path / "data").sentence() == "2 files (2.0 MiB) travel"
-    assert travelling_data(tmp_path / ".env").sentence() == "1 file (1.5 KiB) travels"  # it was named itself
+    assert (
+        travelling_data(tmp_path / ".env").sentence() == "1 file (1.5 KiB) travels"
+    )  # it was named itself

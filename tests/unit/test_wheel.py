@@ -33,8 +33,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     for name in NEEDED_TO_BUILD:
         shutil.copy(REPO_ROOT / name, tree / name)
     for name in ("traindyno", *BESIDE_OURS):
-        shutil.copytree(REPO_ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "data/*.jsonl"))
-    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=tree, check=True, capture_output=True, timeout=120)
+        shutil.copytree(
+            REPO_ROOT / name,
+            tree / name,
+            ignore=shutil.ignore_patterns("__pycache__", "data/*.jsonl"),
+        )
+    subprocess.run(
+        [sys.executable, "-c", BUILD, str(out)],
+        cwd=tree,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     (path,) = out.glob("*.whl")
     return zipfile.ZipFile(path)
 
@@ -51,7 +61,10 @@ def client(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_traindyno_is_the_only_importable_package(wheel: zipfile.ZipFile) -> None:
-    assert {name.split("/")[0] for name in wheel.namelist()} == {"traindyno", f"traindyno-{__version__}.dist-info"}
+    assert {name.split("/")[0] for name in wheel.namelist()} == {
+        "traindyno",
+        f"traindyno-{__version__}.dist-info",
+    }
 
 
 def test_types_data_and_licence_are_inside(wheel: zipfile.ZipFile) -> None:
@@ -83,20 +96,32 @@ def test_a_plan_is_made_from_files(client: Path, tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     ran = _run(
-        client, tmp_path, "traindyno", "plan", "suite.yaml", "--prices", "prices.yaml", "--quotas", "quotas.yaml"
+        client,
+        tmp_path,
+        "traindyno",
+        "plan",
+        "suite.yaml",
+        "--prices",
+        "prices.yaml",
+        "--quotas",
+        "quotas.yaml",
     )
     assert ran.returncode == 0, ran.stderr
     assert "ml.g5.xlarge" in ran.stdout
 
 
 def test_the_callbacks_import(client: Path, tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text("from traindyno.callbacks import step_log; print(type(step_log).__name__)")
+    (tmp_path / "script.py").write_text(
+        "from traindyno.callbacks import step_log; print(type(step_log).__name__)"
+    )
     ran = _run(client, tmp_path, "script")
     assert (ran.stdout.strip(), ran.returncode) == ("StepLogger", 0), ran.stderr
 
 
 @pytest.mark.parametrize("words", [("local", "up"), ("local",), ("list", "--local")])
-def test_what_needs_a_checkout_says_so(client: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_what_needs_a_checkout_says_so(
+    client: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
     ran = _run(client, tmp_path, "traindyno", *words)
     assert ran.returncode == 1
     assert "the local cloud is not installed" in ran.stderr
@@ -134,7 +159,11 @@ def _run(client: Path, folder: Path, module: str, *words: str) -> subprocess.Com
     return subprocess.run(
         [sys.executable, "-I", "-S", "-c", start],
         cwd=folder,
-        env={"HOME": str(folder), "AWS_EC2_METADATA_DISABLED": "true", "TRAINDYNO_STEP_LOG": str(folder / "log")},
+        env={
+            "HOME": str(folder),
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "TRAINDYNO_STEP_LOG": str(folder / "log"),
+        },
         capture_output=True,
         text=True,
         timeout=60,

@@ -37,7 +37,9 @@ class Throttle:
         for name in METHODS.keys() & vars(services).keys():
             service = getattr(services, name)
             for method in METHODS[name]:
-                setattr(service, method, self._wrapped(f"{name}.{method}", getattr(service, method)))
+                setattr(
+                    service, method, self._wrapped(f"{name}.{method}", getattr(service, method))
+                )
 
     def _wrapped(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)

@@ -19,18 +19,26 @@ BEST, SECOND, THIRD = "0000000a", "0000000b", "0000000c"
 LABELS = {BEST: "ddp", SECOND: "fsdp", THIRD: "zero1"}
 
 
-def make_estimate(mean: float, low: float | None = None, high: float | None = None, count: int = 3) -> Estimate:
-    interval = None if low is None or high is None else Interval(low=low, high=high, confidence=0.95)
+def make_estimate(
+    mean: float, low: float | None = None, high: float | None = None, count: int = 3
+) -> Estimate:
+    interval = (
+        None if low is None or high is None else Interval(low=low, high=high, confidence=0.95)
+    )
     return Estimate(mean=mean, count=count, variation=0.01, interval=interval)
 
 
-def make_row(cell_id: str = BEST, *, failed: int = 0, diverged: int = 0, outpaced: int = 0, **changes: Any) -> CellRow:
+def make_row(
+    cell_id: str = BEST, *, failed: int = 0, diverged: int = 0, outpaced: int = 0, **changes: Any
+) -> CellRow:
     """Three trials of one instance: 1,000 s and $10 at 100 samples per second.
 
     ``changes`` name fields of the row, of its groups, of its steps or of its batch. ``failed`` contains ``diverged``.
     """
     given: dict[str, Any] = {
-        **dict.fromkeys(("tokens_per_second", "steps_per_second", "billable_seconds", "prediction")),
+        **dict.fromkeys(
+            ("tokens_per_second", "steps_per_second", "billable_seconds", "prediction")
+        ),
         **dict.fromkeys(("message", "least_behind")),
         "cell_id": cell_id,
         "label": LABELS.get(cell_id, cell_id),
@@ -49,9 +57,19 @@ def make_row(cell_id: str = BEST, *, failed: int = 0, diverged: int = 0, outpace
         "draws": 3,
         **changes,
     }
-    ended = {"completed": given["trials"], "user_code_error": failed - diverged, "loss_diverged": diverged}
-    outcomes = {outcome: count for outcome, count in {**ended, "outpaced": outpaced}.items() if count}
-    groups = {"time": taken(given, CellTime), "steadiness": taken(given, Steadiness), "hosts": taken(given, CellHosts)}
+    ended = {
+        "completed": given["trials"],
+        "user_code_error": failed - diverged,
+        "loss_diverged": diverged,
+    }
+    outcomes = {
+        outcome: count for outcome, count in {**ended, "outpaced": outpaced}.items() if count
+    }
+    groups = {
+        "time": taken(given, CellTime),
+        "steadiness": taken(given, Steadiness),
+        "hosts": taken(given, CellHosts),
+    }
     parts = (*given.pop("parts", ()), taken(given, CellSteps), taken(given, CellBatch))
     return CellRow(**{"outcomes": outcomes, "parts": parts, **groups, **given})
 
@@ -70,8 +88,12 @@ def make_rival(
     interval: tuple[float, float] | None = (0.7, 0.9),
     is_across_hosts: bool = False,
 ) -> Rival:
-    known = None if interval is None else Interval(low=interval[0], high=interval[1], confidence=0.95)
-    found = Comparison(ratio=ratio, p=p, interval=known, host_variance=1e-4 if is_across_hosts else None)
+    known = (
+        None if interval is None else Interval(low=interval[0], high=interval[1], confidence=0.95)
+    )
+    found = Comparison(
+        ratio=ratio, p=p, interval=known, host_variance=1e-4 if is_across_hosts else None
+    )
     return Rival(cell_id=cell_id, comparison=found, relation=relation)
 
 

@@ -46,7 +46,10 @@ def _undefined_symbols(library_folder: Path) -> Iterator[str]:
         if not path.name.startswith(("libtorch", "libc10")) or "linalg" in path.name:
             continue
         listing = subprocess.run(
-            ["readelf", "--dyn-syms", "--wide", str(path)], capture_output=True, text=True, check=True
+            ["readelf", "--dyn-syms", "--wide", str(path)],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for fields in map(str.split, listing.splitlines()):
             if len(fields) >= 8 and fields[6] == "UND":
@@ -62,8 +65,14 @@ def _build(library: Library, symbols: Iterable[str], library_folder: Path) -> No
             versions = Path(scratch, "versions.map")
             versions.write_text(f"{library.version} {{ global: *; }};\n")
             options.append(f"-Wl,--version-script={versions}")
-        subprocess.run(["gcc", *options, str(source), "-o", str(library_folder / library.name)], check=True)
+        subprocess.run(
+            ["gcc", *options, str(source), "-o", str(library_folder / library.name)], check=True
+        )
 
 
 def _definition(symbol: str) -> str:
-    return f"char {symbol}[{DATA_BYTES}];" if DATA_SYMBOLS.fullmatch(symbol) else f"int {symbol}(void) {{ return 1; }}"
+    return (
+        f"char {symbol}[{DATA_BYTES}];"
+        if DATA_SYMBOLS.fullmatch(symbol)
+        else f"int {symbol}(void) {{ return 1; }}"
+    )

@@ -62,7 +62,11 @@ def find_position(attempt: AttemptRow, keys: Sequence[str], bucket: ResultsBucke
         if not isinstance(owner, Job):
             return _read_log(keys, bucket)
         place = _place(owner, attempt.job_name, keys)
-        return _read_log(_log_keys(owner, place, attempt.job_name, keys), bucket, place) if place else Position()
+        return (
+            _read_log(_log_keys(owner, place, attempt.job_name, keys), bucket, place)
+            if place
+            else Position()
+        )
     except AwsError:
         return Position()  # the next reading may find it
 
@@ -187,7 +191,12 @@ class State:
         """The remaining runs take as long as those before; None before the first run has ended, and after the last one
         that was planned, because nobody knows how many are repeated. Nobody knows how many runs a race needs.
         """
-        if self.is_race or not self.runs_ended or self.runs_planned is None or self.runs_ended >= self.runs_planned:
+        if (
+            self.is_race
+            or not self.runs_ended
+            or self.runs_planned is None
+            or self.runs_ended >= self.runs_planned
+        ):
             return None
         return self.elapsed_seconds * (self.runs_planned - self.runs_ended) / self.runs_ended
 
@@ -205,7 +214,9 @@ class State:
         running = Counter(job.instance for job in self.jobs)
         ended = Counter(summary.instance for summary in self.ended.values())
         names = sorted(running.keys() | ended.keys())
-        return tuple(LaneCount(instance=name, running=running[name], ended=ended[name]) for name in names)
+        return tuple(
+            LaneCount(instance=name, running=running[name], ended=ended[name]) for name in names
+        )
 
     @property
     def position(self) -> tuple[object, ...]:
@@ -222,11 +233,17 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     ended = {row.owner_id: row.summary for row in rows if row.summary}
     attempts = list(services.attempts.list_open(execution_id)) if execution.is_running else []
     shared = {row.owner.job_id: row.owner for row in attempts if isinstance(row.owner, Job)}
-    files = {owner_id(row.owner): list_files(row, target.results) for row in attempts if isinstance(row.owner, Job)}
+    files = {
+        owner_id(row.owner): list_files(row, target.results)
+        for row in attempts
+        if isinstance(row.owner, Job)
+    }
     now = time.time()
     numbers = {}
     if shared:
-        begun = sum(bool(row.jobs) for row in rows) + len(list(services.shared_jobs.list_all(execution_id)))
+        begun = sum(bool(row.jobs) for row in rows) + len(
+            list(services.shared_jobs.list_all(execution_id))
+        )
         numbers = job_numbers(attempts, begun=begun, planned=planned.job_count if planned else None)
     return State(
         execution=execution,
@@ -234,7 +251,9 @@ def read_state(target: LabTarget, execution_id: str) -> State:
         trials=planned.trials if planned else None,
         is_race=planned.is_race if planned else False,
         ended=ended,
-        ended_in_jobs=frozenset(run_id for name, job in shared.items() for run_id in ended_in(job, files[name])),
+        ended_in_jobs=frozenset(
+            run_id for name, job in shared.items() for run_id in ended_in(job, files[name])
+        ),
         jobs=tuple(_running_jobs(target, attempts, now, numbers, files)) if attempts else (),
         preparations={row.owner_id: row for row in services.preparations.list_all(execution_id)},
         max_steps=planned.max_steps if planned and not planned.is_script else None,
@@ -260,7 +279,9 @@ def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | Non
     return Leader(label=label, is_cost=is_cost, estimate=estimates[label])
 
 
-def job_numbers(attempts: Iterable[AttemptRow], *, begun: int, planned: int | None) -> dict[str, str]:
+def job_numbers(
+    attempts: Iterable[AttemptRow], *, begun: int, planned: int | None
+) -> dict[str, str]:
     """Owner id → ``job 2 of 6``, of the jobs under way; jobs that are over have the lower numbers.
 
     ``begun``: jobs of runs that were ever submitted. A job beyond the planned ones carries repeated runs.
@@ -269,7 +290,9 @@ def job_numbers(attempts: Iterable[AttemptRow], *, begun: int, planned: int | No
     owners = list(dict.fromkeys(owner_id(row.owner) for row in ordered if runs_of(row.owner)))
     numbered = enumerate(owners, start=max(begun - len(owners), 0) + 1)
     return {
-        owner: f"job {number}" if planned is None or number > planned else f"job {number} of {planned}"
+        owner: f"job {number}"
+        if planned is None or number > planned
+        else f"job {number} of {planned}"
         for number, owner in numbered
     }
 
@@ -295,7 +318,9 @@ def _running_jobs(
         of = attempt.owner
         yield RunningJob(
             label=_label(of, position, numbers),
-            instance=of.instance if isinstance(of, DataPreparation) else runs_of(of)[0].cell.settings.instance,
+            instance=of.instance
+            if isinstance(of, DataPreparation)
+            else runs_of(of)[0].cell.settings.instance,
             job_phase=job_phase,
             phase=position.phase,
             step=position.step,

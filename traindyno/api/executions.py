@@ -109,7 +109,9 @@ def run(
     allowed = allowed_paths(also_send)
     files = tuple(file_lines(suite, allowed))
     with lab.opened() as target:
-        return SuiteExecution(start_suite(suite, target, files=files, name=name, allowed=allowed, say=say), lab)
+        return SuiteExecution(
+            start_suite(suite, target, files=files, name=name, allowed=allowed, say=say), lab
+        )
 
 
 def find_execution(execution_id: str, *, lab: Lab = AWS) -> SuiteExecution:

@@ -47,7 +47,9 @@ class LabTarget:
         try:
             return self.executions.describe(execution_id)
         except ExecutionUnknown as error:
-            names = [found.execution_id for found in self.executions.list_latest(SEARCHED_EXECUTIONS)]
+            names = [
+                found.execution_id for found in self.executions.list_latest(SEARCHED_EXECUTIONS)
+            ]
             latest = f"{', '.join(names[:SHOWN_EXECUTIONS])}{', …' if len(names) > SHOWN_EXECUTIONS else ''}"
             expected = f"one of the executions that `traindyno list{self.option}` shows: {latest or 'there are none'}"
             found = f"lab {self.deployment.lab} has no execution {shown(execution_id)}"
@@ -119,7 +121,9 @@ class Lab:
     def find(self) -> LabTarget:
         """The lab in the account of this process's environment. Raises LabNotDeployed."""
         deployment = find_deployment(clients.cloudformation(), self.name)
-        environment = BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
+        environment = BucketEnvironment(
+            lab=deployment.lab, table=deployment.table, bucket=deployment.bucket
+        )
         return LabTarget(
             is_local=self.local,
             deployment=deployment,

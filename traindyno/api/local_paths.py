@@ -104,9 +104,14 @@ def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
     for call in calls:
         if getattr(call.func, "attr", None) != "add_argument":
             continue
-        names = {str(each.value).lstrip("-") for each in call.args if isinstance(each, ast.Constant)}
+        names = {
+            str(each.value).lstrip("-") for each in call.args if isinstance(each, ast.Constant)
+        }
         words = {each.arg: ast.unparse(each.value) for each in call.keywords}
-        is_switch = any(word in words.get("action", "") for word in ("store_true", "store_false", "BooleanOptional"))
+        is_switch = any(
+            word in words.get("action", "")
+            for word in ("store_true", "store_false", "BooleanOptional")
+        )
         for name in sorted(names & given.keys()):
             is_off = not given[name].isdisjoint(OFF)
             if words.get("type") == "bool" and is_off:
@@ -143,7 +148,9 @@ def find_data(local: Path, allowed: Collection[Path] = ()) -> Travelling:
     )
 
 
-def travel_lines(workload: Mapping[str, Any], *, beside: Path, allowed: Collection[Path] = ()) -> Iterator[str]:
+def travel_lines(
+    workload: Mapping[str, Any], *, beside: Path, allowed: Collection[Path] = ()
+) -> Iterator[str]:
     """For each path of this machine: how many files of what size `run` sends, and what it leaves out."""
     source = workload.get("source")
     if isinstance(source, str) and not is_s3_uri(source):
@@ -157,5 +164,7 @@ def travel_lines(workload: Mapping[str, Any], *, beside: Path, allowed: Collecti
 
 
 def _looks_local(path: str) -> bool:
-    is_path = path.startswith((".", "/", "~")) or "://" in path or Path(path).suffix in DATA_SUFFIXES
+    is_path = (
+        path.startswith((".", "/", "~")) or "://" in path or Path(path).suffix in DATA_SUFFIXES
+    )
     return not is_s3_uri(path) and is_path

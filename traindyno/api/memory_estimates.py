@@ -21,7 +21,13 @@ from traindyno.api.training_code import (
 )
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.planning.memory import CellMemory, MemoryFinding, distinct_settings, memory_key, memory_of_cells
+from traindyno.core.planning.memory import (
+    CellMemory,
+    MemoryFinding,
+    distinct_settings,
+    memory_key,
+    memory_of_cells,
+)
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.saved_model import MODEL_FILE
@@ -52,9 +58,16 @@ def _findings(
     _check_installed()
     model_path, model_content = _find_model(workload, beside)
     code = f"{training_code_digest()} {model_content} {FORM}"
-    wanted = {each: cache_folder("memory") / f"{memory_key(workload, each, code=code)}.json" for each in settings}
+    wanted = {
+        each: cache_folder("memory") / f"{memory_key(workload, each, code=code)}.json"
+        for each in settings
+    }
     kept = {each: read_kept(path) for each, path in wanted.items()}
-    findings = {each: from_document(json.loads(text), MemoryFinding) for each, text in kept.items() if text is not None}
+    findings = {
+        each: from_document(json.loads(text), MemoryFinding)
+        for each, text in kept.items()
+        if text is not None
+    }
     missing = [each for each in wanted if each not in findings]
     if missing:
         count = "1 configuration" if len(missing) == 1 else f"{len(missing)} configurations"
@@ -103,7 +116,9 @@ def _find(
         "model_path": model_path,
         "settings": [settings_document(each) for each in settings],
     }
-    path = os.pathsep.join(filter(None, (str(training_folder().parent), os.environ.get("PYTHONPATH"))))
+    path = os.pathsep.join(
+        filter(None, (str(training_folder().parent), os.environ.get("PYTHONPATH")))
+    )
     process = subprocess.Popen(
         [sys.executable, "-m", MODULE],
         stdin=subprocess.PIPE,

@@ -40,7 +40,10 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     model = suite.workload.model
     folder = find_local(model.path, beside) if model and model.path else None
     if model is not None and model.path is not None and folder is not None:
-        found = [str(path.relative_to(folder)) for path in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))]
+        found = [
+            str(path.relative_to(folder))
+            for path in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))
+        ]
         if (message := model_problem(model.path, found if folder.is_dir() else None)) is not None:
             return [Problem(path="workload.model", message=message)]
     if model is None or missing_libraries() or not has_training_code():
@@ -52,8 +55,14 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     divisions, stages = tensor_divisions(settings), stage_counts(settings)
     asked = suite.workload.tokenizer
     named = folder if asked is None else find_local(asked.path, beside) if asked.path else None
-    tokenizer = named if named is not None and named.is_dir() and not suite.workload.trust_remote_code else None
-    without_problems = cache_folder("models") / _key(suite.workload, divisions, stages, path, folder, tokenizer)
+    tokenizer = (
+        named
+        if named is not None and named.is_dir() and not suite.workload.trust_remote_code
+        else None
+    )
+    without_problems = cache_folder("models") / _key(
+        suite.workload, divisions, stages, path, folder, tokenizer
+    )
     if read_kept(without_problems) is not None:
         return []
     from training.models.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
@@ -76,10 +85,14 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
 def _placed(problem: Problem, suite: Suite) -> Problem:
     """A problem of a setting, at the place where the suite gives it."""
     name = problem.path.removeprefix("matrix.")
-    included = (f"include[{index}].{name}" for index, entry in enumerate(suite.include) if name in entry)
+    included = (
+        f"include[{index}].{name}" for index, entry in enumerate(suite.include) if name in entry
+    )
     if name == problem.path or name in suite.matrix:
         return problem
-    return replace(problem, path=f"training.{name}" if name in suite.training else next(included, problem.path))
+    return replace(
+        problem, path=f"training.{name}" if name in suite.training else next(included, problem.path)
+    )
 
 
 def model_lines(suite: Suite, beside: Path) -> list[str]:
@@ -92,21 +105,30 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
         return []
     lines = []
     if workload.trust_remote_code:
-        lines.append(f"model: jobs run Python code that is stored with {model.path} (workload.trust_remote_code)")
+        lines.append(
+            f"model: jobs run Python code that is stored with {model.path} (workload.trust_remote_code)"
+        )
     folder = find_local(model.path, beside)
     if folder is None or workload.task is not Task.SEQUENCE_CLASSIFICATION:
         return lines
     config = read_configuration(folder)
     names = config.get("id2label")
-    has_head = any(str(name).endswith("ForSequenceClassification") for name in config.get("architectures") or ())
+    has_head = any(
+        str(name).endswith("ForSequenceClassification")
+        for name in config.get("architectures") or ()
+    )
     if not isinstance(names, dict) or not names or not has_head:
         return lines
     shown = ", ".join(f"{number} {name}" for number, name in list(names.items())[:SHOWN_LABELS])
     asked = workload.label_count
     if len(names) != asked:
-        lines.append(f"model: a new head for label_count {asked} replaces the saved one for {len(names)} ({shown})")
+        lines.append(
+            f"model: a new head for label_count {asked} replaces the saved one for {len(names)} ({shown})"
+        )
     elif not all(str(name).startswith("LABEL_") for name in names.values()):
-        lines.append(f"model: its head's labels ({shown}) keep their numbers where the data has these names")
+        lines.append(
+            f"model: its head's labels ({shown}) keep their numbers where the data has these names"
+        )
     return lines
 
 

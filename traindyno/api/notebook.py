@@ -38,7 +38,10 @@ class ResultRow:
 
     def flat(self) -> dict[str, Any]:
         """One mapping of both, without enums: a row of a table."""
-        measured = {name: each.value if isinstance(each, Enum) else each for name, each in vars(self.summary).items()}
+        measured = {
+            name: each.value if isinstance(each, Enum) else each
+            for name, each in vars(self.summary).items()
+        }
         return {**measured, **self.settings}
 
 
@@ -65,7 +68,9 @@ class Results(Sequence[ResultRow]):
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
-            raise PandasMissing("a frame needs pandas, which is not installed; the rows are a sequence") from error
+            raise PandasMissing(
+                "a frame needs pandas, which is not installed; the rows are a sequence"
+            ) from error
         varying = dict.fromkeys(name for row in self._rows for name in row.settings)
         columns = [*RUN_COLUMNS, *varying]
         return pandas.DataFrame([row.flat() for row in self._rows], columns=columns)
@@ -74,7 +79,9 @@ class Results(Sequence[ResultRow]):
         return "\n".join(" ".join(cells) for cells in self._shown())
 
     def _repr_html_(self) -> str:
-        heading, *rows = ["".join(f"<td>{escape(text)}</td>" for text in cells) for cells in self._shown()]
+        heading, *rows = [
+            "".join(f"<td>{escape(text)}</td>" for text in cells) for cells in self._shown()
+        ]
         lines = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<table><thead><tr>{heading.replace('td>', 'th>')}</tr></thead><tbody>{lines}</tbody></table>"
 
@@ -90,13 +97,16 @@ def results_of(report: Report) -> Results:
     points = [cell_values(cell) for cell in report.cells]
     names = dict.fromkeys(name for point in points for name in point)
     different = {name: len({repr(point.get(name)) for point in points}) for name in names}
-    varying = sorted((name for name in names if different[name] > 1), key=lambda name: -different[name])
+    varying = sorted(
+        (name for name in names if different[name] > 1), key=lambda name: -different[name]
+    )
     rows = []
     for result in report.results:
         point = cell_values(result.run.cell)
         rows.append(
             ResultRow(
-                summary=SimpleNamespace(**run_columns(result)), settings={name: point.get(name) for name in varying}
+                summary=SimpleNamespace(**run_columns(result)),
+                settings={name: point.get(name) for name in varying},
             )
         )
     return Results(rows)
@@ -138,7 +148,9 @@ class Progress:
     def _repr_html_(self) -> str:
         lines = "".join(f"<div>{_escaped(line)}</div>" for line in self._lines)
         rows = state_rows(self._state) if self._state else ()
-        cells = "".join(f"<tr><th>{_escaped(name)}</th><td>{_escaped(text)}</td></tr>" for name, text in rows)
+        cells = "".join(
+            f"<tr><th>{_escaped(name)}</th><td>{_escaped(text)}</td></tr>" for name, text in rows
+        )
         return f"{lines}<table>{cells}</table>"
 
 
@@ -170,7 +182,9 @@ class Figure:
 
     def _repr_html_(self) -> str:
         page = escape(self.html, quote=True)
-        return f'<iframe sandbox srcdoc="{page}" width="100%" height="{self._height_pixels}"></iframe>'
+        return (
+            f'<iframe sandbox srcdoc="{page}" width="100%" height="{self._height_pixels}"></iframe>'
+        )
 
 
 class ReportPage(Figure):
@@ -189,7 +203,9 @@ class ReportPage(Figure):
         """One section of the page. Raises FigureMissing."""
         sections = draw_sections(self.data)
         if name not in sections:
-            raise FigureMissing(f"got {shown(name)} as a figure, expected one of {', '.join(sections)}")
+            raise FigureMissing(
+                f"got {shown(name)} as a figure, expected one of {', '.join(sections)}"
+            )
         return Figure(render_section(self.data, sections[name]), FIGURE_HEIGHT_PIXELS)
 
     def save(self, folder: str | os.PathLike[str] = "reports") -> Path:

@@ -51,7 +51,12 @@ class PlanInputs:
 
 
 def read_plan_inputs(
-    suite: Suite, cells: Sequence[Cell], *, price_path: Path | None, quota_path: Path | None, now: float
+    suite: Suite,
+    cells: Sequence[Cell],
+    *,
+    price_path: Path | None,
+    quota_path: Path | None,
+    now: float,
 ) -> PlanInputs:
     """Creates an AWS client only for values that no file gives. Raises AccountUnreachable."""
     prices = read_price_file(price_path) if price_path else None
@@ -69,13 +74,18 @@ def read_plan_inputs(
         snapshot = _snapshot_prices() if price_path is None and quota_path is None else {}
         if snapshot and isinstance(error, NO_SETTINGS):
             defaults = {
-                each.name: QuotaReading(quota=each, applied=None, default=each.default, in_use=None) for each in needed
+                each.name: QuotaReading(quota=each, applied=None, default=each.default, in_use=None)
+                for each in needed
             }
             problem = f"no AWS account ({problem})"
             if region not in (None, SNAPSHOT_REGION):
                 problem = f"{problem}, so that those of {region} can't be read"
             return PlanInputs(
-                read_at=now, region=SNAPSHOT_REGION, prices=snapshot, quotas=defaults, why_assumed=problem
+                read_at=now,
+                region=SNAPSHOT_REGION,
+                prices=snapshot,
+                quotas=defaults,
+                why_assumed=problem,
             )
         raise AccountUnreachable(
             f"{problem}: give --profile or --region, --local for the local cloud, "
@@ -104,13 +114,17 @@ def _snapshot_prices() -> PriceList:
 
 
 def read_price_file(path: Path) -> dict[str, Price]:
-    return read_input_file(path, lambda document: parse_prices(document, source=path.name), fields=PRICES_SHAPE)
+    return read_input_file(
+        path, lambda document: parse_prices(document, source=path.name), fields=PRICES_SHAPE
+    )
 
 
 def _read_quotas(needed: Collection[Quota], now: float) -> QuotaReadings:
     if not needed:
         return {}
-    return Quotas(clients.service_quotas(), clients.sagemaker(), sleep=time.sleep).read(needed, now=now)
+    return Quotas(clients.service_quotas(), clients.sagemaker(), sleep=time.sleep).read(
+        needed, now=now
+    )
 
 
 def account_region() -> str:
@@ -118,7 +132,9 @@ def account_region() -> str:
 
 
 def _one_region(prices: PriceList | None, given: GivenQuotas | None) -> str | None:
-    regions = {price.region for price in (prices or {}).values()} | ({given.region} if given else set())
+    regions = {price.region for price in (prices or {}).values()} | (
+        {given.region} if given else set()
+    )
     if len(regions) > 1:
         raise InputFileInvalid(
             f"--prices and --quotas are of different regions, {' and '.join(sorted(regions))}: give files of one region"

@@ -27,7 +27,12 @@ from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.data_formats import DatasetFilesInvalid, is_documentation, is_hidden, split_files
+from traindyno.core.suite.data_formats import (
+    DatasetFilesInvalid,
+    is_documentation,
+    is_hidden,
+    split_files,
+)
 from traindyno.core.suite.suite import Suite as CheckedSuite
 from traindyno.sagemaker.images import unavailable_images
 from traindyno.store.past_runs import read_past_runs
@@ -65,7 +70,10 @@ def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] =
     except DatasetFilesInvalid as error:
         raise DatasetFilesInvalid(f"workload.dataset.path: {dataset.path}: {error}") from error
     if suite.job_measurement.evaluates and dataset.evaluation_split is None:
-        lines.insert(1, "data: evaluation reads a random part of the training sequences, which is then not trained on")
+        lines.insert(
+            1,
+            "data: evaluation reads a random part of the training sequences, which is then not trained on",
+        )
     return lines
 
 
@@ -144,11 +152,17 @@ def plan_in_account(
     """
     files = tuple(file_lines(suite, allowed))
     inputs = read_plan_inputs(
-        suite.staged, expand_cells(suite.suite), price_path=prices, quota_path=quotas, now=time.time()
+        suite.staged,
+        expand_cells(suite.suite),
+        price_path=prices,
+        quota_path=quotas,
+        now=time.time(),
     )
     histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
     if inputs.note is not None:
-        histories = FoundHistories(why_none="without an AWS account there are no earlier runs to read")
+        histories = FoundHistories(
+            why_none="without an AWS account there are no earlier runs to read"
+        )
         files += (inputs.note,)
     elif prices is None or quotas is None:
         histories = find_histories(suite, lab=lab, allowed=allowed, say=say)
@@ -160,7 +174,11 @@ def plan_in_account(
         histories=histories.by_cell,
         memory=estimate_cells(suite.suite, beside=suite.folder, say=say) if memory else (),
     )
-    unavailable = unavailable_images(planned.cells, suite.suite.workload, inputs.region) if inputs.region else ()
+    unavailable = (
+        unavailable_images(planned.cells, suite.suite.workload, inputs.region)
+        if inputs.region
+        else ()
+    )
     return PlannedSuite(
         suite=suite,
         plan=replace(planned, refusals=(*planned.refusals, *unavailable)),
@@ -181,19 +199,25 @@ def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:
     yield from model_lines(suite.suite, suite.folder)
 
 
-def find_histories(suite: Suite, *, lab: str, allowed: Collection[Path] = (), say: Say) -> FoundHistories:
+def find_histories(
+    suite: Suite, *, lab: str, allowed: Collection[Path] = (), say: Say
+) -> FoundHistories:
     """Reads the lab's table; writes nothing."""
     try:
         target = Lab(name=lab).find()
         staged = parse_suite(stage(suite, target, allowed=allowed, say=say, sends=False))
         services = target.services
-        past = read_past_runs(staged, index=services.work_index, executions=services.executions, runs=services.runs)
+        past = read_past_runs(
+            staged, index=services.work_index, executions=services.executions, runs=services.runs
+        )
         return FoundHistories(by_cell=learn_from(staged, past))
     except (LabNotDeployed, StagingRefused) as error:
         return FoundHistories(why_none=str(error))
     except ClientError as error:
         if is_access_denied(error):
-            return FoundHistories(why_none=f"{error_code(error)} in {error.operation_name} of lab {lab}")
+            return FoundHistories(
+                why_none=f"{error_code(error)} in {error.operation_name} of lab {lab}"
+            )
         raise
 
 
@@ -224,6 +248,11 @@ def stage(
 ) -> dict[str, Any]:
     """The suite's document with what is on this machine in the lab's bucket."""
     area = StagingArea(
-        beside=suite.folder, s3=clients.s3(), bucket=target.deployment.bucket, tell=say, sends=sends, allowed=allowed
+        beside=suite.folder,
+        s3=clients.s3(),
+        bucket=target.deployment.bucket,
+        tell=say,
+        sends=sends,
+        allowed=allowed,
     )
     return area.stage_suite(suite.document)

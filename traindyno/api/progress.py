@@ -24,7 +24,9 @@ from traindyno.store.owners import PreparationSummary
 SHOWN_FROM_SECONDS = 1.0
 
 
-def ended_line(number: int, planned: int | None, summary: RunSummary, trials: int | None = None) -> str:
+def ended_line(
+    number: int, planned: int | None, summary: RunSummary, trials: int | None = None
+) -> str:
     """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``. The run after all ``trials`` is the long one."""
     rate = summary.samples_per_second if summary.outcome in SUCCESSES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
@@ -40,7 +42,9 @@ def ended_line(number: int, planned: int | None, summary: RunSummary, trials: in
 def prepared_line(preparation_id: str, summary: PreparationSummary) -> str:
     seconds = summary.billable_seconds
     billed = f", billed {number_text(seconds)} s" if seconds is not None else ""
-    return f"{label_of(preparation_id)} {preparation_id.rpartition('-')[2]}: {summary.outcome}{billed}"
+    return (
+        f"{label_of(preparation_id)} {preparation_id.rpartition('-')[2]}: {summary.outcome}{billed}"
+    )
 
 
 def state_line(state: State) -> str:
@@ -50,7 +54,11 @@ def state_line(state: State) -> str:
         parts.append(f"about {seconds_text(state.left_seconds)} left")
     if state.leader:
         parts.append(f"leader: {_leader(state.leader)}")
-    elapsed = "starting" if state.elapsed_seconds < SHOWN_FROM_SECONDS else seconds_text(state.elapsed_seconds)
+    elapsed = (
+        "starting"
+        if state.elapsed_seconds < SHOWN_FROM_SECONDS
+        else seconds_text(state.elapsed_seconds)
+    )
     return f"{elapsed}: {'; '.join(parts)}"
 
 
@@ -73,7 +81,11 @@ def state_rows(state: State) -> Iterator[tuple[str, str]]:
 def _count(state: State) -> str:
     """``2 of 4``, in a race ``2 of at most 4``; ``0`` until they are planned."""
     most = "at most " if state.is_race else ""
-    return f"{state.runs_ended}" if state.runs_planned is None else f"{state.runs_ended} of {most}{state.runs_planned}"
+    return (
+        f"{state.runs_ended}"
+        if state.runs_planned is None
+        else f"{state.runs_ended} of {most}{state.runs_planned}"
+    )
 
 
 def described_jobs(state: State) -> list[RunningJob]:
@@ -98,7 +110,9 @@ def _activity(job: RunningJob, max_steps: int | None) -> str:
     if job.job_phase is not JobPhaseName.TRAINING:
         return "unknown" if job.job_phase is None else job.job_phase.value
     if job.step is not None:
-        return f"training, step {job.step}{f' of {max_steps}' if job.step <= (max_steps or 0) else ''}"
+        return (
+            f"training, step {job.step}{f' of {max_steps}' if job.step <= (max_steps or 0) else ''}"
+        )
     return f"training, {job.phase.replace('_', ' ')}" if job.phase else "training"
 
 
@@ -163,7 +177,9 @@ def follow(target: LabTarget, execution_id: str, display: "Display") -> Executio
     raise AssertionError("an execution is observed until it has ended")
 
 
-def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) -> Iterator[State | NoProgress]:
+def observe(
+    read: Callable[[], State], find_stall: FindStall, seconds: float
+) -> Iterator[State | NoProgress]:
     """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read, or none differed and the
     cloud has a reason.
 
@@ -175,7 +191,9 @@ def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) ->
         began = time.monotonic()
         reading = _Reading(read)
         while (state := reading.wait(STALL_SECONDS)) is None:
-            yield NoProgress(find_stall() or f"the lab has not answered for {time.monotonic() - began:.0f} s")
+            yield NoProgress(
+                find_stall() or f"the lab has not answered for {time.monotonic() - began:.0f} s"
+            )
         if isinstance(state, BotoCoreError):
             raise CloudUnreachable(f"the lab does not answer: {find_stall() or state}") from state
         if isinstance(state, BaseException):

@@ -57,11 +57,15 @@ def read_report(target: LabTarget, ended: Execution) -> FoundReport:
         if ended.error in REFUSALS or not any(map(is_measured, load_results(target.results, name))):
             raise ExecutionFailed(ended, why)
         facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}
-        made = report_results(name, bucket=target.results, facts=facts, now=ended.ended_at or time.time())
+        made = report_results(
+            name, bucket=target.results, facts=facts, now=ended.ended_at or time.time()
+        )
         return FoundReport(report=made, html=render(made).encode(), why_incomplete=tuple(why))
     report = target.results.find_as(report_data_key(ended.execution_id), parse_report)
     if report is None:
-        raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
+        raise ReportMissing(
+            f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch"
+        )
     return FoundReport(report=report, html=target.results.read(report_html_key(ended.execution_id)))
 
 
@@ -86,5 +90,7 @@ def write_report(folder: Path, execution_id: str, content: bytes, suffix: str = 
 
 
 def _failure_lines(ended: Execution) -> list[str]:
-    status = f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}"
+    status = (
+        f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}"
+    )
     return [line for line in (status, ended.cause) if line]

@@ -13,7 +13,9 @@ COMMENTS_AND_CODE = "comments-and-code"
 SIZE_LIMIT_BYTES = 2**20
 LABELLED_LINES = {"train": 4000, "test": 800}
 LEAST_CHARACTERS = 20  # shorter lines contain too little text
-MOST_OF_A_FILE = 50  # lines of each kind: many files are read, so that a part of a split is similar to the whole
+MOST_OF_A_FILE = (
+    50  # lines of each kind: many files are read, so that a part of a split is similar to the whole
+)
 COMMENT, CODE = 0, 1
 # They follow the library's modules, which hold too few comments in Python 3.13.
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "multiprocessing", "unittest")
@@ -52,7 +54,9 @@ def _write_labelled_lines(folder: Path) -> None:
         for path in sources[number :: len(LABELLED_LINES)]:
             if min(len(comments), len(code)) < count // 2:
                 found = list(labelled_lines(path))
-                comments += [content for content, label in found if label == COMMENT][:MOST_OF_A_FILE]
+                comments += [content for content, label in found if label == COMMENT][
+                    :MOST_OF_A_FILE
+                ]
                 code += [content for content, label in found if label == CODE][:MOST_OF_A_FILE]
         pairs = list(zip(comments, code, strict=False))[: count // 2]
         random.Random(number).shuffle(pairs)
@@ -84,7 +88,9 @@ def labelled_lines(path: Path) -> Iterator[tuple[str, int]]:
 def _sources() -> list[Path]:
     library = Path(sysconfig.get_path("stdlib"))
     packaged = (path for package in PACKAGES for path in sorted((library / package).glob("*.py")))
-    return [path for path in [*sorted(library.glob("*.py")), *packaged] if not path.name.startswith("_")]
+    return [
+        path for path in [*sorted(library.glob("*.py")), *packaged] if not path.name.startswith("_")
+    ]
 
 
 SAMPLES: dict[str, Callable[[Path], None]] = {

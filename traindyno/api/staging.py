@@ -73,10 +73,16 @@ class StagingArea:
                 digest.update(name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
         prefix = data_prefix(digest.hexdigest())
         present = self._keys(prefix) if self.sends else set()
-        missing = {name: path for name, path in files.items() if self.sends and f"{prefix}{name}" not in present}
+        missing = {
+            name: path
+            for name, path in files.items()
+            if self.sends and f"{prefix}{name}" not in present
+        }
         if missing:
             size = sum(path.stat().st_size for path in missing.values())
-            self.tell(f"staging {counted(len(missing), 'file')} ({bytes_text(size)}) to s3://{self.bucket}/{prefix}")
+            self.tell(
+                f"staging {counted(len(missing), 'file')} ({bytes_text(size)}) to s3://{self.bucket}/{prefix}"
+            )
         for name, path in missing.items():
             self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
         return s3_uri(self.bucket, prefix)
@@ -85,7 +91,9 @@ class StagingArea:
         archive = bundle.pack(bundle.script_files(folder, allowed=self.allowed))
         key = code_key(hashlib.sha256(archive).hexdigest())
         if self.sends and key not in self._keys(key):
-            self.tell(f"uploading the source folder {folder} with Traindyno's callbacks ({bytes_text(len(archive))})")
+            self.tell(
+                f"uploading the source folder {folder} with Traindyno's callbacks ({bytes_text(len(archive))})"
+            )
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
         return s3_uri(self.bucket, key)
 
@@ -93,4 +101,8 @@ class StagingArea:
         """The keys of objects that exist until the end of the longest execution; older ones are uploaded again."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         entries = (entry for page in pages for entry in page.get("Contents", []))
-        return {entry["Key"] for entry in entries if entry["LastModified"] > datetime.now(UTC) - RENEWED_AFTER}
+        return {
+            entry["Key"]
+            for entry in entries
+            if entry["LastModified"] > datetime.now(UTC) - RENEWED_AFTER
+        }

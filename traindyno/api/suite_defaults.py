@@ -31,7 +31,9 @@ from traindyno.core.suite.workload import Dataset, Workload
 if TYPE_CHECKING:
     from training.data.survey import Columns, Survey  # pyarrow: not everybody who plans has it
 
-WORKLOAD_FIELDS, SUITE_FIELDS = ({field.name: None for field in fields(kind)} for kind in (Workload, Suite))
+WORKLOAD_FIELDS, SUITE_FIELDS = (
+    {field.name: None for field in fields(kind)} for kind in (Workload, Suite)
+)
 # Section → its fields that may stand at the top of a file.
 FIELDS_AT_THE_TOP = {"workload": WORKLOAD_FIELDS, "measurement": {"confirm": None}}
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
@@ -72,7 +74,10 @@ def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str
     """
     found, twice = dict(document), list[tuple[str, str]]()
     for section, names in FIELDS_AT_THE_TOP.items():
-        moved, inner = {name: found[name] for name in found if name in names}, found.get(section, {})
+        moved, inner = (
+            {name: found[name] for name in found if name in names},
+            found.get(section, {}),
+        )
         if moved and isinstance(inner, Mapping):
             found = {name: value for name, value in found.items() if name not in moved}
             found[section] = {**moved, **inner}
@@ -86,7 +91,9 @@ class CompletedSuite:
     ``problems``: what has to be named by hand. ``open_paths``: what they name, and what is missing because of them.
     """
 
-    def __init__(self, written: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool) -> None:
+    def __init__(
+        self, written: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool
+    ) -> None:
         """``stem``: the suite file's name without its suffix. ``folder``: where relative paths start."""
         self.defaults: list[Default] = []
         self.cautions: list[str] = []
@@ -95,12 +102,18 @@ class CompletedSuite:
         self._folder, self._is_local = folder, is_local
         self.document, twice = _spread(written)
         for name, section in twice:
-            self._refuse(name, f"got it here and in {section}, expected {name} in one of the two places")
+            self._refuse(
+                name, f"got it here and in {section}, expected {name} in one of the two places"
+            )
         settings = {name: f"training.{name}" for name in setting_types()}
         for name in self.document.keys() - SUITE_FIELDS.keys():
             problem = unknown_field("", name, [*WORKLOAD_FIELDS, *SUITE_FIELDS])
             if name in settings:
-                message = refusal(f"unknown field {shown(name)}", "it there, or a list in matrix", [settings[name]])
+                message = refusal(
+                    f"unknown field {shown(name)}",
+                    "it there, or a list in matrix",
+                    [settings[name]],
+                )
                 problem = replace(problem, message=message)
             self.problems.append(problem)
             self.open_paths.add(problem.path)
@@ -160,7 +173,12 @@ class CompletedSuite:
         self._give("training.instance", "local.gpu" if has_gpu else "local.cpu", "--local")
         training = self.document.get("training")
         matrix = self.document.get("matrix", {})
-        if not has_gpu and isinstance(training, Mapping) and isinstance(matrix, Mapping) and "strategy" not in matrix:
+        if (
+            not has_gpu
+            and isinstance(training, Mapping)
+            and isinstance(matrix, Mapping)
+            and "strategy" not in matrix
+        ):
             self._give("training.strategy", "single", "one process")
 
     def _fill_limits(self) -> None:
@@ -170,7 +188,9 @@ class CompletedSuite:
         if "max_minutes" in limits:
             minutes = limits.pop("max_minutes")
             if "max_hours" in limits:
-                self._refuse("limits.max_minutes", "got it beside max_hours, expected one of the two")
+                self._refuse(
+                    "limits.max_minutes", "got it beside max_hours, expected one of the two"
+                )
             elif _is_number(minutes) and minutes > 0:
                 limits["max_hours"] = round(minutes / 60, 4)
             else:
@@ -189,17 +209,27 @@ class CompletedSuite:
             seconds = max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / in_a_row))
             if JOB_SECONDS.most is not None:
                 seconds = min(seconds, int(JOB_SECONDS.most))
-            reason, measurement = f"{part} of max_hours, so that leaders run again", self.document.get("measurement")
+            reason, measurement = (
+                f"{part} of max_hours, so that leaders run again",
+                self.document.get("measurement"),
+            )
             confirm = measurement.get("confirm") if isinstance(measurement, Mapping) else None
             minutes = confirm.get("minutes") if isinstance(confirm, Mapping) else None
-            if _is_number(minutes) and (room := Confirm(minutes=max(0, minutes)).room_seconds(2)) > seconds:
+            if (
+                _is_number(minutes)
+                and (room := Confirm(minutes=max(0, minutes)).room_seconds(2)) > seconds
+            ):
                 seconds, reason = room, "room for the two runs of confirm"
             self._give("limits.max_job_seconds", seconds, reason)
 
     def _refuse_paths(self, workload: object) -> None:
         """Beside other problems; ``check_startable`` refuses them else."""
         if self.problems and isinstance(workload, dict):
-            beside = [each for each in find_path_problems(workload, self._folder) if each.path not in self.open_paths]
+            beside = [
+                each
+                for each in find_path_problems(workload, self._folder)
+                if each.path not in self.open_paths
+            ]
             self.problems += beside
             self.open_paths |= {each.path for each in beside}
 
@@ -221,7 +251,10 @@ class CompletedSuite:
             self._give("workload.entry_point", programs[0], f"the only program in {source}")
         else:
             found = ", ".join(programs) or "no .py file"
-            self._refuse("workload.entry_point", f"got nothing, expected one of the programs in {source}: {found}")
+            self._refuse(
+                "workload.entry_point",
+                f"got nothing, expected one of the programs in {source}: {found}",
+            )
 
     def _fill_built_in(self, workload: dict[str, Any]) -> None:
         named = workload.get("dataset")
@@ -238,7 +271,9 @@ class CompletedSuite:
                 self._refuse("workload.dataset.path", problem, leaves_open=OF_DATA)
                 return
         columns = {"text_column", *(["label_column"] if with_labels else [])}
-        is_complete = isinstance(named, Mapping) and wanted <= workload.keys() and columns <= named.keys()
+        is_complete = (
+            isinstance(named, Mapping) and wanted <= workload.keys() and columns <= named.keys()
+        )
         if not isinstance(named, Mapping) or (is_complete and not with_labels):
             return
         if isinstance(named.get("path"), str) and "task" in workload:
@@ -250,10 +285,16 @@ class CompletedSuite:
                 if root is not None and can_read and size <= MOST_DATA_BYTES:
                     self._fill_from_data(workload, root, config)
         labels = config.get("id2label")
-        if workload.get("task") == Task.SEQUENCE_CLASSIFICATION and isinstance(labels, Mapping) and len(labels) > 1:
+        if (
+            workload.get("task") == Task.SEQUENCE_CLASSIFICATION
+            and isinstance(labels, Mapping)
+            and len(labels) > 1
+        ):
             self._give("workload.label_count", len(labels), "the labels of the model's head")
 
-    def _fill_from_data(self, workload: dict[str, Any], root: Path, config: Mapping[str, Any]) -> None:
+    def _fill_from_data(
+        self, workload: dict[str, Any], root: Path, config: Mapping[str, Any]
+    ) -> None:
         """Reads the data as the job will read it, so that what is wrong with it is known before."""
         from training.data.survey import find_columns, label_problem, survey  # noqa: PLC0415  (imports pyarrow)
         from training.errors import WorkloadError  # noqa: PLC0415
@@ -262,10 +303,14 @@ class CompletedSuite:
         try:
             dataset = _dataset(workload["dataset"])
             columns = None if dataset is None else find_columns(dataset, root)
-            if columns is not None and not self._fill_columns(workload["dataset"], columns, with_labels=with_labels):
+            if columns is not None and not self._fill_columns(
+                workload["dataset"], columns, with_labels=with_labels
+            ):
                 return
             dataset = _dataset(workload["dataset"])
-            if dataset is None or (not with_labels and {"examples", "sequence_length"} <= workload.keys()):
+            if dataset is None or (
+                not with_labels and {"examples", "sequence_length"} <= workload.keys()
+            ):
                 return
             found = survey(dataset, root, with_labels=with_labels)
         except WorkloadError as error:
@@ -274,15 +319,20 @@ class CompletedSuite:
         if with_labels and len(found.labels) < 2 and "label_count" not in workload:
             label = ", ".join(repr(each.value) for each in found.labels)
             self._refuse(
-                "workload.label_count", f"got one label only in {dataset.path} ({label}), expected at least two"
+                "workload.label_count",
+                f"got one label only in {dataset.path} ({label}), expected at least two",
             )
         elif with_labels:
             count, why = len(found.labels), f"the labels of {dataset.path}"
-            if {str(each.value) for each in found.labels} == {str(1 + number) for number in range(count)}:
+            if {str(each.value) for each in found.labels} == {
+                str(1 + number) for number in range(count)
+            }:
                 count, why = count + 1, f"{why} are 1 to {count}, and classes count from 0"
             self._give("workload.label_count", count, why)
             self.cautions += found.cautions
-            if isinstance(count := workload["label_count"], int) and (problem := label_problem(found, count)):
+            if isinstance(count := workload["label_count"], int) and (
+                problem := label_problem(found, count)
+            ):
                 self._refuse("workload.label_count", problem)
         self._fill_length(workload, found, config)
         if with_labels:
@@ -292,7 +342,9 @@ class CompletedSuite:
             why = f"about one epoch: {found.bytes} bytes of text, {BYTES_PER_TOKEN} a token, {length} tokens a sequence"
             self._give("workload.examples", sequences, why)
 
-    def _fill_columns(self, named: Mapping[str, Any], columns: "Columns", *, with_labels: bool) -> bool:
+    def _fill_columns(
+        self, named: Mapping[str, Any], columns: "Columns", *, with_labels: bool
+    ) -> bool:
         """Whether each column that is needed is known, or given."""
         is_known = True
         for field, usual, candidates, is_needed in (
@@ -304,8 +356,12 @@ class CompletedSuite:
             given, path = named.get(field), f"workload.dataset.{field}"
             if given is not None:
                 if given not in columns.names:
-                    message = f'got "{given}", expected a column of the data: {", ".join(columns.names)}'
-                    if alike := [name for name in columns.names if _composed(name) == _composed(given)]:
+                    message = (
+                        f'got "{given}", expected a column of the data: {", ".join(columns.names)}'
+                    )
+                    if alike := [
+                        name for name in columns.names if _composed(name) == _composed(given)
+                    ]:
                         message = f"got {given!a}, expected {alike[0]!a}: the same in another Unicode form"
                     self._refuse(path, message, leaves_open=OF_DATA)
                     is_known = False
@@ -313,7 +369,9 @@ class CompletedSuite:
                 continue  # the form's own default
             elif len(candidates) == 1:
                 self._give(
-                    path, candidates[0], f"the only column with {'texts' if field == 'text_column' else 'labels'}"
+                    path,
+                    candidates[0],
+                    f"the only column with {'texts' if field == 'text_column' else 'labels'}",
                 )
             else:
                 which = ", ".join(candidates or columns.names) or "none"
@@ -324,17 +382,26 @@ class CompletedSuite:
                 is_known = False
         return is_known
 
-    def _fill_length(self, workload: Mapping[str, Any], found: "Survey", config: Mapping[str, Any]) -> None:
+    def _fill_length(
+        self, workload: Mapping[str, Any], found: "Survey", config: Mapping[str, Any]
+    ) -> None:
         """Texts of a language model fill its sequences; a classifier's are padded to the longest."""
         positions = longest_sequence(config)
         longest = min(positions or LONGEST_OF_MODEL, LONGEST_OF_MODEL)
         of_model = "" if positions is None else f"the model has {positions} positions"
         if workload["task"] != Task.SEQUENCE_CLASSIFICATION:
-            self._give("workload.sequence_length", longest, of_model or f"at most {LONGEST_OF_MODEL}")
+            self._give(
+                "workload.sequence_length", longest, of_model or f"at most {LONGEST_OF_MODEL}"
+            )
             return
         needed = max(SHORTEST, found.longest_bytes // LEAST_BYTES_PER_TOKEN + SPECIAL_TOKENS)
-        why = [f"the longest text has {found.longest_bytes} bytes", *([of_model] if of_model else [])]
-        self._give("workload.sequence_length", min(2 ** (needed - 1).bit_length(), longest), ", ".join(why))
+        why = [
+            f"the longest text has {found.longest_bytes} bytes",
+            *([of_model] if of_model else []),
+        ]
+        self._give(
+            "workload.sequence_length", min(2 ** (needed - 1).bit_length(), longest), ", ".join(why)
+        )
 
 
 def _composed(text: object) -> str:

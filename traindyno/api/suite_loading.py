@@ -51,7 +51,10 @@ class Suite:
     @property
     def lines(self) -> list[str]:
         """What the file leaves out, and what in its data is likely a mistake, for a person."""
-        return [*(f"default {each}" for each in self.defaults), *(f"caution: {each}" for each in self.cautions)]
+        return [
+            *(f"default {each}" for each in self.defaults),
+            *(f"caution: {each}" for each in self.cautions),
+        ]
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], *, local: bool = False) -> "Suite":
@@ -62,17 +65,23 @@ class Suite:
         return load_suite(Path(path), local=local)
 
     @classmethod
-    def from_text(cls, text: str, *, folder: str | os.PathLike[str] = ".", local: bool = False) -> "Suite":
+    def from_text(
+        cls, text: str, *, folder: str | os.PathLike[str] = ".", local: bool = False
+    ) -> "Suite":
         """YAML, or JSON. Raises SuiteUnreadable, or SuiteInvalid with all problems."""
         return _checked(parse_suite_text(text, TEXT), Path(folder), local=local)
 
     @classmethod
-    def of(cls, *, folder: str | os.PathLike[str] = ".", local: bool = False, **sections: Any) -> "Suite":
+    def of(
+        cls, *, folder: str | os.PathLike[str] = ".", local: bool = False, **sections: Any
+    ) -> "Suite":
         """``sections`` are those of the suite file: ``name``, ``goal``, ``workload``, ``matrix`` and so on.
 
         Raises SuiteInvalid with all problems.
         """
-        completed = CompletedSuite(_plain(sections), stem="suite", folder=Path(folder), is_local=local)
+        completed = CompletedSuite(
+            _plain(sections), stem="suite", folder=Path(folder), is_local=local
+        )
         return _parsed(completed, Path(folder))
 
     @property
@@ -82,7 +91,9 @@ class Suite:
         model = workload.model
         if model is None or model.path is None or find_local(model.path, self.folder) is None:
             return self.suite
-        return replace(self.suite, workload=replace(workload, model=replace(model, path=STAGED_MODEL)))
+        return replace(
+            self.suite, workload=replace(workload, model=replace(model, path=STAGED_MODEL))
+        )
 
 
 def load_suite(path: Path, *, local: bool = False) -> Suite:
@@ -102,7 +113,11 @@ def check_startable(suite: Suite) -> None:
     problems = problems or [*find_argument_problems(suite.suite, suite.folder)]
     problems = problems or find_model_problems(suite.suite, suite.folder)
     if problems:
-        raise SuiteInvalid(problems) if suite.text is None else SuiteFileInvalid(problems, suite.text.place)
+        raise (
+            SuiteInvalid(problems)
+            if suite.text is None
+            else SuiteFileInvalid(problems, suite.text.place)
+        )
 
 
 def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
@@ -110,7 +125,11 @@ def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
     completed = CompletedSuite(document, stem=text.source.stem, folder=folder, is_local=local)
     tops = {path: re.split(r"[.\[]", path)[0] for path in text.line_of}
     sections = {name: section for section, names in FIELDS_AT_THE_TOP.items() for name in names}
-    moved = {f"{sections[top]}.{path}": text.line_of[path] for path, top in tops.items() if top in sections}
+    moved = {
+        f"{sections[top]}.{path}": text.line_of[path]
+        for path, top in tops.items()
+        if top in sections
+    }
     text = replace(text, line_of={**moved, **text.line_of})
     try:
         return replace(_parsed(completed, folder), text=text)
@@ -128,7 +147,13 @@ def _parsed(completed: CompletedSuite, folder: Path) -> Suite:
     if completed.problems:
         raise SuiteInvalid(completed.problems)
     defaults, cautions = tuple(completed.defaults), tuple(completed.cautions)
-    return Suite(document=completed.document, suite=suite, folder=folder, defaults=defaults, cautions=cautions)
+    return Suite(
+        document=completed.document,
+        suite=suite,
+        folder=folder,
+        defaults=defaults,
+        cautions=cautions,
+    )
 
 
 def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,9 +161,7 @@ def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(json.dumps(sections, default=os.fspath))
     except (TypeError, ValueError, RecursionError) as error:
-        message = (
-            f"a value has no JSON form ({error}); accepted: text, numbers, true, false, None, paths, lists, mappings"
-        )
+        message = f"a value has no JSON form ({error}); accepted: text, numbers, true, false, None, paths, lists, mappings"
         raise SuiteInvalid([Problem(path="", message=message)]) from error
     return found
 
@@ -156,5 +179,7 @@ def _with_linked_files(text: SuiteText, folder: Path) -> dict[str, Any]:
         try:
             document[section] = read_suite_text(path, fields=shape).document
         except SuiteUnreadable as error:
-            raise SuiteFileInvalid([Problem(path=section, message=str(error))], text.place) from error
+            raise SuiteFileInvalid(
+                [Problem(path=section, message=str(error))], text.place
+            ) from error
     return document

@@ -71,9 +71,13 @@ class _Loader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except (ValueError, KeyError) as error:  # such as ``!!int word``, or an integer of more than 4300 digits
+        except (
+            ValueError,
+            KeyError,
+        ) as error:  # such as ``!!int word``, or an integer of more than 4300 digits
             raise _error(
-                f"{node.value!r:.60} is not a value of type {node.tag.removeprefix(YAML_TAG)}", node.start_mark
+                f"{node.value!r:.60} is not a value of type {node.tag.removeprefix(YAML_TAG)}",
+                node.start_mark,
             ) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -165,9 +169,13 @@ def _read(source: Path, fields: str) -> str:
             raise SuiteUnreadable(f"{source}: more than {MOST_BYTES // 2**20} MiB of text")
         return content.decode("utf-8")
     except OSError as error:
-        raise SuiteUnreadable(f"{source}: can't be read: {error.strerror or error}; {expected}") from error
+        raise SuiteUnreadable(
+            f"{source}: can't be read: {error.strerror or error}; {expected}"
+        ) from error
     except ValueError as error:  # not UTF-8, or a path with NUL
-        raise SuiteUnreadable(f"{str(source)!r}: can't be read as UTF-8 text: {error}; {expected}") from error
+        raise SuiteUnreadable(
+            f"{str(source)!r}: can't be read as UTF-8 text: {error}; {expected}"
+        ) from error
 
 
 def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:

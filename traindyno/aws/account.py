@@ -35,8 +35,20 @@ SETTINGS_ERRORS = (
 )
 # What AWS answers to credentials that have expired or are none.
 REFUSED_CREDENTIALS = {
-    *("ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException"),
-    *("AuthFailure", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch", "InvalidSignatureException"),
+    *(
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "RequestExpired",
+        "InvalidClientTokenId",
+        "UnrecognizedClientException",
+    ),
+    *(
+        "AuthFailure",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+        "InvalidSignatureException",
+    ),
 }
 
 
@@ -67,9 +79,7 @@ def account_of(environment: Mapping[str, str]) -> Iterator[None]:
         problem = settings_problem(error)
         if problem is None:
             raise
-        expected = (
-            "expected a profile of your AWS settings (aws configure), or credentials and a region in the environment"
-        )
+        expected = "expected a profile of your AWS settings (aws configure), or credentials and a region in the environment"
         raise AccountUnreachable(f"{problem}: {expected}") from error
     finally:
         _enter(before)
@@ -88,7 +98,9 @@ def _enter(environment: Mapping[str, str]) -> None:
 def bootstrap_version(ssm: Any, qualifier: str) -> int | None:
     """None where the region is not bootstrapped for the CDK with this qualifier."""
     try:
-        return int(ssm.get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")["Parameter"]["Value"])
+        return int(
+            ssm.get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")["Parameter"]["Value"]
+        )
     except ClientError as error:
         if error_code(error) == "ParameterNotFound":
             return None
@@ -99,9 +111,15 @@ def pull_problem(ecr: Any, uri: str) -> str | None:
     """Why the account can't pull the image from another account's registry; None if it can."""
     registry, _, image = uri.partition("/")
     repository, _, tag = image.partition(":")
-    wanted = {"registryId": registry.partition(".")[0], "repositoryName": repository, "imageIds": [{"imageTag": tag}]}
+    wanted = {
+        "registryId": registry.partition(".")[0],
+        "repositoryName": repository,
+        "imageIds": [{"imageTag": tag}],
+    }
     try:
         failures = ecr.batch_get_image(**wanted).get("failures", [])
     except ClientError as error:
         return str(error)
-    return next((f"{each.get('failureCode')}: {each.get('failureReason')}" for each in failures), None)
+    return next(
+        (f"{each.get('failureCode')}: {each.get('failureReason')}" for each in failures), None
+    )

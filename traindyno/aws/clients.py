@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from traindyno.aws.image_builds import CodeBuildClient
     from traindyno.aws.log_tail import LogsClient
 
-CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=5, read_timeout=25)
+CONFIG = Config(
+    retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=5, read_timeout=25
+)
 MORE_RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 11})
 RUNTIME_CONFIG = CONFIG.merge(Config(read_timeout=65))
 # The Price List API has endpoints in three regions only; all return the same prices.

@@ -15,12 +15,16 @@ def answer_cloudformation(event: Mapping[str, Any], *, refusal: str | None) -> N
     document = {
         "Status": "FAILED" if refusal else "SUCCESS",
         "Reason": refusal or "",
-        "PhysicalResourceId": event.get("PhysicalResourceId") or f"{event['LogicalResourceId']}-of-the-lab",
+        "PhysicalResourceId": event.get("PhysicalResourceId")
+        or f"{event['LogicalResourceId']}-of-the-lab",
         **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
     }
     # The URL is signed for a request without a content type.
     request = urllib.request.Request(
-        event["ResponseURL"], data=json.dumps(document).encode(), method="PUT", headers={"Content-Type": ""}
+        event["ResponseURL"],
+        data=json.dumps(document).encode(),
+        method="PUT",
+        headers={"Content-Type": ""},
     )
     with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
         pass

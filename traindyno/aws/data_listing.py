@@ -46,7 +46,9 @@ class DataListing:
             return None
         found: list[str] = []
         with suppress(_Unreadable):
-            for page in self._pages(uri, Delimiter="/"):  # one name for each folder: it may hold millions of objects
+            for page in self._pages(
+                uri, Delimiter="/"
+            ):  # one name for each folder: it may hold millions of objects
                 found += [each["Prefix"] for each in page.get("CommonPrefixes", [])]
                 found += [each["Key"] for each in page.get("Contents", [])]
         others = [name for name in found if name not in (prefix, f"{prefix}/")]
@@ -72,7 +74,9 @@ class DataListing:
             raise SuiteRefused([message]) from error
         if not objects:
             raise SuiteRefused([f"{field}: {uri} has no objects; expected a prefix with files"])
-        digest = hashlib.sha256("".join(f"{name}\0{size}\0{tag}\n" for name, size, tag in objects).encode())
+        digest = hashlib.sha256(
+            "".join(f"{name}\0{size}\0{tag}\n" for name, size, tag in objects).encode()
+        )
         return digest.hexdigest(), frozenset(name for name, _, _ in objects)
 
     def _objects(self, uri: str) -> list[tuple[str, int, str]]:

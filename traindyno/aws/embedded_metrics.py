@@ -12,4 +12,10 @@ def metrics_line(counts: Mapping[str, int], *, lab: str, now: float) -> str:
         "Dimensions": [["Lab"]],
         "Metrics": [{"Name": name, "Unit": "Count"} for name in counts],
     }
-    return json.dumps({"_aws": {"Timestamp": int(now * 1000), "CloudWatchMetrics": [definition]}, "Lab": lab, **counts})
+    return json.dumps(
+        {
+            "_aws": {"Timestamp": int(now * 1000), "CloudWatchMetrics": [definition]},
+            "Lab": lab,
+            **counts,
+        }
+    )

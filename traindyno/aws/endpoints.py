@@ -35,7 +35,9 @@ class Endpoints:
     def __init__(self, sagemaker: "SageMakerClient", runtime: Callable[[], Any]) -> None:
         self._sagemaker, self._runtime = sagemaker, runtime
 
-    def create(self, model: Mapping[str, Any], config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> None:
+    def create(
+        self, model: Mapping[str, Any], config: Mapping[str, Any], endpoint: Mapping[str, Any]
+    ) -> None:
         _create(lambda: self._sagemaker.create_model(**model), "model")
         _create(lambda: self._sagemaker.create_endpoint_config(**config), "endpoint configuration")
         _create(lambda: self._sagemaker.create_endpoint(**endpoint), "endpoint")
@@ -64,7 +66,9 @@ class Endpoints:
         if state is not None and self.tags(state).get(LAB_TAG) != lab:
             return False
         if state is not None and state.is_busy:
-            raise EndpointBusy(f"{name} is {state.status}, and SageMaker deletes no endpoint before that has ended")
+            raise EndpointBusy(
+                f"{name} is {state.status}, and SageMaker deletes no endpoint before that has ended"
+            )
         if state is not None and state.status != "Deleting":
             _find(lambda: self._sagemaker.delete_endpoint(EndpointName=name))
         _find(lambda: self._sagemaker.delete_endpoint_config(EndpointConfigName=name))
@@ -73,7 +77,9 @@ class Endpoints:
 
     def ask(self, name: str, body: bytes) -> bytes:
         try:
-            answer = self._runtime().invoke_endpoint(EndpointName=name, Body=body, ContentType=JSON, Accept=JSON)
+            answer = self._runtime().invoke_endpoint(
+                EndpointName=name, Body=body, ContentType=JSON, Accept=JSON
+            )
             return bytes(answer["Body"].read())
         except AwsError as error:
             raise InvocationFailed(f"endpoint {name}: {error}") from error
@@ -83,7 +89,9 @@ def _create(call: Callable[[], object], what: str) -> None:
     try:
         call()
     except AwsError as error:
-        if isinstance(error, ClientError) and any(part in error_message(error).lower() for part in TAKEN_TEXT):
+        if isinstance(error, ClientError) and any(
+            part in error_message(error).lower() for part in TAKEN_TEXT
+        ):
             return  # botocore has sent it twice
         raise DeploymentRefused(f"SageMaker refused the {what}: {error}") from error
 
@@ -93,6 +101,8 @@ def _find(call: Callable[[], Any]) -> Any | None:
         return call()
     except ClientError as error:
         is_unknown = any(part in error_message(error).lower() for part in UNKNOWN_TEXT)
-        if error_code(error) == "ResourceNotFound" or (error_code(error) == "ValidationException" and is_unknown):
+        if error_code(error) == "ResourceNotFound" or (
+            error_code(error) == "ValidationException" and is_unknown
+        ):
             return None
         raise

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 # Step Functions takes more characters, but the name is also in tags, keys and pages.
 EXECUTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
-EXECUTION_NAME_RULE = "1 to 80 letters, digits, hyphens and underscores that begin with a letter or digit"
+EXECUTION_NAME_RULE = (
+    "1 to 80 letters, digits, hyphens and underscores that begin with a letter or digit"
+)
 RUNNING: Literal["RUNNING"] = "RUNNING"
 UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
 
@@ -49,7 +51,9 @@ class Execution:
 def check_execution_name(name: str) -> None:
     """Raises ExecutionNameRefused."""
     if not EXECUTION_NAME.fullmatch(name):
-        raise ExecutionNameRefused(f"got {shown(name)} as the name of an execution, expected {EXECUTION_NAME_RULE}")
+        raise ExecutionNameRefused(
+            f"got {shown(name)} as the name of an execution, expected {EXECUTION_NAME_RULE}"
+        )
 
 
 class Executions:
@@ -73,10 +77,14 @@ class Executions:
 
     def describe(self, execution_id: str) -> Execution:
         try:
-            found: Mapping[str, Any] = self._stepfunctions.describe_execution(executionArn=self._arn(execution_id))
+            found: Mapping[str, Any] = self._stepfunctions.describe_execution(
+                executionArn=self._arn(execution_id)
+            )
         except ClientError as error:
             if error_code(error) == "ExecutionDoesNotExist":
-                raise ExecutionUnknown(f"no execution {execution_id} of {self._state_machine_arn}") from error
+                raise ExecutionUnknown(
+                    f"no execution {execution_id} of {self._state_machine_arn}"
+                ) from error
             raise
         return _read(found)
 
@@ -99,7 +107,9 @@ class Executions:
                 raise
 
     def stop(self, execution_id: str, *, reason: str) -> None:
-        self._stepfunctions.stop_execution(executionArn=self._arn(execution_id), error="StoppedByUser", cause=reason)
+        self._stepfunctions.stop_execution(
+            executionArn=self._arn(execution_id), error="StoppedByUser", cause=reason
+        )
 
     def _arn(self, execution_id: str) -> str:
         return f"{self._state_machine_arn.replace(':stateMachine:', ':execution:')}:{execution_id}"

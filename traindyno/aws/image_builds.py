@@ -13,9 +13,17 @@ from traindyno.aws.new_role import as_new_role
 from traindyno.core.errors import TraindynoError
 
 # The environment in which a lab's CPU image is built.
-ENVIRONMENT = {"type": "LINUX_CONTAINER", "image": "aws/codebuild/standard:7.0", "computeType": "BUILD_GENERAL1_MEDIUM"}
+ENVIRONMENT = {
+    "type": "LINUX_CONTAINER",
+    "image": "aws/codebuild/standard:7.0",
+    "computeType": "BUILD_GENERAL1_MEDIUM",
+}
 BUILD_SPEC = {"version": 0.2, "phases": {"build": {"commands": ["true"]}}}
-TRUST = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "codebuild.amazonaws.com"}}
+TRUST = {
+    "Effect": "Allow",
+    "Action": "sts:AssumeRole",
+    "Principal": {"Service": "codebuild.amazonaws.com"},
+}
 # CodeBuild's shortest; it counts waiting and running by themselves.
 TRIAL_MINUTES = 5
 SECONDS_BETWEEN_LOOKS = 5
@@ -31,11 +39,17 @@ class CodeBuildClient(Protocol):
     def start_build(self, **request: Any) -> Any: ...
 
 
-def run_build(builds: CodeBuildClient, project: str, variables: Mapping[str, str], **changes: Any) -> str:
+def run_build(
+    builds: CodeBuildClient, project: str, variables: Mapping[str, str], **changes: Any
+) -> str:
     """Start a build of the project: its id. ``changes`` are further members of the request."""
-    given = [{"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()]
+    given = [
+        {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()
+    ]
     try:
-        answer = builds.start_build(projectName=project, environmentVariablesOverride=given, **changes)
+        answer = builds.start_build(
+            projectName=project, environmentVariablesOverride=given, **changes
+        )
     except ClientError as error:
         if error_code(error) != "AccountLimitExceededException":
             raise
@@ -45,7 +59,9 @@ def run_build(builds: CodeBuildClient, project: str, variables: Mapping[str, str
     return str(answer["build"]["id"])
 
 
-def try_build(builds: Any, iam: Any, *, sleep: Callable[[float], None], tell: Callable[[str], None]) -> str | None:
+def try_build(
+    builds: Any, iam: Any, *, sleep: Callable[[float], None], tell: Callable[[str], None]
+) -> str | None:
     """Why a build that does nothing failed; None if it ran. Its project, and its role without a permission, are deleted
     afterwards. Raises NoBuildAllowed.
     """
@@ -66,7 +82,9 @@ def try_build(builds: Any, iam: Any, *, sleep: Callable[[float], None], tell: Ca
             "logsConfig": {kind: {"status": "DISABLED"} for kind in ("cloudWatchLogs", "s3Logs")},
         }
         # CodeBuild's answer until it may assume the role.
-        as_new_role(lambda: builds.create_project(**project), sleep=sleep, denied={"InvalidInputException"})
+        as_new_role(
+            lambda: builds.create_project(**project), sleep=sleep, denied={"InvalidInputException"}
+        )
         made.callback(builds.delete_project, name=name)
         build_id, status, build = run_build(builds, name, {}), "IN_PROGRESS", {}
         while status == "IN_PROGRESS":
@@ -74,5 +92,9 @@ def try_build(builds: Any, iam: Any, *, sleep: Callable[[float], None], tell: Ca
             (build,) = builds.batch_get_builds(ids=[build_id])["builds"]
             status = build.get("buildStatus", status)
             tell(f"build {build_id}: {build.get('currentPhase', status)}")
-    said = [each.get("message", "") for phase in build.get("phases", []) for each in phase.get("contexts", [])]
+    said = [
+        each.get("message", "")
+        for phase in build.get("phases", [])
+        for each in phase.get("contexts", [])
+    ]
     return None if status == "SUCCEEDED" else ": ".join([status, *filter(None, said)])

@@ -24,7 +24,9 @@ class LogTail:
     def __init__(self, logs: LogsClient) -> None:
         self._logs = logs
 
-    def read(self, job_name: str, shared_by: str | None = None, host: str | None = None) -> tuple[str, ...]:
+    def read(
+        self, job_name: str, shared_by: str | None = None, host: str | None = None
+    ) -> tuple[str, ...]:
         """The last lines of the host that wrote last, because a failure shows there, or of ``host``. ``shared_by``:
         those of this run of a job that carried several. One line has the reason if the log can't be read.
         """
@@ -39,8 +41,12 @@ class LogTail:
             return (f"the log {JOB_LOG_GROUP} {prefix} could not be read: {error}",)
 
     def _read(self, prefix: str, line_count: int) -> tuple[str, ...]:
-        found = self._logs.describe_log_streams(logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=prefix)
-        streams = sorted(found["logStreams"], key=lambda stream: stream.get("lastEventTimestamp", 0))
+        found = self._logs.describe_log_streams(
+            logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=prefix
+        )
+        streams = sorted(
+            found["logStreams"], key=lambda stream: stream.get("lastEventTimestamp", 0)
+        )
         if not streams:
             return ()
         stream = streams[-1]["logStreamName"]
@@ -54,5 +60,7 @@ def _own_lines(lines: Iterable[str], run_id: str) -> tuple[str, ...]:
     """What the run wrote into its job's log, as it wrote it."""
     prefix = RUN_LINE.format(run_id)
     return tuple(
-        line.removeprefix(prefix).replace(INSTEAD_OF_ERROR, ERROR) for line in lines if line.startswith(prefix)
+        line.removeprefix(prefix).replace(INSTEAD_OF_ERROR, ERROR)
+        for line in lines
+        if line.startswith(prefix)
     )

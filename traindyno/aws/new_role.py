@@ -13,7 +13,10 @@ Answer = TypeVar("Answer")
 
 
 def as_new_role(
-    ask: Callable[[], Answer], *, sleep: Callable[[float], None], denied: Collection[str] = ACCESS_DENIED
+    ask: Callable[[], Answer],
+    *,
+    sleep: Callable[[float], None],
+    denied: Collection[str] = ACCESS_DENIED,
 ) -> Answer:
     """For a minute, ``ask`` is repeated while it is denied; every other error is raised at once."""
     for _ in range(SECONDS_FOR_IAM // SECONDS_BETWEEN_TRIES):

@@ -55,7 +55,9 @@ class Objects:
         source = urlsplit(source_s3_uri)
         try:
             self._s3.copy_object(
-                Bucket=self.name, Key=key, CopySource={"Bucket": source.netloc, "Key": source.path.lstrip("/")}
+                Bucket=self.name,
+                Key=key,
+                CopySource={"Bucket": source.netloc, "Key": source.path.lstrip("/")},
             )
         except ClientError as error:
             if error_code(error) not in MISSING:
@@ -84,8 +86,15 @@ class Objects:
     def has_changed(self, prefix: str, *, since: float, besides: str) -> bool:
         """Whether an object with this prefix, but not with that of ``besides``, was written after ``since``."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        items = (item for page in pages for item in page.get("Contents", []) if not item["Key"].startswith(besides))
-        return any((time := item.get("LastModified")) is None or time.timestamp() > since for item in items)
+        items = (
+            item
+            for page in pages
+            for item in page.get("Contents", [])
+            if not item["Key"].startswith(besides)
+        )
+        return any(
+            (time := item.get("LastModified")) is None or time.timestamp() > since for item in items
+        )
 
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
         """The keys in the order of their UTF-8 bytes, with the bytes of each object."""

@@ -44,26 +44,42 @@ class PriceSource:
         """Prices by instance type, without types that have no price for the usage. Raises SuiteRefused if the Price
         List has several prices for one type.
         """
-        pricing, as_of = self.pricing or clients.pricing(), datetime.fromtimestamp(self.now, UTC).date().isoformat()
-        found = {name: _read_price(pricing, name, self.region, usage) for name in dict.fromkeys(instance_types)}
+        pricing, as_of = (
+            self.pricing or clients.pricing(),
+            datetime.fromtimestamp(self.now, UTC).date().isoformat(),
+        )
+        found = {
+            name: _read_price(pricing, name, self.region, usage)
+            for name in dict.fromkeys(instance_types)
+        }
         return {
-            name: Price(instance_type=name, region=self.region, usd_per_hour=usd, as_of=as_of, source=source)
+            name: Price(
+                instance_type=name, region=self.region, usd_per_hour=usd, as_of=as_of, source=source
+            )
             for name, (usd, source) in found.items()
             if usd is not None
         }
 
 
-def _read_price(pricing: "PricingClient", instance_type: str, region: str, usage: Usage) -> tuple[Decimal | None, str]:
+def _read_price(
+    pricing: "PricingClient", instance_type: str, region: str, usage: Usage
+) -> tuple[Decimal | None, str]:
     """The price with its source: the version of the local cloud's list shows that it is a snapshot."""
     wanted = {"regionCode": region, "platoinstancetype": usage.name, "instanceName": instance_type}
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=SERVICE_CODE,
-        Filters=[{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted.items()],
+        Filters=[
+            {"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted.items()
+        ],
     )
     products = [json.loads(text) for page in pages for text in page["PriceList"]]
     # Clusters, training plans and the free tier have rows with the same instance name.
     ending = f"{usage.usage_type}:{instance_type}"
-    plain = [each for each in products if str(each["product"]["attributes"].get("usagetype", "")).endswith(ending)]
+    plain = [
+        each
+        for each in products
+        if str(each["product"]["attributes"].get("usagetype", "")).endswith(ending)
+    ]
     hourly = {usd for product in plain for usd in _hourly_usd(product)}
     if len(hourly) > 1:
         listed = ", ".join(str(usd) for usd in sorted(hourly))

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
-from traindyno.core.planning.quotas import SERVICE_CODE, HeldInstances, Quota, QuotaReading, UsageSource, count_in_use
+from traindyno.core.planning.quotas import (
+    SERVICE_CODE,
+    HeldInstances,
+    Quota,
+    QuotaReading,
+    UsageSource,
+    count_in_use,
+)
 from traindyno.sagemaker.job_description import read_held_instances, read_job_names
 
 if TYPE_CHECKING:
@@ -36,20 +43,29 @@ def find_by_name(
 
 
 def _rows(service_quotas: "ServiceQuotasClient", service_code: str) -> Iterator[Mapping[str, Any]]:
-    asked: dict[str, Any] = {"ServiceCode": service_code, "PaginationConfig": {"PageSize": PAGE_SIZE}}
+    asked: dict[str, Any] = {
+        "ServiceCode": service_code,
+        "PaginationConfig": {"PageSize": PAGE_SIZE},
+    }
     defaults = service_quotas.get_paginator("list_aws_default_service_quotas").paginate(**asked)
     applied = service_quotas.get_paginator("list_service_quotas").paginate(**asked)
     for page in chain(defaults, applied):
-        yield from (row for row in page.get("Quotas", []) if "QuotaName" in row and "QuotaCode" in row)
+        yield from (
+            row for row in page.get("Quotas", []) if "QuotaName" in row and "QuotaCode" in row
+        )
 
 
-def read_by_name(service_quotas: "ServiceQuotasClient", name: str, *, service_code: str) -> Mapping[str, Any] | None:
+def read_by_name(
+    service_quotas: "ServiceQuotasClient", name: str, *, service_code: str
+) -> Mapping[str, Any] | None:
     """The account's applied quota, else AWS's default; None if Service Quotas lists no quota of this name."""
     default = find_by_name(service_quotas, [name], service_code=service_code).get(name)
     if default is None:
         return None
     try:
-        answer = service_quotas.get_service_quota(ServiceCode=service_code, QuotaCode=default["QuotaCode"])
+        answer = service_quotas.get_service_quota(
+            ServiceCode=service_code, QuotaCode=default["QuotaCode"]
+        )
     except ClientError as error:
         if error_code(error) == "NoSuchResourceException":
             return default
@@ -83,7 +99,11 @@ HOLDING: tuple[Mapping[str, str], ...] = (
 
 class Quotas:
     def __init__(
-        self, service_quotas: "ServiceQuotasClient", sagemaker: "SageMakerClient", *, sleep: Callable[[float], None]
+        self,
+        service_quotas: "ServiceQuotasClient",
+        sagemaker: "SageMakerClient",
+        *,
+        sleep: Callable[[float], None],
     ) -> None:
         self._service_quotas = service_quotas
         self._sagemaker = sagemaker
@@ -91,7 +111,10 @@ class Quotas:
 
     def read(self, quotas: Iterable[Quota], *, now: float) -> dict[str, QuotaReading]:
         """Readings by name."""
-        return {name: self._with_usage(reading, now) for name, reading in self.read_limits(quotas).items()}
+        return {
+            name: self._with_usage(reading, now)
+            for name, reading in self.read_limits(quotas).items()
+        }
 
     def read_limits(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
         """Readings by name without the instances in use, whose reading needs a listing of jobs. Quotas whose code is
@@ -110,7 +133,9 @@ class Quotas:
         return list_held_instances(self._sagemaker, sleep=self._sleep)
 
     def _limit_by_name(self, quota: Quota, row: Mapping[str, Any] | None) -> QuotaReading:
-        unread = QuotaReading(quota=quota, applied=None, default=quota.default, in_use=None, is_not_listed=row is None)
+        unread = QuotaReading(
+            quota=quota, applied=None, default=quota.default, in_use=None, is_not_listed=row is None
+        )
         if row is None:
             return unread
         quota = replace(quota, code=row["QuotaCode"])
@@ -121,7 +146,11 @@ class Quotas:
         ErrorReason where it can't tell the value.
         """
         applied = _quota(self._service_quotas.get_service_quota, quota.code)
-        default = None if applied else _quota(self._service_quotas.get_aws_default_service_quota, quota.code)
+        default = (
+            None
+            if applied
+            else _quota(self._service_quotas.get_aws_default_service_quota, quota.code)
+        )
         found = applied or default
         if found is None:
             return None

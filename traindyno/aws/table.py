@@ -33,7 +33,13 @@ class Put:
 
     def request(self, table_name: str) -> dict[str, Any]:
         """The write as a member of TransactWriteItems."""
-        return {"Put": {"TableName": table_name, "Item": dict(self.item), "ConditionExpression": self.condition}}
+        return {
+            "Put": {
+                "TableName": table_name,
+                "Item": dict(self.item),
+                "ConditionExpression": self.condition,
+            }
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,13 @@ class Delete:
 
     def request(self, table_name: str) -> dict[str, Any]:
         """The write as a member of TransactWriteItems."""
-        return {"Delete": {"TableName": table_name, "Key": dict(self.key), "ConditionExpression": self.condition}}
+        return {
+            "Delete": {
+                "TableName": table_name,
+                "Key": dict(self.key),
+                "ConditionExpression": self.condition,
+            }
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +120,13 @@ class Table:
         condition: str | None = None,
     ) -> Item | None:
         """The item as it is afterwards; None if the condition doesn't hold, and then nothing is written."""
-        update = Update(key=key, expression=expression, values=values or {}, names=names or {}, condition=condition)
+        update = Update(
+            key=key,
+            expression=expression,
+            values=values or {},
+            names=names or {},
+            condition=condition,
+        )
         try:
             updated = self._table.update_item(ReturnValues="ALL_NEW", **update.arguments())
         except ClientError as error:
@@ -137,7 +155,9 @@ class Table:
                     return refused
             else:
                 return ()
-        raise Throttled(f"{TRANSACTION_TRIES} transactions of {len(writes)} writes each were canceled by other writes")
+        raise Throttled(
+            f"{TRANSACTION_TRIES} transactions of {len(writes)} writes each were canceled by other writes"
+        )
 
     def query(
         self,

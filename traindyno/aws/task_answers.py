@@ -22,7 +22,11 @@ class TaskAnswers:
         self._stepfunctions = stepfunctions
 
     def succeed(self, token: str, output: Mapping[str, str]) -> bool:
-        return _is_taken(lambda: self._stepfunctions.send_task_success(taskToken=token, output=json.dumps(output)))
+        return _is_taken(
+            lambda: self._stepfunctions.send_task_success(
+                taskToken=token, output=json.dumps(output)
+            )
+        )
 
     def fail(self, token: str, *, error_name: str, cause: str) -> bool:
         answer = {"error": error_name, "cause": cause[:CAUSE_LENGTH]}

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from traindyno.aws.client_errors import AwsError, error_code, error_message, is_throttling, temporary
+from traindyno.aws.client_errors import (
+    AwsError,
+    error_code,
+    error_message,
+    is_throttling,
+    temporary,
+)
 from traindyno.core.errors import SlotUnavailable, Throttled, TraindynoError
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.sagemaker.job_description import read_ages
@@ -15,7 +21,9 @@ from traindyno.sagemaker.job_names import job_name_of
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
-LIMIT_TEXT = re.compile(r"is (?P<limit>\d+) Instances?, .*request delta of (?P<asked>\d+) Instances?")
+LIMIT_TEXT = re.compile(
+    r"is (?P<limit>\d+) Instances?, .*request delta of (?P<asked>\d+) Instances?"
+)
 WORKING: tuple[Literal["InProgress"], Literal["Stopping"]] = ("InProgress", "Stopping")
 
 
@@ -68,7 +76,9 @@ class TrainingJobs:
         pages = self._sagemaker.get_paginator("list_training_jobs")
         ages: dict[str, float] = {}
         for status in WORKING:
-            for page in pages.paginate(NameContains=name_part, StatusEquals=status, PaginationConfig={"PageSize": 100}):
+            for page in pages.paginate(
+                NameContains=name_part, StatusEquals=status, PaginationConfig={"PageSize": 100}
+            ):
                 ages |= read_ages(page, now=now)
         return ages
 
@@ -79,7 +89,11 @@ def _refusal(job_name: str, error: ClientError | BotoCoreError) -> Exception:
         return retried
     if not isinstance(error, ClientError):
         # A request that this version of boto3 does not know fails at every attempt.
-        return JobRefused(Outcome.INTERNAL_ERROR, text) if isinstance(error, ParamValidationError) else error
+        return (
+            JobRefused(Outcome.INTERNAL_ERROR, text)
+            if isinstance(error, ParamValidationError)
+            else error
+        )
     if error_code(error) == "ResourceLimitExceeded" and not _never_fits(error):
         return SlotUnavailable(text)
     return JobRefused(_refused_for(error), text)
@@ -91,7 +105,9 @@ def _refused_for(error: ClientError) -> Outcome:
             return Outcome.QUOTA_EXCEEDED
         case "AccessDeniedException" | "AccessDenied" | "UnauthorizedOperation":
             return Outcome.PERMISSION_ERROR
-        case "ValidationException" if _names(error, "AccessDenied", "assume", "not authorized", "permission"):
+        case "ValidationException" if _names(
+            error, "AccessDenied", "assume", "not authorized", "permission"
+        ):
             return Outcome.PERMISSION_ERROR
         case "ValidationException" if _names(error, "image", "ECR"):
             return Outcome.IMAGE_ERROR

@@ -58,7 +58,9 @@ def refuse_length_of_batch(samples: int, variables: Mapping[str, Any]) -> None:
         if rows is not None and rows != samples:
             raise ValueError(
                 "samples={0} is len({1}), the number of tensors in {1}, and each of them holds {2} rows; expected "
-                "step_log.step(batch={1}), which counts the rows, or samples={2}".format(samples, name, rows)
+                "step_log.step(batch={1}), which counts the rows, or samples={2}".format(
+                    samples, name, rows
+                )
             )
 
 
@@ -73,7 +75,9 @@ def _tensors(batch: Any) -> Iterator[Any]:
 
 
 def _parts(batch: Any) -> Tuple[Any, ...]:
-    if isinstance(batch, Mapping):  # no class and no data frame, which have the methods of a mapping too
+    if isinstance(
+        batch, Mapping
+    ):  # no class and no data frame, which have the methods of a mapping too
         return tuple(batch.values())
     return tuple(batch) if isinstance(batch, (list, tuple)) else ()
 
@@ -92,7 +96,10 @@ def _list_of_samples(batch: Any) -> Optional[Tuple[Any, ...]]:
         is_image = len(tensors[0].shape) == DIMENSIONS_OF_AN_IMAGE
         if is_one_kind and (len(parts) > MOST_TENSORS_OF_A_SAMPLE or is_image):
             return tensors
-        if not any(hasattr(part, "shape") for part in parts) and len({str(_structure(part)) for part in parts}) == 1:
+        if (
+            not any(hasattr(part, "shape") for part in parts)
+            and len({str(_structure(part)) for part in parts}) == 1
+        ):
             return tensors
     return next((found for found in map(_list_of_samples, parts) if found is not None), None)
 
@@ -102,7 +109,11 @@ def _structure(value: Any) -> Any:
         return len(value.shape), str(value.dtype)
     if isinstance(value, Mapping):
         return {str(name): _structure(value[name]) for name in sorted(value, key=str)}
-    return [_structure(part) for part in value] if isinstance(value, (list, tuple)) else type(value).__name__
+    return (
+        [_structure(part) for part in value]
+        if isinstance(value, (list, tuple))
+        else type(value).__name__
+    )
 
 
 def is_joined(batch: Any) -> bool:

@@ -56,7 +56,9 @@ def mark_complete(folder: AnyPath, facts: Optional[Mapping[str, Any]] = None) ->
     """Call it once per checkpoint, after its last file is written. ``facts`` come back from ``read_marker``."""
     root, log = Path(folder), measure_log()
     names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-    write_marker(root, describe_files(root, (name for name in names if name != MARKER)), facts or {}, log)
+    write_marker(
+        root, describe_files(root, (name for name in names if name != MARKER)), facts or {}, log
+    )
 
 
 def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
@@ -66,7 +68,9 @@ def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
     if folder is None or not Path(folder).is_dir():
         return None
     found, is_of_run = [], _is_of_this_run(Path(folder))
-    for candidate in sorted(path for path in Path(folder).iterdir() if path.is_dir() and any(path.iterdir())):
+    for candidate in sorted(
+        path for path in Path(folder).iterdir() if path.is_dir() and any(path.iterdir())
+    ):
         try:
             marker = read_marker(candidate)
             check_files(candidate, marker["files"])
@@ -99,7 +103,9 @@ def describe_files(folder: Path, names: Iterable[str]) -> Dict[str, Any]:
     return described
 
 
-def write_marker(folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any], log: LogSizes) -> None:
+def write_marker(
+    folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any], log: LogSizes
+) -> None:
     """Write the marker atomically. ``log``: what the step log needs to have where a run continues after it."""
     described = {"files": dict(files), "facts": dict(facts), "log": dict(log)}
     content = {"version": MARKER_VERSION, "written_at": time.time(), **described}
@@ -120,17 +126,23 @@ def read_marker(folder: Path) -> Dict[str, Any]:
     try:
         document = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CheckpointRefused("{} has no {}: it was not finished".format(folder, MARKER)) from None
+        raise CheckpointRefused(
+            "{} has no {}: it was not finished".format(folder, MARKER)
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointRefused("{}/{} is damaged: {}".format(folder, MARKER, error)) from error
     version = document.get("version") if isinstance(document, dict) else None
     if version != MARKER_VERSION:
         raise CheckpointRefused(
-            "{}/{} has version {}; expected version {}".format(folder, MARKER, version, MARKER_VERSION)
+            "{}/{} has version {}; expected version {}".format(
+                folder, MARKER, version, MARKER_VERSION
+            )
         )
     checksum = document.pop(CHECKSUM, None)
     if checksum != _checksum_of(document):
-        raise CheckpointRefused("{}/{} is damaged: expected what its checksum is of".format(folder, MARKER))
+        raise CheckpointRefused(
+            "{}/{} is damaged: expected what its checksum is of".format(folder, MARKER)
+        )
     return document  # type: ignore[no-any-return]
 
 
@@ -186,7 +198,9 @@ def written_bytes(folder: AnyPath, since: float) -> int:
             stats.append(path.stat())
         except FileNotFoundError:  # removed in the meantime, like the oldest checkpoint
             continue
-    return sum(each.st_size for each in stats if each.st_mtime >= since and not S_ISDIR(each.st_mode))
+    return sum(
+        each.st_size for each in stats if each.st_mtime >= since and not S_ISDIR(each.st_mode)
+    )
 
 
 def _measure(path: Path) -> Tuple[int, str]:

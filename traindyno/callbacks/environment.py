@@ -11,7 +11,15 @@ from traindyno.callbacks.clock import cuda_in_use
 from traindyno.core.step_log.line import SHARED_JOB, SHARED_JOB_VARIABLE
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-VERSIONED_PACKAGES = ("torch", "transformers", "accelerate", "lightning", "pytorch_lightning", "datasets", "numpy")
+VERSIONED_PACKAGES = (
+    "torch",
+    "transformers",
+    "accelerate",
+    "lightning",
+    "pytorch_lightning",
+    "datasets",
+    "numpy",
+)
 IDENTIFIER_FILES = {
     # The instance id on an EC2 Nitro instance; usually empty elsewhere.
     "instance_id": "sys/class/dmi/id/board_asset_tag",

@@ -20,7 +20,12 @@ LOSS_DIVERGED = "loss_diverged"
 USER_CODE_ERROR = "user_code_error"
 STOPPED_BY_USER = "stopped_by_user"
 
-OUT_OF_MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "resource_exhausted")
+OUT_OF_MEMORY_SIGNS = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "resource_exhausted",
+)
 PACKAGE = str(Path(__file__).resolve().parent)
 LONGEST_MESSAGE = 900  # SageMaker keeps 1024 characters of the failure file
 
@@ -32,7 +37,9 @@ def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
         return str(named)
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return OUT_OF_MEMORY
-    if isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in OUT_OF_MEMORY_SIGNS):
+    if isinstance(error, RuntimeError) and any(
+        sign in str(error).lower() for sign in OUT_OF_MEMORY_SIGNS
+    ):
         return OUT_OF_MEMORY
     if isinstance(error, KeyboardInterrupt):
         return STOPPED_BY_USER
@@ -46,7 +53,10 @@ def describe(error: BaseException, rank: int, place: str = "") -> str:
     text = " ".join(str(error).split()) or "no message"
     if classify(error) == OUT_OF_MEMORY:
         place += memory_limit_text()
-    return "rank {}: {}: {}".format(rank, type(error).__name__, text)[: LONGEST_MESSAGE - len(place)] + place
+    return (
+        "rank {}: {}: {}".format(rank, type(error).__name__, text)[: LONGEST_MESSAGE - len(place)]
+        + place
+    )
 
 
 def memory_limit_text() -> str:
@@ -54,12 +64,18 @@ def memory_limit_text() -> str:
     if resource is None:
         return ""
     most = resource.getrlimit(resource.RLIMIT_DATA)[0]
-    return "" if most == resource.RLIM_INFINITY else "; a process may allocate {:.1f} GiB".format(most / 2**30)
+    return (
+        ""
+        if most == resource.RLIM_INFINITY
+        else "; a process may allocate {:.1f} GiB".format(most / 2**30)
+    )
 
 
 def place_in_script(error: BaseException) -> str:
     """`` (train.py, line 12)``: the innermost line that is neither of a package nor of Python; empty without one."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    frames = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
     own = [(file, line) for file, line in frames if not _is_installed(file)]
     return " ({}, line {})".format(Path(own[-1][0]).name, own[-1][1]) if own else ""
 
@@ -102,7 +118,9 @@ def call_on_crash(failed: Callable[[BaseException], None]) -> None:
     """Calls ``failed`` with an uncaught exception, after Python has printed it."""
     previous_hook = sys.excepthook
 
-    def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+    def hook(
+        kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]
+    ) -> None:
         previous_hook(kind, error, trace)
         failed(error)
 

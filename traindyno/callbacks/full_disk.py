@@ -12,7 +12,13 @@ from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABL
 LEAST_FREE_BYTES = 2**20  # with less, the next write fails
 # The folders of a job that a script writes to; one of them may be on a disk of its own, as /dev/shm is.
 FOLDER_VARIABLES = (
-    *("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR", "SM_OUTPUT_DIR", CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE),
+    *(
+        "SM_MODEL_DIR",
+        "SM_OUTPUT_DATA_DIR",
+        "SM_OUTPUT_DIR",
+        CHECKPOINTS_VARIABLE,
+        DIRECTORY_VARIABLE,
+    ),
     *("HF_HOME", "TMPDIR", "HOME"),
 )
 OTHER_FOLDERS = (".", "/tmp", "/dev/shm")  # noqa: S108
@@ -36,7 +42,9 @@ def full_disk_text(error: BaseException, environment: Mapping[str, str] = os.env
     return ""
 
 
-def full_folder(error: BaseException, environment: Mapping[str, str] = os.environ) -> Optional[Path]:
+def full_folder(
+    error: BaseException, environment: Mapping[str, str] = os.environ
+) -> Optional[Path]:
     """A folder on a disk that is full now: the one that ``error`` names, or else one that a job writes to.
 
     Errors of compiled code, such as torch.save's, don't say that a disk was full.
@@ -54,7 +62,9 @@ def disk_text(folder: Path) -> str:
     if not disk.total:
         return "the disk of {} was full, its size is unknown".format(folder)
     state = "is full" if disk.free < LEAST_FREE_BYTES else "was full"
-    return "the disk of {} {}, {} of {} are free".format(folder, state, size_text(disk.free), size_text(disk.total))
+    return "the disk of {} {}, {} of {} are free".format(
+        folder, state, size_text(disk.free), size_text(disk.total)
+    )
 
 
 def has_no_space(folder: Path) -> bool:

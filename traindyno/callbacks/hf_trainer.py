@@ -48,7 +48,9 @@ class StepLogCallback(TrainerCallback):
         trainer = _trainer_of_caller()
         collator = getattr(trainer, "data_collator", None)
         is_named = type(collator).__name__ == "DataCollatorWithFlattening"
-        joins_rows = is_named or any(getattr(each, "padding_free", False) is True for each in (trainer, collator))
+        joins_rows = is_named or any(
+            getattr(each, "padding_free", False) is True for each in (trainer, collator)
+        )
         step_log.describe(unit_of_samples(args, joins_rows))
         # The state has the batch size in use if Trainer searches for one that fits.
         batch = getattr(state, "train_batch_size", None) or args.train_batch_size
@@ -86,13 +88,25 @@ class StepLogCallback(TrainerCallback):
         if not control.should_log:
             self._end_step(None)
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Optional[Dict[str, Any]] = None, **kwargs: Any) -> None:
+    def on_log(
+        self,
+        args: Any,
+        state: Any,
+        control: Any,
+        logs: Optional[Dict[str, Any]] = None,
+        **kwargs: Any,
+    ) -> None:
         if self._awaits_log:
             loss = (logs or {}).get("loss")
             self._end_step(None if loss is None else float(loss))
 
     def on_evaluate(
-        self, args: Any, state: Any, control: Any, metrics: Optional[Dict[str, Any]] = None, **kwargs: Any
+        self,
+        args: Any,
+        state: Any,
+        control: Any,
+        metrics: Optional[Dict[str, Any]] = None,
+        **kwargs: Any,
     ) -> None:
         self._end_phase("evaluate")
         step_log.evaluation(
@@ -133,14 +147,18 @@ class StepLogCallback(TrainerCallback):
             self._samples = 0
             self._ended = now()
 
-    def _counting_rows(self, training_step: Callable[..., Any], joins_rows: bool) -> Callable[..., Any]:
+    def _counting_rows(
+        self, training_step: Callable[..., Any], joins_rows: bool
+    ) -> Callable[..., Any]:
         @functools.wraps(training_step)
         def counting(model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
             samples = count_rows(inputs, instead=SAMPLES_PER_BATCH)
             if joins_rows and not is_joined(inputs) and isinstance(samples, int) and samples == 1:
                 raise ValueError(
                     "the collator joins rows into one, and the batch does not say how many they are; expected "
-                    "position_ids in the batch (return_position_ids=True), or {}".format(SAMPLES_PER_BATCH)
+                    "position_ids in the batch (return_position_ids=True), or {}".format(
+                        SAMPLES_PER_BATCH
+                    )
                 )
             self._samples += samples
             return training_step(model, inputs, *arguments, **options)
@@ -157,7 +175,9 @@ def _trainer_of_caller() -> Any:
         if hasattr(caller, "training_step") and hasattr(caller, "callback_handler"):
             return caller
         frame = frame.f_back
-    raise RuntimeError("StepLogCallback was called by no Trainer with a training_step; expected transformers' Trainer")
+    raise RuntimeError(
+        "StepLogCallback was called by no Trainer with a training_step; expected transformers' Trainer"
+    )
 
 
 def unit_of_samples(args: Any, joins_rows: bool) -> Dict[str, str]:
@@ -168,4 +188,8 @@ def unit_of_samples(args: Any, joins_rows: bool) -> Dict[str, str]:
     if keeps_rows or not getattr(args, "packing", False):
         return {}
     length = getattr(args, "max_length", None) or getattr(args, "max_seq_length", None)
-    return {WORK_UNIT: "packed blocks" if length is None else "packed blocks of {} tokens".format(length)}
+    return {
+        WORK_UNIT: "packed blocks"
+        if length is None
+        else "packed blocks of {} tokens".format(length)
+    }

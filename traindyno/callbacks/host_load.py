@@ -47,7 +47,9 @@ class HostLoadMeter:
         self._before = after
         sums = [name for name in Counters._fields if name != "time"]
         load = {name: max(0.0, getattr(after, name) - getattr(before, name)) for name in sums}
-        return host_load_line(begin=before.time, end=after.time, host_cpu_count=os.cpu_count() or 1, **load)
+        return host_load_line(
+            begin=before.time, end=after.time, host_cpu_count=os.cpu_count() or 1, **load
+        )
 
 
 def read_counters() -> Optional[Counters]:
@@ -57,12 +59,18 @@ def read_counters() -> Optional[Counters]:
 
     usage = resource.getrusage(resource.RUSAGE_SELF)
     try:
-        host = [int(ticks) / TICKS_PER_SECOND for ticks in STAT.read_text().split("\n", 1)[0].split()[1:]]
+        host = [
+            int(ticks) / TICKS_PER_SECOND
+            for ticks in STAT.read_text().split("\n", 1)[0].split()[1:]
+        ]
         return Counters(
             time=now(),
             cpu_seconds=usage.ru_utime + usage.ru_stime + _cpu_seconds_of_children(),
             # the time in which this process's threads were ready and had no core, in ns
-            run_queue_seconds=sum(int(text.split()[1]) for text in _readable("/proc/self/task/*/schedstat")) / 1e9,
+            run_queue_seconds=sum(
+                int(text.split()[1]) for text in _readable("/proc/self/task/*/schedstat")
+            )
+            / 1e9,
             host_busy_seconds=sum(host[field] for field in BUSY_FIELDS),
             steal_seconds=host[STEAL_FIELD],
         )
@@ -75,7 +83,10 @@ def _cpu_seconds_of_children() -> float:
     children = " ".join(_readable("/proc/self/task/*/children")).split()
     stats = [text for child in children for text in _readable("/proc/{}/stat".format(child))]
     fields = [text.rpartition(")")[2].split() for text in stats]
-    return sum(int(found[field]) for found in fields for field in PROCESS_TIME_FIELDS) / TICKS_PER_SECOND
+    return (
+        sum(int(found[field]) for found in fields for field in PROCESS_TIME_FIELDS)
+        / TICKS_PER_SECOND
+    )
 
 
 def _readable(pattern: str) -> List[str]:

@@ -35,26 +35,35 @@ class StepLogCallback(Callback):  # type: ignore[misc]
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """No hook is called after a checkpoint is written, so the trainer's method is timed."""
-        if step_log.is_enabled and not hasattr(trainer.save_checkpoint, "__wrapped__"):  # by an earlier fit
+        if step_log.is_enabled and not hasattr(
+            trainer.save_checkpoint, "__wrapped__"
+        ):  # by an earlier fit
             trainer.save_checkpoint = _timed(trainer.save_checkpoint)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._steps_done, self._is_open = trainer.global_step, False
         if step_log.is_enabled:
-            step_log.begin_training(trainer.global_step, getattr(trainer.train_dataloader, "batch_size", None))
+            step_log.begin_training(
+                trainer.global_step, getattr(trainer.train_dataloader, "batch_size", None)
+            )
             step_log.model(sum(parameter.numel() for parameter in pl_module.parameters()))
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
         if not self._is_open:
             step_log.begin_step()
             self._is_open = True
             self._samples = 0
         if step_log.is_enabled:
             self._samples += self._samples_per_batch or sum(
-                count_rows(part, instead=SAMPLES_PER_BATCH) for part in _batches_of_loaders(trainer, batch)
+                count_rows(part, instead=SAMPLES_PER_BATCH)
+                for part in _batches_of_loaders(trainer, batch)
             )
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         if trainer.global_step == self._steps_done:
             return
         self._steps_done = trainer.global_step
@@ -71,7 +80,9 @@ class StepLogCallback(Callback):  # type: ignore[misc]
         if trainer.sanity_checking:
             return
         step_log.phase_ended("evaluate", self._evaluation_began, {})
-        metrics: Dict[str, float] = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        metrics: Dict[str, float] = {
+            name: float(value) for name, value in trainer.callback_metrics.items()
+        }
         step_log.evaluation(metrics)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:

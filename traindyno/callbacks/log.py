@@ -53,7 +53,9 @@ class StepLogger:
     also writes nothing: the log belongs to its parent.
     """
 
-    def __init__(self, directory: Optional[str], *, otherwise: str = failure.USER_CODE_ERROR) -> None:
+    def __init__(
+        self, directory: Optional[str], *, otherwise: str = failure.USER_CODE_ERROR
+    ) -> None:
         self.is_enabled = bool(directory)
         self.steps = 0
         self._steps_before = 0
@@ -71,10 +73,14 @@ class StepLogger:
         self._is_independent = False
         self._training: Optional[_Training] = None
         self._lacking: Optional[int] = None  # samples of a step that ran out of memory
-        self._pause: Optional[Tuple[str, float, Dict[str, Any]]] = None  # a phase that the next step ends
+        self._pause: Optional[Tuple[str, float, Dict[str, Any]]] = (
+            None  # a phase that the next step ends
+        )
         self._facts: Dict[str, Any] = {}
 
-    def measure_with(self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]) -> None:
+    def measure_with(
+        self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]
+    ) -> None:
         """The clock is made at the first step: by then the script has chosen its device."""
         self._make_clock = make_clock
         self._peak_memory = peak_memory
@@ -104,7 +110,9 @@ class StepLogger:
             elif self._recorder is None:
                 refuse_length_of_batch(samples, sys._getframe(1).f_locals)
             # The number of processes now: a script may log a phase before it joins its process group.
-            samples, tokens = whole_counts(samples, tokens, lambda: process.this_process().world_size)
+            samples, tokens = whole_counts(
+                samples, tokens, lambda: process.this_process().world_size
+            )
             self._note_smaller_batch(samples)
         return Step(
             self.begin_step,
@@ -120,7 +128,9 @@ class StepLogger:
             self._recorder.begin_phase()
         return Phase(self.phase_ended, name, facts)
 
-    def checkpoint(self, folder: Optional[AnyPath] = None, facts: Optional[Dict[str, Any]] = None) -> Phase:
+    def checkpoint(
+        self, folder: Optional[AnyPath] = None, facts: Optional[Dict[str, Any]] = None
+    ) -> Phase:
         """Use it around writing a checkpoint. The bytes of the files written below ``folder`` are counted. The
         steps so far are written to the log first, because the checkpoint keeps their work.
         """
@@ -155,7 +165,9 @@ class StepLogger:
         if self._recorder is None or steps > self.steps:
             self.steps = self._steps_before = steps
 
-    def begin_training(self, steps: int, batch: Optional[int] = None, asked: Optional[int] = None) -> None:
+    def begin_training(
+        self, steps: int, batch: Optional[int] = None, asked: Optional[int] = None
+    ) -> None:
         """A training of this process begins. The first one continues after ``steps`` of an earlier attempt, the steps
         of a later one go on counting, and the time between the two is a pause.
 
@@ -168,14 +180,20 @@ class StepLogger:
         if self._recorder is not None:
             self._recorder.abandon()
         before = self._training
-        is_search = before is not None and before.ended is None and (batch or 0) < (before.batch or 0)
+        is_search = (
+            before is not None and before.ended is None and (batch or 0) < (before.batch or 0)
+        )
         if before is None:
             self.resume(steps)
         elif is_search:
             self.steps = before.steps_before
             asked = before.asked
         self._training = _Training(self.steps, batch, asked or batch)
-        became = {BATCH_SEARCH: "{} became {}".format(asked, batch)} if batch and asked and batch < asked else {}
+        became = (
+            {BATCH_SEARCH: "{} became {}".format(asked, batch)}
+            if batch and asked and batch < asked
+            else {}
+        )
         if self._recorder is None:
             self.describe(became)
         elif self._pause is not None:  # no step has begun since
@@ -206,7 +224,12 @@ class StepLogger:
         """The steps without those of earlier attempts."""
         return self.steps - self._steps_before
 
-    def model(self, parameters: int, flops_per_token: Optional[float] = None, formula: Optional[str] = None) -> None:
+    def model(
+        self,
+        parameters: int,
+        flops_per_token: Optional[float] = None,
+        formula: Optional[str] = None,
+    ) -> None:
         self._write(model_line, parameters, flops_per_token, formula)
 
     def evaluation(self, metrics: Dict[str, float]) -> None:
@@ -215,7 +238,9 @@ class StepLogger:
         self._write(evaluation_line, self.steps, numbers)
         for name, value in numbers.items():
             if name.endswith("loss") and not math.isfinite(value):
-                self._diverged("the evaluation's {} after step {} is {}".format(name, self.steps, value))
+                self._diverged(
+                    "the evaluation's {} after step {} is {}".format(name, self.steps, value)
+                )
 
     def error(self, outcome: str, message: str) -> None:
         self._write(error_line, outcome, message)
@@ -227,8 +252,12 @@ class StepLogger:
             return
         if self._recorder is None:
             self.open()
-            self.add_phase(SETUP, self._explained_until, now(), {**self._facts, **self._process_group()})
-            self._recorder = StepRecorder(self._file, self._make_clock(), self._peak_memory, self._observe)
+            self.add_phase(
+                SETUP, self._explained_until, now(), {**self._facts, **self._process_group()}
+            )
+            self._recorder = StepRecorder(
+                self._file, self._make_clock(), self._peak_memory, self._observe
+            )
         elif self._pause is not None:
             self.phase_ended(*self._pause)
             self._pause = None
@@ -238,7 +267,9 @@ class StepLogger:
         if self._training.began is None:
             self._training.began = self._recorder.previous_end_seconds
 
-    def end_step(self, samples: Any, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
+    def end_step(
+        self, samples: Any, tokens: Optional[int], loss: Any, learning_rate: Optional[float]
+    ) -> None:
         if self._recorder is None:
             return
         self.steps += 1
@@ -313,7 +344,15 @@ class StepLogger:
         self._host_load = HostLoadMeter()
         facts = environment_facts() if facts is None else facts
         self._file.write(
-            environment_line(now(), this.rank, this.world_size, this.host, facts, host_id=host_id(), launch=this.launch)
+            environment_line(
+                now(),
+                this.rank,
+                this.world_size,
+                this.host,
+                facts,
+                host_id=host_id(),
+                launch=this.launch,
+            )
         )
         for name, begin, end in process.phases_before(self._began):
             self._file.write(phase_line(name, begin, end))
@@ -326,19 +365,27 @@ class StepLogger:
         launched = process.launched_world_size()
         if launched == 1:
             return {}
-        return {PROCESS_GROUP: INDEPENDENT} if self._is_independent else require_process_group(launched)
+        return (
+            {PROCESS_GROUP: INDEPENDENT}
+            if self._is_independent
+            else require_process_group(launched)
+        )
 
     def _abandon_step(self, error: BaseException, samples: Any) -> None:
         if self._recorder is not None:
             self._recorder.abandon()
-            is_lack = failure.classify(error, self._otherwise) == failure.OUT_OF_MEMORY and not is_on_device(samples)
+            is_lack = failure.classify(
+                error, self._otherwise
+            ) == failure.OUT_OF_MEMORY and not is_on_device(samples)
             self._lacking = samples if is_lack else None
 
     def _leave_to_parent(self) -> None:
         self.is_enabled, self._has_ended, self._recorder = False, True, None
 
     def _name_divergence(self, steps: List[LoggedStep]) -> None:
-        diverged = next((step for step in steps if step.loss is not None and not math.isfinite(step.loss)), None)
+        diverged = next(
+            (step for step in steps if step.loss is not None and not math.isfinite(step.loss)), None
+        )
         if diverged is not None:
             self._diverged("the loss of step {} is {}".format(diverged.step, diverged.loss))
 

@@ -30,7 +30,10 @@ class Process(NamedTuple):
 
 
 def this_process(environment: Mapping[str, str] = os.environ) -> Process:
-    rank, world_size = _from_torch() or (_first(environment, RANK_VARIABLES, 0), launched_world_size(environment))
+    rank, world_size = _from_torch() or (
+        _first(environment, RANK_VARIABLES, 0),
+        launched_world_size(environment),
+    )
     host = environment.get("SM_CURRENT_HOST") or socket.gethostname()
     job_name = environment.get("TRAINING_JOB_NAME") or environment.get("TRAINDYNO_RUN_ID") or "job"
     return Process(rank, world_size, host, job_name, environment.get(LAUNCH_VARIABLE))
@@ -109,7 +112,9 @@ def _from_torch() -> Optional[Tuple[int, int]]:
 
 
 def _first(environment: Mapping[str, str], names: Tuple[str, ...], default: int) -> int:
-    return next((int(environment[name]) for name in names if environment.get(name, "").isdigit()), default)
+    return next(
+        (int(environment[name]) for name in names if environment.get(name, "").isdigit()), default
+    )
 
 
 PROCESS_GROUP = "process_group"  # a fact of the environment
@@ -128,9 +133,7 @@ SIZES = {
     "mpi4py.MPI": lambda mpi: mpi.COMM_WORLD.Get_size() if mpi.Is_initialized() else None,
 }  # type: Dict[str, Callable[[Any], Optional[int]]]
 PLAIN = "torch.distributed.init_process_group() before the first step"
-LIGHTNING = (
-    'Lightning\'s Trainer(devices=int(os.environ["LOCAL_WORLD_SIZE"]), num_nodes=int(os.environ["GROUP_WORLD_SIZE"]))'
-)
+LIGHTNING = 'Lightning\'s Trainer(devices=int(os.environ["LOCAL_WORLD_SIZE"]), num_nodes=int(os.environ["GROUP_WORLD_SIZE"]))'
 # What makes a framework find the other processes, by the module that its script imports. Trainer imports Accelerate.
 REMEDIES = {
     "traindyno.callbacks.lightning": LIGHTNING,

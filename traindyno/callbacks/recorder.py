@@ -41,7 +41,9 @@ class BetweenSteps:
         self._inside: Dict[int, int] = {}
         self._outside: Dict[int, int] = {}
         self._since_last: Dict[int, int] = {}
-        register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
+        register = getattr(
+            sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook", None
+        )
         if register is not None:
             register(self._note)
 
@@ -75,7 +77,11 @@ class BetweenSteps:
 
     def facts(self) -> Dict[str, Any]:
         self._written = self._unlogged()
-        return {UNLOGGED_STEPS: self._written, CPU_SECONDS: self._cpu_seconds, WAIT_SECONDS: self._wait_seconds}
+        return {
+            UNLOGGED_STEPS: self._written,
+            CPU_SECONDS: self._cpu_seconds,
+            WAIT_SECONDS: self._wait_seconds,
+        }
 
     def _unlogged(self) -> int:
         """0 if they are too few to matter."""
@@ -119,7 +125,9 @@ class StepLogFile:
             return
         with self._lock:
             lines = self._lines[:]
-            text = "".join((line if isinstance(line, str) else _encode(line)) + "\n" for line in lines)
+            text = "".join(
+                (line if isinstance(line, str) else _encode(line)) + "\n" for line in lines
+            )
             # They are dropped after the encoding, which may fail, and before the writing: a full disk takes a part, and
             # the same lines again would count their steps twice.
             del self._lines[: len(lines)]
@@ -130,7 +138,9 @@ class StepLogFile:
 
 
 def log_path(directory: str, job_name: str, rank: int, start_seconds: float) -> Path:
-    return Path(directory) / job_name / "rank-{:05d}.{}.jsonl".format(rank, int(start_seconds * 1000))
+    return (
+        Path(directory) / job_name / "rank-{:05d}.{}.jsonl".format(rank, int(start_seconds * 1000))
+    )
 
 
 class StepRecorder:
@@ -179,7 +189,14 @@ class StepRecorder:
         self._wait_seconds = now() - self.previous_end_seconds
         self._between.begin_step(self._wait_seconds)
 
-    def end(self, number: int, samples: Any, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
+    def end(
+        self,
+        number: int,
+        samples: Any,
+        tokens: Optional[int],
+        loss: Any,
+        learning_rate: Optional[float],
+    ) -> None:
         begin = self._previous_end
         self.abandon()
         self.mark_end()
@@ -187,7 +204,9 @@ class StepRecorder:
         samples = samples if is_on_device(samples) else operator.index(samples)
         tokens = None if tokens is None else operator.index(tokens)
         loss = loss.detach() if hasattr(loss, "detach") else loss
-        step = LoggedStep(number, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, None)
+        step = LoggedStep(
+            number, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, None
+        )
         self._pending.append((step, learning_rate))
         if self._clock.is_immediate or now() - self._window_began >= WINDOW_SECONDS:
             self.close_window()
@@ -203,23 +222,33 @@ class StepRecorder:
         """Read the device's times and losses of all pending steps: the only place that waits for the device."""
         pending, self._pending = self._pending, []
         if pending:
-            times = self._clock.resolve([mark for step, _ in pending for mark in (step.begin, step.end)])
+            times = self._clock.resolve(
+                [mark for step, _ in pending for mark in (step.begin, step.end)]
+            )
             losses = [None if step.loss is None else float(step.loss) for step, _ in pending]
             peak = self._peak_memory_bytes()
             steps: List[LoggedStep] = []
             for i, (step, rate) in enumerate(pending):
                 begin, end, samples = times[2 * i], times[2 * i + 1], int(step.samples)
-                known = LoggedStep(step.step, begin, end, step.wait_seconds, samples, step.tokens, losses[i], peak)
+                known = LoggedStep(
+                    step.step, begin, end, step.wait_seconds, samples, step.tokens, losses[i], peak
+                )
                 steps.append(known)
                 learning_rate = None if rate is None else float(rate)
                 self._writer.write_later(step_line(**known._asdict(), learning_rate=learning_rate))
             retries = self._retries()
             if retries > self._known_retries:
                 self._known_retries, at = retries, now()
-                self._writer.write(phase_line(ALLOCATOR_RETRIES, at, at, {RETRIES: retries, IN_BACKGROUND: True}))
+                self._writer.write(
+                    phase_line(ALLOCATOR_RETRIES, at, at, {RETRIES: retries, IN_BACKGROUND: True})
+                )
             if self._between.is_due:
                 at = now()
-                self._writer.write(phase_line(BETWEEN_STEPS, at, at, {**self._between.facts(), IN_BACKGROUND: True}))
+                self._writer.write(
+                    phase_line(
+                        BETWEEN_STEPS, at, at, {**self._between.facts(), IN_BACKGROUND: True}
+                    )
+                )
             if not self._has_recorded:
                 # A script that hangs after it, and is killed, has not hung before its first step.
                 self._has_recorded = True

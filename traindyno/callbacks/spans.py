@@ -46,7 +46,10 @@ class Step:
         return self
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
     ) -> None:
         if error is None:
             self._end(self.samples, self.tokens, self.loss, self.learning_rate)
@@ -68,7 +71,10 @@ class Phase:
         return self
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
     ) -> None:
         if error is None:
             self._end(self._name, self._begin, self.facts)
@@ -82,7 +88,10 @@ class CheckpointPhase(Phase):
         self._folder = folder
 
     def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
     ) -> None:
         if error is None and self._folder is not None:
             self.facts["bytes"] = written_bytes(self._folder, since=int(self._begin))
@@ -95,7 +104,9 @@ def _place_of_caller() -> str:
     return "{}:{}".format(frame.f_code.co_filename, frame.f_lineno)
 
 
-def whole_counts(samples: Any, tokens: Any, world_size: Callable[[], int]) -> Tuple[Any, Optional[int]]:
+def whole_counts(
+    samples: Any, tokens: Any, world_size: Callable[[], int]
+) -> Tuple[Any, Optional[int]]:
     """The counts as integers, also from NumPy and tensors. Zero is valid only in a job of several processes.
 
     Samples that only a device knows stay there until the step is written.

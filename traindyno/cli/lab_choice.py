@@ -18,10 +18,15 @@ from traindyno.cli.option_rules import Command, Rule, refuse, with_parameters, w
 from traindyno.cli.output import OutputFormat
 from traindyno.core.lab_names import DEFAULT_LAB
 
-SuiteArgument = Annotated[Path, typer.Argument(help="The suite's YAML file, such as suites/quickstart.yaml.")]
+SuiteArgument = Annotated[
+    Path, typer.Argument(help="The suite's YAML file, such as suites/quickstart.yaml.")
+]
 ExecutionArgument = Annotated[
     str,
-    typer.Argument(help="The execution's name, as `traindyno list` shows it.", callback=option_values.execution_name),
+    typer.Argument(
+        help="The execution's name, as `traindyno list` shows it.",
+        callback=option_values.execution_name,
+    ),
 ]
 CellOption = Annotated[
     str | None,
@@ -32,7 +37,9 @@ CellOption = Annotated[
         ),
     ),
 ]
-FormatOption = Annotated[OutputFormat, typer.Option("--format", help="A table to read, or one JSON document.")]
+FormatOption = Annotated[
+    OutputFormat, typer.Option("--format", help="A table to read, or one JSON document.")
+]
 FolderOption = Annotated[
     Path,
     typer.Option(
@@ -46,18 +53,29 @@ DEFAULT_FOLDER = Path("reports")
 LocalOption = Annotated[bool, typer.Option("--local", help="Use the local cloud of this machine.")]
 LabOption = Annotated[
     str,
-    typer.Option(help="The lab's name, as it was deployed.", envvar="TRAINDYNO_LAB", callback=option_values.lab_name),
+    typer.Option(
+        help="The lab's name, as it was deployed.",
+        envvar="TRAINDYNO_LAB",
+        callback=option_values.lab_name,
+    ),
 ]
 RegionOption = Annotated[
     str | None,
-    typer.Option(help="The AWS region; by default that of your AWS settings.", callback=option_values.region),
+    typer.Option(
+        help="The AWS region; by default that of your AWS settings.", callback=option_values.region
+    ),
 ]
 ProfileOption = Annotated[
     str | None,
-    typer.Option(help="The AWS profile; by default that of your AWS settings.", callback=option_values.profile),
+    typer.Option(
+        help="The AWS profile; by default that of your AWS settings.",
+        callback=option_values.profile,
+    ),
 ]
 ONE_LOCAL_LAB = refuse(
-    *("lab", "region", "profile"), beside="local", why="the local cloud has one lab, which is in no AWS account"
+    *("lab", "region", "profile"),
+    beside="local",
+    why="the local cloud has one lab, which is in no AWS account",
 )
 
 
@@ -109,7 +127,12 @@ def with_options_of(choice: type[AccountChoice], *rules: Rule) -> Callable[[Comm
     """
     hints = get_type_hints(choice, include_extras=True)
     added = [
-        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=hints[each.name],
+        )
         for each in fields(choice)
     ]
 

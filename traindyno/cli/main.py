@@ -24,7 +24,14 @@ from traindyno.core.verdict.comparison import NotComparable
 from traindyno.slices.client_parts import COMMANDS, REFUSALS
 
 REFUSED_INPUT: tuple[type[Exception], ...] = (
-    *(SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused, DocumentInvalid, DatasetFilesInvalid),
+    *(
+        SuiteUnreadable,
+        InputFileInvalid,
+        NotComparable,
+        SuiteRefused,
+        DocumentInvalid,
+        DatasetFilesInvalid,
+    ),
     *REFUSALS,
 )
 
@@ -94,7 +101,10 @@ def _print_version(is_wanted: bool) -> None:
 @commands.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -110,12 +120,20 @@ def app() -> None:
         _leave(f"error: {error}", FAILED)
     except (BotoCoreError, ClientError) as error:
         problem = settings_problem(error)
-        _leave(f"error: AWS returned: {error}" if problem is None else f"error: {problem}. {NO_ACCOUNT}", FAILED)
+        _leave(
+            f"error: AWS returned: {error}"
+            if problem is None
+            else f"error: {problem}. {NO_ACCOUNT}",
+            FAILED,
+        )
     except OSError as error:
         if not is_disk_full(error):
             raise
         folder = full_folder(error)
-        _leave(f"error: {error if folder is None else disk_text(folder)}; free space on the disk", FAILED)
+        _leave(
+            f"error: {error if folder is None else disk_text(folder)}; free space on the disk",
+            FAILED,
+        )
 
 
 def _leave(message: str, status: int) -> None:

@@ -78,7 +78,9 @@ def with_parameters(parameters: Sequence[inspect.Parameter]) -> Callable[[Comman
 def _is_given(context: typer.Context, name: str) -> bool:
     """Whether the command line has the option, with another value than its default."""
     source = context.get_parameter_source(name)
-    is_written = source is not None and source.name == "COMMANDLINE"  # False also for a command without the option
+    is_written = (
+        source is not None and source.name == "COMMANDLINE"
+    )  # False also for a command without the option
     return is_written and context.params[name] != _parameter(context, name).default
 
 

@@ -22,9 +22,7 @@ from traindyno.core.serving.deployment import NAME
 Check = Callable[[str | None], str | None]
 # What Step Functions accepts, because an execution may be started in its console.
 ANY_EXECUTION = re.compile(r"[^\s\x00-\x1f\x7f-\x9f<>{}\[\]?*\"#%\\^|~`$&,;:/]{1,80}")
-ANY_EXECUTION_RULE = (
-    '1 to 80 characters, none of them a space or one of <>{}[]?*"#%\\^|~`$&,;:/, as `traindyno list` shows it'
-)
+ANY_EXECUTION_RULE = '1 to 80 characters, none of them a space or one of <>{}[]?*"#%\\^|~`$&,;:/, as `traindyno list` shows it'
 JOB_RULE = "1 to 63 letters, digits and hyphens that begin and end with a letter or digit"
 
 
@@ -45,7 +43,9 @@ def refused(value: object, expected: str, meant: list[str] | None = None) -> typ
 
 def in_our_words(error: typer.TyperException) -> str:
     """The message of a refused value; for one of the wrong type or beyond a bound, Typer's does not say the value."""
-    problems = getattr(error.__cause__, "errors", None)  # pydantic's, which Typer converts values with
+    problems = getattr(
+        error.__cause__, "errors", None
+    )  # pydantic's, which Typer converts values with
     if problems is None:
         return error.message
     problem = problems()[0]
@@ -73,7 +73,9 @@ def region(value: str | None) -> str | None:
     if value is not None and value not in known_regions():
         if value.startswith(OTHER_PARTITIONS):
             raise refused(value, NO_OTHER_PARTITION)
-        swapped = {value[:at] + value[at : at + 2][::-1] + value[at + 2 :] for at in range(len(value))}
+        swapped = {
+            value[:at] + value[at : at + 2][::-1] + value[at + 2 :] for at in range(len(value))
+        }
         meant = [name for name in known_regions() if name in swapped]
         meant = meant or get_close_matches(value, known_regions(), n=1, cutoff=0.7)
         raise refused(value, f"an AWS region with SageMaker: {one_of(known_regions())}", meant)
@@ -86,7 +88,9 @@ def profile(value: str | None) -> str | None:
     expected = (
         f"a profile of your AWS settings: {one_of(found)}"
         if found
-        else ("a profile of your AWS settings, which have none; make one with: aws configure --profile NAME")
+        else (
+            "a profile of your AWS settings, which have none; make one with: aws configure --profile NAME"
+        )
     )
     raise refused(value, expected, close_to(value, found))
 
@@ -99,16 +103,22 @@ def finite(value: float | None) -> float | None:
 
 def folder_to_write(value: Path) -> Path:
     """A folder that exists or can be made."""
-    existing = next(path for path in (value.absolute(), *value.absolute().parents) if os.path.lexists(path))
+    existing = next(
+        path for path in (value.absolute(), *value.absolute().parents) if os.path.lexists(path)
+    )
     if not existing.is_dir():
-        raise typer.BadParameter(f"got {value}, but {existing} is a file; expected a folder, which may be new")
+        raise typer.BadParameter(
+            f"got {value}, but {existing} is a file; expected a folder, which may be new"
+        )
     return value
 
 
 def refuse_unwritable(output: Path, name: str) -> None:
     """Before anything is done. ``name``: of the option. Raises BadParameter where no new file can be made."""
     if not os.path.isdir(output.parent):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
-        raise typer.BadParameter(f"got {output}, expected a file in a folder that exists", param_hint=name)
+        raise typer.BadParameter(
+            f"got {output}, expected a file in a folder that exists", param_hint=name
+        )
     try:
         output.lstat()
     except FileNotFoundError:
@@ -131,4 +141,6 @@ def write_new(output: Path, text: str, name: str) -> None:
 
 
 def _unwritable(output: Path, error: OSError, name: str) -> typer.BadParameter:
-    return typer.BadParameter(f"{output} can't be written ({error.strerror}), expected a new file", param_hint=name)
+    return typer.BadParameter(
+        f"{output} can't be written ({error.strerror}), expected a new file", param_hint=name
+    )

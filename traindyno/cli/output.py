@@ -29,7 +29,9 @@ class Terminal(Console):
     def __init__(self, **settings: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
 
-    def render_str(self, text: str, *, style: Any = "", justify: Any = None, overflow: Any = None, **_: Any) -> Text:
+    def render_str(
+        self, text: str, *, style: Any = "", justify: Any = None, overflow: Any = None, **_: Any
+    ) -> Text:
         """Rich makes a Text of every string here, before it measures and wraps it."""
         return Text(visible(text), style=style, justify=justify, overflow=overflow)
 
@@ -44,12 +46,16 @@ def titled_table(title: str, *columns: str) -> Table:
     for column in columns:
         heading, is_number = column.removeprefix(">"), column.startswith(">")
         overflow: Literal["fold", "ellipsis"] = "fold" if heading.endswith("~") else "ellipsis"
-        table.add_column(heading.removesuffix("~"), justify="right" if is_number else "left", overflow=overflow)
+        table.add_column(
+            heading.removesuffix("~"), justify="right" if is_number else "left", overflow=overflow
+        )
     return table
 
 
 WIDTH_WITHOUT_TERMINAL = 160
-STANDARD_OUTPUT = Terminal(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WITHOUT_TERMINAL)
+STANDARD_OUTPUT = Terminal(
+    width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WITHOUT_TERMINAL
+)
 SIMULATED = styled("SIMULATED: no training job ran; these figures come from a trace", "bold red")
 STANDARD_ERROR = Terminal(stderr=True, soft_wrap=True)
 

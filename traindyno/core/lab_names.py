@@ -18,7 +18,9 @@ LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
 LAB_NAME_RULE = "1 to 18 lower-case letters, digits and single hyphens, beginning with a letter"
 # How the regions of AWS's other partitions begin: the Price List and the public images that a lab uses are not there.
 OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-")
-NO_OTHER_PARTITION = "a region of AWS's standard partition, such as us-east-1: labs work in no other"
+NO_OTHER_PARTITION = (
+    "a region of AWS's standard partition, such as us-east-1: labs work in no other"
+)
 
 
 class LabOutput(StrEnum):

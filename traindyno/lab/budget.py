@@ -35,7 +35,10 @@ def reserve_worst_case(
         return reservation is Reservation.MADE
     money = services.spending.read(row.owner.execution_id)
     admission = admit_cost(
-        worst_usd=row.reserved_usd, exposed_usd=money.exposed_usd, spent_usd=money.spent_usd, max_usd=cap_usd
+        worst_usd=row.reserved_usd,
+        exposed_usd=money.exposed_usd,
+        spent_usd=money.spent_usd,
+        max_usd=cap_usd,
     )
     name = owner_text(row.owner)
     if admission.decision is Decision.REFUSE:
@@ -53,7 +56,10 @@ def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: BudgetServices)
     execution = services.executions.find(row.owner.execution_id)
     if execution is None:
         return False
-    return services.spending.reserve_more(row, needed_usd, cap_usd=execution.max_usd) is not Reservation.NO_ROOM
+    return (
+        services.spending.reserve_more(row, needed_usd, cap_usd=execution.max_usd)
+        is not Reservation.NO_ROOM
+    )
 
 
 def hold_all(row: AttemptRow, billed_usd: Decimal, *, services: BudgetServices) -> None:
@@ -76,12 +82,16 @@ def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> At
     """
     while row.end is None:
         seconds = end.billable_seconds
-        is_ours = services.spending.end(row, end, None if seconds is None else time_usd(row, seconds))
+        is_ours = services.spending.end(
+            row, end, None if seconds is None else time_usd(row, seconds)
+        )
         latest = services.attempts.find(row.job_name)
         if is_ours or latest is None:
             return latest
         if latest == row:
-            raise ServiceFault(f"{row.job_name}: its end was refused, and its row is as it was read before")
+            raise ServiceFault(
+                f"{row.job_name}: its end was refused, and its row is as it was read before"
+            )
         row = latest
     return None
 

@@ -24,7 +24,9 @@ def start_build(
 ) -> str | None:
     """Why no build was started; None where one was, which answers the custom resource's ``event``."""
     wanted = event["ResourceProperties"]
-    if refusal := as_new_role(lambda: refusal_to_build(quotas, size=wanted["Size"], region=region), sleep=sleep):
+    if refusal := as_new_role(
+        lambda: refusal_to_build(quotas, size=wanted["Size"], region=region), sleep=sleep
+    ):
         return refusal
     answers = {
         "RESPONSE_URL": event["ResponseURL"],
@@ -39,7 +41,9 @@ def start_build(
     return None
 
 
-def refusal_to_build(service_quotas: "ServiceQuotasClient", *, size: str, region: str) -> str | None:
+def refusal_to_build(
+    service_quotas: "ServiceQuotasClient", *, size: str, region: str
+) -> str | None:
     """None if at least one build of this size may run, or if Service Quotas does not tell the quota."""
     name = QUOTA_NAME.format(size)
     quota = read_by_name(service_quotas, name, service_code=SERVICE_CODE)

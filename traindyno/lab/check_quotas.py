@@ -16,7 +16,9 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.store.results_bucket import ResultsBucket
 
 
-def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float) -> dict[str, Any]:
+def check_quotas(
+    execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float
+) -> dict[str, Any]:
     """The preparations that the state machine runs before the first round, if any. Raises SuiteRefused."""
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     priced = bucket.read_as(plan_key(execution_id), read_stored_plan)

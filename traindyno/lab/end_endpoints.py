@@ -11,7 +11,12 @@ from traindyno.aws.endpoints import EndpointBusy, Endpoints
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import LAB_TAG
 from traindyno.core.s3_keys import MODELS_PREFIX, deployment_key, served_model_key
-from traindyno.core.serving.deployment import CREATED_WITHIN_SECONDS, NOTICE_SECONDS, ModelDeployment, parse_deployment
+from traindyno.core.serving.deployment import (
+    CREATED_WITHIN_SECONDS,
+    NOTICE_SECONDS,
+    ModelDeployment,
+    parse_deployment,
+)
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.sagemaker.serving import ENDS_AT_TAG, EndpointState
 from traindyno.store.results_bucket import ResultsBucket
@@ -29,7 +34,9 @@ class Serving:
     def names(self) -> list[str]:
         """Deployments that have a record or a copy of their model."""
         parts = ((key, key.split("/")[1]) for key in self.bucket.list_keys(MODELS_PREFIX))
-        return sorted({name for key, name in parts if key in (deployment_key(name), served_model_key(name))})
+        return sorted(
+            {name for key, name in parts if key in (deployment_key(name), served_model_key(name))}
+        )
 
 
 def open_serving(environment: BucketEnvironment) -> Serving:
@@ -77,7 +84,11 @@ def sweep_endpoints(serving: Serving, *, now: float) -> tuple[int, list[Exceptio
             if due_at > now:
                 continue
             if state and due_at <= now - NOTICE_SECONDS:
-                errors.append(EndpointOverdue(f"{name} was due {now - due_at:.0f} s ago and is {state.status}"))
+                errors.append(
+                    EndpointOverdue(
+                        f"{name} was due {now - due_at:.0f} s ago and is {state.status}"
+                    )
+                )
             remove_endpoint(name, serving)
             removed += 1
         except EndpointBusy:
@@ -87,7 +98,9 @@ def sweep_endpoints(serving: Serving, *, now: float) -> tuple[int, list[Exceptio
     return removed, errors
 
 
-def _due_at(name: str, state: EndpointState | None, tags: Mapping[str, str], serving: Serving, now: float) -> float:
+def _due_at(
+    name: str, state: EndpointState | None, tags: Mapping[str, str], serving: Serving, now: float
+) -> float:
     if state is None:  # a start that failed, or an end that was cut off
         record = serving.find(name)
         return now if record is None else record.created_at + CREATED_WITHIN_SECONDS
@@ -114,4 +127,7 @@ def names_in_use(serving: Serving, *, now: float) -> list[str]:
 def remove_all(serving: Serving) -> int:
     """How many were deleted. Without the lab, no function would delete them, and their billing would continue."""
     states = serving.endpoints.list_named(serving.lab)
-    return sum(remove_endpoint(name, serving) for name in sorted({*serving.names(), *(each.name for each in states)}))
+    return sum(
+        remove_endpoint(name, serving)
+        for name in sorted({*serving.names(), *(each.name for each in states)})
+    )

@@ -18,7 +18,12 @@ from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, is_recorded, row_of
 from traindyno.lab.budget import BudgetServices, record_end
-from traindyno.lab.prepare_data import PreparationAnswers, PreparationRecords, answer_preparation, record_preparation
+from traindyno.lab.prepare_data import (
+    PreparationAnswers,
+    PreparationRecords,
+    answer_preparation,
+    record_preparation,
+)
 from traindyno.lab.record_run import RecordRunServices, record_runs
 from traindyno.lab.shared_runs import shared_runs_of
 from traindyno.sagemaker.job_description import has_ended, read_job_end
@@ -31,7 +36,12 @@ NEVER_STARTED_SECONDS = 600
 
 
 class FinishRunServices(
-    OwnerServices, BudgetServices, RecordRunServices, PreparationRecords, PreparationAnswers, Protocol
+    OwnerServices,
+    BudgetServices,
+    RecordRunServices,
+    PreparationRecords,
+    PreparationAnswers,
+    Protocol,
 ):
     executions: ExecutionRows
     attempts: AttemptRows
@@ -93,12 +103,23 @@ def _find_end(row: AttemptRow, *, services: FinishRunServices, now: float) -> At
 
 def _ended(row: AttemptRow, end: JobEnd, services: FinishRunServices) -> Attempt:
     shared = shared_runs_of(row, services.bucket)
-    if end.outcome is Outcome.TIMED_OUT and isinstance(row.owner, Run) and _continues(row, row.owner, services):
+    if (
+        end.outcome is Outcome.TIMED_OUT
+        and isinstance(row.owner, Run)
+        and _continues(row, row.owner, services)
+    ):
         end = replace(end, outcome=None, next_attempt=JobTimeUsed)
-    ended = ended_attempt(end, number=row.number, is_last=row.is_last and shared is None, submitted_at=row.submitted_at)
+    ended = ended_attempt(
+        end,
+        number=row.number,
+        is_last=row.is_last and shared is None,
+        submitted_at=row.submitted_at,
+    )
     if shared is None:
         return ended
-    return shared_end(ended, shared.progress(row.job_name), is_last=row.is_last, stopped_for=row.stopped_for)
+    return shared_end(
+        ended, shared.progress(row.job_name), is_last=row.is_last, stopped_for=row.stopped_for
+    )
 
 
 def _continues(row: AttemptRow, run: Run, services: FinishRunServices) -> bool:

@@ -32,7 +32,9 @@ def refusal_to_delete(
     that is being created, or a kept one.
     """
     found = dict.fromkeys(executions.list_running())
-    found |= dict.fromkeys(row.owner.execution_id for row in services.attempts.list_open() if row.end is None)
+    found |= dict.fromkeys(
+        row.owner.execution_id for row in services.attempts.list_open() if row.end is None
+    )
     endpoints = dict.fromkeys(names_in_use(serving, now=now))
     if not found and not endpoints:
         return None
@@ -40,15 +42,25 @@ def refusal_to_delete(
     commands = [f"traindyno stop {name}{option}" for name in found]
     commands += [f"traindyno undeploy {name}{option}" for name in endpoints]
     named = "; ".join(commands[:MOST_NAMED])
-    more = f"; and so on for {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
-    counts = joined([counted(len(some), what) for some, what in ((found, "suite"), (endpoints, "endpoint")) if some])
+    more = (
+        f"; and so on for {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
+    )
+    counts = joined(
+        [
+            counted(len(some), what)
+            for some, what in ((found, "suite"), (endpoints, "endpoint"))
+            if some
+        ]
+    )
     return (
         f"lab {lab} has {counts} in flight, and nothing was deleted. Stop with: {named}{more}. Then destroy it again:"
         " the lab works, but CloudFormation refuses to update its stack."
     )
 
 
-def refusal_to_forget(event: Mapping[str, Any], *, lab: str, cloudformation: "CloudFormationClient") -> str | None:
+def refusal_to_forget(
+    event: Mapping[str, Any], *, lab: str, cloudformation: "CloudFormationClient"
+) -> str | None:
     """None if the lab's file names each setting of the deployed lab whose value is not the default.
 
     A rollback after a failed deployment takes settings back, and must not fail.
@@ -56,7 +68,11 @@ def refusal_to_forget(event: Mapping[str, Any], *, lab: str, cloudformation: "Cl
     deployed = event.get("OldResourceProperties", {}).get("Settings", {})
     named = event["ResourceProperties"].get("Settings", {})
     lost = [f"{name} = {value}" for name, value in deployed.items() if value and name not in named]
-    if event["RequestType"] != "Update" or not lost or is_rolled_back(cloudformation, event["StackId"]):
+    if (
+        event["RequestType"] != "Update"
+        or not lost
+        or is_rolled_back(cloudformation, event["StackId"])
+    ):
         return None
     return (
         f"labs/{lab}.toml lacks settings of the deployed lab: {'; '.join(lost)[:MOST_CHARACTERS]}. Add them, or name"

@@ -16,7 +16,12 @@ from traindyno.store.results_bucket import ResultsBucket
 
 
 def judge_suite(
-    execution_id: str, *, bucket: ResultsBucket, executions: ExecutionRows, facts: Mapping[str, str], now: float
+    execution_id: str,
+    *,
+    bucket: ResultsBucket,
+    executions: ExecutionRows,
+    facts: Mapping[str, str],
+    now: float,
 ) -> Verdict:
     report = report_results(execution_id, bucket=bucket, facts=facts, now=now)
     bucket.write_json(verdict_key(execution_id), verdict_document(report.verdict))
@@ -34,7 +39,9 @@ def judge_suite(
     return verdict
 
 
-def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[str, str], now: float) -> Report:
+def report_results(
+    execution_id: str, *, bucket: ResultsBucket, facts: Mapping[str, str], now: float
+) -> Report:
     """The report of the results that are in the bucket. It changes nothing."""
     record = read_record(bucket, execution_id)
     verdict = judge(
@@ -55,7 +62,10 @@ def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[s
         preparations=tuple(load_preparations(bucket, execution_id)),
         parts={
             **{name: to_document(find(record)) for name, find in REPORT_PARTS.items()},
-            **{name: to_document(tuple(read(bucket, execution_id))) for name, read in PROJECTED.items()},
+            **{
+                name: to_document(tuple(read(bucket, execution_id)))
+                for name, read in PROJECTED.items()
+            },
         },
     )
 

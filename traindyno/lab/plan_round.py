@@ -24,7 +24,9 @@ class TokensMissing(TraindynoError):
     """Prepared data, or the model's copy, was deleted while its execution was running."""
 
 
-def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
+def plan_next_round(
+    execution_id: str, *, finished_rounds: int, bucket: ResultsBucket
+) -> dict[str, Any]:
     """The state machine's next input; without lanes, the search has ended."""
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
@@ -55,7 +57,12 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
             waves.append({"items_key": key, "concurrency": concurrency})
         # The field keeps its old name: a running execution reads it by the definition that it began with.
         pointers.append({"lane_id": lane.lane_id, "packs": waves})
-    return {"execution_id": execution_id, "round": number, "lanes_at_once": plan.lanes_at_once, "lanes": pointers}
+    return {
+        "execution_id": execution_id,
+        "round": number,
+        "lanes_at_once": plan.lanes_at_once,
+        "lanes": pointers,
+    }
 
 
 def _waves(lane: Lane, plan: LanePlan) -> list[tuple[Sequence[Job], int]]:
@@ -67,17 +74,23 @@ def _waves(lane: Lane, plan: LanePlan) -> list[tuple[Sequence[Job], int]]:
     return [(wave, len(wave)) for wave in fill_waves(lane.jobs, plan.instances_at_once)]
 
 
-def _with_prepared(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:
+def _with_prepared(
+    runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache
+) -> tuple[Run, ...]:
     """Each run with the tokens that its cell reads, and the lab's copy of the model."""
     prepared = plan.preparation.tokens if plan.preparation else ()
     found = {each.key: cache.find(each.key, oldest=0.0) for each in prepared}
     missing = [key for key, place in found.items() if place is None]
     if missing:
-        raise TokensMissing(f"{plan.execution_id}: {', '.join(missing)} was prepared and no longer exists")
+        raise TokensMissing(
+            f"{plan.execution_id}: {', '.join(missing)} was prepared and no longer exists"
+        )
     tokens = {each.packing: found[each.key] for each in prepared if not each.stages_model}
     models = [place.s3_uri for each in prepared if each.stages_model and (place := found[each.key])]
     model = models[0] if models else None
     return tuple(
-        replace(run, tokens=tokens.get(is_packed(run.cell.settings, suite.workload)), model_s3_uri=model)
+        replace(
+            run, tokens=tokens.get(is_packed(run.cell.settings, suite.workload)), model_s3_uri=model
+        )
         for run in runs
     )

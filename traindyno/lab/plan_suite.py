@@ -51,9 +51,7 @@ PINNED = "by its revision"
 GB, ROOM_GB = 10**9, 10  # room for the image's writable layer, the code and what the run writes
 # Step Functions takes causes of up to 32,768 characters.
 REFUSAL_LENGTH = 32_000
-STAGED_CODE = (
-    "expected the code in S3, s3://…/sourcedir.tar.gz: `traindyno run` uploads a folder, StartExecution does not"
-)
+STAGED_CODE = "expected the code in S3, s3://…/sourcedir.tar.gz: `traindyno run` uploads a folder, StartExecution does not"
 
 
 class PlanSuiteServices(Protocol):
@@ -85,10 +83,17 @@ def plan_execution(
     cells = expand_cells(suite)
     siblings = [listing.siblings(field, uri) for field, uri in _prefixes(suite.workload)]
     full = _full_volume(suite, cells, settings, listing)
-    if conflicts := [*_unstaged(suite), *filter(None, siblings), *full, *find_conflicts(suite, cells, settings)]:
+    if conflicts := [
+        *_unstaged(suite),
+        *filter(None, siblings),
+        *full,
+        *find_conflicts(suite, cells, settings),
+    ]:
         raise SuiteRefused(conflicts)
     prices = price_source.read(planned_instances(suite, cells))
-    past = read_past_runs(suite, index=services.work_index, executions=services.executions, runs=services.runs)
+    past = read_past_runs(
+        suite, index=services.work_index, executions=services.executions, runs=services.runs
+    )
     cache = TokenCache(services.bucket)
     plan = replace(
         plan_suite(
@@ -98,7 +103,13 @@ def plan_execution(
             quotas={},
             histories=learn_from(suite, past),
             tokens=plan_tokens(
-                suite, cells, execution_id=execution_id, settings=settings, listing=listing, cache=cache, now=now
+                suite,
+                cells,
+                execution_id=execution_id,
+                settings=settings,
+                listing=listing,
+                cache=cache,
+                now=now,
             ),
         ),
         host_priors=learn_host_priors(past),
@@ -109,10 +120,16 @@ def plan_execution(
     return plan
 
 
-def _full_volume(suite: Suite, cells: Sequence[Cell], settings: JobSettings, listing: DataListing) -> Iterator[str]:
+def _full_volume(
+    suite: Suite, cells: Sequence[Cell], settings: JobSettings, listing: DataListing
+) -> Iterator[str]:
     """A model in S3 is copied to each instance's volume before a run starts. Instance storage replaces the volume."""
     path = suite.workload.model.path if suite.workload.model else None
-    types = {cell.settings.instance for cell in cells if not cell.settings.instance.startswith(LOCAL_PREFIX)}
+    types = {
+        cell.settings.instance
+        for cell in cells
+        if not cell.settings.instance.startswith(LOCAL_PREFIX)
+    }
     on_volume = sorted(name for name in types if not has_instance_storage(name))
     size_gb = suite.job.volume_size_gb or settings.jobs.volume_size_gb
     found = listing.size_bytes(path) if is_s3_uri(path) and on_volume else None
@@ -141,7 +158,13 @@ def _unstaged(suite: Suite) -> Iterator[str]:
 
 
 def _store(
-    suite: Suite, plan: Plan, *, services: PlanSuiteServices, settings: JobSettings, prices: PriceList, now: float
+    suite: Suite,
+    plan: Plan,
+    *,
+    services: PlanSuiteServices,
+    settings: JobSettings,
+    prices: PriceList,
+    now: float,
 ) -> None:
     """Suite, plan and code in S3; the execution's row; its entry in the index of works."""
     bucket, execution_id = services.bucket, plan.execution_id
@@ -202,9 +225,13 @@ class _TokenPlan:
         tokenizer = workload.tokenizer
         if tokenizer is not None and tokenizer.path is None:
             return "trained on the data"
-        source, field = (tokenizer, "tokenizer") if tokenizer is not None else (workload.model, "model")
+        source, field = (
+            (tokenizer, "tokenizer") if tokenizer is not None else (workload.model, "model")
+        )
         assert source is not None
-        assert source.path is not None, "a model from a config brings no tokenizer, which PlanSuite has checked"
+        assert source.path is not None, (
+            "a model from a config brings no tokenizer, which PlanSuite has checked"
+        )
         if is_s3_uri(source.path):
             return self.listing.content(f"workload.{field}.path", source.path)[0]
         return PINNED if source.revision else self.execution_id
@@ -213,7 +240,9 @@ class _TokenPlan:
         workload = replace(self.suite.workload, image=None)
         try:
             return select_image_uri(
-                preparation_settings(preparation_instance(self.suite, cells)), workload, self.settings
+                preparation_settings(preparation_instance(self.suite, cells)),
+                workload,
+                self.settings,
             )
         except ImageUnavailable as error:
             raise SuiteRefused([str(error)]) from error
@@ -229,10 +258,14 @@ class _TokenPlan:
         for each in wanted:
             if each.stages_model:
                 is_local = preparation_instance(self.suite, cells) == LOCAL_INSTANCE
-                yield replace(each, key=model_key(workload, execution_id=self.execution_id, is_local=is_local))
+                yield replace(
+                    each, key=model_key(workload, execution_id=self.execution_id, is_local=is_local)
+                )
             elif data is not None:
                 tokenizer = self.tokenizer_content(workload)
-                origin = Origin(code=self.code(), image=self.image(cells), data=data, tokenizer=tokenizer)
+                origin = Origin(
+                    code=self.code(), image=self.image(cells), data=data, tokenizer=tokenizer
+                )
                 yield replace(each, key=tokens_key(workload, each, origin))
 
 
@@ -250,7 +283,11 @@ def plan_tokens(
 
     Raises SuiteRefused if the dataset's, tokenizer's or model's prefix can't be listed or is empty.
     """
-    planning = _TokenPlan(suite=suite, execution_id=execution_id, settings=settings, listing=listing)
+    planning = _TokenPlan(
+        suite=suite, execution_id=execution_id, settings=settings, listing=listing
+    )
     keyed = planning.with_keys(needed_tokens(suite, cells), cells)
     oldest = now - USABLE_SECONDS
-    return tuple(replace(each, is_ready=cache.find(each.key, oldest=oldest) is not None) for each in keyed)
+    return tuple(
+        replace(each, is_ready=cache.find(each.key, oldest=oldest) is not None) for each in keyed
+    )

@@ -42,7 +42,9 @@ class PreparationAnswers(Protocol):
     answers: TaskAnswers
 
 
-def record_preparation(preparation: DataPreparation, row: AttemptRow, services: PreparationRecords) -> None:
+def record_preparation(
+    preparation: DataPreparation, row: AttemptRow, services: PreparationRecords
+) -> None:
     """``row``: the last attempt, ended. The tokens are marked as ready before the result is written. Safe to repeat."""
     execution_id, name = preparation.execution_id, preparation.preparation_id
     known = services.preparations.read(execution_id, name)
@@ -61,20 +63,28 @@ def record_preparation(preparation: DataPreparation, row: AttemptRow, services: 
         message=final.message,
         log_tail=read_log_tail(last, final.outcome, services),
         attempts=tuple(attempts),
-        phases_seconds=measure_phases(attempts, step_log.measured if step_log else None, None, warmup_steps=0),
+        phases_seconds=measure_phases(
+            attempts, step_log.measured if step_log else None, None, warmup_steps=0
+        ),
         price=paid_price(services.executions.find(execution_id), preparation.instance),
         is_simulated=is_simulated(step_log),
     )
-    services.bucket.write_json(preparation_key(execution_id, name), preparation_result_document(result))
+    services.bucket.write_json(
+        preparation_key(execution_id, name), preparation_result_document(result)
+    )
     summary = PreparationSummary(
         outcome=result.outcome, message=result.message, billable_seconds=result.billable_seconds
     )
     services.preparations.record(execution_id, name, summary)
 
 
-def answer_preparation(preparation: DataPreparation, token: str, services: PreparationAnswers) -> bool | None:
+def answer_preparation(
+    preparation: DataPreparation, token: str, services: PreparationAnswers
+) -> bool | None:
     """None if it has no result yet; else whether a task waited."""
-    summary = services.preparations.read(preparation.execution_id, preparation.preparation_id).summary
+    summary = services.preparations.read(
+        preparation.execution_id, preparation.preparation_id
+    ).summary
     if summary is None:
         return None
     if summary.outcome is Outcome.COMPLETED:
@@ -83,17 +93,27 @@ def answer_preparation(preparation: DataPreparation, token: str, services: Prepa
     return fail_preparation(preparation, token, f"{what}{HINTS.get(summary.outcome, '')}", services)
 
 
-def fail_preparation(preparation: DataPreparation, token: str, message: str, services: PreparationAnswers) -> bool:
+def fail_preparation(
+    preparation: DataPreparation, token: str, message: str, services: PreparationAnswers
+) -> bool:
     """The text becomes the execution's cause, as a refusal's would."""
-    what = "model could not be copied from the Hub" if preparation.stages_model else "data could not be prepared"
+    what = (
+        "model could not be copied from the Hub"
+        if preparation.stages_model
+        else "data could not be prepared"
+    )
     cause = f"the {what}, so no run was started: {message}"
     return services.answers.fail(token, error_name=PreparationFailed.__name__, cause=cause)
 
 
-def _keep_tokens(preparation: DataPreparation, row: AttemptRow, services: PreparationRecords) -> FinalOutcome | None:
+def _keep_tokens(
+    preparation: DataPreparation, row: AttemptRow, services: PreparationRecords
+) -> FinalOutcome | None:
     """The outcome of a job that completed without usable tokens."""
     if row.end is None or row.end.outcome is not Outcome.COMPLETED:
         return None
     cache = TokenCache(services.bucket)
-    problem = cache.keep(preparation.key, row.job_name, made_at=row.end.ended_at or row.submitted_at)
+    problem = cache.keep(
+        preparation.key, row.job_name, made_at=row.end.ended_at or row.submitted_at
+    )
     return FinalOutcome(outcome=Outcome.INTERNAL_ERROR, message=problem) if problem else None

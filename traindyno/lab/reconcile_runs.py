@@ -29,7 +29,12 @@ RENEWED_AFTER = 1 / 4
 
 @contextmanager
 def sweep_turn(
-    lease: SweepLease, holder: str, *, pace: RequestPace, clock: Callable[[], float], seconds: float = LEASE_SECONDS
+    lease: SweepLease,
+    holder: str,
+    *,
+    pace: RequestPace,
+    clock: Callable[[], float],
+    seconds: float = LEASE_SECONDS,
 ) -> Iterator[RequestPace | None]:
     """The sweep's pace, which ends if another sweep takes the lease; None while another one holds it."""
     renewed_at = clock()
@@ -104,7 +109,9 @@ def sweep(
         with failures.kept(execution=name):
             if is_over(name, executions):
                 stopped += stop_runs(name, services=services, pace=pace)
-            elif (execution := services.executions.find(name)) is not None and now > execution.latest_end:
+            elif (
+                execution := services.executions.find(name)
+            ) is not None and now > execution.latest_end:
                 stopped += stop_jobs(name, Outcome.TIMED_OUT, services=services, pace=pace)
             else:
                 stopped += stop_overruns(own, ages=ages, services=services, now=now, pace=pace)
@@ -119,7 +126,11 @@ def sweep(
         pace.sleep(SECONDS_BETWEEN_LOOKS)
     overdue = sum(row.end is None or not isinstance(row.owner, Job) for row in ended)
     return Swept(
-        open=len(rows), overdue=overdue, left=len(ended) - done, stopped=stopped, failures=tuple(failures.errors)
+        open=len(rows),
+        overdue=overdue,
+        left=len(ended) - done,
+        stopped=stopped,
+        failures=tuple(failures.errors),
     )
 
 
@@ -150,7 +161,10 @@ def stop_overruns(
         age_seconds = ages.get(row.job_name)
         if age_seconds is None or row.end is not None:
             continue
-        if not _is_over_limit(row, age_seconds) and _usd_at_next_look(row, age_seconds) <= row.reserved_usd:
+        if (
+            not _is_over_limit(row, age_seconds)
+            and _usd_at_next_look(row, age_seconds) <= row.reserved_usd
+        ):
             continue  # not even if it was billed from its creation on
         if not pace.may_go_on():
             break

@@ -12,7 +12,12 @@ from traindyno.core.errors import RunsLeft
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_text, runs_of, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
+from traindyno.core.measurement.run_result import (
+    PaidPrice,
+    RunResult,
+    build_run_result,
+    run_result_document,
+)
 from traindyno.core.planning.jobs import runs_again
 from traindyno.core.s3_keys import result_key, suite_key
 from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
@@ -40,7 +45,9 @@ class AttemptRecords(Protocol):
 
 def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
     """Jobs that still run are stopped: no task waits for them any more."""
-    return [attempt.end or _end_of(attempt, services) for attempt in attempts_of(row, services.attempts)]
+    return [
+        attempt.end or _end_of(attempt, services) for attempt in attempts_of(row, services.attempts)
+    ]
 
 
 def _end_of(attempt: AttemptRow, services: AttemptRecords) -> Attempt:
@@ -48,7 +55,9 @@ def _end_of(attempt: AttemptRow, services: AttemptRecords) -> Attempt:
         services.jobs.stop(attempt.job_name)
     elif (latest := services.attempts.find(attempt.job_name)) and latest.end:
         return latest.end  # it was described after the row was read
-    return Attempt(number=attempt.number, job_name=attempt.job_name, submitted_at=attempt.submitted_at)
+    return Attempt(
+        number=attempt.number, job_name=attempt.job_name, submitted_at=attempt.submitted_at
+    )
 
 
 def read_run_log(
@@ -63,7 +72,8 @@ def read_run_log(
         files = {
             name: lines
             for name, lines in files.items()
-            if not name.startswith(own) or (attempt_number(name.partition("/")[0]) or 0) <= last.number
+            if not name.startswith(own)
+            or (attempt_number(name.partition("/")[0]) or 0) <= last.number
         }
     try:
         return (read_step_log(files) if files else None), None
@@ -84,7 +94,9 @@ def read_log_tail(
     """
     if last is None or outcome is Outcome.OUTPACED:
         return ()
-    return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None, host=host)
+    return services.log_tail.read(
+        last.job_name, shared_by=run_id if last.share else None, host=host
+    )
 
 
 OUTCOME_OF_ERROR = {
@@ -110,7 +122,9 @@ class FinalOutcome:
     message: str | None
 
 
-STOPPED = FinalOutcome(outcome=Outcome.STOPPED_BY_USER, message="stopped before it could be finished")
+STOPPED = FinalOutcome(
+    outcome=Outcome.STOPPED_BY_USER, message="stopped before it could be finished"
+)
 
 
 def refused_outcome(end: Mapping[str, str]) -> FinalOutcome | None:
@@ -119,8 +133,14 @@ def refused_outcome(end: Mapping[str, str]) -> FinalOutcome | None:
     """
     if "Error" in end:
         outcome = OUTCOME_OF_ERROR.get(end["Error"], Outcome.INTERNAL_ERROR)
-        return FinalOutcome(outcome=outcome, message=f"{end['Error']}: {end.get('Cause', '')}"[:2000])
-    return FinalOutcome(outcome=Outcome(end["outcome"]), message=end.get("message")) if "outcome" in end else None
+        return FinalOutcome(
+            outcome=outcome, message=f"{end['Error']}: {end.get('Cause', '')}"[:2000]
+        )
+    return (
+        FinalOutcome(outcome=Outcome(end["outcome"]), message=end.get("message"))
+        if "outcome" in end
+        else None
+    )
 
 
 def record_runs(
@@ -148,20 +168,28 @@ def record_runs(
     random.shuffle(runs)
     for run in runs:
         if not may_go_on():
-            raise RunsLeft(f"{owner_text(owner)}: {len(recorded)} runs were recorded when the time was over")
+            raise RunsLeft(
+                f"{owner_text(owner)}: {len(recorded)} runs were recorded when the time was over"
+            )
         with failures.kept(execution=run.execution_id, run=run.run_id):
             if not services.runs.read(run.execution_id, run.run_id).is_over:
                 left_behind = left_behind or _left_behind(run, services)
-                recorded.append(_record_run(run, execution, *left_behind, final=final, services=services))
+                recorded.append(
+                    _record_run(run, execution, *left_behind, final=final, services=services)
+                )
     failures.raise_first()
     if isinstance(owner, Job):  # nothing remains to be done for its ended attempts
-        for row in attempts_of(services.shared_jobs.read(owner.execution_id, owner.job_id), services.attempts):
+        for row in attempts_of(
+            services.shared_jobs.read(owner.execution_id, owner.job_id), services.attempts
+        ):
             if row.is_open and row.end:
                 services.attempts.close(row.job_name)
     return recorded
 
 
-def _left_behind(run: Run, services: RecordRunServices) -> tuple[Sequence[Attempt], SharedRuns | None]:
+def _left_behind(
+    run: Run, services: RecordRunServices
+) -> tuple[Sequence[Attempt], SharedRuns | None]:
     """The attempts of the run, or of the job that carries it with what its runs have left."""
     if run.job_id is None:
         return ended_attempts(services.runs.read(run.execution_id, run.run_id), services), None
@@ -198,12 +226,16 @@ def _record_run(
         log_tail=read_log_tail(last, decided.outcome, services, run_id=run.run_id, host=host),
         is_simulated=is_simulated(step_log),
     )
-    services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
+    services.bucket.write_json(
+        result_key(run.execution_id, run.run_id), run_result_document(result)
+    )
     services.runs.record(run.execution_id, run.run_id, summarise(result))
     return result
 
 
-def paid_price(execution: ExecutionRow | None, instance: str, purchase: Purchase = Purchase.ON_DEMAND) -> PaidPrice:
+def paid_price(
+    execution: ExecutionRow | None, instance: str, purchase: Purchase = Purchase.ON_DEMAND
+) -> PaidPrice:
     """The price that the suite was planned with."""
     price = execution.prices.get(instance) if execution else None
     if price is None:
@@ -218,11 +250,16 @@ def paid_price(execution: ExecutionRow | None, instance: str, purchase: Purchase
 
 
 def is_simulated(step_log: StepLog | None) -> bool:
-    return step_log is not None and any(each.facts.get("is_simulated") for each in step_log.environments)
+    return step_log is not None and any(
+        each.facts.get("is_simulated") for each in step_log.environments
+    )
 
 
 def _decide(
-    last: Attempt | None, final: FinalOutcome | None, step_log: StepLog | None, log_problem: str | None
+    last: Attempt | None,
+    final: FinalOutcome | None,
+    step_log: StepLog | None,
+    log_problem: str | None,
 ) -> FinalOutcome:
     if last is None or last.outcome is None:
         return final or STOPPED

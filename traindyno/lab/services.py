@@ -26,7 +26,9 @@ def opened(place: str, client: str | None = None) -> Any:
     module, _, name = place.rpartition(".")
 
     def make(lab: "LabServices") -> Any:
-        return getattr(import_module(f"traindyno.{module}"), name)(getattr(clients, client)() if client else lab._table)
+        return getattr(import_module(f"traindyno.{module}"), name)(
+            getattr(clients, client)() if client else lab._table
+        )
 
     return cached_property(make)
 
@@ -55,7 +57,8 @@ class LabServices:
 
 def open_services(environment: BucketEnvironment) -> LabServices:
     return LabServices(
-        table=Table(clients.table(environment.table)), bucket=ResultsBucket(clients.s3(), environment.bucket)
+        table=Table(clients.table(environment.table)),
+        bucket=ResultsBucket(clients.s3(), environment.bucket),
     )
 
 

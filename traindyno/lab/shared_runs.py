@@ -25,7 +25,9 @@ class SharedRuns:
     host_count: int
     contents: Mapping[str, bytes]
     sizes: Mapping[str, int]
-    _journals: dict[str, JobJournal] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _journals: dict[str, JobJournal] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def ended(self) -> frozenset[str]:
@@ -49,13 +51,18 @@ class SharedRuns:
     def progress(self, job_name: str) -> JobProgress:
         journal = self.journal(job_name)
         return JobProgress(
-            left=self.left, runs=len(self.job.runs), began=bool(journal.began), advanced=bool(journal.ends)
+            left=self.left,
+            runs=len(self.job.runs),
+            began=bool(journal.began),
+            advanced=bool(journal.ends),
         )
 
     def attempts_of(self, run_id: str, attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
         """What the run used of the job's attempts."""
         cells, ended = {run.cell.cell_id for run in self.job.runs}, self.ended
-        again = {run_id_of(cell_id, 1 + number) for cell_id in cells for number in range(1, 1 + PASSES)} & ended
+        again = {
+            run_id_of(cell_id, 1 + number) for cell_id in cells for number in range(1, 1 + PASSES)
+        } & ended
         return attempts_of_run(
             run_id,
             [(attempt, self.journal(attempt.job_name)) for attempt in attempts],

@@ -38,7 +38,10 @@ class RequestPace:
 
     @classmethod
     def of(cls, context: FunctionContext, *, last_milliseconds: int) -> "RequestPace":
-        return cls(may_go_on=lambda: context.get_remaining_time_in_millis() > last_milliseconds, sleep=time.sleep)
+        return cls(
+            may_go_on=lambda: context.get_remaining_time_in_millis() > last_milliseconds,
+            sleep=time.sleep,
+        )
 
 
 def was_refused(execution_id: str, executions: Executions) -> bool:
@@ -62,7 +65,9 @@ def free_start_slots(execution_id: str, *, services: StopRunsServices, now: floa
         services.start_slots.free(now=now)
 
 
-def stop_jobs(execution_id: str, outcome: Outcome, *, services: StopRunsServices, pace: RequestPace) -> int:
+def stop_jobs(
+    execution_id: str, outcome: Outcome, *, services: StopRunsServices, pace: RequestPace
+) -> int:
     """The number of stopped jobs. Their ends arrive as events; the sweep stops those for which no time is left.
 
     Raises the first error after each job was tried.
@@ -78,7 +83,9 @@ def stop_jobs(execution_id: str, outcome: Outcome, *, services: StopRunsServices
     return stopped
 
 
-def stop_job(job_name: str, outcome: Outcome, *, services: StopRunsServices, pace: RequestPace) -> bool:
+def stop_job(
+    job_name: str, outcome: Outcome, *, services: StopRunsServices, pace: RequestPace
+) -> bool:
     """False if the job had ended already."""
     if not services.attempts.note_stop(job_name, outcome):
         return False

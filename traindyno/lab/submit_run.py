@@ -81,7 +81,13 @@ def submit_run(
     which there is an alarm. If the answer can't be sent, that error is raised, and the task fails with it.
     """
     submission = _Submission(
-        owner=owner, token=token, services=services, settings=settings, now=now, sleep=sleep, clock=clock
+        owner=owner,
+        token=token,
+        services=services,
+        settings=settings,
+        now=now,
+        sleep=sleep,
+        clock=clock,
     )
     try:
         return Submitted(job_name=submission.submit())
@@ -92,7 +98,9 @@ def submit_run(
         if isinstance(owner, DataPreparation):
             fail_preparation(owner, token, str(refused), services)
         else:
-            services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
+            services.answers.succeed(
+                token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]}
+            )
         return Submitted(answered=refused.outcome.value)
     except NextAttempt as error:
         return submission.fail(error, str(error))
@@ -118,7 +126,9 @@ class _Submission:
         return Submitted(answered=type(error).__name__)
 
     def submit(self) -> str:
-        suite = self.services.bucket.read_fixed(suite_key(self.owner.execution_id), read_stored_suite)
+        suite = self.services.bucket.read_fixed(
+            suite_key(self.owner.execution_id), read_stored_suite
+        )
         execution = self._execution()
         known = row_of(self.owner, self.services)
         attempts = attempts_of(known, self.services.attempts)
@@ -136,7 +146,9 @@ class _Submission:
             return self._answer_again(latest)
         terms = job_terms(self.owner, suite)
         self._refuse_late(suite, terms, execution)
-        usd_per_hour = execution.prices[terms.instance_type].usd_per_hour  # PlanSuite refuses a type without a price
+        usd_per_hour = execution.prices[
+            terms.instance_type
+        ].usd_per_hour  # PlanSuite refuses a type without a price
         slot_at = self._reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
         request = self._request(suite, execution, number, attempts)
@@ -165,14 +177,20 @@ class _Submission:
             return None
         is_kept = noted is not None and self.now < noted + SLOT_KEPT_SECONDS
         slots = self.services.start_slots
-        at = noted if is_kept and noted is not None else slots.reserve(now=self.now, seconds_between=between)
+        at = (
+            noted
+            if is_kept and noted is not None
+            else slots.reserve(now=self.now, seconds_between=between)
+        )
         if at > self.now + LONGEST_SLEEP_SECONDS:
             if not is_kept:
                 self._rows.note_start(self.owner.execution_id, owner_id(self.owner), at)
             raise StartLater(at)
         return at
 
-    def _start(self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot_at: float | None) -> None:
+    def _start(
+        self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot_at: float | None
+    ) -> None:
         """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
         # Create the client now: it takes 0.5 s in a cold function, which would be lost from the start slot.
         jobs = self.services.jobs
@@ -220,7 +238,9 @@ class _Submission:
     def _execution(self) -> ExecutionRow:
         found = self.services.executions.find(self.owner.execution_id)
         if found is None:
-            raise self._refused(Outcome.INTERNAL_ERROR, "expected the execution's row with the cap, found none")
+            raise self._refused(
+                Outcome.INTERNAL_ERROR, "expected the execution's row with the cap, found none"
+            )
         return found
 
     def _refuse_late(self, suite: Suite, terms: JobTerms, execution: ExecutionRow) -> None:
@@ -246,23 +266,33 @@ class _Submission:
         """
         if execution.script_s3_uri is not None:
             suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
-        settings = replace(self.settings, source_s3_uri=execution.source_s3_uri, images=execution.images)
+        settings = replace(
+            self.settings, source_s3_uri=execution.source_s3_uri, images=execution.images
+        )
         match self.owner:
             case DataPreparation() as preparation:
-                return build_preparation_request(preparation, suite, attempt=number, settings=settings)
+                return build_preparation_request(
+                    preparation, suite, attempt=number, settings=settings
+                )
             case Run() as run:
                 return build_training_job_request(run, suite, attempt=number, settings=settings)
             case Job() as job:
                 cut_off = [row.job_name for row in attempts if row.end and row.end.was_cut_off]
                 document = job_document(job, suite, settings, cut_off=cut_off)
-                self.services.bucket.write_json(job_document_key(job.execution_id, job.job_id), document)
+                self.services.bucket.write_json(
+                    job_document_key(job.execution_id, job.job_id), document
+                )
                 return build_shared_job_request(job, suite, attempt=number, settings=settings)
 
 
-def _is_last(number: int, attempts: Sequence[AttemptRow], shared: SharedRuns | None, suite: Suite) -> bool:
+def _is_last(
+    number: int, attempts: Sequence[AttemptRow], shared: SharedRuns | None, suite: Suite
+) -> bool:
     """Whether the suite allows no attempt after this one."""
     if shared is None:
-        chained = sum(row.end is not None and row.end.error == JobTimeUsed.__name__ for row in attempts)
+        chained = sum(
+            row.end is not None and row.end.error == JobTimeUsed.__name__ for row in attempts
+        )
         return number - chained >= suite.limits.max_attempts
     idle = sum(not shared.journal(row.job_name).ends for row in attempts)
     return is_last_attempt(number, idle=idle + 1, max_attempts=suite.limits.max_attempts)

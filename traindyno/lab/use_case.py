@@ -50,5 +50,8 @@ def use_case(name: str, **about: str | None) -> Iterator[dict[str, str | float |
             yield line
     finally:
         error = exc_info()[0]
-        line |= {"seconds": round(time.monotonic() - began, 3), **({"error": error.__name__} if error else {})}
+        line |= {
+            "seconds": round(time.monotonic() - began, 3),
+            **({"error": error.__name__} if error else {}),
+        }
         LOG.log(logging.ERROR if error else logging.INFO, name, extra={"use_case": name, **line})

@@ -58,7 +58,9 @@ def job_began_at(host: Host) -> float:
         written = [entry.stat().st_mtime for entry in os.scandir(str(folder))]
     except OSError:
         written = []
-    return min([started, *(moment for moment in written if moment > started - LONGEST_DOWNLOAD_SECONDS)])
+    return min(
+        [started, *(moment for moment in written if moment > started - LONGEST_DOWNLOAD_SECONDS)]
+    )
 
 
 EXIT_CODE = 128 + signal.SIGTERM

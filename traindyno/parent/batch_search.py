@@ -56,11 +56,15 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
         return Searched(run, None, 0)
     peers = attempt.peers
     probes = probes_before(attempt.host, run.run_id, attempt.job.cut_off) if peers.rank == 0 else []
-    possible = order.possible or range(order.step, MOST_TIMES * max(order.step, order.first) + 1, order.step)
+    possible = order.possible or range(
+        order.step, MOST_TIMES * max(order.step, order.first) + 1, order.step
+    )
     at = least_failing(probes) or order.first
     for answers in count():
         key = "{}/batch/{}".format(run.run_id, answers)
-        batch = int(peers.first_says(key, lambda: str(next_batch(probes, order.first, possible) or 0)))
+        batch = int(
+            peers.first_says(key, lambda: str(next_batch(probes, order.first, possible) or 0))
+        )
         probe = _probe(run, batch, attempt, order) if batch else None
         at = batch or at
         if probe is None:
@@ -96,14 +100,21 @@ def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) ->
     found = throw_away(probed, attempt, PROBE_STEPS)
     told = _agreed_end(probed, attempt, found)
     own_retries = 0 if found is None else found.logs.allocator_retries
-    retries = int(attempt.peers.first_says("{}/retries".format(probed.run_id), lambda: str(own_retries)))
+    retries = int(
+        attempt.peers.first_says("{}/retries".format(probed.run_id), lambda: str(own_retries))
+    )
     fits = has_room(told == FITS, retries)
     rate = _samples_per_second(found.logs) if found is not None and fits else None
     peak = None if found is None else found.logs.peak_bytes
     probe = None if told == UNKNOWN else Probe(batch, fits, peak, rate, retries)
     seconds = found.seconds if found else 0.0
     about = {} if probe is None else asdict(probe)
-    attempt.journal.write(PROBED, run_id=run.run_id, own_milliseconds=round(seconds * 1e3), **{"batch": batch, **about})
+    attempt.journal.write(
+        PROBED,
+        run_id=run.run_id,
+        own_milliseconds=round(seconds * 1e3),
+        **{"batch": batch, **about},
+    )
     return probe
 
 
@@ -120,7 +131,9 @@ def _agreed_end(run: RunOrder, attempt: JobAttempt, found: Optional[ThrownAway])
     has_worked = False
     if found is not None:
         verdict = found.ended.verdict
-        is_done = verdict.reason == THROWN_AWAY or (verdict.reason == EXITED and not verdict.has_failed)
+        is_done = verdict.reason == THROWN_AWAY or (
+            verdict.reason == EXITED and not verdict.has_failed
+        )
         # Steps are its proof: a script that logs none is thrown away by the clock.
         has_worked = is_done and found.logs.step_count > 0
     return peers.first_says("{}/told".format(run.run_id), lambda: FITS if has_worked else UNKNOWN)

@@ -22,7 +22,15 @@ from traindyno.core.jobs.journal_format import (
     RUN_SKIPPED,
     STOPPED,
 )
-from traindyno.core.search.outpaced import MOST_STEPS, WARM_UP_STEPS, Pace, ended_by, fastest_of, most_seconds, pace_of
+from traindyno.core.search.outpaced import (
+    MOST_STEPS,
+    WARM_UP_STEPS,
+    Pace,
+    ended_by,
+    fastest_of,
+    most_seconds,
+    pace_of,
+)
 from traindyno.core.search.race import contenders_in_job
 from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.batch_search import Finding, Searched, find_batch
@@ -93,7 +101,9 @@ class Race:
     def contenders(self) -> List[str]:
         """The ids of the runs whose cells run again, each of which was completed."""
         paces = {each.run.run_id: _pace(each, self._completed[0].steps) for each in self._completed}
-        return contenders_in_job({run_id: pace.seconds_per_sample for run_id, pace in paces.items() if pace})
+        return contenders_in_job(
+            {run_id: pace.seconds_per_sample for run_id, pace in paces.items() if pace}
+        )
 
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
         """For a run that is about to begin. A cell's further run is not ended: of many, one is behind by chance."""
@@ -112,19 +122,29 @@ class Race:
             logs.read_new()
             quiet_seconds = clock.seconds(logs.step_count)
             steps = None if logs.has_ended else logs.steps()
-            return None if steps is None else self._verdict(steps, quiet_seconds, logs.compile_seconds)
+            return (
+                None if steps is None else self._verdict(steps, quiet_seconds, logs.compile_seconds)
+            )
 
         return judge
 
-    def _verdict(self, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float) -> Optional[EndVerdict]:
+    def _verdict(
+        self, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float
+    ) -> Optional[EndVerdict]:
         assert self._samples is not None
-        paces = {each.run.run_id: pace for each in self._completed if (pace := _pace(each, steps)) is not None}
+        paces = {
+            each.run.run_id: pace
+            for each in self._completed
+            if (pace := _pace(each, steps)) is not None
+        }
         by = fastest_of(paces, self._samples)
         if by is None:
             return None
         is_overdue = quiet_seconds > most_seconds(paces[by], steps.samples, compile_seconds)
         overdue_seconds = quiet_seconds if is_overdue else None
-        bound = ended_by(steps.seconds, steps.samples, paces, self._samples, overdue_seconds=overdue_seconds)
+        bound = ended_by(
+            steps.seconds, steps.samples, paces, self._samples, overdue_seconds=overdue_seconds
+        )
         return None if bound is None else EndVerdict(reason=OUTPACED, bound=bound)
 
     def _folder(self, run_id: str, job_name: str) -> Path:
@@ -160,7 +180,9 @@ class Conductor:
         for run in self._attempt.job.runs:
             self._carry(run)
         if self._attempt.job.again and self.left_because is None:
-            said = self._attempt.peers.first_says("again", lambda: json.dumps(self._race.contenders()))
+            said = self._attempt.peers.first_says(
+                "again", lambda: json.dumps(self._race.contenders())
+            )
             for first, run in self._attempt.job.again:
                 if first in json.loads(said):
                     self._carry(run)
@@ -171,13 +193,18 @@ class Conductor:
     def _carry(self, run: RunOrder) -> None:
         attempt = self._attempt
         what = attempt.peers.first_says("{}/what".format(run.run_id), lambda: self._what(run))
-        output, searched = RunOutput(attempt.host.log(run.run_id), run.run_id), Searched(run, None, 0)
+        output, searched = (
+            RunOutput(attempt.host.log(run.run_id), run.run_id),
+            Searched(run, None, 0),
+        )
         if what == BEGIN:
             searched = find_batch(run, attempt)
             run = searched.run
             if searched.answers:  # the next attempt has these probes, and its time for the run
                 key = "{}/after-probes".format(run.run_id)
-                what = attempt.peers.first_says(key, lambda: DEADLINE if attempt.time_left.is_over else BEGIN)
+                what = attempt.peers.first_says(
+                    key, lambda: DEADLINE if attempt.time_left.is_over else BEGIN
+                )
             if what == BEGIN:
                 what = made_ready(run, attempt, output)
         if what == SKIP:
@@ -201,7 +228,9 @@ class Conductor:
         # A job whose limit is too short for any run would leave all of them in each attempt.
         return BEGIN if self._begun == 0 or attempt.time_left.fits_another() else DEADLINE
 
-    def _begin(self, run: RunOrder, output: RunOutput, *, is_forked: bool, searched: Searched) -> None:
+    def _begin(
+        self, run: RunOrder, output: RunOutput, *, is_forked: bool, searched: Searched
+    ) -> None:
         attempt = self._attempt
         began_at, began = time.time(), time.monotonic()
         self._begun += 1
@@ -210,11 +239,20 @@ class Conductor:
         try:
             judge = self._race.judge_of(run, began_at)
             probed = searched.answers > 0
-            turn = Turn(began=began, place=self._begun, is_forked=is_forked, judge=judge, was_probed=probed)
+            turn = Turn(
+                began=began, place=self._begun, is_forked=is_forked, judge=judge, was_probed=probed
+            )
             ended = run_one(run, attempt, output, turn)
             attempt.time_left.took(time.monotonic() - began)
             if ended.verdict.left is None:
-                self._record(run, ended, place=self._begun, began_at=began_at, began=began, batch=searched.finding)
+                self._record(
+                    run,
+                    ended,
+                    place=self._begun,
+                    began_at=began_at,
+                    began=began,
+                    batch=searched.finding,
+                )
             else:
                 self._leave(run, ended.verdict.left, began=True)
         except PeerLost:

@@ -4,7 +4,12 @@ import json
 from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, DOCUMENT_VARIABLE, FORMAT_VERSION, TORCHRUN
+from traindyno.core.jobs.journal_format import (
+    DOCUMENT_CHANNEL,
+    DOCUMENT_VARIABLE,
+    FORMAT_VERSION,
+    TORCHRUN,
+)
 
 LOCAL_GPU = "local.gpu"
 
@@ -70,7 +75,9 @@ def find_document(environment: Mapping[str, str]) -> Path:
     """A path, or the name of a file in the channel of documents."""
     named = environment.get(DOCUMENT_VARIABLE)
     if not named:
-        raise DocumentRefused("the environment has no {}; expected the job's document".format(DOCUMENT_VARIABLE))
+        raise DocumentRefused(
+            "the environment has no {}; expected the job's document".format(DOCUMENT_VARIABLE)
+        )
     channel = environment.get("SM_CHANNEL_{}".format(DOCUMENT_CHANNEL.upper()), "")
     return Path(channel) / named
 
@@ -82,7 +89,9 @@ def read_document(path: Path) -> JobOrder:
     try:
         return _job(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DocumentRefused("the job's document {} is not as expected: {!r}".format(path, error)) from error
+        raise DocumentRefused(
+            "the job's document {} is not as expected: {!r}".format(path, error)
+        ) from error
 
 
 def with_own_devices(job: JobOrder, environment: Mapping[str, str]) -> JobOrder:
@@ -100,7 +109,9 @@ def with_own_devices(job: JobOrder, environment: Mapping[str, str]) -> JobOrder:
 
 def _job(document: Dict[str, Any]) -> JobOrder:
     if document["version"] != FORMAT_VERSION:
-        raise ValueError("got version {!r}, expected {}".format(document["version"], FORMAT_VERSION))
+        raise ValueError(
+            "got version {!r}, expected {}".format(document["version"], FORMAT_VERSION)
+        )
     given = {name: document[name] for name in JobOrder._fields if name in document}
     given["runs"] = tuple(map(_run, document["runs"]))
     given["again"] = tuple((run["first"], _run(run)) for run in document.get("again", ()))

@@ -59,7 +59,9 @@ BLOCK_BYTES = 2**20
 def write_end(host: Host, run_id: str, end: Dict[str, Any]) -> bool:
     """Whether it is there. Nothing of the run's step log is written after it."""
     folder = host.step_log(run_id) / host.job_name
-    files = {path.relative_to(host.folder).as_posix(): described(path) for path in files_below(folder)}
+    files = {
+        path.relative_to(host.folder).as_posix(): described(path) for path in files_below(folder)
+    }
     document = {
         "version": FORMAT_VERSION,
         "run_id": run_id,
@@ -86,9 +88,15 @@ def whole_ends(folder: Path, run_id: str) -> Iterator[Dict[str, Any]]:
     """Yield the first host's end for each attempt with a complete end."""
     for attempt in sorted((folder / run_id / ENDED).glob("*")):
         ends = [_read(path) for path in sorted(attempt.glob("*.json"))]
-        found = {str(end["host"]): end for end in ends if end is not None and end.get("run_id") == run_id}
+        found = {
+            str(end["host"]): end for end in ends if end is not None and end.get("run_id") == run_id
+        }
         hosts = {str(host) for end in found.values() for host in end["hosts"]}
-        if found and hosts == set(found) and all(_has_its_files(folder, end) for end in found.values()):
+        if (
+            found
+            and hosts == set(found)
+            and all(_has_its_files(folder, end) for end in found.values())
+        ):
             yield found[min(found)]
 
 

@@ -73,7 +73,11 @@ class Source:
     def __init__(self, setting: Setting) -> None:
         reader, writer = os.pipe()
         # Ranks have the mark in their own environment: this process has not started them.
-        environment = {name: value for name, value in process_environment(setting).items() if name != MARK_VARIABLE}
+        environment = {
+            name: value
+            for name, value in process_environment(setting).items()
+            if name != MARK_VARIABLE
+        }
         try:
             self._process = subprocess.Popen(
                 [sys.executable, FORKING_PROGRAM, str(writer)],
@@ -222,5 +226,9 @@ def can_fork(setting: Setting) -> bool:
 
 def key_of(setting: Setting) -> Key:
     return tuple(
-        sorted((name, value) for name, value in process_environment(setting).items() if not name.startswith(READ_LATE))
+        sorted(
+            (name, value)
+            for name, value in process_environment(setting).items()
+            if not name.startswith(READ_LATE)
+        )
     )

@@ -59,7 +59,10 @@ class Host(NamedTuple):
         return (self.aside or self.folder) / run_id / STATE
 
     def folder_of(self, variable: str, otherwise: str) -> Path:
-        return Path(self.environment.get(variable) or self.localised("{}/{}".format(CONTAINER_ROOT, otherwise)))
+        return Path(
+            self.environment.get(variable)
+            or self.localised("{}/{}".format(CONTAINER_ROOT, otherwise))
+        )
 
     @property
     def failure(self) -> Path:
@@ -108,7 +111,9 @@ def this_host(environment: Mapping[str, str] = os.environ) -> Host:
     hosts = tuple(json.loads(environment.get("SM_HOSTS", json.dumps([name]))))
     job_name = environment.get("TRAINING_JOB_NAME", "job")
     host = Host(name, hosts, job_name, Path(), dict(environment))
-    return host._replace(folder=Path(host.localised(environment.get(FOLDER_VARIABLE, CONTAINER_FOLDER))))
+    return host._replace(
+        folder=Path(host.localised(environment.get(FOLDER_VARIABLE, CONTAINER_FOLDER)))
+    )
 
 
 def _localised_text(text: str, root: str) -> str:

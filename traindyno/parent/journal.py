@@ -35,9 +35,13 @@ class Journal:
 
     def write(self, event: str, **fields: Any) -> None:
         elapsed = round((time.monotonic() - self._started) * 1e3)
-        line = json.dumps({"event": event, "time": time.time(), "elapsed_milliseconds": elapsed, **fields})
+        line = json.dumps(
+            {"event": event, "time": time.time(), "elapsed_milliseconds": elapsed, **fields}
+        )
         if not append(self._path, line + "\n"):
-            sys.stdout.write("the journal {} cannot be written; it would say: {}\n".format(self._path, line))
+            sys.stdout.write(
+                "the journal {} cannot be written; it would say: {}\n".format(self._path, line)
+            )
 
 
 def count_deaths(host: Host, run_id: str, cut_off: Sequence[str]) -> int:
@@ -52,7 +56,11 @@ def count_deaths(host: Host, run_id: str, cut_off: Sequence[str]) -> int:
 
 def has_died_warming_up(host: Host, cut_off: Sequence[str]) -> bool:
     """Whether an earlier job died in its throw-away run, which another one then leaves out."""
-    events = ([line.get("event") for line in lines] for hosts in _earlier_jobs(host, cut_off) for lines in hosts)
+    events = (
+        [line.get("event") for line in lines]
+        for hosts in _earlier_jobs(host, cut_off)
+        for lines in hosts
+    )
     return any(each.count(WARM_UP_BEGAN) > each.count(WARMED_UP) for each in events)
 
 
@@ -72,8 +80,12 @@ def probes_before(host: Host, run_id: str, cut_off: Sequence[str]) -> List[Probe
     deaths: Counts[int] = Counter()
     for path in sorted(host.journal.parent.parent.glob("*/{}.jsonl".format(host.name))):
         lines = _lines(path)
-        found.update((probe.batch, probe) for line in lines if (probe := _probe_of(line, run_id)) is not None)
-        died = None if path.parent.name in (host.job_name, *cut_off) else _died_probing(lines, run_id)
+        found.update(
+            (probe.batch, probe) for line in lines if (probe := _probe_of(line, run_id)) is not None
+        )
+        died = (
+            None if path.parent.name in (host.job_name, *cut_off) else _died_probing(lines, run_id)
+        )
         if died is not None:
             deaths[died] += 1
     for batch in sorted(batch for batch, count in deaths.items() if count >= MOST_DEATHS):
@@ -86,7 +98,13 @@ def _probe_of(line: Dict[str, Any], run_id: str) -> Optional[Probe]:
     is_probe = (line.get("event"), line.get("run_id")) == (PROBED, run_id)
     if not (is_probe and isinstance(batch, int) and isinstance(fits, bool)):
         return None
-    return Probe(batch, fits, line.get("peak_bytes"), line.get("samples_per_second"), line.get("retries") or 0)
+    return Probe(
+        batch,
+        fits,
+        line.get("peak_bytes"),
+        line.get("samples_per_second"),
+        line.get("retries") or 0,
+    )
 
 
 def _died_probing(lines: List[Dict[str, Any]], run_id: str) -> Optional[int]:
@@ -94,9 +112,15 @@ def _died_probing(lines: List[Dict[str, Any]], run_id: str) -> Optional[int]:
     begun = None
     for line in lines:
         event = line.get("event")
-        if event == PROBE_BEGAN and line.get("run_id") == run_id and isinstance(line.get("batch"), int):
+        if (
+            event == PROBE_BEGAN
+            and line.get("run_id") == run_id
+            and isinstance(line.get("batch"), int)
+        ):
             begun = line["batch"]
-        elif event in (PARENT_STARTED, PARENT_ENDED) or (event == PROBED and line.get("run_id") == run_id):
+        elif event in (PARENT_STARTED, PARENT_ENDED) or (
+            event == PROBED and line.get("run_id") == run_id
+        ):
             begun = None
     return begun
 
@@ -108,7 +132,9 @@ def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:
         if event in (PARENT_STARTED, PARENT_ENDED):
             is_in_progress = False
         elif line.get("run_id") == run_id:
-            was_lost = event == RUN_LEFT and line.get("reason") == PEER_LOST and line.get("began") is True
+            was_lost = (
+                event == RUN_LEFT and line.get("reason") == PEER_LOST and line.get("began") is True
+            )
             is_in_progress = event == RUN_BEGAN or was_lost
     return is_in_progress
 

@@ -82,21 +82,51 @@ def command(start: Start) -> List[str]:
         if program.endswith(".py"):
             return [sys.executable, program, *arguments]
         return ["/bin/sh", "-c", " ".join(["./" + program, *map(shlex.quote, arguments)])]
-    lead = ["neuron_parallel_compile"] if setting.environment.get("RUN_NEURON_PARALLEL_COMPILE") == "1" else []
+    lead = (
+        ["neuron_parallel_compile"]
+        if setting.environment.get("RUN_NEURON_PARALLEL_COMPILE") == "1"
+        else []
+    )
     return [*lead, sys.executable, *_torchrun(start), program, *arguments]
 
 
 def _torchrun(start: Start) -> List[str]:
     meeting = start.meeting
-    size = ["--nnodes", str(meeting.hosts), "--nproc_per_node", str(start.setting.run.processes_per_host)]
+    size = [
+        "--nnodes",
+        str(meeting.hosts),
+        "--nproc_per_node",
+        str(start.setting.run.processes_per_host),
+    ]
     own = os.environ.get(TORCHRUN_VARIABLE)
     if own:
         # With -P, the modules in this program's folder can't replace those of the standard library.
-        place = ["--rdzv_backend", "loopback", "--rdzv_endpoint", "{}:{}".format(meeting.address, meeting.port)]
+        place = [
+            "--rdzv_backend",
+            "loopback",
+            "--rdzv_endpoint",
+            "{}:{}".format(meeting.address, meeting.port),
+        ]
         rank = ["--rdzv_conf", "rank={}".format(meeting.rank), "--local_addr", meeting.address]
         return ["-P", own, *size, *place, *rank, "--rdzv_id", meeting.name, "--max_restarts", "0"]
-    place = ["--master_addr", meeting.address, "--master_port", str(meeting.port), "--node_rank", str(meeting.rank)]
-    return ["-m", "torch.distributed.run", *size, *place, "--rdzv_id", meeting.name, "--max_restarts", "0"]
+    place = [
+        "--master_addr",
+        meeting.address,
+        "--master_port",
+        str(meeting.port),
+        "--node_rank",
+        str(meeting.rank),
+    ]
+    return [
+        "-m",
+        "torch.distributed.run",
+        *size,
+        *place,
+        "--rdzv_id",
+        meeting.name,
+        "--max_restarts",
+        "0",
+    ]
 
 
 def end_with_this_process() -> None:

@@ -48,7 +48,9 @@ def _open_and_mapped() -> Iterator[str]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             maps = (process / "maps").read_text(errors="replace")
-            yield from (line.partition("/")[1] + line.partition("/")[2] for line in maps.splitlines())
+            yield from (
+                line.partition("/")[1] + line.partition("/")[2] for line in maps.splitlines()
+            )
             yield from map(_target, (process / "fd").iterdir())
         except OSError:
             continue

@@ -26,7 +26,9 @@ class RunOutput:
         """A descriptor for the run's processes. The first one empties the log."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(str(self.path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | self._at_first, 0o644)
+            descriptor = os.open(
+                str(self.path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | self._at_first, 0o644
+            )
         except OSError:
             return os.open(os.devnull, os.O_WRONLY)
         self._at_first = 0
@@ -74,7 +76,9 @@ class RunOutput:
             self._print(self._prefix + line)
             if self._shown >= SHOWN_BYTES:
                 name = self.path.name.encode()
-                self._print(self._prefix + b"more than this is in " + name + b" of the job's output")
+                self._print(
+                    self._prefix + b"more than this is in " + name + b" of the job's output"
+                )
                 return
 
     def _print(self, line: bytes) -> None:

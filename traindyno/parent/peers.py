@@ -147,16 +147,22 @@ def meet(host: Host, lease_seconds: float) -> Peers:
         own.listen()
         listening["master_listen_fd"] = own.detach()
     try:
-        store = TCPStore(address, port, count, host.rank == 0, timedelta(seconds=JOIN_SECONDS), **listening)
+        store = TCPStore(
+            address, port, count, host.rank == 0, timedelta(seconds=JOIN_SECONDS), **listening
+        )
         store.set_timeout(timedelta(seconds=lease_seconds))
     except RuntimeError as error:
-        raise PeerLost("the hosts did not find each other at {}:{}: {}".format(address, port, error)) from error
+        raise PeerLost(
+            "the hosts did not find each other at {}:{}: {}".format(address, port, error)
+        ) from error
     return StorePeers(host.rank, count, store, lease_seconds)
 
 
 def master_address(host: Host) -> str:
     """The first host; with one host, loopback."""
-    return host.environment.get(MASTER_ADDRESS_VARIABLE) or (host.hosts[0] if len(host.hosts) > 1 else LOOPBACK)
+    return host.environment.get(MASTER_ADDRESS_VARIABLE) or (
+        host.hosts[0] if len(host.hosts) > 1 else LOOPBACK
+    )
 
 
 def free_port(host: Host) -> int:

@@ -42,7 +42,9 @@ def descendants(kept: FrozenSet[int] = NOBODY) -> Set[int]:
 
 def children(process_id: int) -> Set[int]:
     """Without zombies."""
-    return {each for each, parent, state in _process_table() if parent == process_id and state != "Z"}
+    return {
+        each for each, parent, state in _process_table() if parent == process_id and state != "Z"
+    }
 
 
 def send(process_ids: Iterable[int], number: int) -> None:
@@ -80,7 +82,11 @@ def kill_all(kept: FrozenSet[int] = NOBODY, meanwhile: Callable[[], None] = lamb
 def marked(entry: str) -> Set[int]:
     """Processes, other than this one, that have ``entry`` (NAME=value) in the environment with which they started."""
     numbers = (int(folder.name) for folder in _process_folders())
-    return {number for number in numbers if number != os.getpid() and entry.encode() in environment_of(number)}
+    return {
+        number
+        for number in numbers
+        if number != os.getpid() and entry.encode() in environment_of(number)
+    }
 
 
 def _process_table() -> Iterator[Tuple[int, int, str]]:

@@ -10,11 +10,22 @@ import traceback
 from pathlib import Path
 from typing import Callable
 
-from traindyno.core.jobs.journal_format import FORMAT_VERSION, MARK_VARIABLE, PARENT_STARTED, STOPPED
+from traindyno.core.jobs.journal_format import (
+    FORMAT_VERSION,
+    MARK_VARIABLE,
+    PARENT_STARTED,
+    STOPPED,
+)
 from traindyno.parent.attempt import EXIT_CODE, JobAttempt, StopSignal, TimeLeft, job_began_at
 from traindyno.parent.conduct import Conductor
 from traindyno.parent.disk import remove
-from traindyno.parent.document import DocumentRefused, JobOrder, find_document, read_document, with_own_devices
+from traindyno.parent.document import (
+    DocumentRefused,
+    JobOrder,
+    find_document,
+    read_document,
+    with_own_devices,
+)
 from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.journal import Journal
@@ -39,7 +50,9 @@ def under_guard(work: Callable[[], int]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: os.kill(child, number))
     _, status = os.waitpid(child, os.WUNTRACED)
-    while os.WIFSTOPPED(status):  # a run can send its parent SIGSTOP, and a stopped parent holds the machine
+    while os.WIFSTOPPED(
+        status
+    ):  # a run can send its parent SIGSTOP, and a stopped parent holds the machine
         os.kill(child, signal.SIGCONT)
         _, status = os.waitpid(child, os.WUNTRACED)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -79,7 +92,11 @@ def remove_folders_of_dead_parents() -> None:
     """A guard that is killed leaves its folder, which has its process ID in its name."""
     for folder in Path(tempfile.gettempdir()).glob("{}*".format(FOLDER_LEAD)):
         found = re.match(r"{}(\d+)-".format(FOLDER_LEAD), folder.name)
-        if found and not Path("/proc", found.group(1)).exists() and folder.stat().st_uid == os.geteuid():
+        if (
+            found
+            and not Path("/proc", found.group(1)).exists()
+            and folder.stat().st_uid == os.geteuid()
+        ):
             remove(folder)
 
 
@@ -104,7 +121,12 @@ def work(own_folder: Path) -> int:
     journal = Journal(host)
     runs = [run.run_id for run in job.runs]
     journal.write(
-        PARENT_STARTED, version=FORMAT_VERSION, job_id=job.job_id, host=host.name, hosts=list(host.hosts), runs=runs
+        PARENT_STARTED,
+        version=FORMAT_VERSION,
+        job_id=job.job_id,
+        host=host.name,
+        hosts=list(host.hosts),
+        runs=runs,
     )
     try:
         return _conduct(job, host, journal=journal, stop=stop, own_folder=own_folder)
@@ -116,7 +138,9 @@ def work(own_folder: Path) -> int:
         remove(own_folder)
 
 
-def _conduct(job: JobOrder, host: Host, *, journal: Journal, stop: StopSignal, own_folder: Path) -> int:
+def _conduct(
+    job: JobOrder, host: Host, *, journal: Journal, stop: StopSignal, own_folder: Path
+) -> int:
     peers = meet(host, job.lease_seconds)
     attempt = JobAttempt(
         number=peers.first_says("number", lambda: str(time.time_ns())),

@@ -32,11 +32,23 @@ OF_PLAIN_SCRIPTS = ("MASTER_ADDR", "MASTER_PORT", "NCCL_IB_DISABLE", "NCCL_DEBUG
 EFA_TYPES = frozenset(
     "ml." + name
     for name in (
-        *("g4dn.8xlarge", "g4dn.12xlarge", "g5.48xlarge", "p3dn.24xlarge", "p4d.24xlarge", "p4de.24xlarge"),
+        *(
+            "g4dn.8xlarge",
+            "g4dn.12xlarge",
+            "g5.48xlarge",
+            "p3dn.24xlarge",
+            "p4d.24xlarge",
+            "p4de.24xlarge",
+        ),
         *("p5.48xlarge", "p5e.48xlarge", "trn1.32xlarge", "p6e-gb200.36xlarge"),
     )
 )
-RDMA_TYPES = EFA_TYPES - {"ml.g4dn.8xlarge", "ml.g4dn.12xlarge", "ml.g5.48xlarge", "ml.p3dn.24xlarge"}
+RDMA_TYPES = EFA_TYPES - {
+    "ml.g4dn.8xlarge",
+    "ml.g4dn.12xlarge",
+    "ml.g5.48xlarge",
+    "ml.p3dn.24xlarge",
+}
 # What one run compiles would make the next one's start shorter.
 CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
@@ -52,7 +64,9 @@ CACHES = {
 def run_environment(run: RunOrder, job: JobOrder, host: Host, own_folder: Path) -> Dict[str, str]:
     """``own_folder`` is removed after the run: its temporary files and its caches. The run's own variables win."""
     environment = {
-        name: value for name, value in host.environment.items() if name not in OF_PARENT and not name.startswith(OF_RUN)
+        name: value
+        for name, value in host.environment.items()
+        if name not in OF_PARENT and not name.startswith(OF_RUN)
     }
     environment.update(_toolkit_variables(run, job, host))
     if run.launcher == TORCHRUN:
@@ -76,7 +90,9 @@ def run_environment(run: RunOrder, job: JobOrder, host: Host, own_folder: Path) 
 
 def _toolkit_variables(run: RunOrder, job: JobOrder, host: Host) -> Dict[str, str]:
     hyperparameters = host.localised(run.hyperparameters)
-    channels = {name: str(host.channel(channel)) for name, channel in channels_of(run, host).items()}
+    channels = {
+        name: str(host.channel(channel)) for name, channel in channels_of(run, host).items()
+    }
     given = json.loads(host.environment.get("SM_INPUT_DATA_CONFIG", "{}"))
     values: Dict[str, Any] = {
         "hps": hyperparameters,
@@ -85,9 +101,14 @@ def _toolkit_variables(run: RunOrder, job: JobOrder, host: Host) -> Dict[str, st
         "module_name": Path(job.program).stem,
         "channels": sorted(channels),
         "input_data_config": {
-            name: given[channel] for name, channel in channels_of(run, host).items() if channel in given
+            name: given[channel]
+            for name, channel in channels_of(run, host).items()
+            if channel in given
         },
-        "framework_params": {"sagemaker_torch_distributed_enabled": True, "sagemaker_instance_type": job.instance_type}
+        "framework_params": {
+            "sagemaker_torch_distributed_enabled": True,
+            "sagemaker_instance_type": job.instance_type,
+        }
         if run.launcher == TORCHRUN
         else {},
         "output_data_dir": str(host.output(run.run_id)),
@@ -110,7 +131,9 @@ def channels_of(run: RunOrder, host: Host) -> Dict[str, str]:
     return {**({CODE_CHANNEL: CODE_CHANNEL} if has_code else {}), **run.channels}
 
 
-def _training_environment(values: Dict[str, Any], channels: Dict[str, str], host: Host) -> Dict[str, Any]:
+def _training_environment(
+    values: Dict[str, Any], channels: Dict[str, str], host: Host
+) -> Dict[str, Any]:
     """The toolkit's own description of the job in one variable."""
     same = ("input_data_config", "user_entry_point", "module_name", "output_data_dir", "model_dir")
     return {
@@ -138,4 +161,8 @@ def _as_for_torchrun(environment: Dict[str, str], job: JobOrder, host: Host) -> 
 def _variable(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, sort_keys=True, separators=(",", ":"))
+    )

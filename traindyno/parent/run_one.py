@@ -119,23 +119,31 @@ def run_one(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) -
     removed = remove_shared_memory(attempt.host.shared_memory, shared_before)
     leftovers = {"processes": processes, "shared_memory": removed}
     if verdict.left != STOPPED:  # nothing begins after it, and a stopped job has little time
-        leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
+        leftovers["device_mebibytes"] = attempt.devices.wait_until_free(
+            attempt.peers.beat, attempt.job.device_seconds
+        )
     return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
 
 
-def _start(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) -> Tuple[Optional[Child], Optional[str]]:
+def _start(
+    run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn
+) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
     peers, name = attempt.peers, "{}-{}-{}".format(host.job_name, run.run_id, attempt.number)
     # The first host announces a port of its own, before anything can fail: the other hosts wait for it.
     port = int(peers.first_says("{}/port".format(run.run_id), lambda: str(free_port(host))))
-    meeting = Meeting(hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name)
+    meeting = Meeting(
+        hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name
+    )
     descriptor = output.open()
     try:
         for folder in (host.output(run.run_id), host.model(run.run_id)):
             folder.mkdir(parents=True, exist_ok=True)
         setting = make_setting(run, attempt, descriptor)
-        setting.environment[SHARED_JOB_VARIABLE] = json.dumps({PLACE: turn.place, FORKED: turn.is_forked})
+        setting.environment[SHARED_JOB_VARIABLE] = json.dumps(
+            {PLACE: turn.place, FORKED: turn.is_forked}
+        )
         start = Start(
             setting=setting,
             arguments=tuple(arguments_of(run, host)),
@@ -149,12 +157,21 @@ def _start(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) ->
         os.close(descriptor)
 
 
-def _watch(run: RunOrder, attempt: JobAttempt, child: Optional[Child], output: RunOutput, turn: Turn) -> EndVerdict:
+def _watch(
+    run: RunOrder, attempt: JobAttempt, child: Optional[Child], output: RunOutput, turn: Turn
+) -> EndVerdict:
     """The first verdict of any host."""
-    peers, key, show_at, is_first = attempt.peers, "{}/verdict".format(run.run_id), 0.0, turn.has_job_for_itself
+    peers, key, show_at, is_first = (
+        attempt.peers,
+        "{}/verdict".format(run.run_id),
+        0.0,
+        turn.has_job_for_itself,
+    )
     while True:
         peers.beat()
-        verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(turn.began, is_first=is_first)
+        verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(
+            turn.began, is_first=is_first
+        )
         if verdict is None and child is not None and child.poll() is None:
             verdict = turn.judge()
         word = peers.heard(key) if verdict is None else peers.say(key, verdict.word())
@@ -166,7 +183,9 @@ def _watch(run: RunOrder, attempt: JobAttempt, child: Optional[Child], output: R
         time.sleep(POLL_SECONDS)
 
 
-def _own_verdict(run: RunOrder, attempt: JobAttempt, child: Optional[Child]) -> Optional[EndVerdict]:
+def _own_verdict(
+    run: RunOrder, attempt: JobAttempt, child: Optional[Child]
+) -> Optional[EndVerdict]:
     """A run that fails when the job is stopped was stopped: its processes may get the same signal."""
     status = NOT_STARTED if child is None else child.poll()
     if status == 0:

@@ -88,11 +88,17 @@ class GrowingLog:
 
     @property
     def compile_seconds(self) -> float:
-        return max((phase.seconds for phase in self.lines.phases if phase.name == COMPILE), default=0.0)
+        return max(
+            (phase.seconds for phase in self.lines.phases if phase.name == COMPILE), default=0.0
+        )
 
     @property
     def allocator_retries(self) -> int:
-        found = (phase.facts.get(RETRIES) for phase in self.lines.phases if phase.name == ALLOCATOR_RETRIES)
+        found = (
+            phase.facts.get(RETRIES)
+            for phase in self.lines.phases
+            if phase.name == ALLOCATOR_RETRIES
+        )
         return max((each for each in found if isinstance(each, int)), default=0)
 
 
@@ -125,7 +131,13 @@ class RunLogs:
     @property
     def peak_bytes(self) -> Optional[int]:
         """Peak memory of the process that needed the most."""
-        return max((step.peak_memory_bytes or 0 for log in self._newest() for step in log.steps), default=0) or None
+        return (
+            max(
+                (step.peak_memory_bytes or 0 for log in self._newest() for step in log.steps),
+                default=0,
+            )
+            or None
+        )
 
     @property
     def compile_seconds(self) -> float:

@@ -66,13 +66,21 @@ def warm_up(attempt: JobAttempt) -> None:
     if not attempt.job.warm_up_steps:
         return
     if peers.rank == 0:  # the other hosts may have other copies of the files
-        left = (run.run_id for run in attempt.job.runs if not has_ended(attempt.host.folder, run.run_id))
-        is_wanted = not attempt.stop.is_made and not has_died_warming_up(attempt.host, attempt.job.cut_off)
+        left = (
+            run.run_id for run in attempt.job.runs if not has_ended(attempt.host.folder, run.run_id)
+        )
+        is_wanted = not attempt.stop.is_made and not has_died_warming_up(
+            attempt.host, attempt.job.cut_off
+        )
         peers.say(key, next(left, NO_RUN) if is_wanted else NO_RUN)
     named = peers.wait_for(key)
-    run = next((run._replace(run_id=RUN_ID) for run in attempt.job.runs if run.run_id == named), None)
+    run = next(
+        (run._replace(run_id=RUN_ID) for run in attempt.job.runs if run.run_id == named), None
+    )
     if run is None:
         return
     attempt.journal.write(WARM_UP_BEGAN)
     found = throw_away(run, attempt, attempt.job.warm_up_steps)
-    attempt.journal.write(WARMED_UP, own_milliseconds=round((found.seconds if found else 0.0) * 1e3))
+    attempt.journal.write(
+        WARMED_UP, own_milliseconds=round((found.seconds if found else 0.0) * 1e3)
+    )

@@ -14,7 +14,15 @@ from traindyno.core.verdict.open_text import merge_reasons
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.cell_charts import draw_cell_charts
-from traindyno.report.markup import Column, Markup, columns, draw_table, element, estimate_cell, join
+from traindyno.report.markup import (
+    Column,
+    Markup,
+    columns,
+    draw_table,
+    element,
+    estimate_cell,
+    join,
+)
 
 COLUMNS = columns("Cell", "# Batch per device", "Fits", "# Samples/s", "# Memory")
 BATCHES_CAPTION = (
@@ -53,7 +61,11 @@ def _note(result: RunResult) -> str | None:
         return None
     if batch == NONE_FITS:
         return f"{label}: no batch fits, not even {finding.batch}."
-    return f"{label}: {batch} or more; no probe tells whether a larger batch fits." if larger_may_fit(result) else None
+    return (
+        f"{label}: {batch} or more; no probe tells whether a larger batch fits."
+        if larger_may_fit(result)
+        else None
+    )
 
 
 def _rows(result: RunResult) -> list[list[str | None]]:
@@ -84,7 +96,9 @@ def draw_cells(verdict: Verdict) -> Markup:
     rows = verdict.ranked_rows
     shown = [each for each in CELL_FIGURES if each.is_known_of(rows)]
     hidden = [each.heading for each in CELL_FIGURES if each not in shown and not each.is_optional]
-    columns = [Column(heading=each.heading, is_number=True, explanation=each.explanation) for each in shown]
+    columns = [
+        Column(heading=each.heading, is_number=True, explanation=each.explanation) for each in shown
+    ]
     return element(
         "section",
         element("h2", "Cells"),
@@ -92,9 +106,13 @@ def draw_cells(verdict: Verdict) -> Markup:
             [Column(heading="Cell"), *columns],
             [[row.label, *(_draw(each, row) for each in shown)] for row in rows],
             caption=CAPTION,
-            emphasized=[index for index, row in enumerate(rows) if row.cell_id == verdict.recommended],
+            emphasized=[
+                index for index, row in enumerate(rows) if row.cell_id == verdict.recommended
+            ],
         ),
-        element("p", f"Unknown for every cell: {', '.join(hidden)}.", class_="hint") if hidden else None,
+        element("p", f"Unknown for every cell: {', '.join(hidden)}.", class_="hint")
+        if hidden
+        else None,
         _not_steady(rows),
         draw_cell_charts(verdict),
         id="cells",
@@ -104,7 +122,9 @@ def draw_cells(verdict: Verdict) -> Markup:
 def _draw(figure: CellFigure, row: CellRow) -> str:
     value = figure.value(row)
     if isinstance(value, Mapping):
-        return join(f"{row.trials} of {sum(value.values())}", element("small", outcomes_text(value)))
+        return join(
+            f"{row.trials} of {sum(value.values())}", element("small", outcomes_text(value))
+        )
     if isinstance(value, Estimate) or (value is None and not row.trials):
         return estimate_cell(value, figure.text)
     return figure.plain_text(value)
@@ -113,11 +133,16 @@ def _draw(figure: CellFigure, row: CellRow) -> str:
 def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
     """Which cells' trials were not steady, and why."""
     items = [
-        element("li", f"{row.label or row.instance}: {found.unsteady_trials} of {row.trials} trials. {reason}.")
+        element(
+            "li",
+            f"{row.label or row.instance}: {found.unsteady_trials} of {row.trials} trials. {reason}.",
+        )
         for row in rows
         for found in (row.steadiness,)
         for reason in merge_reasons(found.unsteady_reasons)
     ]
     if not items:
         return None
-    return element("details", element("summary", "Trials that were not steady"), element("ul", *items))
+    return element(
+        "details", element("summary", "Trials that were not steady"), element("ul", *items)
+    )

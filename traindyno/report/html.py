@@ -32,7 +32,11 @@ def render_section(report: Report, section: Markup) -> str:
 
 def draw_sections(report: Report) -> dict[str, Markup]:
     """The sections below the verdict that have something to show."""
-    return {name: section for name, (_, draw) in SECTIONS.items() if (section := draw(report)) is not None}
+    return {
+        name: section
+        for name, (_, draw) in SECTIONS.items()
+        if (section := draw(report)) is not None
+    }
 
 
 def _page(report: Report, body: Markup) -> str:
@@ -55,13 +59,19 @@ def _header(report: Report, names: list[str]) -> Markup:
         "header",
         element("p", "Traindyno", class_="brand"),
         element("h1", report.suite.name, _badge(report)),
-        element("p", join(f"{len(report.cells)} cells, {len(report.results)} runs, {written}"), class_="hint"),
+        element(
+            "p",
+            join(f"{len(report.cells)} cells, {len(report.results)} runs, {written}"),
+            class_="hint",
+        ),
         element("nav", *links, aria_label="Sections"),
     )
 
 
 def _badge(report: Report) -> Markup | None:
-    return element("span", "Simulated results", class_="badge large") if report.is_simulated else None
+    return (
+        element("span", "Simulated results", class_="badge large") if report.is_simulated else None
+    )
 
 
 @cache

@@ -47,7 +47,9 @@ def draw_learning_section(report: Report) -> Markup | None:
             f"{left_out}",
             class_="hint",
         ),
-        draw_views("learning", [view for name, cells in known.items() for view in _views(name, cells)]),
+        draw_views(
+            "learning", [view for name, cells in known.items() for view in _views(name, cells)]
+        ),
         element(
             "p",
             "The data of these charts:",
@@ -61,13 +63,18 @@ def draw_learning_section(report: Report) -> Markup | None:
 
 def _parities(verdict: Verdict) -> Markup | None:
     """Comparisons that do not agree are first."""
-    found = sorted(verdict.likeness.parities, key=lambda parity: parity.finding is ParityFinding.AGREES)
+    found = sorted(
+        verdict.likeness.parities, key=lambda parity: parity.finding is ParityFinding.AGREES
+    )
     if not found:
         return None
     agreeing = sum(parity.finding is ParityFinding.AGREES for parity in found)
     return element(
         "details",
-        element("summary", f"Cells that should learn alike: {agreeing} of {len(found)} comparisons agree"),
+        element(
+            "summary",
+            f"Cells that should learn alike: {agreeing} of {len(found)} comparisons agree",
+        ),
         element("ul", *(element("li", describe_parity(verdict, parity)) for parity in found)),
         open="" if agreeing < len(found) else None,
     )
@@ -78,7 +85,11 @@ def _views(name: str, cells: Sequence[CellCurves]) -> Iterator[View]:
         lines = []
         for _, label, curves in cells:
             placed = [
-                tuple(Point(x=x, y=point.value) for point in curve if (x := position(point)) is not None)
+                tuple(
+                    Point(x=x, y=point.value)
+                    for point in curve
+                    if (x := position(point)) is not None
+                )
                 for curve in curves
             ]
             if any(placed):
@@ -86,7 +97,9 @@ def _views(name: str, cells: Sequence[CellCurves]) -> Iterator[View]:
         if lines:
             title = f"{name.capitalize()} over {across}"
             highest = max(point.x for line in lines for point in line.points)
-            picture = draw_lines(lines, across_name=across, title=title, unit=unit(highest), is_from_zero=False)
+            picture = draw_lines(
+                lines, across_name=across, title=title, unit=unit(highest), is_from_zero=False
+            )
             yield View(name=f"{name} / {across}", content=draw_figure(title, picture))
 
 
@@ -110,4 +123,6 @@ def _curves(report: Report, curve: Callable[[RunResult], Curve]) -> list[CellCur
         if not result.is_simulated and (found := curve(result)):
             by_cell.setdefault(result.run.cell.cell_id, []).append(found)
     rows = [row for row in report.verdict.ranked_rows if row.cell_id in by_cell]
-    return [(row.cell_id, row.label, by_cell[row.cell_id][:MOST_TRIALS]) for row in rows[:MOST_CELLS]]
+    return [
+        (row.cell_id, row.label, by_cell[row.cell_id][:MOST_TRIALS]) for row in rows[:MOST_CELLS]
+    ]

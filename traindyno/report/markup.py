@@ -23,7 +23,9 @@ class Markup(str):
     __slots__ = ()
 
 
-EMPTY_ELEMENTS = frozenset({"meta", "br", "col", "rect", "line", "path", "circle", "polygon", "input", "wbr"})
+EMPTY_ELEMENTS = frozenset(
+    {"meta", "br", "col", "rect", "line", "path", "circle", "polygon", "input", "wbr"}
+)
 
 
 def element(name: str, /, *children: str | int | None, **attributes: str | float | None) -> Markup:
@@ -77,7 +79,9 @@ def draw_table(
     head = element(
         "tr",
         *(
-            element("th", column.heading, class_=_class(column), scope="col", title=column.explanation)
+            element(
+                "th", column.heading, class_=_class(column), scope="col", title=column.explanation
+            )
             for column in columns
         ),
     )
@@ -86,7 +90,9 @@ def draw_table(
         for index, row in enumerate(rows[:MOST_ROWS])
     ]
     left_out = (
-        f" The first {MOST_ROWS:,} of {len(rows):,}; the data below contains all rows." if len(rows) > MOST_ROWS else ""
+        f" The first {MOST_ROWS:,} of {len(rows):,}; the data below contains all rows."
+        if len(rows) > MOST_ROWS
+        else ""
     )
     return element(
         "div",
@@ -106,7 +112,10 @@ def _cells(columns: Sequence[Column], row: Sequence[str | None]) -> list[Markup]
     first, *rest = row
     return [
         element("th", first if isinstance(first, Markup) else breakable(first or ""), scope="row"),
-        *(element("td", value, class_=_class(column)) for column, value in zip(columns[1:], rest, strict=True)),
+        *(
+            element("td", value, class_=_class(column))
+            for column, value in zip(columns[1:], rest, strict=True)
+        ),
     ]
 
 
@@ -128,7 +137,9 @@ class PlotData:
     rows: Iterable[Sequence[object]]
 
 
-def download(content: bytes, name: str, kind: str, label: str, *, class_: str = "download") -> Markup:
+def download(
+    content: bytes, name: str, kind: str, label: str, *, class_: str = "download"
+) -> Markup:
     encoded = base64.b64encode(content).decode()
     return element("a", label, download=name, href=f"data:{kind};base64,{encoded}", class_=class_)
 
@@ -160,5 +171,9 @@ def estimate_cell(estimate: Estimate | None, value_text: Callable[[float], str])
     if estimate is None:
         return element("span", "–", class_="absent", title="not measured")
     interval = estimate.interval
-    spread = interval_text(interval.low, interval.high, value_text) if interval else f"interval {UNKNOWN}"
+    spread = (
+        interval_text(interval.low, interval.high, value_text)
+        if interval
+        else f"interval {UNKNOWN}"
+    )
     return join(value_text(estimate.mean), element("small", spread))

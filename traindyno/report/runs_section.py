@@ -11,7 +11,16 @@ from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, breakable, columns, draw_table, element, join
 
 COLUMNS = columns(
-    *("Run", "Outcome", "# Attempts", "# Warm-up", "# Steady", "# Samples/s", "# Step, median", "# Step, p99"),
+    *(
+        "Run",
+        "Outcome",
+        "# Attempts",
+        "# Warm-up",
+        "# Steady",
+        "# Samples/s",
+        "# Step, median",
+        "# Step, p99",
+    ),
     *("# Loss, last", "# Billed", "# Cost"),
     explained={
         "Warm-up": "steps before the steady window",
@@ -33,7 +42,9 @@ def draw_runs(report: Report, hints: Sequence[Callable[[Report], Markup | None]]
     return element(
         "section",
         element("h2", "Runs"),
-        draw_table(COLUMNS, [_row(each) for each in report.results], caption="One run of one cell each."),
+        draw_table(
+            COLUMNS, [_row(each) for each in report.results], caption="One run of one cell each."
+        ),
         *(_failure(trials) for trials in alike.values()),
         _problems([each for each in report.results if each.outcome is Outcome.COMPLETED]),
         *(hint(report) for hint in hints),
@@ -46,7 +57,10 @@ def _row(result: RunResult) -> list[str | None]:
     throughput = measured.throughput if measured else None
     rate = throughput if is_measured(result) else None
     return [
-        join(breakable(f"{result.run.cell.label}, {result.run.name}"), element("small", _run_text(result))),
+        join(
+            breakable(f"{result.run.cell.label}, {result.run.name}"),
+            element("small", _run_text(result)),
+        ),
         join(
             element("span", _outcome(result), class_=f"outcome {TONES.get(result.outcome, 'bad')}"),
             element("span", "simulated", class_="badge") if result.is_simulated else None,
@@ -99,4 +113,8 @@ def _problems(completed: Sequence[RunResult]) -> Markup | None:
     ]
     if not items:
         return None
-    return element("details", element("summary", "What is doubtful about completed runs"), element("ul", *items))
+    return element(
+        "details",
+        element("summary", "What is doubtful about completed runs"),
+        element("ul", *items),
+    )

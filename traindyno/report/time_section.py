@@ -31,13 +31,19 @@ CEILING_MEDIANS = 3.0
 def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Markup:
     """Pairs of a trial's name and its measurement. Steps longer than three medians are clipped at the upper edge."""
     ceiling = _ceiling([run for _, run in runs])
-    last = max(run.timeline.first_step + run.timeline.stride * len(run.timeline.seconds) for _, run in runs)
+    last = max(
+        run.timeline.first_step + run.timeline.stride * len(run.timeline.seconds) for _, run in runs
+    )
     first = min(run.timeline.first_step for _, run in runs)
     across = make_scale(first, last, begin=LEFT, end=WIDTH - RIGHT)
     up = make_scale(0.0, ceiling, begin=HEIGHT - BOTTOM, end=TOP, unit=seconds_unit(ceiling))
     lines = []
     for index, (_, run) in enumerate(runs):
-        first_step, stride, seconds = run.timeline.first_step, run.timeline.stride, run.timeline.seconds
+        first_step, stride, seconds = (
+            run.timeline.first_step,
+            run.timeline.stride,
+            run.timeline.seconds,
+        )
         points = [
             (across(first_step + stride * (position + 0.5)), up(min(each, ceiling)))
             for position, each in enumerate(seconds)
@@ -83,7 +89,16 @@ def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Mark
     begin, end = across(across.low), across(run.timeline.first_step + run.steady_state.warmup_steps)
     if end <= begin:
         return []
-    return [element("rect", class_="warmup", x=at(begin), y=TOP, width=at(end - begin), height=HEIGHT - TOP - BOTTOM)]
+    return [
+        element(
+            "rect",
+            class_="warmup",
+            x=at(begin),
+            y=TOP,
+            width=at(end - begin),
+            height=HEIGHT - TOP - BOTTOM,
+        )
+    ]
 
 
 MOST_CELLS, MOST_TRIALS = 12, 8
@@ -99,11 +114,19 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
     known = []
     for label, own in by_cell:  # the mean of the runs that have phases, in the order of a run
         accounts = [each.phases_seconds for each in own if each.phases_seconds]
-        names = sorted({name for account in accounts for name in account}, key=lambda name: (phase_order(name), name))
+        names = sorted(
+            {name for account in accounts for name in account},
+            key=lambda name: (phase_order(name), name),
+        )
         means = {name: fmean(account.get(name, 0.0) for account in accounts) for name in names}
         known += [(label, means)] if sum(means.values()) > 0 else []
     timed = [
-        (label, [each for each in results if each.measured and each.measured.timeline.seconds][:MOST_TRIALS])
+        (
+            label,
+            [each for each in results if each.measured and each.measured.timeline.seconds][
+                :MOST_TRIALS
+            ],
+        )
         for label, results in by_cell
     ]
     drawn = [(label, results) for label, results in timed if results][:MOST_CELLS]
@@ -119,7 +142,9 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
     for label, own in drawn:
         runs = [(each.run.name, each.measured) for each in own if each.measured]
         picture = draw_timeline(runs, title=f"Step times of {label}")
-        timelines.append(draw_figure(label, picture, note=highest_step_text([run for _, run in runs])))
+        timelines.append(
+            draw_figure(label, picture, note=highest_step_text([run for _, run in runs]))
+        )
     measured = sum(bool(results) for _, results in timed)
     left_out = f" The best {len(drawn)} of {measured} cells." if measured > len(drawn) else ""
     longest = max((results for _, results in drawn), key=len, default=[])
@@ -144,7 +169,9 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
 
 def _step_data(drawn: Sequence[CellResults]) -> PlotData:
     """A row for each point: the mean of ``steps`` steps from ``first_step`` on."""
-    runs = [(each, each.measured.timeline) for _, results in drawn for each in results if each.measured]
+    runs = [
+        (each, each.measured.timeline) for _, results in drawn for each in results if each.measured
+    ]
     return PlotData(
         name="step-times",
         header=("run_id", "first_step", "steps", "seconds"),

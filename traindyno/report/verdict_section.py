@@ -40,7 +40,9 @@ def _list(heading: str, items: Sequence[str]) -> Markup | None:
         element("h3", heading),
         element("ul", *(element("li", item) for item in first)),
         element(
-            "details", element("summary", f"{len(rest)} more"), element("ul", *(element("li", item) for item in rest))
+            "details",
+            element("summary", f"{len(rest)} more"),
+            element("ul", *(element("li", item) for item in rest)),
         )
         if rest
         else None,
@@ -59,10 +61,16 @@ def draw_confounds(report: Report) -> Markup | None:
 
 
 def _draw(verdict: Verdict, confound: Confound) -> Markup:
-    first, second = verdict.row(confound.first_cell_id).label, verdict.row(confound.second_cell_id).label
+    first, second = (
+        verdict.row(confound.first_cell_id).label,
+        verdict.row(confound.second_cell_id).label,
+    )
     table = draw_table(
         [Column(heading="Differs in"), Column(heading=first), Column(heading=second)],
-        [[difference.name, difference.first, difference.second] for difference in confound.differences],
+        [
+            [difference.name, difference.first, difference.second]
+            for difference in confound.differences
+        ],
         caption="Each of these differences is a possible cause of a difference in results.",
     )
     controls = [
@@ -71,7 +79,10 @@ def _draw(verdict: Verdict, confound: Confound) -> Markup:
             f"{control.isolates} alone: ",
             f"in this suite as {verdict.row(control.cell_id).label}"
             if control.cell_id
-            else join("add to include: ", element("code", json.dumps(dict(control.include), ensure_ascii=False))),
+            else join(
+                "add to include: ",
+                element("code", json.dumps(dict(control.include), ensure_ascii=False)),
+            ),
         )
         for control in confound.controls
     ]

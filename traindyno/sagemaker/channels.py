@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.checks.job_limits_check import MODEL_CHANNEL, TOKENIZER_CHANNEL, TRAIN_CHANNEL
+from traindyno.core.suite.checks.job_limits_check import (
+    MODEL_CHANNEL,
+    TOKENIZER_CHANNEL,
+    TRAIN_CHANNEL,
+)
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
@@ -41,7 +45,10 @@ def preparation_channels(preparation: DataPreparation, workload: Workload) -> li
     if preparation.stages_model:
         dataset = tokenizer = None
     channels = [channel(TRAIN_CHANNEL, dataset, InputMode.FAST_FILE)] if is_s3_uri(dataset) else []
-    return [*channels, *_pretrained_channels(_path(workload.model), tokenizer, model_mode=InputMode.FAST_FILE)]
+    return [
+        *channels,
+        *_pretrained_channels(_path(workload.model), tokenizer, model_mode=InputMode.FAST_FILE),
+    ]
 
 
 def _pretrained_channels(
@@ -51,7 +58,9 @@ def _pretrained_channels(
     if is_s3_uri(model):
         yield channel(MODEL_CHANNEL, model, model_mode)
     if is_s3_uri(tokenizer) and tokenizer != model:
-        yield channel(TOKENIZER_CHANNEL if is_s3_uri(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE)
+        yield channel(
+            TOKENIZER_CHANNEL if is_s3_uri(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE
+        )
 
 
 def _path(source: Dataset | Model | Tokenizer | None) -> str | None:

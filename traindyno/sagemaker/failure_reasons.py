@@ -30,7 +30,10 @@ def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
     if end.reason == TIME_LIMIT:
         return Outcome.TIMED_OUT, f"still running after {end.own_seconds:.0f} seconds"
     if end.reason == OUTPACED:
-        return Outcome.OUTPACED, f"{end.bound.text if end.bound else 'much slower'} than another run of its job"
+        return (
+            Outcome.OUTPACED,
+            f"{end.bound.text if end.bound else 'much slower'} than another run of its job",
+        )
     if end.reason != EXITED:
         unknown = f"it ended for a reason that this version does not know: {end.reason}"
         return Outcome.INTERNAL_ERROR, FAULTS.get(end.reason, unknown)
@@ -107,14 +110,18 @@ SERVICE_RULES = (
     _rule(r"^InternalError", ServiceFault),
     _rule(r"^ResourceLimitExceeded", SlotUnavailable),
     _rule(
-        r"CannotPullContainer|Cannot pull|could not be pulled|image .*(not found|does not exist)", Outcome.IMAGE_ERROR
+        r"CannotPullContainer|Cannot pull|could not be pulled|image .*(not found|does not exist)",
+        Outcome.IMAGE_ERROR,
     ),
     _rule(r"Cannot find .*image|Requested image|manifest .*unknown", Outcome.IMAGE_ERROR),
     _rule(r"CannotStartContainer|starting container process caused", Outcome.IMAGE_ERROR),
     _rule(
-        r"Access ?Denied|not authorized to perform|Forbidden|UnauthorizedOperation|\(403\)", Outcome.PERMISSION_ERROR
+        r"Access ?Denied|not authorized to perform|Forbidden|UnauthorizedOperation|\(403\)",
+        Outcome.PERMISSION_ERROR,
     ),
-    _rule(r"unable to assume role|Could not assume role|is not valid.*role", Outcome.PERMISSION_ERROR),
+    _rule(
+        r"unable to assume role|Could not assume role|is not valid.*role", Outcome.PERMISSION_ERROR
+    ),
     _rule(r"Insufficient disk space|No space left on device", Outcome.USER_CODE_ERROR, MORE_DISK),
     _rule(
         r"Data download failed",
@@ -188,7 +195,9 @@ def _describe(reason: str) -> str | None:
         killed_by = _signal_of(int(code["code"])) if code else None
         if code is None or killed_by is None:
             return None
-        before = " ".join(reason[: code.start()].removeprefix("AlgorithmError:").strip(" ,").split())
+        before = " ".join(
+            reason[: code.start()].removeprefix("AlgorithmError:").strip(" ,").split()
+        )
         return _killed(reason, killed_by, int(code["code"]), before)
     code_number, message = int(found["code"]), _without_torchrun(found["message"].strip())
     error = next((match for pattern in ERRORS if (match := pattern.search(message))), None)
@@ -204,7 +213,11 @@ def _describe(reason: str) -> str | None:
 def _killed(reason: str, killed_by: signal.Signals, code: int, output: str) -> str:
     kernel = OF_KERNEL.search(reason)
     what = kernel[0] if kernel else BY_SIGNAL.get(killed_by, "a signal ended the process")
-    last = "" if not output or (kernel and kernel[0] in output) else f"; its last output: {' '.join(output.split())}"
+    last = (
+        ""
+        if not output or (kernel and kernel[0] in output)
+        else f"; its last output: {' '.join(output.split())}"
+    )
     return f"{what} ({killed_by.name}, exit code {code}){last}"
 
 

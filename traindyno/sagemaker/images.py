@@ -7,10 +7,18 @@ from importlib.resources import files
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
+from traindyno.core.instances.instance_types import (
+    AcceleratorKind,
+    InstanceType,
+    find_instance_type,
+)
 from traindyno.core.lab_names import DEFAULT_LAB, images_stack_name
 from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.aws_images import SMP_V2_REPOSITORY, VERSIONED_REPOSITORIES, pytorch_version
+from traindyno.core.suite.aws_images import (
+    SMP_V2_REPOSITORY,
+    VERSIONED_REPOSITORIES,
+    pytorch_version,
+)
 from traindyno.core.suite.choices import TRAITS, Compiler, InputMode, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
@@ -35,7 +43,9 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
     if chosen is not None:
         return stock_image_uri(chosen, job_settings.region) if is_aws_image_name(chosen) else chosen
     # AWS's CPU image has none of the built-in tasks' packages.
-    own = None if stock == "none" and workload.task is Task.SCRIPT else job_settings.images.get(stock)
+    own = (
+        None if stock == "none" and workload.task is Task.SCRIPT else job_settings.images.get(stock)
+    )
     return own or stock_image_uri(default_image(stock), job_settings.region)
 
 
@@ -75,11 +85,15 @@ def stock_image_uri(name: str, region: str) -> str:
     """The full address of ``repository:tag`` in the account that serves the region."""
     table = _data("image_accounts.json")
     accounts = table[
-        SMP_V2_REPOSITORY.replace("-", "_") if name.startswith(SMP_V2_REPOSITORY) else "deep_learning_containers"
+        SMP_V2_REPOSITORY.replace("-", "_")
+        if name.startswith(SMP_V2_REPOSITORY)
+        else "deep_learning_containers"
     ]
     if region not in accounts:
         known = ", ".join(sorted(accounts))
-        raise ImageUnavailable(f"{name} is not published in {region}; regions that have it: {known}; or set an image")
+        raise ImageUnavailable(
+            f"{name} is not published in {region}; regions that have it: {known}; or set an image"
+        )
     return f"{accounts[region]}.dkr.ecr.{region}.amazonaws.com/{name}"
 
 
@@ -124,7 +138,11 @@ def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -
         )
     if jobs.isolates_network:  # a container reads its channels and nothing else
         reason = "this lab's containers have no network. Expected"
-        parts = {"model": workload.model, "tokenizer": workload.tokenizer, "dataset": workload.dataset}
+        parts = {
+            "model": workload.model,
+            "tokenizer": workload.tokenizer,
+            "dataset": workload.dataset,
+        }
         for name, part in parts.items():
             if part is not None and part.path is not None and not is_s3_uri(part.path):
                 yield f"workload.{name}.path: got {part.path}: {reason} an S3 prefix"
@@ -141,14 +159,20 @@ def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings)
     if "none" not in settings.images:
         return
     script, stack = suite.workload.task is Task.SCRIPT, images_stack_name(settings.lab)
-    command = "cdk deploy --all" + (f" -c lab={settings.lab}" if settings.lab != DEFAULT_LAB else "")
+    command = "cdk deploy --all" + (
+        f" -c lab={settings.lab}" if settings.lab != DEFAULT_LAB else ""
+    )
     plain = [cell.settings for cell in cells if not (cell.settings.image or suite.workload.image)]
     needed = {
-        (each.instance, image_kind(each, found)) for each in plain if (found := find_instance_type(each.instance))
+        (each.instance, image_kind(each, found))
+        for each in plain
+        if (found := find_instance_type(each.instance))
     }
     missing = {"gpu": f"GPUs: build it, in stack {stack}, with: {command}"}
     if not script:
-        missing["neuron"] = f"Trainium: set neuron = true in labs/{settings.lab}.toml, and build it with: {command}"
+        missing["neuron"] = (
+            f"Trainium: set neuron = true in labs/{settings.lab}.toml, and build it with: {command}"
+        )
     for name, kind in sorted(needed):
         if kind in missing.keys() - settings.images.keys():
             yield f"{name}: this lab has no image for {missing[kind]}; or set workload.image"

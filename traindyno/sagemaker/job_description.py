@@ -24,7 +24,8 @@ def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:
     groups = resources.get("InstanceGroups") or [
         {
             "InstanceType": resources.get("SelectedInstanceType") or resources.get("InstanceType"),
-            "InstanceCount": resources.get("SelectedInstanceCount") or resources.get("InstanceCount", 0),
+            "InstanceCount": resources.get("SelectedInstanceCount")
+            or resources.get("InstanceCount", 0),
         }
     ]
     for group in groups:
@@ -70,7 +71,9 @@ def has_ended(job: Mapping[str, Any]) -> bool:
         case "InProgress" | "Stopping":
             return False
         case status:
-            raise UnknownJobStatus(f"job {job['TrainingJobName']}: unknown TrainingJobStatus {status}")
+            raise UnknownJobStatus(
+                f"job {job['TrainingJobName']}: unknown TrainingJobStatus {status}"
+            )
 
 
 def read_phase(job: Mapping[str, Any]) -> JobPhaseName | None:
@@ -80,13 +83,18 @@ def read_phase(job: Mapping[str, Any]) -> JobPhaseName | None:
 
 def is_ending(job: Mapping[str, Any]) -> bool:
     """Whether the job is stopping or uploading: StopTrainingJob makes it no shorter."""
-    return job["TrainingJobStatus"] == "Stopping" or job.get("SecondaryStatus") in ("Stopping", "Uploading")
+    return job["TrainingJobStatus"] == "Stopping" or job.get("SecondaryStatus") in (
+        "Stopping",
+        "Uploading",
+    )
 
 
 def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) -> JobEnd:
     """``stopped_for``: why this lab stopped the job, if it did; without it, a person stopped the job."""
     if not has_ended(job):
-        raise ValueError(f"job {job['TrainingJobName']} is {job['TrainingJobStatus']}: it has not ended")
+        raise ValueError(
+            f"job {job['TrainingJobName']} is {job['TrainingJobStatus']}: it has not ended"
+        )
     meaning, message = _meaning(job, stopped_for)
     transitions = job.get("SecondaryStatusTransitions", [])
     ended_at = job.get("TrainingEndTime") or job.get("LastModifiedTime")
@@ -130,7 +138,10 @@ def _stopped_meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tup
     if stopped_for is not None:
         return stopped_for, f"stopped by the lab: {stopped_for}"
     if _ended_in_pending(job):
-        return CapacityUnavailable, "the job reached its limit for waiting for capacity (limits.max_pending_seconds)"
+        return (
+            CapacityUnavailable,
+            "the job reached its limit for waiting for capacity (limits.max_pending_seconds)",
+        )
     return Outcome.STOPPED_BY_USER, "stopped on request"
 
 
@@ -140,7 +151,10 @@ def _ended_in_pending(job: Mapping[str, Any]) -> bool:
     if limit_seconds is None or job.get("TrainingStartTime") is not None:
         return False
     ended_at = job.get("TrainingEndTime") or job.get("LastModifiedTime")
-    return ended_at is not None and epoch_seconds(ended_at) - epoch_seconds(job["CreationTime"]) >= limit_seconds
+    return (
+        ended_at is not None
+        and epoch_seconds(ended_at) - epoch_seconds(job["CreationTime"]) >= limit_seconds
+    )
 
 
 def _time_limit_text(job: Mapping[str, Any]) -> str:
@@ -180,7 +194,8 @@ def read_ages(page: Mapping[str, Any], *, now: float) -> dict[str, float]:
     """Name → seconds since creation, of the jobs on one page of ListTrainingJobs."""
     answered = _answered_at(page, otherwise=now)
     return {
-        job["TrainingJobName"]: answered - epoch_seconds(job["CreationTime"]) for job in page["TrainingJobSummaries"]
+        job["TrainingJobName"]: answered - epoch_seconds(job["CreationTime"])
+        for job in page["TrainingJobSummaries"]
     }
 
 

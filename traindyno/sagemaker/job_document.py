@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
+from traindyno.core.jobs.journal_format import (
+    CONTAINER_FOLDER,
+    FORMAT_VERSION,
+    PROCESS,
+    STATE,
+    STEP_LOG,
+    TORCHRUN,
+)
 from traindyno.core.planning.jobs import runs_again
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
 from traindyno.core.suite.arguments import command_arguments
@@ -16,7 +23,12 @@ from traindyno.core.suite.settings import has_effect
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import known_type, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.sagemaker.launcher import Launcher, own_hyperparameters, select_launcher, workload_program
+from traindyno.sagemaker.launcher import (
+    Launcher,
+    own_hyperparameters,
+    select_launcher,
+    workload_program,
+)
 from traindyno.sagemaker.request import run_environment, with_staged_model
 from traindyno.sagemaker.shared_request import shared_channels, staged_runs
 
@@ -25,10 +37,14 @@ LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
 # slowly, and for what the parent can't see of the time before it.
 PART_OF_LIMIT_KEPT = 10
 # The toolkit sets them for a plain script, as the parent is one, over what the request says.
-SET_BY_TOOLKIT = frozenset({"MASTER_ADDR", "MASTER_PORT", "NCCL_DEBUG", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME"})
+SET_BY_TOOLKIT = frozenset(
+    {"MASTER_ADDR", "MASTER_PORT", "NCCL_DEBUG", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME"}
+)
 
 
-def job_document(job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequence[str] = ()) -> dict[str, Any]:
+def job_document(
+    job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequence[str] = ()
+) -> dict[str, Any]:
     """``cut_off``: earlier attempts' jobs that the service ended at their time limit."""
     runs = staged_runs(job, suite)
     first, staged = runs[0]
@@ -47,7 +63,10 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequ
         "inherited": sorted(_inherited(suite)),
         "cut_off": list(cut_off),
         **_race(job, suite),
-        "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
+        "runs": [
+            {**_run_document(run, own, settings), "channels": dict(names[run.run_id])}
+            for run, own in runs
+        ],
         **_again(job, suite, settings, names),
     }
 
@@ -89,16 +108,22 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
     launcher = _launcher(run, suite, settings, own)
     # The toolkit counts the devices of the instance; the document names them before there is one.
     devices = known_type(run.cell.settings.instance).devices_per_instance
-    assert launcher == PROCESS or devices, f"{run.run_id}: the planner lets no run of unknown devices share a job"
+    assert launcher == PROCESS or devices, (
+        f"{run.run_id}: the planner lets no run of unknown devices share a job"
+    )
     folder = f"{CONTAINER_FOLDER}/{run.run_id}"
-    environment = run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}")
+    environment = run_environment(
+        run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}"
+    )
     return {
         "run_id": run.run_id,
         "launcher": launcher,
         "processes_per_host": 1 if launcher == PROCESS else devices,
         "arguments": command_arguments(own),
         "hyperparameters": own,
-        "environment": {name: value for name, value in environment.items() if name not in _inherited(suite)},
+        "environment": {
+            name: value for name, value in environment.items() if name not in _inherited(suite)
+        },
         **_batch(run),
     }
 
@@ -110,7 +135,12 @@ def _batch(run: Run) -> dict[str, Any]:
         return {}
     path = ["settings", "batch_size_per_device"] if search.argument is None else [search.argument]
     step = settings.micro_batches if has_effect("micro_batches", settings) else 1
-    order = {"choice": search.search.value, "first": settings.batch_size, "step": step, "path": path}
+    order = {
+        "choice": search.search.value,
+        "first": settings.batch_size,
+        "step": step,
+        "path": path,
+    }
     possible = dividing_batches(settings, world_size(settings) or 1)
     return {"batch": {**order, **({"possible": list(possible)} if possible else {})}}
 
@@ -118,4 +148,6 @@ def _batch(run: Run) -> dict[str, Any]:
 def _launcher(run: Run, suite: Suite, settings: JobSettings, own: Mapping[str, Any]) -> str:
     """The planner gives a run with another launcher a job of its own."""
     image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
-    return LAUNCHERS[select_launcher(run.cell.settings, known_type(run.cell.settings.instance), image_uri, own)]
+    return LAUNCHERS[
+        select_launcher(run.cell.settings, known_type(run.cell.settings.instance), image_uri, own)
+    ]

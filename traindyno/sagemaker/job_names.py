@@ -60,7 +60,10 @@ ENDED_STATUSES = ("Completed", "Failed", "Stopped")
 
 def ended_jobs_of(lab: str) -> dict[str, Any]:
     """The ``detail`` pattern of a rule that matches the ends of one lab's jobs."""
-    return {"TrainingJobName": [{"prefix": jobs_prefix(lab)}], "TrainingJobStatus": [*ENDED_STATUSES]}
+    return {
+        "TrainingJobName": [{"prefix": jobs_prefix(lab)}],
+        "TrainingJobStatus": [*ENDED_STATUSES],
+    }
 
 
 def job_name_in(event: Mapping[str, Any]) -> str:

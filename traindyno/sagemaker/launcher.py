@@ -11,12 +11,21 @@ from traindyno.core.instances.instance_types import AcceleratorKind, InstanceTyp
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION
-from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
+from traindyno.core.suite.checks.job_limits_check import (
+    MODEL_PARALLEL_PARAMETERS,
+    MPI_OPTIONS,
+    SMDDP_OPTIONS,
+)
 from traindyno.core.suite.choices import TRAITS, Compiler, Task
 from traindyno.core.suite.runs import is_probed, trained_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import measurement_document, settings_document, suite_converter, workload_document
+from traindyno.core.suite.suite_file import (
+    measurement_document,
+    settings_document,
+    suite_converter,
+    workload_document,
+)
 from traindyno.sagemaker.images import framework_version, is_smp_v2_image, known_type
 from traindyno.sagemaker.job_settings import JobSettings
 
@@ -48,7 +57,9 @@ def build_hyperparameters(
     instance_type = known_type(run.cell.settings.instance)
     launcher = select_launcher(run.cell.settings, instance_type, image_uri, own)
     launch = launcher_hyperparameters(launcher, instance_type, suite.workload.hyperparameters)
-    encoded = toolkit_hyperparameters(own, suite, job_name=job_name, settings=settings, launch=launch)
+    encoded = toolkit_hyperparameters(
+        own, suite, job_name=job_name, settings=settings, launch=launch
+    )
     if MODEL_PARALLEL_PARAMETERS in own:
         given = own[MODEL_PARALLEL_PARAMETERS]
         encoded[MODEL_PARALLEL_PARAMETERS] = given if isinstance(given, str) else json.dumps(given)
@@ -93,7 +104,11 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         confirm = suite.measurement.confirm
         if seed is not None and run.seed is not None:
             given[seed] = run.seed
-        if run.confirming_steps is not None and confirm is not None and confirm.argument is not None:
+        if (
+            run.confirming_steps is not None
+            and confirm is not None
+            and confirm.argument is not None
+        ):
             given[confirm.argument] = run.confirming_steps
         if search is not None and search.argument is not None:
             given[search.argument] = trained_settings(run).batch_size
@@ -118,12 +133,17 @@ def find_source(suite: Suite, settings: JobSettings) -> str:
     source = suite.workload.source if suite.workload.task is Task.SCRIPT else settings.source_s3_uri
     if not is_s3_uri(source):
         found = source or "nothing"
-        raise SourceMissing(f"suite {suite.name}: its code is {found}, expected s3://…/sourcedir.tar.gz")
+        raise SourceMissing(
+            f"suite {suite.name}: its code is {found}, expected s3://…/sourcedir.tar.gz"
+        )
     return source
 
 
 def select_launcher(
-    settings: Settings, instance_type: InstanceType, image_uri: str, hyperparameters: Mapping[str, Any]
+    settings: Settings,
+    instance_type: InstanceType,
+    image_uri: str,
+    hyperparameters: Mapping[str, Any],
 ) -> Launcher:
     """``pytorchddp`` for GPU images older than torchrun's support; SMP if the script has ``mp_parameters``."""
     if MODEL_PARALLEL_PARAMETERS in hyperparameters:
@@ -157,7 +177,11 @@ def launcher_hyperparameters(
             flags = {"sagemaker_pytorch_ddp_enabled": True, **name}
         case Launcher.SMDDP:
             options = hyperparameters.get(SMDDP_OPTIONS, "")
-            flags = {"sagemaker_distributed_dataparallel_enabled": True, **name, SMDDP_OPTIONS: options}
+            flags = {
+                "sagemaker_distributed_dataparallel_enabled": True,
+                **name,
+                SMDDP_OPTIONS: options,
+            }
         case Launcher.XLA_SPAWN:
             flags = {
                 "sagemaker_pytorch_xla_multi_worker_enabled": True,

@@ -5,7 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.instances.instance_types import efa_environment, has_instance_storage
-from traindyno.core.s3_keys import checkpoints_prefix, is_s3_uri, output_prefix, s3_uri, tokens_prefix
+from traindyno.core.s3_keys import (
+    checkpoints_prefix,
+    is_s3_uri,
+    output_prefix,
+    s3_uri,
+    tokens_prefix,
+)
 from traindyno.core.step_log.line import (
     CHECKPOINTS_VARIABLE,
     CONTAINER_CHECKPOINTS,
@@ -14,7 +20,11 @@ from traindyno.core.step_log.line import (
     SEED_VARIABLE,
 )
 from traindyno.core.suite.choices import InputMode, Purchase, Task
-from traindyno.core.suite.preparation import DataPreparation, preparation_seconds, preparation_settings
+from traindyno.core.suite.preparation import (
+    DataPreparation,
+    preparation_seconds,
+    preparation_settings,
+)
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Model
@@ -22,7 +32,12 @@ from traindyno.sagemaker.channels import channel, preparation_channels, run_chan
 from traindyno.sagemaker.images import has_framework_version, known_type, select_image_uri
 from traindyno.sagemaker.job_names import attempt_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
-from traindyno.sagemaker.launcher import CODE_CHANNEL, build_hyperparameters, find_source, toolkit_hyperparameters
+from traindyno.sagemaker.launcher import (
+    CODE_CHANNEL,
+    build_hyperparameters,
+    find_source,
+    toolkit_hyperparameters,
+)
 
 
 def build_preparation_request(
@@ -39,8 +54,13 @@ def build_preparation_request(
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,
         "AlgorithmSpecification": algorithm(image_uri),
-        "HyperParameters": toolkit_hyperparameters(own, suite, job_name=job_name, settings=settings),
-        "InputDataConfig": [*preparation_channels(preparation, workload), *code_channels(suite, settings)],
+        "HyperParameters": toolkit_hyperparameters(
+            own, suite, job_name=job_name, settings=settings
+        ),
+        "InputDataConfig": [
+            *preparation_channels(preparation, workload),
+            *code_channels(suite, settings),
+        ],
         # Tokens are left as plain files, which a channel can read.
         "OutputDataConfig": {
             "S3OutputPath": s3_uri(bucket, tokens_prefix(preparation.key)),
@@ -53,8 +73,13 @@ def build_preparation_request(
             **volume(settings.jobs, preparation.instance, size_gb=suite.job.volume_size_gb),
         },
         "StoppingCondition": {"MaxRuntimeInSeconds": preparation_seconds(suite)},
-        "CheckpointConfig": {"S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, preparation.preparation_id))},
-        "Environment": {**container_environment(preparation.preparation_id), **workload.environment},
+        "CheckpointConfig": {
+            "S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, preparation.preparation_id))
+        },
+        "Environment": {
+            **container_environment(preparation.preparation_id),
+            **workload.environment,
+        },
         "ProfilerConfig": {"DisableProfiler": True},
         "Tags": job_tags(suite.name, execution_id, preparation.preparation_id, settings),
         **network(settings.jobs),
@@ -66,8 +91,12 @@ def with_staged_model(suite: Suite, run: Run) -> Suite:
     if run.model_s3_uri is None:
         return suite
     workload = replace(suite.workload, model=Model(path=run.model_s3_uri))
-    parts = () if run.tokens else (workload.tokenizer, workload.dataset)  # prepared tokens bring their tokenizer
-    if not any(part is not None and part.path is not None and not is_s3_uri(part.path) for part in parts):
+    parts = (
+        () if run.tokens else (workload.tokenizer, workload.dataset)
+    )  # prepared tokens bring their tokenizer
+    if not any(
+        part is not None and part.path is not None and not is_s3_uri(part.path) for part in parts
+    ):
         workload = replace(workload, hub_token_secret=None)
     return replace(suite, workload=workload)
 
@@ -76,7 +105,10 @@ def network(jobs: LabJobs) -> dict[str, Any]:
     """Fields of the request itself."""
     fields: dict[str, Any] = {}
     if jobs.subnet_ids:
-        fields["VpcConfig"] = {"Subnets": [*jobs.subnet_ids], "SecurityGroupIds": [*jobs.security_group_ids]}
+        fields["VpcConfig"] = {
+            "Subnets": [*jobs.subnet_ids],
+            "SecurityGroupIds": [*jobs.security_group_ids],
+        }
     if jobs.encrypts_traffic:
         fields["EnableInterContainerTrafficEncryption"] = True
     if jobs.isolates_network:
@@ -112,7 +144,9 @@ OWNER_TAG = "traindyno:run"
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 
 
-def build_training_job_request(run: Run, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:
+def build_training_job_request(
+    run: Run, suite: Suite, *, attempt: int, settings: JobSettings
+) -> dict[str, Any]:
     suite = with_staged_model(suite, run)
     job_name = attempt_job_name(run, suite.name, attempt=attempt, lab=settings.lab)
     image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
@@ -122,7 +156,9 @@ def build_training_job_request(run: Run, suite: Suite, *, attempt: int, settings
         owner_id=run.run_id,
         job_name=job_name,
         image_uri=image_uri,
-        hyperparameters=build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
+        hyperparameters=build_hyperparameters(
+            run, suite, image_uri=image_uri, job_name=job_name, settings=settings
+        ),
         channels=run_channels(run, suite.workload),
         environment=run_environment(run, suite),
         settings=settings,
@@ -143,12 +179,19 @@ def job_request(
 ) -> dict[str, Any]:
     """The request of the job of ``run``, or of the job that it shares; ``owner_id`` is the run's or the job's."""
     bucket, execution_id = settings.results_bucket, run.execution_id
-    chosen, limits, instance_type = run.cell.settings, suite.limits, known_type(run.cell.settings.instance)
+    chosen, limits, instance_type = (
+        run.cell.settings,
+        suite.limits,
+        known_type(run.cell.settings.instance),
+    )
     metrics = [{"Name": name, "Regex": regex} for name, regex in suite.job.metrics.items()]
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,
-        "AlgorithmSpecification": {**algorithm(image_uri), **({"MetricDefinitions": metrics} if metrics else {})},
+        "AlgorithmSpecification": {
+            **algorithm(image_uri),
+            **({"MetricDefinitions": metrics} if metrics else {}),
+        },
         "HyperParameters": dict(hyperparameters),
         "InputDataConfig": [*channels, *code_channels(suite, settings)],
         "OutputDataConfig": {
@@ -170,7 +213,9 @@ def job_request(
         request["ResourceConfig"]["TrainingPlanArn"] = suite.training_plans[chosen.instance]
     # SageMaker limits the wait: on spot together with the run time; on demand for accelerators only.
     if suite.purchase is Purchase.SPOT:
-        request["StoppingCondition"]["MaxWaitTimeInSeconds"] = limits.max_job_seconds + limits.max_pending_seconds
+        request["StoppingCondition"]["MaxWaitTimeInSeconds"] = (
+            limits.max_job_seconds + limits.max_pending_seconds
+        )
         request["EnableManagedSpotTraining"] = True
     elif instance_type.has_accelerator and not instance_type.is_local:
         request["StoppingCondition"]["MaxPendingTimeInSeconds"] = limits.max_pending_seconds
@@ -189,7 +234,11 @@ def algorithm(image_uri: str) -> dict[str, Any]:
 
 
 def run_environment(
-    run: Run, suite: Suite, *, step_log: str = CONTAINER_DIRECTORY, checkpoints: str = CONTAINER_CHECKPOINTS
+    run: Run,
+    suite: Suite,
+    *,
+    step_log: str = CONTAINER_DIRECTORY,
+    checkpoints: str = CONTAINER_CHECKPOINTS,
 ) -> dict[str, str]:
     """``step_log`` and ``checkpoints`` are folders of the container."""
     instance_type = known_type(run.cell.settings.instance)
@@ -206,7 +255,9 @@ def container_environment(run_id: str) -> dict[str, str]:
     return {DIRECTORY_VARIABLE: CONTAINER_DIRECTORY, RUN_ID_VARIABLE: run_id}
 
 
-def job_tags(suite_name: str, execution_id: str, run_id: str, settings: JobSettings) -> list[dict[str, str]]:
+def job_tags(
+    suite_name: str, execution_id: str, run_id: str, settings: JobSettings
+) -> list[dict[str, str]]:
     tags = {
         "traindyno:lab": settings.lab,
         "traindyno:suite": suite_name,

@@ -63,7 +63,11 @@ def build_requests(
             "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
             "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
             "SAGEMAKER_REGION": settings.region,
-            **({GPU_VARIABLE: "1"} if kind == "gpu" or deployment.instance_type == "local.gpu" else {}),
+            **(
+                {GPU_VARIABLE: "1"}
+                if kind == "gpu" or deployment.instance_type == "local.gpu"
+                else {}
+            ),
         },
     }
     variant = {
@@ -76,9 +80,17 @@ def build_requests(
         "ContainerStartupHealthCheckTimeoutInSeconds": START_SECONDS,
         **({"InferenceAmiVersion": GPU_AMI} if kind == "gpu" else {}),
     }
-    model = {"ModelName": name, "ExecutionRoleArn": settings.role_arn, "PrimaryContainer": container, "Tags": tags}
+    model = {
+        "ModelName": name,
+        "ExecutionRoleArn": settings.role_arn,
+        "PrimaryContainer": container,
+        "Tags": tags,
+    }
     if jobs.subnet_ids:
-        model["VpcConfig"] = {"Subnets": [*jobs.subnet_ids], "SecurityGroupIds": [*jobs.security_group_ids]}
+        model["VpcConfig"] = {
+            "Subnets": [*jobs.subnet_ids],
+            "SecurityGroupIds": [*jobs.security_group_ids],
+        }
     config = {"EndpointConfigName": name, "ProductionVariants": [variant], "Tags": tags}
     if jobs.volume_key_arn:
         config["KmsKeyId"] = jobs.volume_key_arn
@@ -105,7 +117,9 @@ class EndpointState:
     @property
     def is_busy(self) -> bool:
         """SageMaker deletes no endpoint while it creates or changes it."""
-        return not (self.has_failed or self.status in {"InService", "Deleting", "UpdateRollbackFailed"})
+        return not (
+            self.has_failed or self.status in {"InService", "Deleting", "UpdateRollbackFailed"}
+        )
 
 
 def container_kind(instance_type: str) -> str:
@@ -118,5 +132,7 @@ def container_kind(instance_type: str) -> str:
             " type with CPUs or NVIDIA GPUs"
         )
     # The table lacks types that are newer than it. A container for CPUs would leave the GPU of such a type unused.
-    is_newer_gpu = find_instance_type(instance_type) is None and instance_type.startswith(("ml.g", "ml.p"))
+    is_newer_gpu = find_instance_type(instance_type) is None and instance_type.startswith(
+        ("ml.g", "ml.p")
+    )
     return "gpu" if has_gpu(instance_type) or is_newer_gpu else "cpu"

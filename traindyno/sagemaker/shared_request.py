@@ -56,17 +56,23 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
         for entry in entries:
             name, content = entry["ChannelName"], repr(sorted(entry.items()))
             if content not in job_names:
-                free = (found for number in count(2) if (found := f"{name}-{number}") not in reserved)
+                free = (
+                    found for number in count(2) if (found := f"{name}-{number}") not in reserved
+                )
                 job_names[content] = name if name not in taken else next(free)
                 taken.add(job_names[content])
                 reserved.add(job_names[content])
                 made.append({**entry, "ChannelName": job_names[content]})
             names[run_id][name] = job_names[content]
-    assert len(made) <= SHARED_CHANNELS, f"{', '.join(wanted)}: the planner shares no job with {len(made)} channels"
+    assert len(made) <= SHARED_CHANNELS, (
+        f"{', '.join(wanted)}: the planner shares no job with {len(made)} channels"
+    )
     return SharedChannels(entries=tuple(made), names=names)
 
 
-def build_shared_job_request(job: Job, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:
+def build_shared_job_request(
+    job: Job, suite: Suite, *, attempt: int, settings: JobSettings
+) -> dict[str, Any]:
     runs = staged_runs(job, suite)
     first, staged = runs[0]
     job_name = attempt_job_name(job, suite.name, attempt=attempt, lab=settings.lab)
@@ -77,8 +83,13 @@ def build_shared_job_request(job: Job, suite: Suite, *, attempt: int, settings: 
         owner_id=job.job_id,
         job_name=job_name,
         image_uri=select_image_uri(first.cell.settings, staged.workload, settings),
-        hyperparameters=toolkit_hyperparameters({}, staged, job_name=job_name, settings=settings, program=PROGRAM),
-        channels=[*shared_channels(runs).entries, channel(DOCUMENT_CHANNEL, document, InputMode.FILE)],
+        hyperparameters=toolkit_hyperparameters(
+            {}, staged, job_name=job_name, settings=settings, program=PROGRAM
+        ),
+        channels=[
+            *shared_channels(runs).entries,
+            channel(DOCUMENT_CHANNEL, document, InputMode.FILE),
+        ],
         environment={
             DOCUMENT_VARIABLE: f"{CONTAINER_CHANNELS}/{DOCUMENT_CHANNEL}/{job.job_id}.json",
             FOLDER_VARIABLE: CONTAINER_FOLDER,

@@ -28,7 +28,10 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
     "reprice": (pricing.reprice_execution, "first --region eu-west-1"),
     "compare": (execution_commands.compare, "before after --local"),
     "claims": (claims.claims, "suites/bert-trainium/claims.yaml first --local"),
-    "import": (imported.import_job, "my-training-2026-11-20 --examples 1000000 --output suite.yaml"),
+    "import": (
+        imported.import_job,
+        "my-training-2026-11-20 --examples 1000000 --output suite.yaml",
+    ),
     "train": (training.train, "first --max-usd 500 --spot"),
     "deploy": (serving.deploy, "first --instance ml.g5.xlarge --hours 8"),
     "endpoints": (serving.endpoints, "--format json"),

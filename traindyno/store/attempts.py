@@ -53,7 +53,12 @@ class AttemptRow:
     def to_item(self) -> dict[str, Any]:
         attributes = attributes_of(self)
         is_open = {OPEN: OPEN} if attributes.pop("is_open") else {}
-        return {**attempt_key(self.job_name), **attributes, EXECUTION: self.owner.execution_id, **is_open}
+        return {
+            **attempt_key(self.job_name),
+            **attributes,
+            EXECUTION: self.owner.execution_id,
+            **is_open,
+        }
 
     @classmethod
     def from_item(cls, item: Item) -> Self:
@@ -79,14 +84,22 @@ class AttemptRows:
     def close(self, job_name: str) -> None:
         """The waiting task has its answer, or no task waits."""
         self._table.update(
-            attempt_key(job_name), "REMOVE #open", names={"#open": OPEN}, condition="attribute_exists(pk)"
+            attempt_key(job_name),
+            "REMOVE #open",
+            names={"#open": OPEN},
+            condition="attribute_exists(pk)",
         )
 
     def list_open(self, execution_id: str | None = None) -> Iterator[AttemptRow]:
         condition, values = "#open = :open", {":open": OPEN}
         if execution_id is not None:
-            condition, values = f"{condition} AND {EXECUTION} = :id", {**values, ":id": execution_id}
-        items = self._table.query(condition, values=values, names={"#open": OPEN}, index=OPEN_ATTEMPTS_INDEX)
+            condition, values = (
+                f"{condition} AND {EXECUTION} = :id",
+                {**values, ":id": execution_id},
+            )
+        items = self._table.query(
+            condition, values=values, names={"#open": OPEN}, index=OPEN_ATTEMPTS_INDEX
+        )
         return map(AttemptRow.from_item, items)
 
     def _update(self, job_name: str, name: str, value: object) -> bool:

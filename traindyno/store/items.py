@@ -26,7 +26,9 @@ class RowUnreadable(TraindynoError):
 def attributes_of(row: object) -> dict[str, Any]:
     """Every attribute of the row that has a value; DynamoDB takes neither floats nor empty sets."""
     attributes: dict[str, Any] = _converter().unstructure(row)
-    return {name: value for name, value in attributes.items() if value not in (None, (), [], {}, set())}
+    return {
+        name: value for name, value in attributes.items() if value not in (None, (), [], {}, set())
+    }
 
 
 def attribute(value: Any) -> Any:
@@ -50,7 +52,9 @@ def read_row(item: Mapping[str, Any], kind: type[Row], **known: Any) -> Row:
 def _converter() -> Converter:
     converter = Converter()
     # DynamoDB can't store NaN and infinities.
-    converter.register_unstructure_hook(float, lambda value: Decimal(str(value)) if isfinite(value) else None)
+    converter.register_unstructure_hook(
+        float, lambda value: Decimal(str(value)) if isfinite(value) else None
+    )
     converter.register_structure_hook(Decimal, lambda value, _: Decimal(value))
     converter.register_structure_hook(float, lambda value, _: float(value))
     for kind in (Run, Job, DataPreparation, AttemptOwner):

@@ -74,7 +74,9 @@ class OwnerRows(Generic[Row]):
 
     def list_all(self, execution_id: str) -> Iterator[Row]:
         values = {":pk": f"execution#{execution_id}", ":prefix": self._prefix}
-        return map(self._read, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
+        return map(
+            self._read, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values)
+        )
 
     def noting(self, execution_id: str, owner_id: str, job_name: str) -> Update:
         """The job is one of this owner's; its start slot is used up."""
@@ -102,11 +104,18 @@ class OwnerRows(Generic[Row]):
         return updated is not None
 
     def _read(self, item: Item) -> Row:
-        execution_id, owner_id = item["pk"].removeprefix("execution#"), item["sk"].removeprefix(self._prefix)
+        execution_id, owner_id = (
+            item["pk"].removeprefix("execution#"),
+            item["sk"].removeprefix(self._prefix),
+        )
         return read_row(item, self._row_type, execution_id=execution_id, owner_id=owner_id)
 
     def _change(self, execution_id: str, owner_id: str, expression: str, job_name: str) -> Update:
-        return Update(key=self._key(execution_id, owner_id), expression=expression, values={":job": {job_name}})
+        return Update(
+            key=self._key(execution_id, owner_id),
+            expression=expression,
+            values={":job": {job_name}},
+        )
 
     def _key(self, execution_id: str, owner_id: str) -> dict[str, str]:
         return {"pk": f"execution#{execution_id}", "sk": f"{self._prefix}{owner_id}"}

@@ -28,7 +28,9 @@ class WorkIndex:
 LATEST_EXECUTIONS = 5
 
 
-def read_past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows) -> tuple[PastRun, ...]:
+def read_past_runs(
+    suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows
+) -> tuple[PastRun, ...]:
     """The runs of the latest executions of the same work, of which it is known what they were billed."""
     found: list[PastRun] = []
     for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):

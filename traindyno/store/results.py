@@ -14,7 +14,13 @@ from traindyno.core.measurement.run_result import (
 )
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.waves import run_ids_of
-from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, suite_key
+from traindyno.core.s3_keys import (
+    plan_key,
+    preparations_prefix,
+    results_prefix,
+    rounds_prefix,
+    suite_key,
+)
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.store.results_bucket import Document, ObjectMissing, ResultsBucket
@@ -32,7 +38,9 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
         record = read_record(bucket, execution_id)
         if record.results:
             return record
-    raise NothingRecorded(f"{execution_id} has no results of runs in s3://{bucket.name}; see: traindyno list")
+    raise NothingRecorded(
+        f"{execution_id} has no results of runs in s3://{bucket.name}; see: traindyno list"
+    )
 
 
 def read_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:

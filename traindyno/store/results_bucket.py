@@ -28,7 +28,15 @@ MOST_KEPT = 8
 PART_BYTES = 2**22
 MOST_PROBLEMS = 3
 # What readers of documents raise if one is not as it was written.
-DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, BaseValidationError)
+DAMAGE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    BaseValidationError,
+)
 Document = TypeVar("Document")
 
 
@@ -78,7 +86,9 @@ class ResultsBucket(Objects):
         return content
 
     def _missing(self, key: str) -> ObjectMissing:
-        return ObjectMissing(f"s3://{self.name}/{key} does not exist: expected the object that the lab wrote")
+        return ObjectMissing(
+            f"s3://{self.name}/{key} does not exist: expected the object that the lab wrote"
+        )
 
     def read_tail(self, key: str, byte_count: int) -> str:
         """The end of an object, empty if there is none; its first line may be truncated."""
@@ -93,7 +103,9 @@ class ResultsBucket(Objects):
         except DAMAGE as error:
             problem = f"{type(error).__name__}: {error}"
             if isinstance(error, BaseValidationError):
-                problem = "; ".join(str(each) for each in islice(problems_of(error, ""), MOST_PROBLEMS))
+                problem = "; ".join(
+                    str(each) for each in islice(problems_of(error, ""), MOST_PROBLEMS)
+                )
             raise StoredDocumentDamaged(
                 f"{uri} is damaged: {problem}; expected the document that the lab wrote"
             ) from error
@@ -130,7 +142,9 @@ class ResultsBucket(Objects):
 READS_AT_ONCE = 8
 
 
-def read_shared_job_files(prefix: str, keys: Iterable[str], bucket: ResultsBucket) -> dict[str, bytes]:
+def read_shared_job_files(
+    prefix: str, keys: Iterable[str], bucket: ResultsBucket
+) -> dict[str, bytes]:
     """The journals, and how the runs ended, by their keys below the ``prefix`` of a job's checkpoints."""
     read = [key for key in keys if key.split("/")[0] == JOURNAL or ENDED in key.split("/")[1:2]]
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
@@ -149,7 +163,9 @@ class TokenCache:
     def find(self, key: str, *, oldest: float) -> Tokens | None:
         """None also if they were made before ``oldest``, an epoch time. Raises VersionUnknown."""
         marker = self._bucket.find_as(ready_tokens_key(key), parse_tokens_marker)
-        return Tokens(key=key, s3_uri=marker.s3_uri) if marker and marker.made_at >= oldest else None
+        return (
+            Tokens(key=key, s3_uri=marker.s3_uri) if marker and marker.made_at >= oldest else None
+        )
 
     def keep(self, key: str, job_name: str, *, made_at: float) -> str | None:
         """Mark the job's output as ready; returns the reason if it can't be used. Safe to repeat."""

@@ -40,7 +40,9 @@ class Spending:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def reserve(self, row: AttemptRow, *, cap_usd: Decimal, also: Sequence[Write] = ()) -> Reservation:
+    def reserve(
+        self, row: AttemptRow, *, cap_usd: Decimal, also: Sequence[Write] = ()
+    ) -> Reservation:
         """Create the attempt with its ``reserved_usd``, and write ``also``, unless that exceeds the execution's cap."""
         creation = Put(item=row.to_item(), condition="attribute_not_exists(pk)")
         return self._reserve(row.owner.execution_id, row.reserved_usd, cap_usd, creation, also)
@@ -50,10 +52,14 @@ class Spending:
         removal = Delete(key=attempt_key(row.job_name), condition="attribute_exists(pk)")
         return not self._table.write_all([removal, _settling(row, Decimal(0)), *also])
 
-    def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal | None) -> Reservation:
+    def reserve_more(
+        self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal | None
+    ) -> Reservation:
         """Reserve more for a running job: ``needed_usd`` replaces what its row holds. Without a cap, it always fits."""
         more_usd = rounded_up(needed_usd) - rounded_up(row.reserved_usd)
-        return self._reserve(row.owner.execution_id, more_usd, cap_usd, changing(row, "reserved_usd", needed_usd))
+        return self._reserve(
+            row.owner.execution_id, more_usd, cap_usd, changing(row, "reserved_usd", needed_usd)
+        )
 
     def end(self, row: AttemptRow, end: Attempt, spent_usd: Decimal | None) -> bool:
         """The job has ended: what it cost replaces what it might have cost. Of an unknown cost, that stays reserved.
@@ -64,17 +70,28 @@ class Spending:
         return not self._table.write_all([changing(row, "end", end), *settling])
 
     def _reserve(
-        self, execution_id: str, usd: Decimal, cap_usd: Decimal | None, row: Write, also: Sequence[Write] = ()
+        self,
+        execution_id: str,
+        usd: Decimal,
+        cap_usd: Decimal | None,
+        row: Write,
+        also: Sequence[Write] = (),
     ) -> Reservation:
         amount = rounded_up(usd)
-        reserving = Update(key=execution_key(execution_id), expression="ADD exposed_usd :usd", values={":usd": amount})
+        reserving = Update(
+            key=execution_key(execution_id),
+            expression="ADD exposed_usd :usd",
+            values={":usd": amount},
+        )
         if cap_usd is not None:
             room = cap_usd - amount
             if room < 0:
                 return Reservation.NO_ROOM
             # Without the attribute, nothing is exposed yet, and the room is known to be enough.
             condition = "attribute_not_exists(exposed_usd) OR exposed_usd <= :room"
-            reserving = replace(reserving, values={":usd": amount, ":room": room}, condition=condition)
+            reserving = replace(
+                reserving, values={":usd": amount, ":room": room}, condition=condition
+            )
         refused = self._table.write_all([row, reserving, *also])
         if not refused:
             return Reservation.MADE

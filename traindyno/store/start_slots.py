@@ -19,7 +19,11 @@ class SweepLease:
         taken = self._table.update(
             LEASE_KEY,
             "SET holder = :holder, expires_at = :end",
-            values={":holder": holder, ":end": attribute(float(now + seconds)), ":now": attribute(float(now))},
+            values={
+                ":holder": holder,
+                ":end": attribute(float(now + seconds)),
+                ":now": attribute(float(now)),
+            },
             condition="attribute_not_exists(expires_at) OR expires_at <= :now",
         )
         return taken is not None
@@ -35,7 +39,10 @@ class SweepLease:
 
     def _change(self, holder: str, expression: str, values: Mapping[str, Any]) -> bool:
         changed = self._table.update(
-            LEASE_KEY, expression, values={":holder": holder, **values}, condition="holder = :holder"
+            LEASE_KEY,
+            expression,
+            values={":holder": holder, **values},
+            condition="holder = :holder",
         )
         return changed is not None
 
@@ -50,18 +57,25 @@ class StartSlots:
     def reserve(self, *, now: float, seconds_between: float) -> float:
         """When to send the request, in epoch seconds. Each call gets another slot, ``seconds_between`` apart."""
         while True:
-            queued = self._advance("next_at + :between", "next_at > :now", now=now, seconds_between=seconds_between)
+            queued = self._advance(
+                "next_at + :between", "next_at > :now", now=now, seconds_between=seconds_between
+            )
             if queued is not None:
                 return queued - seconds_between
             is_free = "attribute_not_exists(next_at) OR next_at <= :now"
-            if self._advance(":now + :between", is_free, now=now, seconds_between=seconds_between) is not None:
+            if (
+                self._advance(":now + :between", is_free, now=now, seconds_between=seconds_between)
+                is not None
+            ):
                 return now
 
     def free(self, *, now: float) -> None:
         """No job needs the reserved slots: the next slot is now."""
         self._table.update(KEY, "SET next_at = :now", values={":now": attribute(float(now))})
 
-    def _advance(self, value: str, condition: str, *, now: float, seconds_between: float) -> float | None:
+    def _advance(
+        self, value: str, condition: str, *, now: float, seconds_between: float
+    ) -> float | None:
         """The next free slot, in epoch seconds; None if the condition doesn't hold."""
         item = self._table.update(
             KEY,

@@ -44,10 +44,15 @@ def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer) -> dict[str
         for key, value in values.items():
             if isinstance(value, torch.Tensor):
                 state[f"{OPTIMIZER}.{names[id(parameter)]}.{key}"] = value.detach()
-    return {name: each if each.device.type in WRITTEN_FROM else each.cpu() for name, each in state.items()}
+    return {
+        name: each if each.device.type in WRITTEN_FROM else each.cpu()
+        for name, each in state.items()
+    }
 
 
-def state_to_read(strategy: TrainingStrategy, optimizer: Optimizer, metadata: Metadata) -> dict[str, torch.Tensor]:
+def state_to_read(
+    strategy: TrainingStrategy, optimizer: Optimizer, metadata: Metadata
+) -> dict[str, torch.Tensor]:
     """Returns tensors for all that the checkpoint contains for this process; the optimizer's are allocated here."""
     named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
@@ -59,7 +64,9 @@ def state_to_read(strategy: TrainingStrategy, optimizer: Optimizer, metadata: Me
             values = {key: _like(parameter, entry, group) for key, entry in entries.items()}
             if values:
                 optimizer.state[parameter] = values
-            state |= {f"{OPTIMIZER}.{names[id(parameter)]}.{key}": value for key, value in values.items()}
+            state |= {
+                f"{OPTIMIZER}.{names[id(parameter)]}.{key}": value for key, value in values.items()
+            }
     return state
 
 
@@ -74,7 +81,9 @@ def _optimizer_entries(metadata: Metadata) -> dict[str, dict[str, TensorStorageM
     return found
 
 
-def _like(parameter: nn.Parameter, entry: TensorStorageMetadata, group: Mapping[str, Any]) -> torch.Tensor:
+def _like(
+    parameter: nn.Parameter, entry: TensorStorageMetadata, group: Mapping[str, Any]
+) -> torch.Tensor:
     """Makes a tensor that is sharded like the parameter, or one number, such as the optimizer's step count."""
     dtype = entry.properties.dtype
     if entry.size == parameter.shape and parameter.ndim:
@@ -84,7 +93,10 @@ def _like(parameter: nn.Parameter, entry: TensorStorageMetadata, group: Mapping[
 
 
 ON_HOST = StagingOptions(
-    use_pinned_memory=False, use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=False
+    use_pinned_memory=False,
+    use_shared_memory=False,
+    use_async_staging=False,
+    use_non_blocking_copy=False,
 )
 
 
@@ -136,7 +148,9 @@ class Checkpoints:
         """On SIGTERM, raises RunStopped when the checkpoint is complete."""
         if self._stop.is_due(step):
             self._write(step, waits=True)
-            raise RunStopped(f"the run was stopped after step {step}; the checkpoint of that step is complete")
+            raise RunStopped(
+                f"the run was stopped after step {step}; the checkpoint of that step is complete"
+            )
         if self._every_steps is not None and step % self._every_steps == 0:
             self._write(step, waits=False)
 
@@ -158,9 +172,13 @@ class Checkpoints:
             stager = DefaultStager(ON_HOST)
             copy: dict[str, torch.Tensor] = stager.stage(state)  # type: ignore[assignment]
             stager.close()
-            held = (each.to_local() if isinstance(each, DTensor) else each for each in copy.values())
+            held = (
+                each.to_local() if isinstance(each, DTensor) else each for each in copy.values()
+            )
             phase.facts["bytes"] = sum(map(byte_count, held))
-            self._pending = self._writer.submit(self._write_copy, copy, folder, self._facts(step), log)
+            self._pending = self._writer.submit(
+                self._write_copy, copy, folder, self._facts(step), log
+            )
             if waits:
                 self._collect()
 
@@ -173,7 +191,9 @@ class Checkpoints:
         save(copy, storage_writer=writer, process_group=self._group, no_dist=self._group is None)
         topology = self._setup.topology
         own = [path.name for path in folder.glob(f"__{topology.rank}_*.distcp")]
-        count = self._slots.complete(folder, [*own, *([".metadata"] if topology.is_first else [])], facts, log)
+        count = self._slots.complete(
+            folder, [*own, *([".metadata"] if topology.is_first else [])], facts, log
+        )
         return begin, now(), {"step": facts[STEP], "bytes": count, IN_BACKGROUND: True}
 
     def _facts(self, step: int) -> dict[str, Any]:

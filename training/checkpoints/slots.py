@@ -41,7 +41,10 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
     """The processes, and how they share batches, are included only if others can't resume: of streamed data."""
     settings, workload = settings_document(run.settings), workload_document(run.workload)
     # Without a schedule, the first steps of a longer run equal those of a shorter one.
-    if run.settings.lr_schedule is LearningRateSchedule.CONSTANT and not 0 < run.settings.lr_warmup_steps < 1:
+    if (
+        run.settings.lr_schedule is LearningRateSchedule.CONSTANT
+        and not 0 < run.settings.lr_warmup_steps < 1
+    ):
         del workload["examples"]
     identity: dict[str, Any] = {
         **{f"workload.{name}": value for name, value in workload.items()},
@@ -67,7 +70,10 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
 def difference(found: Identity, expected: Identity) -> str | None:
     """The first entries that differ, as text; None if all are equal."""
     free: set[str] = set()
-    if {found.get(STRATEGY), expected.get(STRATEGY)} <= COMPOSITIONS:  # a composition resumes as another one
+    if {
+        found.get(STRATEGY),
+        expected.get(STRATEGY),
+    } <= COMPOSITIONS:  # a composition resumes as another one
         free = {SCHEDULE, STRATEGY, *settings_with(Effect.DEGREE)} | ({PROCESSES} - {*expected})
     names = sorted({*found, *expected} - free)
     differing = [
@@ -132,7 +138,9 @@ class Slots:
         self._gathered(None)  # no process writes before its host's folder exists
         return folder
 
-    def complete(self, folder: Path, own_files: list[str], facts: dict[str, Any], log: LogSizes) -> int:
+    def complete(
+        self, folder: Path, own_files: list[str], facts: dict[str, Any], log: LogSizes
+    ) -> int:
         """Writes the marker when every process has written its files; returns the bytes of this process's.
 
         ``log``: the log's sizes when the checkpoint's last step was in it. Each process knows those of its host.
@@ -143,7 +151,9 @@ class Slots:
         if self._topology.is_first:
             logs = [sizes for _, sizes in gathered]
             # The process that wrote a file last knows its whole size.
-            largest = {name: max(sizes.get(name, 0) for sizes in logs) for name in set().union(*logs)}
+            largest = {
+                name: max(sizes.get(name, 0) for sizes in logs) for name in set().union(*logs)
+            }
             write_marker(folder, files, facts, largest)
         self._gathered(None)
         return sum(int(described["bytes"]) for described in own.values())
@@ -164,8 +174,13 @@ class Slots:
         other = difference(facts[IDENTITY], identity)
         if other is not None:
             return f"{folder} is of other settings: it has {other}"
-        files = sorted(document["files"].items())[self._topology.local_rank :: self._topology.local_world_size]
-        problem = next((found for name, expected in files if (found := problem_of(folder / name, expected))), None)
+        files = sorted(document["files"].items())[
+            self._topology.local_rank :: self._topology.local_world_size
+        ]
+        problem = next(
+            (found for name, expected in files if (found := problem_of(folder / name, expected))),
+            None,
+        )
         return problem or Found(slot=slot, step=int(facts[STEP]), facts=facts)
 
     def _gathered(self, value: Any) -> list[Any]:

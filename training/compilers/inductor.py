@@ -60,9 +60,13 @@ def require_host_compiler(device: torch.device) -> None:
         try:
             get_cpp_compiler()
         except InvalidCxxCompiler as error:
-            raise MissingFromImage(_lacks("a C++ compiler (g++, or the one that CXX names)")) from error
+            raise MissingFromImage(
+                _lacks("a C++ compiler (g++, or the one that CXX names)")
+            ) from error
     elif not os.environ.get("CC") and not any(map(shutil.which, ("gcc", "clang"))):
-        raise MissingFromImage(_lacks("a C compiler (gcc, clang, or the one that CC names) for Triton"))
+        raise MissingFromImage(
+            _lacks("a C compiler (gcc, clang, or the one that CC names) for Triton")
+        )
 
 
 def _lacks(program: str) -> str:

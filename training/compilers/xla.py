@@ -66,17 +66,23 @@ class Xla(Accelerator):
             self._average_on_host(trained)
         else:
             gradients = [parameter.grad for parameter in trained]
-            self._model.all_reduce(self._model.REDUCE_SUM, gradients, scale=1.0 / distributed.get_world_size())
+            self._model.all_reduce(
+                self._model.REDUCE_SUM, gradients, scale=1.0 / distributed.get_world_size()
+            )
 
     def _average_on_host(self, parameters: list[nn.Parameter]) -> None:
         """Averages in one message on the host: every process is one XLA device, without collectives to the others."""
-        flat = torch.cat([parameter.grad.reshape(-1) for parameter in parameters if parameter.grad is not None])
+        flat = torch.cat(
+            [parameter.grad.reshape(-1) for parameter in parameters if parameter.grad is not None]
+        )
         self._xla.sync()
         on_host = flat.cpu()
         distributed.all_reduce(on_host)
         on_host /= distributed.get_world_size()
         sizes = [parameter.numel() for parameter in parameters]
-        for parameter, values in zip(parameters, torch.split_with_sizes(on_host.to(self.device), sizes), strict=True):
+        for parameter, values in zip(
+            parameters, torch.split_with_sizes(on_host.to(self.device), sizes), strict=True
+        ):
             parameter.grad = values.view_as(parameter)
 
     def end_step(self) -> None:
@@ -91,7 +97,11 @@ class Xla(Accelerator):
             return []
         count, _, samples = data
         new, self._compilation_count = count - self._compilation_count, count
-        return [(end - nanoseconds / 1e9, end) for end, nanoseconds in samples[len(samples) - new :]] if new else []
+        return (
+            [(end - nanoseconds / 1e9, end) for end, nanoseconds in samples[len(samples) - new :]]
+            if new
+            else []
+        )
 
 
 def _library(name: str) -> Any:

@@ -35,16 +35,23 @@ def wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
 
 
 def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
-    shown = [name if name == name.strip() else repr(name) for name in (each[:SHOWN_CHARACTERS] for each in found)]
+    shown = [
+        name if name == name.strip() else repr(name)
+        for name in (each[:SHOWN_CHARACTERS] for each in found)
+    ]
     columns = f"its columns are {', '.join(shown[:MOST_COLUMNS]) or 'none'}{', …' if shown[MOST_COLUMNS:] else ''}"
     missing = [column for column in wanted if column not in found]
     if missing:
         fields = " and ".join(COLUMN_FIELDS[: len(wanted)])
         hint = header_hint(found) or f"{fields} {'names it' if len(wanted) == 1 else 'name them'}"
-        raise WorkloadError(f"{name} has no column {', '.join(map(repr, missing))}; {columns}; {hint}")
+        raise WorkloadError(
+            f"{name} has no column {', '.join(map(repr, missing))}; {columns}; {hint}"
+        )
     for column in wanted:
         if found.count(column) > 1:
-            raise WorkloadError(f"{name} has {found.count(column)} columns {column!r}; {columns}; expected one")
+            raise WorkloadError(
+                f"{name} has {found.count(column)} columns {column!r}; {columns}; expected one"
+            )
 
 
 def header_hint(found: Sequence[str]) -> str | None:
@@ -63,9 +70,17 @@ def header_hint(found: Sequence[str]) -> str | None:
 def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]:
     found = [text for text in texts if isinstance(text, str)]
     if len(found) < len(texts):
-        row, text = next(item for item in enumerate(texts, start=first_row) if not isinstance(item[1], str))
-        hint = "; join a list, such as the messages of a chat, to one text first" if isinstance(text, list) else ""
-        raise WorkloadError(f"{name}, row {row}: the text is {described(text)}; expected text{hint}")
+        row, text = next(
+            item for item in enumerate(texts, start=first_row) if not isinstance(item[1], str)
+        )
+        hint = (
+            "; join a list, such as the messages of a chat, to one text first"
+            if isinstance(text, list)
+            else ""
+        )
+        raise WorkloadError(
+            f"{name}, row {row}: the text is {described(text)}; expected text{hint}"
+        )
     for row, text in enumerate(found, start=first_row):
         try:
             text.encode()
@@ -81,12 +96,18 @@ def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]
 def check_labels(labels: Sequence[object], name: str, first_row: int) -> None:
     for row, label in enumerate(labels, start=first_row):
         if label is None or (isinstance(label, str) and not label.strip()):
-            raise WorkloadError(f"{name}, row {row}: the label is missing; expected a label in every row")
-        if not isinstance(label, (str, int, float)) or (isinstance(label, float) and not math.isfinite(label)):
+            raise WorkloadError(
+                f"{name}, row {row}: the label is missing; expected a label in every row"
+            )
+        if not isinstance(label, (str, int, float)) or (
+            isinstance(label, float) and not math.isfinite(label)
+        ):
             raise WorkloadError(
                 f"{name}, row {row}: the label is {described(label)}; expected one class, as a whole number or a text"
             )
 
 
 def described(value: object) -> str:
-    return "missing" if value is None else f"{type(value).__name__} {str(value)[:SHOWN_CHARACTERS]!r}"
+    return (
+        "missing" if value is None else f"{type(value).__name__} {str(value)[:SHOWN_CHARACTERS]!r}"
+    )

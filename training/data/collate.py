@@ -42,14 +42,20 @@ class Masking:
         order.
         """
         rows, width = tokens.shape
-        of_rows = _mixed(positions.astype(np.uint64) + np.uint64(self.seed * GOLDEN_GAMMA % (1 << 64)))
-        draw = _mixed(of_rows[:, None] + np.arange(1, width + 1, dtype=np.uint64))  # a number for each token
+        of_rows = _mixed(
+            positions.astype(np.uint64) + np.uint64(self.seed * GOLDEN_GAMMA % (1 << 64))
+        )
+        draw = _mixed(
+            of_rows[:, None] + np.arange(1, width + 1, dtype=np.uint64)
+        )  # a number for each token
         lengths = np.full(rows, width) if mask is None else mask.sum(axis=1)
         chosen = _lowest(draw, lengths, self.counts(lengths))
         labels = np.where(chosen, tokens, IGNORED_LABEL)
         how = (_mixed(draw) >> np.uint64(11)) / float(1 << 53)  # from 0 to 1
         other = (_mixed(draw + np.uint64(1)) % np.uint64(self.vocabulary_size)).astype(np.int64)
-        replaced = np.where(how < REPLACED_BY_MASK, self.mask_token, np.where(how < REPLACED_BY_ANY, other, tokens))
+        replaced = np.where(
+            how < REPLACED_BY_MASK, self.mask_token, np.where(how < REPLACED_BY_ANY, other, tokens)
+        )
         return np.where(chosen, replaced, tokens), labels
 
 
@@ -97,7 +103,9 @@ class PadTo:
         begins, lengths = sequences.begins[samples], sequences.lengths[samples]
         columns = np.arange(self.width(int(lengths.max())))
         mask = columns < lengths[:, None]
-        tokens = sequences.tokens.take(begins[:, None] + columns, mode="clip")  # what is beyond a sequence is padded
+        tokens = sequences.tokens.take(
+            begins[:, None] + columns, mode="clip"
+        )  # what is beyond a sequence is padded
         return np.where(mask, tokens, self.pad_token).astype(np.int64), mask
 
 
@@ -153,7 +161,9 @@ class Collate:
             batch["attention_mask"] = torch.from_numpy(mask.astype(np.int64))
         batch["labels"] = batch["input_ids"] if labels is inputs else torch.from_numpy(labels)
         if self.document_end is not None:
-            batch["position_ids"] = torch.from_numpy(positions_in_documents(tokens, self.document_end))
+            batch["position_ids"] = torch.from_numpy(
+                positions_in_documents(tokens, self.document_end)
+            )
         return batch
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
@@ -172,19 +182,30 @@ def positions_in_documents(tokens: Array, end: int) -> Array:
     return columns - np.maximum.accumulate(begins, axis=1)
 
 
-def choose_collate(workload: Workload, settings: Settings, special: SpecialTokens, *, is_uniform: bool) -> Collate:
+def choose_collate(
+    workload: Workload, settings: Settings, special: SpecialTokens, *, is_uniform: bool
+) -> Collate:
     """With ``is_uniform``, all sequences have the workload's length, so that nothing is padded."""
     assert workload.sequence_length is not None
     masking = document_end = None
     if workload.task is Task.MASKED_LM:
         if special.mask is None:
-            raise WorkloadError("the tokenizer has no mask token; expected one of a masked language model")
-        masking = Masking(seed=settings.seed, mask_token=special.mask, vocabulary_size=special.vocabulary_size)
+            raise WorkloadError(
+                "the tokenizer has no mask token; expected one of a masked language model"
+            )
+        masking = Masking(
+            seed=settings.seed, mask_token=special.mask, vocabulary_size=special.vocabulary_size
+        )
     elif workload.task is Task.CAUSAL_LM and settings.document_masking:
         document_end = special.end
         if document_end is None:
             raise WorkloadError("the tokenizer has no end token; expected one for document_masking")
-    padded = PadTo(padding=settings.padding, sequence_length=workload.sequence_length, pad_token=special.pad)
+    padded = PadTo(
+        padding=settings.padding, sequence_length=workload.sequence_length, pad_token=special.pad
+    )
     return Collate(
-        task=workload.task, pad_to=None if is_uniform else padded, masking=masking, document_end=document_end
+        task=workload.task,
+        pad_to=None if is_uniform else padded,
+        masking=masking,
+        document_end=document_end,
     )

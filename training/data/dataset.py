@@ -9,7 +9,12 @@ import numpy as np
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
-from traindyno.core.suite.preparation import MOST_HELD_OUT, TOKENS_MANIFEST, describe_mismatch, tokens_manifest
+from traindyno.core.suite.preparation import (
+    MOST_HELD_OUT,
+    TOKENS_MANIFEST,
+    describe_mismatch,
+    tokens_manifest,
+)
 from traindyno.core.suite.workload import Workload
 from training.data.batch import Array
 from training.data.collate import SpecialTokens, special_tokens
@@ -49,11 +54,15 @@ def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
     random = np.random.default_rng(SEED)
     tokens = _chains(random, count, length, vocabulary_size)
     if workload.task is not Task.SEQUENCE_CLASSIFICATION:
-        return end_to_end(tokens.reshape(-1).astype(token_type(vocabulary_size)), np.full(count, length))
+        return end_to_end(
+            tokens.reshape(-1).astype(token_type(vocabulary_size)), np.full(count, length)
+        )
     label_count = workload.label_count or 2
     labels = random.integers(label_count, size=count)
     tokens[:, 1:3] = (FIRST_ORDINARY + labels)[:, None]
-    lengths = random.integers(max(3, length // 4), length + 1, size=count)  # they differ, as those of real text do
+    lengths = random.integers(
+        max(3, length // 4), length + 1, size=count
+    )  # they differ, as those of real text do
     kept = np.arange(length) < lengths[:, None]
     return end_to_end(tokens[kept].astype(token_type(vocabulary_size)), lengths, labels)
 
@@ -85,12 +94,20 @@ def check_manifest(folder: Path, key: str) -> None:
     if problem is None and manifest is not None and manifest["parts"] != (found := _count(folder)):
         problem = f"it holds {found}; expected {manifest['parts']}, as its {TOKENS_MANIFEST} says"
     if problem:
-        raise WorkloadError(f"the train channel {folder} does not bring the prepared data: {problem}")
+        raise WorkloadError(
+            f"the train channel {folder} does not bring the prepared data: {problem}"
+        )
 
 
 def _count(folder: Path) -> dict[str, dict[str, int]]:
-    parts = {name: read_sequences(folder / name) for name in (TRAIN, EVALUATION) if (folder / name).exists()}
-    return {name: {"sequences": len(part), "tokens": len(part.tokens)} for name, part in parts.items()}
+    parts = {
+        name: read_sequences(folder / name)
+        for name in (TRAIN, EVALUATION)
+        if (folder / name).exists()
+    }
+    return {
+        name: {"sequences": len(part), "tokens": len(part.tokens)} for name, part in parts.items()
+    }
 
 
 SHARE = 0.05
@@ -121,7 +138,9 @@ def _drawn(random: np.random.Generator, sequences: Sequences, count: int) -> Arr
     order: Array = random.permutation(len(sequences))
     if sequences.labels is not None:
         order = order[np.argsort(sequences.labels[order], kind="stable")]
-    places = np.linspace(0, len(order), count, endpoint=False) + random.uniform(0, len(order) / count)
+    places = np.linspace(0, len(order), count, endpoint=False) + random.uniform(
+        0, len(order) / count
+    )
     return order[places.astype(np.int64)]
 
 
@@ -149,11 +168,15 @@ def load_dataset(run: RunSettings, job: JobPaths, topology: Topology) -> TokenDa
         return _synthetic(run, job)
     folder = _token_folder(run, job, topology)
     evaluation = read_sequences(folder / EVALUATION) if (folder / EVALUATION).exists() else None
-    tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER, trust_remote_code=run.workload.trust_remote_code)
+    tokenizer = AutoTokenizer.from_pretrained(
+        folder / TOKENIZER, trust_remote_code=run.workload.trust_remote_code
+    )
     train, files = None, list[DataFile]()
     if dataset.input_mode is InputMode.STREAM:
         if run.measurement.evaluates and evaluation is None:
-            raise WorkloadError("streamed data has no held-out part; expected dataset.evaluation_split")
+            raise WorkloadError(
+                "streamed data has no held-out part; expected dataset.evaluation_split"
+            )
         assert job.data_root is not None
         files = find_files(dataset, job.data_root, dataset.split)
         is_uniform = run.settings.packing and run.workload.task is not Task.SEQUENCE_CLASSIFICATION
@@ -177,7 +200,9 @@ def _token_folder(run: RunSettings, job: JobPaths, topology: Topology) -> Path:
     folder = job.data_root
     if run.tokens is not None:
         if not isinstance(folder, Path):
-            raise WorkloadError(f"the job has no train channel; expected one with the tokens of key {run.tokens.key}")
+            raise WorkloadError(
+                f"the job has no train channel; expected one with the tokens of key {run.tokens.key}"
+            )
         check_manifest(folder, run.tokens.key)
         return folder
     if isinstance(folder, Path) and (folder / TRAIN / MANIFEST).exists():
@@ -185,7 +210,9 @@ def _token_folder(run: RunSettings, job: JobPaths, topology: Topology) -> Path:
     from training.data.prepare import tokenise  # noqa: PLC0415  # pyarrow: not needed for tokens that exist
 
     return made_once_per_host(
-        "data", topology, lambda made: tokenise(run.workload, job, made, packing=run.settings.packing)
+        "data",
+        topology,
+        lambda made: tokenise(run.workload, job, made, packing=run.settings.packing),
     )
 
 
@@ -202,7 +229,9 @@ def _synthetic(run: RunSettings, job: JobPaths) -> TokenDataset:
 
 
 def _are_uniform(run: RunSettings, *parts: Sequences | None) -> bool:
-    return {part.uniform_length for part in parts if part is not None} == {run.workload.sequence_length}
+    return {part.uniform_length for part in parts if part is not None} == {
+        run.workload.sequence_length
+    }
 
 
 def _held_out(train: Sequences, run: RunSettings) -> tuple[Sequences, Sequences | None]:

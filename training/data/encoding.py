@@ -37,7 +37,9 @@ class Encoder:
     has the names of the files that were read.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, task: Task, sequence_length: int, packing: bool) -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, *, task: Task, sequence_length: int, packing: bool
+    ) -> None:
         self._tokenizer = tokenizer
         self._task = task
         self._is_classified = task is Task.SEQUENCE_CLASSIFICATION
@@ -88,7 +90,9 @@ class Encoder:
                 else:
                     self._leave_out(batch, place)
             if kept:
-                encoded = self._tokenizer([batch.texts[place] for place in kept], **self._options)["input_ids"]
+                encoded = self._tokenizer([batch.texts[place] for place in kept], **self._options)[
+                    "input_ids"
+                ]
                 for tokens, place in zip(encoded, kept, strict=True):
                     yield np.asarray(tokens, dtype=np.int64), batch, place
 
@@ -101,4 +105,6 @@ class Encoder:
         """Returns [L], the ``tokens`` [N] as the model sees them: for a masked one between [CLS] and [SEP]."""
         if not self._is_framed:
             return tokens
-        return np.concatenate([[self._tokenizer.cls_token_id], tokens, [self._tokenizer.sep_token_id]])
+        return np.concatenate(
+            [[self._tokenizer.cls_token_id], tokens, [self._tokenizer.sep_token_id]]
+        )

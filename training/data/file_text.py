@@ -6,7 +6,14 @@ import io
 import itertools
 import lzma
 import re
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
+from codecs import (
+    BOM_UTF8,
+    BOM_UTF16_BE,
+    BOM_UTF16_LE,
+    BOM_UTF32_BE,
+    BOM_UTF32_LE,
+    getincrementaldecoder,
+)
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -49,7 +56,9 @@ def _chunks(file: DataFile) -> Iterator[bytes]:
         with file.open() as opened:
             kind = _other_format(opened.read(CHUNK_BYTES), plain) or ""
         is_other = kind and not kind.endswith(f" {file.name}")
-        expected = f"expected a whole file with the suffix of what it is: {plain} if it is not packed"
+        expected = (
+            f"expected a whole file with the suffix of what it is: {plain} if it is not packed"
+        )
         why = f"it {kind}" if is_other else f"{error}; {expected}"
         raise WorkloadError(f"{file.name} can't be unpacked: {why}") from error
 
@@ -68,7 +77,9 @@ def read_texts(file: DataFile) -> Iterator[str]:
         raise WorkloadError(f"{file.name} is UTF-32; expected {_accepted(file, 'utf-32')}")
     if (kind := _other_format(begin, file.name)) is not None:
         is_twice = kind.startswith("is packed") and file.name.lower().endswith(tuple(UNPACK))
-        raise WorkloadError(f"{file.name} {'is packed twice: unpack it once' if is_twice else kind}")
+        raise WorkloadError(
+            f"{file.name} {'is packed twice: unpack it once' if is_twice else kind}"
+        )
     is_wide = begin.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     decoder, lines = getincrementaldecoder("utf-16" if is_wide else "utf-8")(), 0
     for chunk in itertools.chain([begin.removeprefix(BOM_UTF8)], chunks, [b""]):
@@ -78,7 +89,9 @@ def read_texts(file: DataFile) -> Iterator[str]:
             line = lines + error.object.count(b"\n", 0, error.start) + 1
             if not is_wide and b"\0" in error.object:
                 raise _not_text(file, line) from error
-            found = error.object[max(0, error.start - SHOWN_BYTES // 2) : error.start + SHOWN_BYTES // 2]
+            found = error.object[
+                max(0, error.start - SHOWN_BYTES // 2) : error.start + SHOWN_BYTES // 2
+            ]
             encoding = "UTF-16" if is_wide else "UTF-8"
             raise WorkloadError(
                 f"{file.name}, line {line}: {found!r} is not {encoding}; expected {_accepted(file, 'latin1')}"
@@ -90,7 +103,9 @@ def read_texts(file: DataFile) -> Iterator[str]:
 
 
 def _not_text(file: DataFile, line: int) -> WorkloadError:
-    return WorkloadError(f"{file.name} holds NUL bytes in line {line}, so it is not text; readable are {READABLE}")
+    return WorkloadError(
+        f"{file.name} holds NUL bytes in line {line}, so it is not text; readable are {READABLE}"
+    )
 
 
 def _accepted(file: DataFile, found: str) -> str:
@@ -106,7 +121,9 @@ def text_pieces(file: DataFile) -> Iterator[str]:
     for text in read_texts(file):
         held += text
         while len(held) > 2 * PIECE_CHARACTERS:
-            found = LINE_END.search(held, PIECE_CHARACTERS) or WORD_END.search(held, PIECE_CHARACTERS)
+            found = LINE_END.search(held, PIECE_CHARACTERS) or WORD_END.search(
+                held, PIECE_CHARACTERS
+            )
             end = found.end() if found else PIECE_CHARACTERS
             yield held[:end]
             held = held[end:]

@@ -28,7 +28,10 @@ class DataFile:
 
 def find_files(dataset: Dataset, root: DataRoot, split: str) -> list[DataFile]:
     """The data files that hold ``split``, in a folder or below an S3 prefix. Raises WorkloadError if there are none."""
-    by_name = {file.name: file for file in (local_files(root) if isinstance(root, Path) else _s3_files(root))}
+    by_name = {
+        file.name: file
+        for file in (local_files(root) if isinstance(root, Path) else _s3_files(root))
+    }
     try:
         return [by_name[name] for name in split_files(list(by_name), dataset, split)]
     except DatasetFilesInvalid as error:
@@ -43,7 +46,11 @@ def local_files(root: Path) -> list[DataFile]:
     if root.is_file():
         return [local_file(root, root.name)]
     found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*"))}
-    linked = [name for name, path in found.items() if path.is_dir() and path.is_symlink() and not is_hidden(name)]
+    linked = [
+        name
+        for name, path in found.items()
+        if path.is_dir() and path.is_symlink() and not is_hidden(name)
+    ]
     if linked:
         raise WorkloadError(
             f"{root} has links to folders, which are not followed: {', '.join(linked[:10])}; expected the folders in "
@@ -63,7 +70,9 @@ def _open_local(path: Path) -> BinaryIO:
 def _s3_files(uri: str) -> list[DataFile]:
     prefix = uri.split("/", 3)[3] if uri.count("/") > 2 else ""
     files = [
-        DataFile(name=each.key.removeprefix(prefix).lstrip("/"), open=partial(_open_object, uri, number))
+        DataFile(
+            name=each.key.removeprefix(prefix).lstrip("/"), open=partial(_open_object, uri, number)
+        )
         for number, each in enumerate(_listing(uri, os.getpid()))
         if not each.key.endswith("/")
     ]

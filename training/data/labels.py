@@ -21,7 +21,9 @@ LABEL_NAMES = "label_names.json"
 MISSING_VALUES = ("nan", "nat", "<na>")
 #: More labels with a fraction are rather measurements
 MOST_DECIMALS = 10
-NUMBERS_EXPECTED = "a whole number from 0 (a dataset that is streamed can't have its texts numbered)"
+NUMBERS_EXPECTED = (
+    "a whole number from 0 (a dataset that is streamed can't have its texts numbered)"
+)
 
 
 class Labelled(NamedTuple):
@@ -34,7 +36,11 @@ class Labelled(NamedTuple):
 
 def label_of(rows: "Rows", place: int) -> Labelled | None:
     """The label of the row ``place``, counted from 0; None where no labels are read."""
-    return None if rows.labels is None else Labelled(rows.labels[place], rows.file, rows.first_row + place)
+    return (
+        None
+        if rows.labels is None
+        else Labelled(rows.labels[place], rows.file, rows.first_row + place)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,9 @@ class LabelNumbers:
         return number
 
 
-def number_labels(labels: Iterable[Labelled], label_count: int | None, head: Sequence[str] = ()) -> LabelNumbers:
+def number_labels(
+    labels: Iterable[Labelled], label_count: int | None, head: Sequence[str] = ()
+) -> LabelNumbers:
     """Keeps integers, also those written as 1.0 or "1". Texts get the numbers that they have in ``head``, the labels of
     a saved classifier, if it has all of them; capitals don't matter. Otherwise they are numbered alphabetically.
 
@@ -117,7 +125,9 @@ def label_cautions(labels: Sequence[Labelled], column: str) -> Iterator[str]:
 
 def _are_decimals(texts: Sequence[str]) -> bool:
     try:
-        return all("." in text for text in texts) and not all(float(text).is_integer() for text in texts)
+        return all("." in text for text in texts) and not all(
+            float(text).is_integer() for text in texts
+        )
     except (ValueError, OverflowError):
         return False
 
@@ -128,7 +138,10 @@ def _numbers_in(head: Sequence[str], texts: Sequence[str]) -> dict[str, int] | N
     folded: dict[str, list[int]] = {}
     for name, number in exact.items():
         folded.setdefault(name.strip().casefold(), []).append(number)
-    found = [[exact[text]] if text in exact else folded.get(text.strip().casefold(), []) for text in texts]
+    found = [
+        [exact[text]] if text in exact else folded.get(text.strip().casefold(), [])
+        for text in texts
+    ]
     numbers = [each[0] for each in found if len(each) == 1]
     return dict(zip(texts, numbers, strict=True)) if len(set(numbers)) == len(texts) else None
 
@@ -166,7 +179,9 @@ def read_label_names(folder: Path) -> Sequence[str]:
 
 
 def _unexpected(label: Labelled, expected: str) -> WorkloadError:
-    return WorkloadError(f"{label.file}, row {label.row}: the label is {label.value!r}; expected {expected}")
+    return WorkloadError(
+        f"{label.file}, row {label.row}: the label is {label.value!r}; expected {expected}"
+    )
 
 
 def _whole_number(value: object) -> int | None:

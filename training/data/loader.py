@@ -40,7 +40,9 @@ class SeededOrder:
             epoch, position = divmod(begin, self._sample_count)
             if epoch != self._epoch:
                 self._epoch = epoch
-                self._permutation = np.random.default_rng((self._seed, epoch)).permutation(self._sample_count)
+                self._permutation = np.random.default_rng((self._seed, epoch)).permutation(
+                    self._sample_count
+                )
             part = self._permutation[position : position + count]
             parts.append(part)
             begin, count = begin + len(part), count - len(part)
@@ -54,7 +56,9 @@ class BucketedOrder:
     is. ``lengths`` [N] are those of all samples.
     """
 
-    def __init__(self, order: SeededOrder, lengths: Array, samples_per_step: int, seed: int) -> None:
+    def __init__(
+        self, order: SeededOrder, lengths: Array, samples_per_step: int, seed: int
+    ) -> None:
         self._order = order
         self._lengths = lengths
         self._samples_per_step = samples_per_step
@@ -67,7 +71,9 @@ class BucketedOrder:
         if end - begin == 1:
             return self._order.step(step)
         if (begin, end) != self._window:
-            of_window = self._order.samples(begin * self._samples_per_step, (end - begin) * self._samples_per_step)
+            of_window = self._order.samples(
+                begin * self._samples_per_step, (end - begin) * self._samples_per_step
+            )
             by_length = of_window[np.argsort(self._lengths[of_window], kind="stable")]
             steps = by_length.reshape(end - begin, self._samples_per_step)
             shuffled = np.random.default_rng((self._seed, begin)).permutation(end - begin)
@@ -79,7 +85,10 @@ class BucketedOrder:
         """Returns the first step of the window that ``step`` is in, and the first one after the window."""
         size, count = self._samples_per_step, len(self._lengths)
         epoch = step * size // count
-        first, after = -(-epoch * count // size), (epoch + 1) * count // size  # the steps within the epoch
+        first, after = (
+            -(-epoch * count // size),
+            (epoch + 1) * count // size,
+        )  # the steps within the epoch
         if step >= after:
             return step, step + 1
         begin = first + (step - first) // STEPS_PER_WINDOW * STEPS_PER_WINDOW
@@ -90,7 +99,13 @@ class StepBatches(Dataset[list[Batch]]):
     """Item n is the list of accumulated batches of step n: this rank's share of each."""
 
     def __init__(
-        self, sequences: Sequences, collate: Collate, settings: Settings, *, data_rank: int, data_world_size: int
+        self,
+        sequences: Sequences,
+        collate: Collate,
+        settings: Settings,
+        *,
+        data_rank: int,
+        data_world_size: int,
     ) -> None:
         self._sequences = sequences
         self._collate = collate
@@ -104,10 +119,14 @@ class StepBatches(Dataset[list[Batch]]):
         samples = self._share(whole)
         first = step * self._samples_per_step
         positions = self._share(np.arange(first, first + self._samples_per_step))
-        batches = [self._collate(self._sequences, *part) for part in zip(samples, positions, strict=True)]
+        batches = [
+            self._collate(self._sequences, *part) for part in zip(samples, positions, strict=True)
+        ]
         counts = self._collate.label_counts(self._sequences, whole)
         if counts is not None:
-            weights = self._share(counts).sum(axis=1) * (len(batches) * self._shape[2]) / counts.sum()
+            weights = (
+                self._share(counts).sum(axis=1) * (len(batches) * self._shape[2]) / counts.sum()
+            )
             for batch, weight in zip(batches, weights, strict=True):
                 batch["weight"] = torch.tensor(weight, dtype=torch.float32)
         return batches
@@ -119,7 +138,9 @@ class StepBatches(Dataset[list[Batch]]):
         return values.reshape(self._shape)[:, :, self._data_rank]
 
 
-def _order(sequences: Sequences, settings: Settings, samples_per_step: int) -> SeededOrder | BucketedOrder:
+def _order(
+    sequences: Sequences, settings: Settings, samples_per_step: int
+) -> SeededOrder | BucketedOrder:
     order = SeededOrder(len(sequences), samples_per_step, settings.seed)
     if settings.padding is not Padding.BUCKET or sequences.uniform_length is not None:
         return order

@@ -21,7 +21,9 @@ from training.models.model_check import refuse_forward
 from training.models.model_config import labels_of_head, model_config, read_tokenizer
 from training.process.job import JobPaths
 
-TRAINING_CHARACTERS = 20_000_000  # more text changes a vocabulary little and takes time from every run
+TRAINING_CHARACTERS = (
+    20_000_000  # more text changes a vocabulary little and takes time from every run
+)
 END_OF_TEXT = "<|endoftext|>"
 MANY_UNKNOWN = 0.1  # of the tokens of a text that the tokenizer was made for, few are
 SPECIAL_TOKENS = {
@@ -46,10 +48,14 @@ def load_tokenizer(workload: Workload, job: JobPaths) -> PreTrainedTokenizerBase
     return read_tokenizer(workload, path, runs_code=workload.trust_remote_code)
 
 
-def train_tokenizer(workload: Workload, root: DataRoot | None, vocabulary_size: int) -> PreTrainedTokenizerBase:
+def train_tokenizer(
+    workload: Workload, root: DataRoot | None, vocabulary_size: int
+) -> PreTrainedTokenizerBase:
     assert workload.dataset is not None
     rows = read_rows(workload.dataset, root, workload.dataset.split, with_labels=False)
-    texts = _up_to(TRAINING_CHARACTERS, itertools.chain.from_iterable(batch.texts for batch in rows))
+    texts = _up_to(
+        TRAINING_CHARACTERS, itertools.chain.from_iterable(batch.texts for batch in rows)
+    )
     if workload.task is Task.CAUSAL_LM:
         tokenizer = _byte_level(texts, vocabulary_size, [END_OF_TEXT])
         special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), END_OF_TEXT)
@@ -72,7 +78,9 @@ def _up_to(characters: int, texts: Iterable[str]) -> Iterator[str]:
             return
 
 
-def _byte_level(texts: Iterator[str], vocabulary_size: int, special_tokens: Sequence[str]) -> Tokenizer:
+def _byte_level(
+    texts: Iterator[str], vocabulary_size: int, special_tokens: Sequence[str]
+) -> Tokenizer:
     """Trains a tokenizer like GPT-2's. It has the same vocabulary every time; WordPiece's has not (tokenizers 0.23)."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -87,7 +95,9 @@ def _byte_level(texts: Iterator[str], vocabulary_size: int, special_tokens: Sequ
     return tokenizer
 
 
-def tokenise(workload: Workload, job: JobPaths, folder: Path, *, packing: bool, sequences: int | None = None) -> None:
+def tokenise(
+    workload: Workload, job: JobPaths, folder: Path, *, packing: bool, sequences: int | None = None
+) -> None:
     """Fills ``folder``, which every process of a host then reads. A streamed dataset's training part stays in S3.
 
     The training part has at most so many ``sequences``; None stands for the workload's examples.
@@ -97,7 +107,9 @@ def tokenise(workload: Workload, job: JobPaths, folder: Path, *, packing: bool, 
     model, path = workload.model, job.model_path
     head: Sequence[str] = ()
     if model is not None and (path is not None or model.config is not None):
-        config = model_config(workload, tokenizer, model_path=path)  # refuses a tokenizer of another
+        config = model_config(
+            workload, tokenizer, model_path=path
+        )  # refuses a tokenizer of another
         refuse_forward(config, workload)
         head = labels_of_head(config)
     limited = replace(workload, examples=sequences or workload.examples)
@@ -129,7 +141,9 @@ def prepare(
         splits[EVALUATION] = dataset.evaluation_split
     values = LabelValues()
     codes = {
-        name: _write_split(workload, tokenizer, root, split, folder=folder / name, values=values, packing=packing)
+        name: _write_split(
+            workload, tokenizer, root, split, folder=folder / name, values=values, packing=packing
+        )
         for name, split in splits.items()
     }
     numbers = number_labels(values.firsts, workload.label_count, head)
@@ -155,19 +169,28 @@ def _write_split(
     dataset, length = workload.dataset, workload.sequence_length
     assert dataset is not None
     assert length is not None
-    rows = read_rows(dataset, root, split, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION)
+    rows = read_rows(
+        dataset, root, split, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION
+    )
     encoder = Encoder(tokenizer, task=workload.task, sequence_length=length, packing=packing)
     writer, codes = SequenceWriter(folder, len(tokenizer)), array("i")
     unknown, of_unknown, of_all = tokenizer.unk_token_id, 0, 0
-    for one in itertools.islice(encoder.encode(rows), workload.examples if folder.name == TRAIN else None):
+    for one in itertools.islice(
+        encoder.encode(rows), workload.examples if folder.name == TRAIN else None
+    ):
         writer.append(one.tokens)
-        of_unknown, of_all = of_unknown + int((one.tokens == unknown).sum()), of_all + len(one.tokens)
+        of_unknown, of_all = (
+            of_unknown + int((one.tokens == unknown).sum()),
+            of_all + len(one.tokens),
+        )
         if one.label is not None:
             codes.append(values.code(one.label))
     writer.close()
     if not len(writer):
         place = root or dataset.path
-        raise WorkloadError(f"the split {split!r} of the dataset at {place} gives no sequence of {length} tokens")
+        raise WorkloadError(
+            f"the split {split!r} of the dataset at {place} gives no sequence of {length} tokens"
+        )
     if unknown not in (None, tokenizer.eos_token_id) and of_unknown > MANY_UNKNOWN * of_all:
         share = f"{of_unknown / of_all:.0%} of the tokens of split {split}".replace("%", " %")
         print(f"caution: {share} are unknown to the tokenizer ({tokenizer.unk_token})", flush=True)  # noqa: T201

@@ -37,7 +37,9 @@ ARROW_FILE = b"ARROW1"
 Objects = Iterator[Mapping[str, Any]]
 
 
-def read_rows(dataset: Dataset, root: DataRoot | None, split: str, *, with_labels: bool) -> Iterator[Rows]:
+def read_rows(
+    dataset: Dataset, root: DataRoot | None, split: str, *, with_labels: bool
+) -> Iterator[Rows]:
     """Reads from the folder or S3 prefix ``root``; without one, from the Hugging Face Hub."""
     if root is not None:
         return file_rows(dataset, find_files(dataset, root, split), with_labels=with_labels)
@@ -50,12 +52,18 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
     """Raises WorkloadError, with file and row, for what is not text, and for a missing label."""
     file_format = files_format(dataset, files)
     if file_format is DatasetFormat.TEXT and with_labels:
-        raise WorkloadError(f"{files[0].name} is text without labels; expected csv, json, parquet or arrow")
+        raise WorkloadError(
+            f"{files[0].name} is text without labels; expected csv, json, parquet or arrow"
+        )
     wanted = wanted_columns(dataset, with_labels=with_labels)
     has_rows = False
     for file in files:
         is_text = file_format is DatasetFormat.TEXT
-        for rows in _text_rows(file) if is_text else _checked(objects(file, file_format, wanted), wanted, file.name):
+        for rows in (
+            _text_rows(file)
+            if is_text
+            else _checked(objects(file, file_format, wanted), wanted, file.name)
+        ):
             has_rows = has_rows or bool(rows.texts)
             yield rows
     if not has_rows:
@@ -70,7 +78,9 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
     piece, continues = next(pieces, ""), False
     while piece or not continues:
         following = next(pieces, "")
-        yield Rows(texts=[piece], labels=None, file=file.name, continues=continues, goes_on=bool(following))
+        yield Rows(
+            texts=[piece], labels=None, file=file.name, continues=continues, goes_on=bool(following)
+        )
         piece, continues = following, True
 
 
@@ -106,7 +116,9 @@ def objects(file: DataFile, file_format: DatasetFormat, wanted: Sequence[str]) -
         yield from read(file, wanted)
     except (pa.ArrowInvalid, OSError) as error:
         expected = f"expected a whole {file_format.capitalize()} file"
-        raise WorkloadError(f"{file.name} can't be read as {file_format}: {error}; {expected}") from error
+        raise WorkloadError(
+            f"{file.name} can't be read as {file_format}: {error}; {expected}"
+        ) from error
 
 
 def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
@@ -125,8 +137,12 @@ def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
         require_columns(wanted, header, file.name)
         for row in itertools.chain(filter(None, [first]), rows):
             if len(row) != len(header):
-                expected = "; ".join(filter(None, (f"expected {len(header)}, as in the header", header_hint(header))))
-                raise WorkloadError(f"{file.name}, line {lines.line_num}: the row has {len(row)} fields; {expected}")
+                expected = "; ".join(
+                    filter(None, (f"expected {len(header)}, as in the header", header_hint(header)))
+                )
+                raise WorkloadError(
+                    f"{file.name}, line {lines.line_num}: the row has {len(row)} fields; {expected}"
+                )
             yield dict(zip(header, row, strict=True))
     except csv.Error as error:
         closed = 'expected each quoted value closed, and a quote in it written twice, as ""'
@@ -152,7 +168,11 @@ def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
         place = f"{file.name}, line {line}"
         try:
             names = (json.dumps(column, ensure_ascii=False) for column in wanted)
-            hook = _refuse_twice(place, wanted) if any(text.count(name) > 1 for name in names) else None
+            hook = (
+                _refuse_twice(place, wanted)
+                if any(text.count(name) > 1 for name in names)
+                else None
+            )
             value = json.loads(text, object_pairs_hook=hook)
         except ValueError as error:
             shown = text[:SHOWN_CHARACTERS].partition("\n")[0]
@@ -166,14 +186,18 @@ def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
         yield from value if is_list else [value]
 
 
-def _refuse_twice(place: str, wanted: Sequence[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+def _refuse_twice(
+    place: str, wanted: Sequence[str]
+) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """Python's reader keeps the last of two values with one name. The hook is slow, so few lines get it."""
 
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = [name for name, _ in pairs]
         for column in wanted:
             if found.count(column) > 1:
-                raise WorkloadError(f"{place}: an object has {found.count(column)} values of {column!r}; expected one")
+                raise WorkloadError(
+                    f"{place}: an object has {found.count(column)} values of {column!r}; expected one"
+                )
         return dict(pairs)
 
     return checked
@@ -240,8 +264,14 @@ def _hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str])
 
     is_slice = "[" in split
     try:
-        rows = load_dataset(path, dataset.name, split=split, revision=dataset.revision, streaming=not is_slice)
-    except (OSError, ValueError, RuntimeError) as error:  # not found, not reachable, no such split, a Hub script
+        rows = load_dataset(
+            path, dataset.name, split=split, revision=dataset.revision, streaming=not is_slice
+        )
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # not found, not reachable, no such split, a Hub script
         raise WorkloadError(
             f"the dataset {path!r} can't be loaded from the Hugging Face Hub: {error}; expected an id such as "
             "nyu-mll/glue with its name and split, an S3 prefix, or a folder"
@@ -253,5 +283,9 @@ def _hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str])
     for batch in rows.iter(ROWS_PER_BATCH):
         if has_classes and dataset.label_column in wanted:
             labels = batch[dataset.label_column]
-            batch[dataset.label_column] = [None if label is None or label < 0 else label for label in labels]
-        yield from (dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True))
+            batch[dataset.label_column] = [
+                None if label is None or label < 0 else label for label in labels
+            ]
+        yield from (
+            dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)
+        )

@@ -53,13 +53,20 @@ class Sequences:
     def select(self, samples: Array) -> "Sequences":
         """The same tokens, but only the sequences ``samples`` [N]."""
         labels = None if self.labels is None else self.labels[samples]
-        return Sequences(tokens=self.tokens, begins=self.begins[samples], lengths=self.lengths[samples], labels=labels)
+        return Sequences(
+            tokens=self.tokens,
+            begins=self.begins[samples],
+            lengths=self.lengths[samples],
+            labels=labels,
+        )
 
 
 def end_to_end(tokens: AnyArray, lengths: Array, labels: Array | None = None) -> Sequences:
     """Sequences of ``lengths`` [N] and ``labels`` [N] that are stored in ``tokens`` [T] one after another."""
     lengths = np.asarray(lengths, dtype=np.int64)
-    return Sequences(tokens=tokens, begins=np.cumsum(lengths) - lengths, lengths=lengths, labels=labels)
+    return Sequences(
+        tokens=tokens, begins=np.cumsum(lengths) - lengths, lengths=lengths, labels=labels
+    )
 
 
 def token_type(vocabulary_size: int) -> type[np.integer]:

@@ -57,7 +57,9 @@ class StreamedBatches(IterableDataset[Batch]):
         # The loader takes a batch of each worker in turn, from the first one on: the workers' shares rotate instead.
         begin, number = divmod(self._first_batch + place, workers)
         readers, reader = self._data_world_size * workers, self._data_rank * workers + number
-        sequences = itertools.chain.from_iterable(self._epoch(epoch, readers, reader) for epoch in itertools.count())
+        sequences = itertools.chain.from_iterable(
+            self._epoch(epoch, readers, reader) for epoch in itertools.count()
+        )
         size = self._run.settings.batch_size
         next(itertools.islice(sequences, begin * size, begin * size), None)  # of the batches before
         for batch in itertools.count(begin):
@@ -75,7 +77,9 @@ class StreamedBatches(IterableDataset[Batch]):
         return batch
 
     def _epoch(self, epoch: int, readers: int, reader: int) -> Iterator[Encoded]:
-        order = np.random.default_rng((self._run.settings.seed, epoch)).permutation(len(self._files))
+        order = np.random.default_rng((self._run.settings.seed, epoch)).permutation(
+            len(self._files)
+        )
         files = [self._files[place] for place in order]
         if len(files) >= readers:
             sequences = self._encoded(files[reader::readers])
@@ -95,7 +99,9 @@ class StreamedBatches(IterableDataset[Batch]):
         workload = self._run.workload
         assert workload.dataset is not None
         assert workload.sequence_length is not None
-        rows = file_rows(workload.dataset, files, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION)
+        rows = file_rows(
+            workload.dataset, files, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION
+        )
         encoder = Encoder(
             self._tokenizer,
             task=workload.task,
@@ -114,7 +120,9 @@ def _held(rows: list[Encoded], numbers: LabelNumbers) -> Sequences:
     )
 
 
-def stream_steps(batches: StreamedBatches, step_count: int, run: RunSettings) -> Iterator[list[Batch]]:
+def stream_steps(
+    batches: StreamedBatches, step_count: int, run: RunSettings
+) -> Iterator[list[Batch]]:
     row = load(batches, run.settings)
     for _ in range(step_count):
         yield _weighed(list(itertools.islice(row, run.settings.gradient_accumulation_steps)))

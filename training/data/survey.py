@@ -58,7 +58,9 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
     if header_hint(names) and kind is DatasetFormat.CSV:
         require_columns([dataset.text_column], names, files[0].name)
     texts = [name for name in names if _words([row.get(name) for row in rows]) >= WORDS_OF_TEXT]
-    labels = [name for name in names if name not in texts and _repeats([row.get(name) for row in rows])]
+    labels = [
+        name for name in names if name not in texts and _repeats([row.get(name) for row in rows])
+    ]
     return Columns(names=names, texts=tuple(texts), labels=tuple(labels))
 
 
@@ -66,7 +68,9 @@ def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
     """Reads the whole split, as the job will. Raises WorkloadError, as the job would."""
     count = size = longest = 0
     labels = LabelValues()
-    for rows in file_rows(dataset, find_files(dataset, root, dataset.split), with_labels=with_labels):
+    for rows in file_rows(
+        dataset, find_files(dataset, root, dataset.split), with_labels=with_labels
+    ):
         sizes = [len(text.encode()) for text in rows.texts]
         count += len(sizes)
         size += sum(sizes)
@@ -76,7 +80,9 @@ def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
                 labels.code(label)
     number_labels(labels.firsts, None)  # refuses one label in two forms
     cautions = tuple(label_cautions(labels.firsts, dataset.label_column))
-    return Survey(rows=count, bytes=size, longest_bytes=longest, labels=labels.firsts, cautions=cautions)
+    return Survey(
+        rows=count, bytes=size, longest_bytes=longest, labels=labels.firsts, cautions=cautions
+    )
 
 
 def label_problem(found: Survey, label_count: int) -> str | None:
@@ -97,5 +103,9 @@ def _words(values: list[Any]) -> float:
 
 
 def _repeats(values: list[Any]) -> bool:
-    given = [str(value) for value in values if isinstance(value, str | int | float) and str(value).strip()]
+    given = [
+        str(value)
+        for value in values
+        if isinstance(value, str | int | float) and str(value).strip()
+    ]
     return len(given) >= REPEATS_OF_LABEL * len(set(given)) > 0

@@ -137,7 +137,9 @@ def _watch(ranks: list[int], store: object) -> NoReturn:
             left.discard(ended)
         if ended and status and not code:
             code, killed_at = 1, time.monotonic() + SECONDS_BEFORE_KILL
-            sys.stderr.write(f"rank process {ended} ended with {os.waitstatus_to_exitcode(status)}\n")
+            sys.stderr.write(
+                f"rank process {ended} ended with {os.waitstatus_to_exitcode(status)}\n"
+            )
             _signal_all(left, signal.SIGTERM)
         if time.monotonic() >= killed_at:
             _signal_all(left, signal.SIGKILL)

@@ -62,9 +62,14 @@ def _known_hidden_states(metas: list[Any]) -> Iterator[None]:
     def receive(stage: Any, src_stage: int) -> Any:
         if src_stage < stage.stage_index:
             return _StageForwardMeta(forward_metas=tuple(metas))
-        return _StageBackwardMeta(backward_metas=tuple(replace(meta, requires_grad=False) for meta in metas))
+        return _StageBackwardMeta(
+            backward_metas=tuple(replace(meta, requires_grad=False) for meta in metas)
+        )
 
-    with replaced(PipelineStage, "_send_meta", send), replaced(PipelineStage, "_recv_meta", receive):
+    with (
+        replaced(PipelineStage, "_send_meta", send),
+        replaced(PipelineStage, "_recv_meta", receive),
+    ):
         yield
 
 
@@ -75,7 +80,9 @@ MOST_BATCHES = 2
 EstimateKey = tuple[Topology, bool, Settings]
 
 
-def estimate_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
+def estimate_memory(
+    workload: Workload, settings: Settings, *, model_path: str | None
+) -> MemoryEstimate:
     """Computes nothing: tensors are fake, and so are the job's other processes. Raises WorkloadError if the run
     would, and RuntimeError in a process that has a process group.
     """
@@ -87,18 +94,25 @@ def estimate_memory(workload: Workload, settings: Settings, *, model_path: str |
                 settings,
                 topology,
                 model_path=model_path,
-                placed=lambda batch: {name: mode.from_tensor(tensor) for name, tensor in batch.items()},
+                placed=lambda batch: {
+                    name: mode.from_tensor(tensor) for name, tensor in batch.items()
+                },
             )
 
     return of_the_largest(settings, estimate)
 
 
-def of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryEstimate]) -> MemoryEstimate:
+def of_the_largest(
+    settings: Settings, of_process: Callable[[Topology], MemoryEstimate]
+) -> MemoryEstimate:
     """The estimate of the process that needs the most memory, among those that differ."""
     metas, found = list[Any](), []
     topologies = _planned_topologies(settings)
     for topology in topologies:
-        with fake_process_group(topology), _known_hidden_states(metas) if len(topologies) > 1 else nullcontext():
+        with (
+            fake_process_group(topology),
+            _known_hidden_states(metas) if len(topologies) > 1 else nullcontext(),
+        ):
             found.append(of_process(topology))
     return max(found, key=lambda estimate: estimate.peak_bytes)
 
@@ -108,7 +122,9 @@ def _planned_topologies(settings: Settings) -> list[Topology]:
     processes = world_size(settings)
     assert processes is not None
     return [
-        Topology(rank=rank, world_size=processes, local_world_size=processes // settings.instance_count)
+        Topology(
+            rank=rank, world_size=processes, local_world_size=processes // settings.instance_count
+        )
         for rank in stage_ranks(settings, processes)
     ]
 
@@ -138,13 +154,19 @@ def measure_steps(
     )
     workload = _with_vocabulary(workload)
     setup = _setup(workload, settings, topology)
-    is_synthetic = workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
-    is_uniform = workload.task is not Task.SEQUENCE_CLASSIFICATION and (settings.packing or is_synthetic)
+    is_synthetic = (
+        workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
+    )
+    is_uniform = workload.task is not Task.SEQUENCE_CLASSIFICATION and (
+        settings.packing or is_synthetic
+    )
     batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
     with as_on_cuda() if has_gpu(settings.instance) else nullcontext(), MemoryTracker() as tracker:
         strategy = build_strategy(setup)
         strategy.place(build_model(workload, settings, None, model_path=model_path))
-        optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, 1e-4))
+        optimizer = strategy.build_optimizer(
+            lambda parameters: build_optimizer(parameters, settings, 1e-4)
+        )
         tracker.see(_parameters(optimizer))
         tracker.reset_peak()
         gradients = _run(setup, strategy, optimizer, [placed(batch) for batch in batches])
@@ -153,11 +175,15 @@ def measure_steps(
             peak_bytes=tracker.peak_bytes,
             parameter_bytes=storage_bytes(_parameters(optimizer)),
             gradient_bytes=gradients,
-            optimizer_bytes=storage_bytes(value for value in state if isinstance(value, torch.Tensor)),
+            optimizer_bytes=storage_bytes(
+                value for value in state if isinstance(value, torch.Tensor)
+            ),
         )
 
 
-def _run(setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, batches: list[Batch]) -> int:
+def _run(
+    setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, batches: list[Batch]
+) -> int:
     """The bytes of the gradients at the optimizer's step."""
     seen = [0]
 
@@ -199,7 +225,9 @@ def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
     )
 
 
-def _batches(workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool) -> list[Batch]:
+def _batches(
+    workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool
+) -> list[Batch]:
     """One step's batches of sequences of the full length: the largest that the run may meet."""
     vocabulary_size = text_of(model_config(workload, None, model_path=model_path)).vocab_size
     assert workload.sequence_length is not None
@@ -208,8 +236,12 @@ def _batches(workload: Workload, settings: Settings, *, model_path: str | None, 
         lengths[1:2] -= 1  # transformers drops the mask of a batch without padding
     tokens = np.full(lengths.sum(), FIRST_ORDINARY, dtype=token_type(vocabulary_size))
     is_classified = workload.task is Task.SEQUENCE_CLASSIFICATION
-    sequences = end_to_end(tokens, lengths, np.zeros(len(lengths), dtype=np.int64) if is_classified else None)
-    collate = choose_collate(workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform)
+    sequences = end_to_end(
+        tokens, lengths, np.zeros(len(lengths), dtype=np.int64) if is_classified else None
+    )
+    collate = choose_collate(
+        workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform
+    )
     numbers = np.arange(settings.batch_size)
     count = min(MOST_BATCHES, settings.gradient_accumulation_steps)
     return [collate(sequences, numbers, numbers) for _ in range(count)]
@@ -253,7 +285,9 @@ class Findings:
         key = estimate_key(settings)
         if key not in self._known:
             try:
-                self._known[key] = estimate_memory(self._workload, settings, model_path=self._model_path)
+                self._known[key] = estimate_memory(
+                    self._workload, settings, model_path=self._model_path
+                )
             except (TraindynoError, *NOT_COUNTED) as error:
                 # The planner continues without this estimate; the run itself may still show the memory that it needs.
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -22,16 +22,27 @@ from training.models.blueprint import replaced
 from training.process.process_group import Topology
 
 # These compute with the numbers of the ranks, and fake tensors have no values.
-RANK_ARITHMETIC = ("__init__", "__getitem__", "get_group", "_get_all_submeshes", "_flatten", "_unflatten")
+RANK_ARITHMETIC = (
+    "__init__",
+    "__getitem__",
+    "get_group",
+    "_get_all_submeshes",
+    "_flatten",
+    "_unflatten",
+)
 REDUCER = torch._C._distributed_c10d.Reducer
 
 
 @contextmanager
 def fake_process_group(topology: Topology) -> Iterator[None]:
     """Simulates the job's other processes in a process group. Raises RuntimeError in a process that already has one."""
-    distributed.init_process_group("fake", rank=topology.rank, world_size=topology.world_size, store=FakeStore())
+    distributed.init_process_group(
+        "fake", rank=topology.rank, world_size=topology.world_size, store=FakeStore()
+    )
     try:
-        with replaced(DistributedDataParallel, "__init__", _without_answer(DistributedDataParallel.__init__)):
+        with replaced(
+            DistributedDataParallel, "__init__", _without_answer(DistributedDataParallel.__init__)
+        ):
             yield
     finally:
         distributed.destroy_process_group()
@@ -44,14 +55,18 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
     with ExitStack() as stack:
         for name in RANK_ARITHMETIC:
             if name in vars(DeviceMesh):
-                stack.enter_context(replaced(DeviceMesh, name, _on_real_tensors(getattr(DeviceMesh, name))))
+                stack.enter_context(
+                    replaced(DeviceMesh, name, _on_real_tensors(getattr(DeviceMesh, name)))
+                )
         # The model is made on its device, and fake parameters can't be replaced by themselves.
         stack.enter_context(replaced(nn.Module, "to", lambda module, *_, **__: module))
         # DistributedDataParallel compares shapes between processes before it starts, and reads the answer.
         verify = "_verify_param_shape_across_processes"
         stack.enter_context(replaced(parallel.distributed, verify, lambda *_, **__: None))
         numbers = _Numbers()
-        stack.enter_context(replaced(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets)))
+        stack.enter_context(
+            replaced(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets))
+        )
         stack.enter_context(mode)
         stack.enter_context(numbers)
         yield mode
@@ -76,7 +91,11 @@ class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return rebuild_buckets
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         if func is torch.ops.aten._local_scalar_dense.default and isinstance(args[0], FakeTensor):

@@ -21,7 +21,21 @@ from training.models.blueprint import replaced
 # Autocast computes these in fp32 on CUDA (AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE of PyTorch's autocast_mode.h)
 # and in the type of their input on a CPU. Losses and image operations are left out: no model of ours has one inside.
 IN_FP32 = (
-    *("acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh"),
+    *(
+        "acos",
+        "asin",
+        "cosh",
+        "erfinv",
+        "exp",
+        "expm1",
+        "log",
+        "log10",
+        "log2",
+        "log1p",
+        "reciprocal",
+        "rsqrt",
+        "sinh",
+    ),
     *("tan", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar", "softplus", "logsumexp"),
     *("layer_norm", "native_layer_norm", "group_norm", "cosine_similarity"),
     *("softmax.int", "log_softmax.int", "cumsum", "sum", "sum.dim_IntList", "linalg_vector_norm"),
@@ -39,7 +53,9 @@ def as_on_cuda() -> Iterator[None]:
             library.impl(name, _in_fp32(operation), "AutocastCPU")
         stack.enter_context(replaced(functional, "dropout", _dropout(functional.dropout)))
         attend = functional.scaled_dot_product_attention
-        stack.enter_context(replaced(functional, "scaled_dot_product_attention", _without_dropout(attend)))
+        stack.enter_context(
+            replaced(functional, "scaled_dot_product_attention", _without_dropout(attend))
+        )
         yield
 
 
@@ -118,13 +134,20 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         torch.UntypedStorage.resize_ = self._resize  # type: ignore[method-assign]
         super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         self.see(result)
@@ -160,7 +183,10 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
     """The bytes of the storages behind these tensors, each counted once; of a sharded tensor, this process's part."""
     storages = {
-        id(storage): storage for tensor in tensors for part in _plain(tensor) for storage in [part.untyped_storage()]
+        id(storage): storage
+        for tensor in tensors
+        for part in _plain(tensor)
+        for storage in [part.untyped_storage()]
     }
     return sum(-(-storage.nbytes() // BLOCK_BYTES) * BLOCK_BYTES for storage in storages.values())
 

@@ -71,7 +71,11 @@ class Blueprint:
         allocate(self.model, device, is_kept)
         mark_decayed(self.model)
         named = self.model.state_dict(keep_vars=True)
-        fill({name: tensor for name, tensor in named.items() if tensor.device.type != "meta"}, self.values, as_held)
+        fill(
+            {name: tensor for name, tensor in named.items() if tensor.device.type != "meta"},
+            self.values,
+            as_held,
+        )
         return self.model
 
 
@@ -85,14 +89,21 @@ def without_values() -> Iterator[None]:
 
     def register_on_meta(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
         if parameter is not None and parameter.device.type != "meta":
-            parameter = nn.Parameter(parameter.detach().to("meta"), requires_grad=parameter.requires_grad)
+            parameter = nn.Parameter(
+                parameter.detach().to("meta"), requires_grad=parameter.requires_grad
+            )
         register(module, name, parameter)
 
-    with initialization.no_init_weights(), replaced(nn.Module, "register_parameter", register_on_meta):
+    with (
+        initialization.no_init_weights(),
+        replaced(nn.Module, "register_parameter", register_on_meta),
+    ):
         yield
 
 
-def allocate(model: nn.Module, device: torch.device, is_kept: Callable[[torch.Tensor], bool]) -> None:
+def allocate(
+    model: nn.Module, device: torch.device, is_kept: Callable[[torch.Tensor], bool]
+) -> None:
     """Allocate memory without values for the kept parameters, and move buffers. Tied parameters stay tied."""
     made: dict[int, nn.Parameter] = {}
     for module in model.modules():
@@ -107,7 +118,9 @@ def allocate(model: nn.Module, device: torch.device, is_kept: Callable[[torch.Te
                 module._buffers[name] = buffer.to(device)
 
 
-def fill(targets: Mapping[str, torch.Tensor], values: Callable[[IsWanted], NamedValues], as_held: AsHeld) -> None:
+def fill(
+    targets: Mapping[str, torch.Tensor], values: Callable[[IsWanted], NamedValues], as_held: AsHeld
+) -> None:
     """Copy into each target its part of the value of its name. Raises RuntimeError if a parameter gets none."""
     filled: set[int] = set()
     with torch.no_grad():
@@ -116,19 +129,29 @@ def fill(targets: Mapping[str, torch.Tensor], values: Callable[[IsWanted], Named
             _copy(as_held(name, whole), target)
             filled.add(id(target))
             del whole
-    empty = [name for name, target in targets.items() if isinstance(target, nn.Parameter) and id(target) not in filled]
+    empty = [
+        name
+        for name, target in targets.items()
+        if isinstance(target, nn.Parameter) and id(target) not in filled
+    ]
     if empty:
-        raise RuntimeError(f"no value was given for {', '.join(empty[:3])}; expected one for every parameter")
+        raise RuntimeError(
+            f"no value was given for {', '.join(empty[:3])}; expected one for every parameter"
+        )
 
 
 def _copy(whole: Readable, target: torch.Tensor) -> None:
     if not isinstance(target, DTensor):
         target.copy_(whole[...])
         return
-    shape, offset = compute_local_shape_and_global_offset(target.shape, target.device_mesh, target.placements)
+    shape, offset = compute_local_shape_and_global_offset(
+        target.shape, target.device_mesh, target.placements
+    )
     local = target.to_local()
     if local.numel():
-        own = whole[tuple(slice(begin, begin + size) for begin, size in zip(offset, shape, strict=True))]
+        own = whole[
+            tuple(slice(begin, begin + size) for begin, size in zip(offset, shape, strict=True))
+        ]
         local.copy_(own)
 
 
@@ -164,7 +187,9 @@ def _initialise(skeleton: PreTrainedModel, module: nn.Module, path: str) -> dict
     return initialised
 
 
-def _from_outside(skeleton: PreTrainedModel, path: str) -> Iterator[tuple[nn.Module, Callable[[nn.Module], None]]]:
+def _from_outside(
+    skeleton: PreTrainedModel, path: str
+) -> Iterator[tuple[nn.Module, Callable[[nn.Module], None]]]:
     """The modules from the model down to the path, each with the initialisation of the model that it belongs to."""
     module: nn.Module = skeleton
     model = skeleton

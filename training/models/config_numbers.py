@@ -6,7 +6,15 @@ from transformers import PreTrainedConfig
 from traindyno.core.suite.saved_model import reserved_positions
 
 # The errors that transformers raises for values from which it can't build a configuration or a model.
-NOT_BUILT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, StrictDataclassError)
+NOT_BUILT = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    RuntimeError,
+    ZeroDivisionError,
+    StrictDataclassError,
+)
 
 
 def text_of(config: PreTrainedConfig) -> PreTrainedConfig:
@@ -26,7 +34,9 @@ def most_positions(config: PreTrainedConfig) -> int | None:
 def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:
     """How many position embeddings a sequence of this many tokens needs."""
     text = text_of(config)
-    return sequence_length + reserved_positions(text.model_type, getattr(text, "pad_token_id", None) or 0)
+    return sequence_length + reserved_positions(
+        text.model_type, getattr(text, "pad_token_id", None) or 0
+    )
 
 
 def positions_problem(config: PreTrainedConfig, sequence_length: int | None) -> str | None:

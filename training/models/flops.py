@@ -29,7 +29,9 @@ def measure_size(task: Task, config: PreTrainedConfig, sequence_length: int) -> 
     model.tie_weights()
     flops = _flops_per_token(task, config, sequence_length)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return ModelSize(parameters=parameters, flops_per_token=flops, formula=None if flops is None else FORMULA)
+    return ModelSize(
+        parameters=parameters, flops_per_token=flops, formula=None if flops is None else FORMULA
+    )
 
 
 def _flops_per_token(task: Task, config: PreTrainedConfig, sequence_length: int) -> float | None:

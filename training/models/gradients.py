@@ -23,10 +23,14 @@ PROBE_TOKENS = 8
 def local_gradients(parameters: Iterable[nn.Parameter]) -> list[torch.Tensor]:
     """The gradients that there are; of one that is spread over ranks, this rank's slice."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    return [gradient.to_local() if isinstance(gradient, DTensor) else gradient for gradient in gradients]
+    return [
+        gradient.to_local() if isinstance(gradient, DTensor) else gradient for gradient in gradients
+    ]
 
 
-def sum_gradients(parameters: Iterable[nn.Parameter], group: ProcessGroup, *, divisor: int = 1) -> None:
+def sum_gradients(
+    parameters: Iterable[nn.Parameter], group: ProcessGroup, *, divisor: int = 1
+) -> None:
     """Sums over the group and divides, in place, in one message per number format."""
     by_type: dict[torch.dtype, list[torch.Tensor]] = {}
     for gradient in local_gradients(parameters):
@@ -73,7 +77,9 @@ def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
         model.train(False)
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-            found = torch.autograd.grad(model(input_ids=tokens).logits.sum(), trained, allow_unused=True)
+            found = torch.autograd.grad(
+                model(input_ids=tokens).logits.sum(), trained, allow_unused=True
+            )
     except (*NOT_BUILT, AssertionError, IndexError):
         return True
     finally:
@@ -90,10 +96,16 @@ class LossScaler(torch.amp.GradScaler):
     """
 
     def _unscale_grads_(
-        self, optimizer: Optimizer, inv_scale: torch.Tensor, found_inf: torch.Tensor, allow_fp16: bool
+        self,
+        optimizer: Optimizer,
+        inv_scale: torch.Tensor,
+        found_inf: torch.Tensor,
+        allow_fp16: bool,
     ) -> dict[torch.device, torch.Tensor]:
         """Unscales gradients by ``inv_scale`` [] and sets ``found_inf`` [] to 1 if one is not finite."""
-        parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+        parameters = (
+            parameter for group in optimizer.param_groups for parameter in group["params"]
+        )
         gradients = local_gradients(parameters)
         if gradients:
             torch._amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, inv_scale)
@@ -118,14 +130,18 @@ class NumberFormat:
         scaled: torch.Tensor = self.scaler.scale(loss)
         return scaled
 
-    def step(self, optimizer: Optimizer, clip: Callable[[], None], agree: Callable[[torch.Tensor], None]) -> None:
+    def step(
+        self, optimizer: Optimizer, clip: Callable[[], None], agree: Callable[[torch.Tensor], None]
+    ) -> None:
         """Unscale, let ranks agree on an overflow [], clip, and step unless a gradient overflowed."""
         if not self.scaler.is_enabled():
             clip()
             optimizer.step()
             return
         self.scaler.unscale_(optimizer)
-        for overflow in self.scaler._per_optimizer_states[id(optimizer)]["found_inf_per_device"].values():
+        for overflow in self.scaler._per_optimizer_states[id(optimizer)][
+            "found_inf_per_device"
+        ].values():
             agree(overflow)
         clip()
         self.scaler.step(optimizer)

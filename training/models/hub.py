@@ -33,7 +33,9 @@ def use_hub_token(
     if secret_arn is None or TOKEN_VARIABLE in environment:
         return
     try:
-        text: str = connect(secret_arn.split(":")[3]).get_secret_value(SecretId=secret_arn)["SecretString"]
+        text: str = connect(secret_arn.split(":")[3]).get_secret_value(SecretId=secret_arn)[
+            "SecretString"
+        ]
     except Exception as error:  # noqa: BLE001  (botocore may be missing here, so its errors can't be named)
         raise WorkloadError(
             f"the Hub token can't be read from {secret_arn}: {type(error).__name__}; expected a secret with text"
@@ -51,7 +53,9 @@ def _token_in(text: str, secret_arn: str) -> str:
     found = next((fields[name] for name in TOKEN_FIELDS if isinstance(fields.get(name), str)), None)
     if found is None:
         expected = " or ".join(TOKEN_FIELDS)
-        raise WorkloadError(f"{secret_arn} holds a JSON object without the token; expected a text field {expected}")
+        raise WorkloadError(
+            f"{secret_arn} holds a JSON object without the token; expected a text field {expected}"
+        )
     return str(found)
 
 
@@ -75,13 +79,17 @@ def copy_model(workload: Workload, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with volume_of(f"the model {path}", folder), explained(f"the model {path}"):
         found = HfApi().model_info(path, revision=workload.model.revision, files_metadata=True)
-        names = needed_files((file.rfilename for file in found.siblings or ()), with_code=workload.trust_remote_code)
+        names = needed_files(
+            (file.rfilename for file in found.siblings or ()), with_code=workload.trust_remote_code
+        )
         if not names:
             raise WorkloadError(
                 f"the model {path} has no weights in safetensors or PyTorch's format; expected model.safetensors, "
                 "pytorch_model.bin, or their shards with an index"
             )
-        needed_bytes = sum(file.size or 0 for file in found.siblings or () if file.rfilename in names)
+        needed_bytes = sum(
+            file.size or 0 for file in found.siblings or () if file.rfilename in names
+        )
         if needed_bytes > shutil.disk_usage(folder).free:
             raise too_small_volume(f"the model {path}", folder, needed_bytes=needed_bytes)
         snapshot_download(path, revision=found.sha, allow_patterns=names, local_dir=folder)
@@ -95,7 +103,9 @@ def needed_files(names: Iterable[str], *, with_code: bool = False) -> list[str]:
     only for a suite that allows it.
     """
     listed = sorted(names)
-    weights = next((found for kind in WEIGHTS if (found := list(filter(kind.fullmatch, listed)))), [])
+    weights = next(
+        (found for kind in WEIGHTS if (found := list(filter(kind.fullmatch, listed)))), []
+    )
     others = [name for name in listed if OTHERS.fullmatch(name) and not INDEX.fullmatch(name)]
     if with_code:
         others += [name for name in listed if name.endswith(".py")]

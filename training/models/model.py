@@ -57,7 +57,11 @@ def _mask_if_needed(
 ) -> torch.Tensor | None:
     """Takes ``attention_mask`` [B, L]. Returns [B, 1, L, L], or None if the whole row is attended to, or all before."""
     can_skip = allow_is_causal_skip or allow_is_bidirectional_skip
-    is_whole = attention_mask is None and q_length == kv_length and (local_size is None or kv_length < local_size)
+    is_whole = (
+        attention_mask is None
+        and q_length == kv_length
+        and (local_size is None or kv_length < local_size)
+    )
     if can_skip and is_whole:
         return None
     made: torch.Tensor | None = sdpa_mask(
@@ -110,7 +114,9 @@ def _values(
         return partial(seeded_values, own, seed)
     assert workload.model is not None
     with explained(f"the model {model_path}"):
-        saved = find_saved(own, model_path, workload.model.revision, renews_head=_renews_head(workload))
+        saved = find_saved(
+            own, model_path, workload.model.revision, renews_head=_renews_head(workload)
+        )
     if saved is not None:
         return partial(saved_values, own, saved, seed)
     return partial(_translated_values, workload, config, seed, model_path)
@@ -173,7 +179,9 @@ def _restore_buffers(model: PreTrainedModel, task: Task, config: PreTrainedConfi
 
 def build_from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     try:
-        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32, trust_remote_code=False)
+        model: PreTrainedModel = AUTO_CLASSES[task].from_config(
+            config, dtype=torch.float32, trust_remote_code=False
+        )
     except (*NOT_BUILT, AssertionError, ImportError) as error:
         if classify(error) == OUT_OF_MEMORY:
             raise

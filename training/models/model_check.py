@@ -24,7 +24,13 @@ from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.workload import Workload
 from training.errors import NeedsForeignCode, WorkloadError
 from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
-from training.models.model_config import AUTO_CLASSES, load_config, model_config, read_tokenizer, set_label_count
+from training.models.model_config import (
+    AUTO_CLASSES,
+    load_config,
+    model_config,
+    read_tokenizer,
+    set_label_count,
+)
 
 CONFIG = "workload.model.config"
 CLASSES_OF_TASK: Mapping[Task, Mapping[str, Any]] = {
@@ -72,12 +78,18 @@ def check_model(
         try:
             config = load_config(workload.model, model_path, runs_code=runs_code)
         except WorkloadError as error:
-            if not (workload.trust_remote_code and isinstance(error, NeedsForeignCode)):  # its jobs check it
+            if not (
+                workload.trust_remote_code and isinstance(error, NeedsForeignCode)
+            ):  # its jobs check it
                 yield Problem(path="workload.model", message=" ".join(str(error).split()))
             return
     message = positions_problem(config, workload.sequence_length)
     problems = [
-        *([] if runs_code and _has_own_class(config, workload.task) else _check_task(config, workload.task)),
+        *(
+            []
+            if runs_code and _has_own_class(config, workload.task)
+            else _check_task(config, workload.task)
+        ),
         *_check_heads(text_of(config)),
         *([Problem(path="workload.sequence_length", message=message)] if message else []),
         *_check_values_of_weights(config),
@@ -86,7 +98,9 @@ def check_model(
     if problems:
         yield from problems
         return
-    yield from _check_divisions(workload.task, config, list(divisions), max(stage_counts, default=1))
+    yield from _check_divisions(
+        workload.task, config, list(divisions), max(stage_counts, default=1)
+    )
     if weights_path is not None:
         from training.models.saved_check import check_saved  # noqa: PLC0415  (imports PyTorch: seconds)
 
@@ -96,7 +110,11 @@ def check_model(
             yield Problem(path="workload.model", message=message)
     if tokenizer_path is not None:
         try:
-            model_config(workload, read_tokenizer(workload, tokenizer_path, runs_code=runs_code), model_path=model_path)
+            model_config(
+                workload,
+                read_tokenizer(workload, tokenizer_path, runs_code=runs_code),
+                model_path=model_path,
+            )
         except WorkloadError as error:
             yield Problem(path="workload.tokenizer", message=" ".join(str(error).split()))
 
@@ -116,10 +134,14 @@ def refuse_forward(config: PreTrainedConfig, workload: Workload) -> None:
     rows = torch.ones(2, workload.sequence_length or 1, dtype=torch.int64, device="meta")
     try:
         with torch.no_grad(), suppress(TypeError, RuntimeError):
-            empty_model(workload.task, deepcopy(config)).train()(input_ids=rows, attention_mask=rows)
+            empty_model(workload.task, deepcopy(config)).train()(
+                input_ids=rows, attention_mask=rows
+            )
     except ValueError as error:
         asked = f"{workload.sequence_length} tokens of this tokenizer"
-        raise WorkloadError(f"a {config.model_type} of this configuration can't take {asked}: {error}") from error
+        raise WorkloadError(
+            f"a {config.model_type} of this configuration can't take {asked}: {error}"
+        ) from error
 
 
 def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
@@ -132,10 +154,15 @@ def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(path=f"{CONFIG}.model_type", message=message)
         return
     plain: PreTrainedConfig = CONFIG_MAPPING[kind]()
-    parameters = {*inspect.signature(type(plain)).parameters, *inspect.signature(PreTrainedConfig).parameters}
+    parameters = {
+        *inspect.signature(type(plain)).parameters,
+        *inspect.signature(PreTrainedConfig).parameters,
+    }
     known = {*plain.to_dict(), *plain.attribute_map, *parameters} - {"kwargs"}
     unknown = {name: value for name, value in values.items() if name not in known}
-    with suppress(*NOT_BUILT):  # transformers reads names of older files, such as torch_dtype, and keeps none of them
+    with suppress(
+        *NOT_BUILT
+    ):  # transformers reads names of older files, such as torch_dtype, and keeps none of them
         kept = vars(CONFIG_MAPPING[kind](**unknown))
         unknown = {name: value for name, value in unknown.items() if name in kept}
     for name in unknown:
@@ -160,7 +187,9 @@ def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
     if kind not in classes:
         others = [other.value for other, names in CLASSES_OF_TASK.items() if kind in names]
         hint = f" (it can learn {', '.join(others)})" if others else ""
-        message = f"model type {kind} has no {task} head{hint}; expected one such as {FAMILIAR[task]}"
+        message = (
+            f"model type {kind} has no {task} head{hint}; expected one such as {FAMILIAR[task]}"
+        )
         yield Problem(path="workload.model", message=message)
 
 

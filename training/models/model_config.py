@@ -28,7 +28,16 @@ AUTO_CLASSES: Mapping[Task, Any] = {
     Task.SEQUENCE_CLASSIFICATION: AutoModelForSequenceClassification,
 }
 # Their classifiers read the state of the end token, and fail without one.
-CLASSIFIED_BY_THE_END_TOKEN = {"bart", "bigbird_pegasus", "mbart", "mt5", "mvp", "plbart", "t5", "umt5"}
+CLASSIFIED_BY_THE_END_TOKEN = {
+    "bart",
+    "bigbird_pegasus",
+    "mbart",
+    "mt5",
+    "mvp",
+    "plbart",
+    "t5",
+    "umt5",
+}
 
 
 def load_config(model: Model, model_path: str, *, runs_code: bool = False) -> PreTrainedConfig:
@@ -92,8 +101,13 @@ def model_config(
     if tokenizer is not None:
         _check_vocabulary(config, tokenizer)
         if workload.task is not Task.CAUSAL_LM and tokenizer.pad_token_id is None:
-            raise WorkloadError("the tokenizer has neither a padding nor an end token; expected one, to pad rows with")
-        if workload.task is Task.SEQUENCE_CLASSIFICATION and config.model_type in CLASSIFIED_BY_THE_END_TOKEN:
+            raise WorkloadError(
+                "the tokenizer has neither a padding nor an end token; expected one, to pad rows with"
+            )
+        if (
+            workload.task is Task.SEQUENCE_CLASSIFICATION
+            and config.model_type in CLASSIFIED_BY_THE_END_TOKEN
+        ):
             _check_end_token(config, tokenizer)
         for name, token in _special_token_ids(tokenizer).items():
             for part in parts:
@@ -116,7 +130,9 @@ def set_label_count(config: PreTrainedConfig, workload: Workload) -> None:
 
 def labels_of_head(config: PreTrainedConfig) -> Sequence[str]:
     """The labels of a saved classifier by their numbers; none if it has another number of labels, or only numbers."""
-    is_saved = any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
+    is_saved = any(
+        name.endswith("ForSequenceClassification") for name in config.architectures or ()
+    )
     named = {int(number): name for number, name in (config.id2label or {}).items()}
     names = [named[number] for number in sorted(named)]
     return names if is_saved and not all(name.startswith("LABEL_") for name in names) else []
@@ -130,14 +146,18 @@ def name_labels(config: PreTrainedConfig, names: Sequence[str]) -> None:
         part.id2label, part.label2id = named, {name: number for number, name in named.items()}
 
 
-def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedConfig:
+def _config_from_mapping(
+    asked: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None
+) -> PreTrainedConfig:
     values = dict(asked)
     kind = values.pop("model_type")  # the suite's check has asked for it
     try:
         if tokenizer is not None:
             plain = CONFIG_MAPPING[kind]()
             text = text_of(plain)
-            name = next((each for each in plain.sub_configs if getattr(plain, each, None) is text), None)
+            name = next(
+                (each for each in plain.sub_configs if getattr(plain, each, None) is text), None
+            )
             of_text = {"vocab_size": len(tokenizer), **(values.get(name) or {} if name else values)}
             of_text |= _special_token_ids(tokenizer)
             values = {**values, name: of_text} if name else of_text
@@ -186,7 +206,9 @@ def _check_end_token(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBas
 
 
 def _set_dropout(config: PreTrainedConfig, rate: float) -> None:
-    names = [name for name in config.to_dict() if name.endswith(("_pdrop", "dropout", "dropout_prob"))]
+    names = [
+        name for name in config.to_dict() if name.endswith(("_pdrop", "dropout", "dropout_prob"))
+    ]
     for name in names:
         current = getattr(config, name, None)
         # ESM's token_dropout is not a rate: it says whether masked tokens' embeddings are zero.

@@ -46,7 +46,9 @@ def task_score(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.
     return torch.stack([loss_sum, right.sum().float(), counted.sum().float()])
 
 
-def _flat(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _flat(
+    task: Task, logits: torch.Tensor, labels: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns logits and labels of all N predictions: [N, V] or [N, C] in single precision, and [N]."""
     return logits.reshape(-1, logits.shape[-1]).float(), _aligned(task, labels).reshape(-1)
 
@@ -67,7 +69,9 @@ def router_loss_factor(model: PreTrainedModel) -> float:
     if not getattr(text, "output_router_logits", False):
         return 0.0
     found = getattr(model, "router_aux_loss_coef", getattr(model, "aux_loss_coef", None))
-    if found is None and "router_aux_loss_coef * aux_loss" in inspect.getsource(type(model).forward):
+    if found is None and "router_aux_loss_coef * aux_loss" in inspect.getsource(
+        type(model).forward
+    ):
         found = text.router_aux_loss_coef
     return found or 0.0
 
@@ -79,14 +83,18 @@ class Objective(nn.Module):
     a mixture's routers is added where its configuration asks for it; it is each rank's own, and no score.
     """
 
-    def __init__(self, model: PreTrainedModel, task: Task, autocast: torch.autocast | None = None) -> None:
+    def __init__(
+        self, model: PreTrainedModel, task: Task, autocast: torch.autocast | None = None
+    ) -> None:
         super().__init__()
         self.model = model
         self._task = task
         self._autocast = autocast
         self._router_factor = router_loss_factor(model)
 
-    def forward(self, labels: torch.Tensor, weight: torch.Tensor | None = None, **inputs: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, labels: torch.Tensor, weight: torch.Tensor | None = None, **inputs: torch.Tensor
+    ) -> torch.Tensor:
         """Takes a batch. Returns [] in training mode, [3] in evaluation mode."""
         with self._autocast or nullcontext():
             output: Any = self.model(**inputs)

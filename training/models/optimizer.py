@@ -27,7 +27,9 @@ def mark_decayed(model: nn.Module) -> None:
         parameter.is_decayed = name in decayed  # type: ignore[attr-defined]
 
 
-def build_optimizer(parameters: Iterable[nn.Parameter], settings: Settings, learning_rate: float) -> Optimizer:
+def build_optimizer(
+    parameters: Iterable[nn.Parameter], settings: Settings, learning_rate: float
+) -> Optimizer:
     """``parameters`` are marked."""
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     groups = _groups(trained, settings.weight_decay)
@@ -36,14 +38,22 @@ def build_optimizer(parameters: Iterable[nn.Parameter], settings: Settings, lear
         case OptimizerName.ADAMW:
             return AdamW(groups, lr=learning_rate, fused=fused)
         case OptimizerName.SGD:
-            has_parts = any(isinstance(parameter, DTensor) for parameter in trained)  # fused SGD takes no DTensor
-            return SGD(groups, lr=learning_rate, momentum=SGD_MOMENTUM, fused=fused and not has_parts)
+            has_parts = any(
+                isinstance(parameter, DTensor) for parameter in trained
+            )  # fused SGD takes no DTensor
+            return SGD(
+                groups, lr=learning_rate, momentum=SGD_MOMENTUM, fused=fused and not has_parts
+            )
 
 
-def schedule_learning_rate(optimizer: Optimizer, settings: Settings, *, steps: int, done: int) -> LRScheduler | None:
+def schedule_learning_rate(
+    optimizer: Optimizer, settings: Settings, *, steps: int, done: int
+) -> LRScheduler | None:
     """The schedule of a training of ``steps``, of which ``done`` are done; None if the learning rate never changes."""
     given, name = settings.lr_warmup_steps, settings.lr_schedule
-    options: dict[str, Any] = {"num_warmup_steps": int(given) if given >= 1 else ceil(steps * given)}
+    options: dict[str, Any] = {
+        "num_warmup_steps": int(given) if given >= 1 else ceil(steps * given)
+    }
     if name is not LearningRateSchedule.CONSTANT:
         options["num_training_steps"] = steps
     elif not given:

@@ -22,7 +22,14 @@ TRIED_TOKENS = 4
 # What a model raises whose parts take or return something else than hidden states.
 NOT_CALLED = (*NOT_BUILT, AssertionError, IndexError, StopIteration)
 # A loop over blocks may read these of each of them.
-READ_OF_BLOCKS = ("attention_type", "block_type", "is_sliding", "layer_idx", "layer_type", "use_rope")
+READ_OF_BLOCKS = (
+    "attention_type",
+    "block_type",
+    "is_sliding",
+    "layer_idx",
+    "layer_type",
+    "use_rope",
+)
 
 
 class PassThrough(nn.Module):
@@ -37,7 +44,9 @@ class PassThrough(nn.Module):
 
     def forward(self, *args: Any, **options: Any) -> Any:
         """Returns the hidden states [B, L, D] among its arguments, alone or as the first of a tuple."""
-        hidden = next(filter(torch.is_tensor, (options.get("inputs_embeds"), *args, *options.values())))
+        hidden = next(
+            filter(torch.is_tensor, (options.get("inputs_embeds"), *args, *options.values()))
+        )
         return (hidden,) if self._gives_tuple else hidden
 
 
@@ -67,7 +76,10 @@ class Anatomy:
 
     def passed(self, numbers: Iterable[int]) -> dict[str, nn.Module]:
         """Stand-ins for the blocks of these numbers."""
-        return {f"{self.path}.{n}": PassThrough(self.blocks[n], gives_tuple=self.gives_tuple) for n in numbers}
+        return {
+            f"{self.path}.{n}": PassThrough(self.blocks[n], gives_tuple=self.gives_tuple)
+            for n in numbers
+        }
 
 
 class Call(NamedTuple):
@@ -81,13 +93,19 @@ def dissect(model: PreTrainedModel) -> Anatomy:
     if model.base_model is model:
         raise refusal(model, "it has no base model below its head")
     blocks = tuple(repeated_blocks(model.base_model))
-    lists = ((name, tuple(each)) for name, each in model.base_model.named_modules() if isinstance(each, nn.ModuleList))
+    lists = (
+        (name, tuple(each))
+        for name, each in model.base_model.named_modules()
+        if isinstance(each, nn.ModuleList)
+    )
     path = next((name for name, modules in lists if modules == blocks), None) if blocks else None
     if path is None:
         raise refusal(model, "it has no list of blocks of one class")
     reason = "its blocks return something else than hidden states"
     for gives_tuple in (False, True):
-        bare = Anatomy(path=path, blocks=blocks, gives_tuple=gives_tuple, width=0, before={}, after={})
+        bare = Anatomy(
+            path=path, blocks=blocks, gives_tuple=gives_tuple, width=0, before={}, after={}
+        )
         try:
             calls, output = _try(model.base_model, bare)
             if torch.is_tensor(output) and output.shape[:2] == (1, TRIED_TOKENS):
@@ -102,7 +120,11 @@ def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.M
     own = copy(module)
     for name, value in vars(module).items():
         # A copy has its own parts and hooks. Parameters and buffers get their values in the original.
-        if name.startswith("_") and isinstance(value, dict) and name not in ("_parameters", "_buffers"):
+        if (
+            name.startswith("_")
+            and isinstance(value, dict)
+            and name not in ("_parameters", "_buffers")
+        ):
             vars(own)[name] = copy(value)
     inner: dict[str, dict[str, nn.Module]] = {}
     for path, stand_in in stand_ins.items():
@@ -179,13 +201,17 @@ def _anatomy(model: PreTrainedModel, bare: Anatomy, calls: Sequence[Call]) -> An
     return anatomy
 
 
-def _needed_first(base: Any, calls: Iterable[Call], hidden: torch.Tensor) -> Iterator[tuple[str, nn.Module]]:
+def _needed_first(
+    base: Any, calls: Iterable[Call], hidden: torch.Tensor
+) -> Iterator[tuple[str, nn.Module]]:
     """What makes hidden states [B, L, D] of tokens. Rotary tables and relative positions are made on each stage."""
     embedding = base.get_input_embeddings()
     for call in calls:
         if not torch.is_tensor(call.output) or not call.output.is_floating_point():
             continue
-        holds_tokens = any(module is embedding for module in base.get_submodule(call.path).modules())
+        holds_tokens = any(
+            module is embedding for module in base.get_submodule(call.path).modules()
+        )
         if holds_tokens or any(each.is_floating_point() for each in call.inputs):
             yield call.path, PassThrough()
         elif call.output.shape[-1] == hidden.shape[-1]:
@@ -201,7 +227,9 @@ def _returns_what_it_gets(base: nn.Module, anatomy: Anatomy) -> bool:
     with torch.no_grad():
         received = stage(inputs_embeds=sent.clone(), attention_mask=mask).last_hidden_state
     # A fake tensor has no values. What it is an estimate for looks at real ones.
-    return received.shape == sent.shape and (isinstance(received, FakeTensor) or torch.equal(received, sent))
+    return received.shape == sent.shape and (
+        isinstance(received, FakeTensor) or torch.equal(received, sent)
+    )
 
 
 def one_line(error: Exception) -> str:

@@ -72,11 +72,14 @@ class Stage(nn.Module):
         return result
 
 
-def cut(model: PreTrainedModel, stage_count: int, task: Task, autocast: torch.autocast | None) -> list[Stage]:
+def cut(
+    model: PreTrainedModel, stage_count: int, task: Task, autocast: torch.autocast | None
+) -> list[Stage]:
     """Returns all stages, which share the model's modules and parameters; a rank keeps its own."""
     if stage_count > 1 and router_loss_factor(model):
         raise refusal(
-            model, "its loss has the routers' of all blocks (output_router_logits), and a stage has only some of them"
+            model,
+            "its loss has the routers' of all blocks (output_router_logits), and a stage has only some of them",
         )
     model = _with_a_block_for_each_call(model)
     anatomy = dissect(model)
@@ -87,7 +90,10 @@ def cut(model: PreTrainedModel, stage_count: int, task: Task, autocast: torch.au
         )
     bounds = [0, *accumulate(divide(*_costs(model, anatomy), stage_count))]
     reads_tokens = task is Task.SEQUENCE_CLASSIFICATION
-    stages = [_stage(model, anatomy, range(*between), reads_tokens, autocast) for between in pairwise(bounds)]
+    stages = [
+        _stage(model, anatomy, range(*between), reads_tokens, autocast)
+        for between in pairwise(bounds)
+    ]
     if stage_count > 1:
         _refuse_unless_the_head_takes_hidden_states(model, anatomy, reads_tokens)
     return stages
@@ -131,7 +137,11 @@ def _weights(parameters: Iterable[nn.Parameter]) -> float:
 
 
 def _stage(
-    model: PreTrainedModel, anatomy: Anatomy, own: range, reads_tokens: bool, autocast: torch.autocast | None
+    model: PreTrainedModel,
+    anatomy: Anatomy,
+    own: range,
+    reads_tokens: bool,
+    autocast: torch.autocast | None,
 ) -> Stage:
     is_first, is_last = own.start == 0, own.stop == len(anatomy.blocks)
     stand_ins = anatomy.passed(n for n in range(len(anatomy.blocks)) if n not in own)
@@ -157,7 +167,9 @@ def _without_tokens(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
     return (None, *args[1:]) if args else (), {**options, **({} if args else {"input_ids": None})}
 
 
-def _refuse_unless_the_head_takes_hidden_states(model: PreTrainedModel, anatomy: Anatomy, reads_tokens: bool) -> None:
+def _refuse_unless_the_head_takes_hidden_states(
+    model: PreTrainedModel, anatomy: Anatomy, reads_tokens: bool
+) -> None:
     count = len(anatomy.blocks)
     last = without_values(_stage(model, anatomy, range(count, count), reads_tokens, None)).eval()
     tokens = torch.ones((1, TRIED_TOKENS), dtype=torch.int64)

@@ -15,7 +15,11 @@ from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import convert_and_load_state_dict_in_model
 from transformers.modeling_utils import LoadStateDictConfig
 from transformers.utils import SAFE_WEIGHTS_NAME, WEIGHTS_NAME
-from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
+from transformers.utils.logging import (
+    disable_progress_bar,
+    enable_progress_bar,
+    is_progress_bar_enabled,
+)
 
 from traindyno.core.suite.choices import Task
 from training.errors import WorkloadError, explained
@@ -26,7 +30,9 @@ DEQUANTISE = "expected plain weights (float32, float16 or bfloat16): dequantise 
 SHOWN = 3
 
 
-def check_saved(task: Task, config: PreTrainedConfig, model_path: str, revision: str | None) -> Iterator[str]:
+def check_saved(
+    task: Task, config: PreTrainedConfig, model_path: str, revision: str | None
+) -> Iterator[str]:
     """Yields what is wrong, with what would be accepted. ``config`` is the stored one, but for the number of labels."""
     try:
         with explained(f"the weights of {model_path}"):
@@ -48,10 +54,16 @@ def check_saved(task: Task, config: PreTrainedConfig, model_path: str, revision:
     yield from _check_names(task, model, stored)
 
 
-def _check_names(task: Task, model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Iterator[str]:
+def _check_names(
+    task: Task, model: PreTrainedModel, stored: Mapping[str, torch.Tensor]
+) -> Iterator[str]:
     """``stored`` [...] by name."""
     found = _loaded(model, stored)
-    odd = {name: tensor for name, tensor in stored.items() if not tensor.is_floating_point() or tensor.itemsize < 2}
+    odd = {
+        name: tensor
+        for name, tensor in stored.items()
+        if not tensor.is_floating_point() or tensor.itemsize < 2
+    }
     buffers, prefix = {name for name, _ in model.named_buffers()}, model.base_model_prefix
     odd = {name: tensor for name, tensor in odd.items() if not buffers & {name, f"{prefix}.{name}"}}
     odd = {name: tensor for name, tensor in odd.items() if _is_in_a_layer(name, model)}
@@ -63,7 +75,9 @@ def _check_names(task: Task, model: PreTrainedModel, stored: Mapping[str, torch.
     ]
     own = [name for name, _ in model.named_parameters() if is_of_base(name, model)]
     if odd:
-        types = ", ".join(sorted({str(tensor.dtype).removeprefix("torch.") for tensor in odd.values()}))
+        types = ", ".join(
+            sorted({str(tensor.dtype).removeprefix("torch.") for tensor in odd.values()})
+        )
         yield f"weights are stored as {types} ({_listed(odd)}); {DEQUANTISE}"
     elif beside or found.conversion_errors:
         names = beside or list(found.conversion_errors)
@@ -88,11 +102,15 @@ def _check_names(task: Task, model: PreTrainedModel, stored: Mapping[str, torch.
 def _loaded(model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Any:
     """What transformers finds when it loads ``stored`` [...] by names, shapes and types. Nothing has a value."""
     translations: Any = get_model_conversion_mapping(model)
-    config = LoadStateDictConfig(device_map={"": "meta"}, dtype=torch.float32, weight_mapping=translations)
+    config = LoadStateDictConfig(
+        device_map={"": "meta"}, dtype=torch.float32, weight_mapping=translations
+    )
     had_bar = is_progress_bar_enabled()
     disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        found, _ = convert_and_load_state_dict_in_model(model=model, state_dict=dict(stored), load_config=config)
+        found, _ = convert_and_load_state_dict_in_model(
+            model=model, state_dict=dict(stored), load_config=config
+        )
     finally:
         if had_bar:
             enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -13,7 +13,12 @@ import torch
 from safetensors import safe_open
 from transformers import PreTrainedModel
 from transformers.modeling_utils import str_to_torch_dtype
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
+from transformers.utils import (
+    SAFE_WEIGHTS_INDEX_NAME,
+    SAFE_WEIGHTS_NAME,
+    WEIGHTS_INDEX_NAME,
+    WEIGHTS_NAME,
+)
 from transformers.utils.hub import cached_file, get_checkpoint_shard_files
 
 from training.models.blueprint import IsWanted, NamedValues, seeded_values
@@ -44,7 +49,11 @@ def find_saved(
     for name, tensor in tensors.items():
         names.setdefault(id(tensor), []).append(name)
     for first, *others in names.values():
-        aliases = (alias for name in (first, *others) for alias in dict.fromkeys((name, name.removeprefix(prefix))))
+        aliases = (
+            alias
+            for name in (first, *others)
+            for alias in dict.fromkeys((name, name.removeprefix(prefix)))
+        )
         present = [alias for alias in aliases if alias in stored]
         if len(present) > 1:
             return None
@@ -64,7 +73,9 @@ def find_saved(
     return found or None
 
 
-def saved_values(skeleton: PreTrainedModel, saved: Saved, seed: int, is_wanted: IsWanted) -> NamedValues:
+def saved_values(
+    skeleton: PreTrainedModel, saved: Saved, seed: int, is_wanted: IsWanted
+) -> NamedValues:
     """Weights that are not saved, such as a new head, are initialised."""
     for name, (file, alias) in saved.items():
         if is_wanted(name):
@@ -85,7 +96,11 @@ class SavedTensor:
     def __getitem__(self, index: Any) -> torch.Tensor:
         if self._file.suffix == SAFETENSORS:
             with safe_open(self._file, framework="pt") as opened:
-                read = opened.get_tensor(self._name) if index is ... else opened.get_slice(self._name)[index]
+                read = (
+                    opened.get_tensor(self._name)
+                    if index is ...
+                    else opened.get_slice(self._name)[index]
+                )
         else:
             read = _mapped(self._file)[self._name][index].to(self._dtype, copy=True)
         return read.to(self._dtype)  # type: ignore[no-any-return]
@@ -93,8 +108,13 @@ class SavedTensor:
 
 def find_files(model_path: str, revision: str | None) -> list[Path]:
     """The files that transformers would read; none if it finds none."""
-    find = partial(cached_file, model_path, revision=revision, _raise_exceptions_for_missing_entries=False)
-    for whole, index in ((SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME), (WEIGHTS_NAME, WEIGHTS_INDEX_NAME)):
+    find = partial(
+        cached_file, model_path, revision=revision, _raise_exceptions_for_missing_entries=False
+    )
+    for whole, index in (
+        (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME),
+        (WEIGHTS_NAME, WEIGHTS_INDEX_NAME),
+    ):
         if (found := find(whole)) is not None:
             return [Path(found)]
         if (found := find(index)) is not None:
@@ -110,10 +130,17 @@ def read_header(file: Path) -> Mapping[str, torch.Tensor]:
     if file.suffix == SAFETENSORS:
         with safe_open(file, framework="pt") as opened:
             slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
-            return {name: _without_values(each.get_shape(), each.get_dtype()) for name, each in slices.items()}
+            return {
+                name: _without_values(each.get_shape(), each.get_dtype())
+                for name, each in slices.items()
+            }
     named = _mapped(file) if _can_be_mapped(file) else _read(file, map_location="meta")
     first_names = {_identity(tensor): name for name, tensor in reversed(named.items())}
-    return {name: each.to("meta") for name, each in named.items() if first_names[_identity(each)] == name}
+    return {
+        name: each.to("meta")
+        for name, each in named.items()
+        if first_names[_identity(each)] == name
+    }
 
 
 def _without_values(shape: Sequence[int], type_name: str) -> torch.Tensor:

@@ -45,7 +45,11 @@ class TensorFile:
         for name, each in _in_order(tensors):
             begin, end = end, end + byte_count(each)
             self._begins[name] = begin
-            entries[name] = {"dtype": TYPE_NAMES[each.dtype], "shape": list(each.shape), "data_offsets": [begin, end]}
+            entries[name] = {
+                "dtype": TYPE_NAMES[each.dtype],
+                "shape": list(each.shape),
+                "data_offsets": [begin, end],
+            }
         text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
         text += b" " * (-len(text) % ALIGNMENT_BYTES)
         header = struct.pack("<Q", len(text)) + text
@@ -83,5 +87,7 @@ def _in_order(tensors: Mapping[str, torch.Tensor]) -> list[tuple[str, torch.Tens
     types = list(TYPE_NAMES)
     for name, tensor in tensors.items():
         if tensor.dtype not in TYPE_NAMES:
-            raise ValueError(f"{name} is {tensor.dtype}; expected one of {', '.join(map(str, types))}")
+            raise ValueError(
+                f"{name} is {tensor.dtype}; expected one of {', '.join(map(str, types))}"
+            )
     return sorted(tensors.items(), key=lambda item: (types.index(item[1].dtype), item[0]))

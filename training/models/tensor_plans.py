@@ -44,7 +44,12 @@ class TensorPlan:
 
 
 def _of_blocks(
-    block: str, *, columns: str, rows: str, per_rank: str = "", fused: Mapping[str, int] | None = None
+    block: str,
+    *,
+    columns: str,
+    rows: str,
+    per_rank: str = "",
+    fused: Mapping[str, int] | None = None,
 ) -> TensorPlan:
     """Names are within a block, divided by spaces."""
 
@@ -90,7 +95,10 @@ ALBERT = _of_blocks(
     per_rank="attention.num_attention_heads attention.all_head_size",
 )
 MODERNBERT = _of_blocks(
-    "layers.*", columns="attn.Wqkv mlp.Wi", rows="attn.Wo mlp.Wo", fused={"attn.Wqkv": 3, "mlp.Wi": 2}
+    "layers.*",
+    columns="attn.Wqkv mlp.Wi",
+    rows="attn.Wo mlp.Wo",
+    fused={"attn.Wqkv": 3, "mlp.Wi": 2},
 )
 LIKE_BERT = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
 PLANS: Mapping[str, TensorPlan] = {
@@ -139,7 +147,9 @@ def own_layers(config: PreTrainedConfig) -> str:
     paths: dict[str, list[str]] = {}
     for path, style in _own_plan(config).styles.items():
         paths.setdefault(style, []).append(path)
-    return ", ".join(f"{style}: [{', '.join(paths[style])}]" for style in CHOSEN_STYLES if style in paths)
+    return ", ".join(
+        f"{style}: [{', '.join(paths[style])}]" for style in CHOSEN_STYLES if style in paths
+    )
 
 
 def why_no_plan(config: PreTrainedConfig) -> str | None:
@@ -167,7 +177,9 @@ def why_no_plan(config: PreTrainedConfig) -> str | None:
 def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
     """The suite's layers, with what our plan knows of them. Norms within divided heads get their style, too."""
     base, known = model.base_model, _own_plan(model.config)
-    linear = {path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)}
+    linear = {
+        path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)
+    }
     _refuse_unless_each_names_linear_layers(model, chosen, linear)
     _refuse_torn_groups(model, chosen, known, linear)
     # Only these leave a rank its own heads: the other styles give each rank the whole output.
@@ -175,7 +187,10 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
     parents = {path.rpartition(".")[0] for path in paths}
     norms = _styled(base, known.styles, PARTIAL_GRADIENT)
     return TensorPlan(
-        styles={**chosen.styles(), **{path: norms[path] for path in norms if path.rpartition(".")[0] in parents}},
+        styles={
+            **chosen.styles(),
+            **{path: norms[path] for path in norms if path.rpartition(".")[0] in parents},
+        },
         per_rank=tuple(
             f"{path}.{attribute}"
             for module, _, attribute in (pattern.rpartition(".") for pattern in known.per_rank)
@@ -228,7 +243,9 @@ def _refuse_torn_groups(
 
     What names and sizes don't show, such as a norm over all heads, fails in the first step.
     """
-    style_of, own = (_styled(model.base_model, each, COLUMNS, ROWS) for each in (chosen.styles(), known.styles))
+    style_of, own = (
+        _styled(model.base_model, each, COLUMNS, ROWS) for each in (chosen.styles(), known.styles)
+    )
     beside: dict[str, list[str]] = {}
     for path in linear:
         beside.setdefault(path.rpartition(".")[0], []).append(path)
@@ -244,7 +261,8 @@ def _refuse_torn_groups(
 
     order, columns = list(linear), list[str]()
     for path in sorted(
-        style_of, key=lambda each: (list(beside).index(each.rpartition(".")[0]), style_of[each] == ROWS)
+        style_of,
+        key=lambda each: (list(beside).index(each.rpartition(".")[0]), style_of[each] == ROWS),
     ):
         if own.get(path, style_of[path]) != style_of[path]:
             refuse(path, f"is {own[path]} in the model's own plan")
@@ -261,10 +279,17 @@ def _refuse_torn_groups(
             divided = [each for each in siblings if each in own] or siblings
             whole = next((each for each in divided if each not in style_of), None)
             if whole is not None:
-                refuse(whole, f"stays whole beside {column}, with which it shares heads or features")
+                refuse(
+                    whole, f"stays whole beside {column}, with which it shares heads or features"
+                )
             found = features(linear[column])[1] // fused_count(known, column)
-            if column not in own and (found > width or (found < width and not _ATTENTION.search(column))):
-                refuse(column, f"has {found} outputs and {path} {width} inputs: it may hold several projections")
+            if column not in own and (
+                found > width or (found < width and not _ATTENTION.search(column))
+            ):
+                refuse(
+                    column,
+                    f"has {found} outputs and {path} {width} inputs: it may hold several projections",
+                )
         columns = []
     if columns:
         refuse(columns[0], "is divided, and no rowwise layer behind it sums the parts")
@@ -272,7 +297,9 @@ def _refuse_torn_groups(
 
 def fused_count(plan: TensorPlan, path: str) -> int:
     """How many projections the layer of this path holds."""
-    return next((count for pattern, count in plan.fused.items() if _expression(pattern).fullmatch(path)), 1)
+    return next(
+        (count for pattern, count in plan.fused.items() if _expression(pattern).fullmatch(path)), 1
+    )
 
 
 def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> None:
@@ -283,7 +310,11 @@ def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> No
         common = gcd(*(count for _, count in counts))
         possible = (each for each in range(2, common + 1) if common % each == 0)
         nearest = min(possible, key=lambda each: abs(log(degree / each)), default=None)
-        expected = f"a tensor_degree that divides them, such as {nearest}" if nearest else "strategy fsdp or pipeline"
+        expected = (
+            f"a tensor_degree that divides them, such as {nearest}"
+            if nearest
+            else "strategy fsdp or pipeline"
+        )
         raise WorkloadError(
             f"strategy tensor with degree {degree} cannot divide this {model.config.model_type} into equal parts: it"
             f" has {', '.join(uneven[:3])}; expected {expected}, or a tensor_plan of other layers"

@@ -36,10 +36,14 @@ def environment_facts() -> dict[str, Any]:
     return {
         **environment.environment_facts(),
         "processor": _processor_name(),
-        "usable_cpu_count": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "usable_cpu_count": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "host_memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "versions": package_versions(),
-        "nvidia_driver": NVIDIA_DRIVER.read_text().splitlines()[0].split("  ")[1] if NVIDIA_DRIVER.exists() else None,
+        "nvidia_driver": NVIDIA_DRIVER.read_text().splitlines()[0].split("  ")[1]
+        if NVIDIA_DRIVER.exists()
+        else None,
         "cuda_devices": [
             {"name": found.name, "memory_bytes": found.total_memory}
             for found in map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
@@ -47,7 +51,9 @@ def environment_facts() -> dict[str, Any]:
         "cudnn": torch.backends.cudnn.version() if has_cuda else None,  # type: ignore[no-untyped-call]
         "nccl": ".".join(map(str, torch.cuda.nccl.version())) if has_cuda else None,  # type: ignore[no-untyped-call]
         "efa_devices": len(list(FABRIC_DEVICES.glob("uverbs*"))),
-        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(PASSED_ON)},
+        "variables": {
+            name: value for name, value in sorted(os.environ.items()) if name.startswith(PASSED_ON)
+        },
     }
 
 

@@ -106,7 +106,9 @@ def decided_by_first_rank(decision: bool) -> bool:
 def _where_collectives_run(values: torch.Tensor) -> torch.Tensor:
     """Returns ``values`` [...] on a device of the group."""
     has_cpu_backend = "gloo" in distributed.distributed_c10d.get_backend_config()
-    return values if has_cpu_backend else values.to(torch.device("cuda", torch.cuda.current_device()))
+    return (
+        values if has_cpu_backend else values.to(torch.device("cuda", torch.cuda.current_device()))
+    )
 
 
 def end_process_group() -> None:

@@ -87,7 +87,11 @@ def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
 
 def run_facts(run: RunSettings) -> dict[str, Any]:
     """What the environment line contains about the run itself, and the unit of work of its task."""
-    facts = {"run_id": run.run_id, "task": run.workload.task.value, "settings": settings_document(run.settings)}
+    facts = {
+        "run_id": run.run_id,
+        "task": run.workload.task.value,
+        "settings": settings_document(run.settings),
+    }
     tokens = {"tokens": suite_converter().unstructure(run.tokens)} if run.tokens else {}
     unit = ROWS if run.workload.task is Task.SEQUENCE_CLASSIFICATION else TOKENS
     return {WORK_UNIT: unit, RUN: {**facts, **tokens}}

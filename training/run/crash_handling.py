@@ -27,7 +27,13 @@ from training.run.ending import FAILURE_EXIT_CODE, exit_now
 KEY = "traindyno/failure"  # in the job's store
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
 WATCH_SECONDS = 0.5
-PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
+PEER_SIGNS = (
+    "closed by peer",
+    "reset by peer",
+    "broken pipe",
+    "connection was likely closed",
+    "remote process exited",
+)
 # torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120 s.
 CHECKPOINT_SECONDS = 25.0
 
@@ -81,14 +87,18 @@ class CrashHandler:
         with self._lock:
             self._end_well()
 
-    def _on_error(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def _on_error(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
         traceback.print_exception(kind, error, trace)
         with self._lock:
             if self._done_since is not None:
                 if not is_from_a_peer(error):
                     outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
                     publish_failure(outcome, failure.describe(error, self._topology.rank))
-                    time.sleep(PATIENCE_SECONDS)  # this process may hold the store, which the others read
+                    time.sleep(
+                        PATIENCE_SECONDS
+                    )  # this process may hold the store, which the others read
                 self._end_well()
             if isinstance(error, RunStopped):
                 self._end(error)
@@ -97,7 +107,9 @@ class CrashHandler:
                 lost = PeerFailed(Outcome.KILLED, message)
                 error = self._failure_of_a_peer() or self._killed_peer() or lost
             elif (earlier := find_failure()) is not None:
-                error = PeerFailed(*earlier)  # such as a folder that was removed with the process that made it
+                error = PeerFailed(
+                    *earlier
+                )  # such as a folder that was removed with the process that made it
             else:
                 outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
                 publish_failure(outcome, failure.describe(error, self._topology.rank))
@@ -132,7 +144,9 @@ class CrashHandler:
     def _killed_peer(self) -> PeerFailed | None:
         if count_oom_kills() == self._kills_before:
             return None
-        return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out")
+        return PeerFailed(
+            Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out"
+        )
 
     def _end_well(self) -> NoReturn:
         self._log_probes()
@@ -150,7 +164,9 @@ class CrashHandler:
 
 
 def is_from_a_peer(error: BaseException) -> bool:
-    return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in PEER_SIGNS)
+    return isinstance(error, RuntimeError) and any(
+        sign in str(error).lower() for sign in PEER_SIGNS
+    )
 
 
 def _reset_sigterm() -> None:

@@ -14,20 +14,28 @@ from training.strategies import Setup, TrainingStrategy
 SAME, SAME_IN_FP32, SAME_IN_16_BITS = 1e-6, 1e-5, 1e-3
 
 
-def refuse_unless_documents_are_apart(setup: Setup, strategy: TrainingStrategy, vocabulary_size: int) -> None:
+def refuse_unless_documents_are_apart(
+    setup: Setup, strategy: TrainingStrategy, vocabulary_size: int
+) -> None:
     """Raises WorkloadError. Computes the loss of one document after three others; all ranks take part."""
     if not setup.settings.document_masking:
         return
     # The last document is the same in all. The one before it is another text in the second batch, longer in the third.
-    tokens = torch.randint(vocabulary_size, (3, DOCUMENT_CHECK_TOKENS), generator=torch.Generator().manual_seed(0))
-    batches = [_batch(tokens[number], begin, tokens[0, :8]) for number, begin in enumerate((4, 4, 6))]
+    tokens = torch.randint(
+        vocabulary_size, (3, DOCUMENT_CHECK_TOKENS), generator=torch.Generator().manual_seed(0)
+    )
+    batches = [
+        _batch(tokens[number], begin, tokens[0, :8]) for number, begin in enumerate((4, 4, 6))
+    ]
     strategy.set_training(False)
     try:
         with torch.no_grad():
             scores = (strategy.score(setup.accelerator.to_device(each)) for each in batches)
             losses = [float(score[0]) for score in scores if score is not None]
     except (TypeError, ValueError) as error:
-        raise WorkloadError(f"the model takes no position_ids, which document_masking needs: {error}") from error
+        raise WorkloadError(
+            f"the model takes no position_ids, which document_masking needs: {error}"
+        ) from error
     if len(losses) < len(batches):
         return  # another rank of the replica has the loss
     if abs(losses[1] - losses[0]) > SAME * losses[0]:

@@ -17,7 +17,9 @@ from training.process.process_group import sum_over_ranks
 from training.strategies import Setup, TrainingStrategy
 
 
-def evaluate(strategy: TrainingStrategy, setup: Setup, sequences: Sequences, collate: Collate) -> dict[str, float]:
+def evaluate(
+    strategy: TrainingStrategy, setup: Setup, sequences: Sequences, collate: Collate
+) -> dict[str, float]:
     """Scores each sequence once. Every rank makes the same number of calls, the last on rows that may not count."""
     total = torch.zeros(3, dtype=torch.float64)
     strategy.set_training(False)
@@ -79,7 +81,9 @@ class EvaluationSchedule:
         self._evaluated_at: int | None = None
 
     def after_step(self) -> None:
-        self._steps = max(self._steps + 1, self._step_log.steps)  # a resumed run has done some before
+        self._steps = max(
+            self._steps + 1, self._step_log.steps
+        )  # a resumed run has done some before
         every = self._measurement.evaluate_every_steps
         if every is not None and self._steps % every == 0:
             self._evaluate_now()

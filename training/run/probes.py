@@ -62,7 +62,9 @@ def probe(
     strategy.set_training(True)
     clock = setup.accelerator.make_clock()
     # A compiled model would be compiled once more without its exchange.
-    can_be_apart = setup.settings.compiler is Compiler.NONE and strategy.without_exchange() is not None
+    can_be_apart = (
+        setup.settings.compiler is Compiler.NONE and strategy.without_exchange() is not None
+    )
     # Each probe leaves out what the one before does, and one thing more.
     probes = [WHOLE_STEP, HELD_BATCHES, *([NO_EXCHANGE] if can_be_apart else []), NO_OPTIMIZER]
     # Until each worker has made a batch, a loader is slower than it was.
@@ -73,7 +75,13 @@ def probe(
         with (strategy.without_exchange() if is_apart else None) or nullcontext():
             marks = []  # the ends of the steps, as the device's own clock marks them
             for of_step in batches:
-                one_step(of_step, setup=setup, strategy=strategy, optimizer=optimizer, updates=name != NO_OPTIMIZER)
+                one_step(
+                    of_step,
+                    setup=setup,
+                    strategy=strategy,
+                    optimizer=optimizer,
+                    updates=name != NO_OPTIMIZER,
+                )
                 marks.append(clock.mark())
             times = clock.resolve(marks)[-count - 1 :]
         return [after - before for before, after in pairwise(times)]

@@ -46,7 +46,9 @@ def save_model(
         tokenizer.save_pretrained(folder)
 
 
-def keep_best(folder: Path, step: int, metrics: Mapping[str, float], save: Callable[[Path], None]) -> None:
+def keep_best(
+    folder: Path, step: int, metrics: Mapping[str, float], save: Callable[[Path], None]
+) -> None:
     """Save the model into ``folder`` if its loss is the lowest so far. All ranks call it after each evaluation.
 
     ``BEST`` is written last and removed first, so that a folder with it is whole. The next attempt finds it there.
@@ -63,14 +65,20 @@ def keep_best(folder: Path, step: int, metrics: Mapping[str, float], save: Calla
 
 
 def _write_shards(
-    tensors: Iterable[tuple[str, torch.Tensor]], expected: Mapping[str, torch.Tensor], folder: Path, shard_bytes: int
+    tensors: Iterable[tuple[str, torch.Tensor]],
+    expected: Mapping[str, torch.Tensor],
+    folder: Path,
+    shard_bytes: int,
 ) -> None:
     """Files get their final names when all of them are complete."""
     shards = _divide(expected, shard_bytes)
     count = len(shards)
     numbered = [f"model-{number:05d}-of-{count:05d}.safetensors" for number in range(1, count + 1)]
     names = [WEIGHTS] if count == 1 else numbered
-    files = [TensorFile(folder / (name + DRAFT), shard) for name, shard in zip(names, shards, strict=True)]
+    files = [
+        TensorFile(folder / (name + DRAFT), shard)
+        for name, shard in zip(names, shards, strict=True)
+    ]
     file_of = {name: file for file, shard in zip(files, shards, strict=True) for name in shard}
     missing = set(expected)
     for name, tensor in tensors:
@@ -86,11 +94,16 @@ def _write_shards(
         file.path.replace(folder / file.path.name.removesuffix(DRAFT))
     if len(shards) > 1:
         weight_map = {name: file.path.name.removesuffix(DRAFT) for name, file in file_of.items()}
-        index = {"metadata": {"total_size": sum(map(byte_count, expected.values()))}, "weight_map": weight_map}
+        index = {
+            "metadata": {"total_size": sum(map(byte_count, expected.values()))},
+            "weight_map": weight_map,
+        }
         (folder / INDEX).write_text(json.dumps(index, indent=2, sort_keys=True))
 
 
-def _divide(expected: Mapping[str, torch.Tensor], shard_bytes: int) -> list[dict[str, torch.Tensor]]:
+def _divide(
+    expected: Mapping[str, torch.Tensor], shard_bytes: int
+) -> list[dict[str, torch.Tensor]]:
     shards: list[dict[str, torch.Tensor]] = [{}]
     size = 0
     for name, tensor in expected.items():

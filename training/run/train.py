@@ -38,7 +38,9 @@ class Stopping:
     def __init__(self, measurement: Measurement, target: QualityTarget | None = None) -> None:
         self._target = target
         self._is_target_reached = False
-        self._half_width = measurement.stop_when.relative_half_width if measurement.stop_when else None
+        self._half_width = (
+            measurement.stop_when.relative_half_width if measurement.stop_when else None
+        )
         self._warmup_steps = measurement.warmup
         self._step_seconds: list[float] = []
         self._previous_end: float | None = None
@@ -47,7 +49,9 @@ class Stopping:
     def observe(self, steps: Iterable[LoggedStep]) -> None:
         """Counts the time between two steps, such as that of a checkpoint, to the later step."""
         for step in steps:
-            if step.loss is not None and not math.isfinite(step.loss):  # the speed would be that of meaningless numbers
+            if step.loss is not None and not math.isfinite(
+                step.loss
+            ):  # the speed would be that of meaningless numbers
                 raise LossDiverged(f"the loss of step {step.step} is {step.loss}")
         if self._half_width is None:
             return
@@ -63,7 +67,13 @@ class Stopping:
             self._is_target_reached = decided_by_first_rank(self._target.is_reached(value))
 
     def should_stop(self, step_log: StepLogger) -> bool:
-        reason = TARGET_REACHED if self._is_target_reached else RATE_KNOWN if self._is_rate_known(step_log) else None
+        reason = (
+            TARGET_REACHED
+            if self._is_target_reached
+            else RATE_KNOWN
+            if self._is_rate_known(step_log)
+            else None
+        )
         if reason is not None:
             step_log.ends_early(reason)
         return reason is not None
@@ -101,7 +111,9 @@ def train(
     settings = run.settings
     samples_per_step = global_batch_size(settings, setup.topology.world_size)
     learning_rate = scaled_learning_rate(settings.learning_rate, samples_per_step)
-    optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, learning_rate))
+    optimizer = strategy.build_optimizer(
+        lambda parameters: build_optimizer(parameters, settings, learning_rate)
+    )
     all_steps = ceil(run.workload.examples / samples_per_step)
     step_count = min(run.measurement.max_steps, all_steps)
     done = checkpoints.resume(optimizer) if checkpoints else 0
@@ -161,7 +173,12 @@ def _seed(seed: int, step: int, data_rank: int) -> None:
 
 
 def one_step(
-    batches: list[Batch], *, setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, updates: bool = True
+    batches: list[Batch],
+    *,
+    setup: Setup,
+    strategy: TrainingStrategy,
+    optimizer: Optimizer,
+    updates: bool = True,
 ) -> Tensor | None:
     """Returns [], the loss; None on ranks that hold none. ``updates``: whether the optimizer changes the weights."""
     accelerator, max_norm = setup.accelerator, setup.settings.gradient_clip_norm
@@ -178,7 +195,9 @@ def one_step(
     return loss
 
 
-def held_batches(run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: int) -> list[list[Batch]]:
+def held_batches(
+    run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: int
+) -> list[list[Batch]]:
     """Batches of the run's first ``steps``, which this process makes and holds in memory."""
     settings = replace(run.settings, loader_workers=0)
     return list(load_batches(replace(run, settings=settings), strategy, dataset, range(steps)))
@@ -190,7 +209,9 @@ def load_batches(
     collate = collate_for(run, dataset)
     rank, world_size = strategy.data_rank, strategy.data_world_size
     if dataset.train is not None:
-        batches = StepBatches(dataset.train, collate, run.settings, data_rank=rank, data_world_size=world_size)
+        batches = StepBatches(
+            dataset.train, collate, run.settings, data_rank=rank, data_world_size=world_size
+        )
         return load(batches, run.settings, steps)
     assert dataset.tokenizer is not None
     from training.data.stream import StreamedBatches, stream_steps  # noqa: PLC0415  # pyarrow: only streams need it
@@ -208,4 +229,6 @@ def load_batches(
 
 
 def collate_for(run: RunSettings, dataset: TokenDataset) -> Collate:
-    return choose_collate(run.workload, run.settings, dataset.special_tokens, is_uniform=dataset.is_uniform)
+    return choose_collate(
+        run.workload, run.settings, dataset.special_tokens, is_uniform=dataset.is_uniform
+    )

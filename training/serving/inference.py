@@ -83,7 +83,9 @@ def input_fn(request_body: str | bytes, content_type: str = "application/json") 
     inputs = request.get("inputs") if isinstance(request, dict) else None
     texts = [inputs] if isinstance(inputs, str) else inputs
     if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
-        raise BadRequest(f'the request {request!r:.200} has no texts; expected {{"inputs": text or a list of texts}}')
+        raise BadRequest(
+            f'the request {request!r:.200} has no texts; expected {{"inputs": text or a list of texts}}'
+        )
     return {"texts": texts, "is_one": isinstance(inputs, str)}
 
 
@@ -102,16 +104,21 @@ def output_fn(prediction: Any, accept: str = "application/json") -> str:
 
 def predict(texts: list[str], model: Served) -> list[Answer]:
     """Gives for each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
-    batch = model.tokenizer(texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt").to(
-        model.device
-    )
+    batch = model.tokenizer(
+        texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt"
+    ).to(model.device)
     ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.inference_mode():
         logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
     rows, name = _asked(model, logits, ids, mask)
     top = torch.softmax(rows.float(), dim=-1).topk(min(MOST_PREDICTIONS, rows.shape[-1]))
     return [
-        {"predictions": [{"label": name(each), "score": round(score, 6)} for each, score in zip(*found, strict=True)]}
+        {
+            "predictions": [
+                {"label": name(each), "score": round(score, 6)}
+                for each, score in zip(*found, strict=True)
+            ]
+        }
         for found in zip(top.indices.tolist(), top.values.tolist(), strict=True)
     ]
 
@@ -132,5 +139,7 @@ def _asked(
         counts = asked.sum(dim=1).tolist()
         if any(count != 1 for count in counts):
             name = model.tokenizer.mask_token
-            raise BadRequest(f"the texts have {counts} times {name}; expected one {name} in each text")
+            raise BadRequest(
+                f"the texts have {counts} times {name}; expected one {name} in each text"
+            )
     return logits[asked], lambda number: str(model.tokenizer.decode([number]))

@@ -12,7 +12,12 @@ from transformers import PreTrainedTokenizerBase
 
 from traindyno.callbacks.process import this_process
 from traindyno.core.s3_keys import SAMPLES_FILE
-from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
+from traindyno.core.serving.samples import (
+    EvaluationSample,
+    EvaluationSamples,
+    ScoredLabel,
+    samples_document,
+)
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.choices import Task
 from training.data.dataset import TokenDataset
@@ -38,16 +43,22 @@ def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
     if sequences is not None:
         text = json.dumps(samples_document(_samples(folder, task, dataset.tokenizer, sequences)))
         (folder / SAMPLES_FILE).write_text(text)
-        if directory := os.environ.get(DIRECTORY_VARIABLE):  # the lab reads them there, without the whole archive
+        if directory := os.environ.get(
+            DIRECTORY_VARIABLE
+        ):  # the lab reads them there, without the whole archive
             (Path(directory) / this_process().job_name / SAMPLES_FILE).write_text(text)
 
 
-def _samples(folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> EvaluationSamples:
+def _samples(
+    folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences
+) -> EvaluationSamples:
     """The model is read from its folder, as by an endpoint: the trained one is sharded, wrapped or on a full device."""
     texts = list(_texts(task, tokenizer, sequences))
     answers = inference.predict(texts, inference.load(folder, torch.device("cpu"))) if texts else []
     found = (
-        EvaluationSample(inputs=text, predictions=tuple(ScoredLabel(**each) for each in answer["predictions"]))
+        EvaluationSample(
+            inputs=text, predictions=tuple(ScoredLabel(**each) for each in answer["predictions"])
+        )
         for text, answer in zip(texts, answers, strict=True)
     )
     return EvaluationSamples(task=task, samples=tuple(found))

@@ -11,7 +11,12 @@ import torch
 from torch import distributed, nn
 from torch.distributed import ProcessGroup
 from torch.distributed.fsdp import FSDPModule
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+from torch.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+)
 from torch.optim import Optimizer
 
 from traindyno.core.suite.choices import PipelineSchedule
@@ -34,7 +39,11 @@ class StagedPasses:
     """
 
     def __init__(
-        self, stages: Mapping[int, nn.Module], stage_count: int, setup: Setup, inner_group: ProcessGroup
+        self,
+        stages: Mapping[int, nn.Module],
+        stage_count: int,
+        setup: Setup,
+        inner_group: ProcessGroup,
     ) -> None:
         self._stages = stages
         self._stage_count = stage_count
@@ -63,7 +72,9 @@ class StagedPasses:
             return self._step(self._training[shape], batch)
         count = self._setup.settings.micro_batches
         if shape[0] % count:
-            raise WorkloadError(f"micro_batches is {count}, which does not divide a batch of {shape[0]} samples")
+            raise WorkloadError(
+                f"micro_batches is {count}, which does not divide a batch of {shape[0]} samples"
+            )
         self._training[shape] = self._make(count, self._loss)
         with _kept_gradients(self._stages.values()):
             return self._step(self._training[shape], batch)
@@ -71,7 +82,11 @@ class StagedPasses:
     def _step(self, schedule: Any, batch: Batch) -> list[torch.Tensor]:
         losses: list[torch.Tensor] = []
         schedule.step(
-            *self._first_input(batch), target=batch["labels"], losses=losses, return_outputs=False, **_for_all(batch)
+            *self._first_input(batch),
+            target=batch["labels"],
+            losses=losses,
+            return_outputs=False,
+            **_for_all(batch),
         )
         return losses
 
@@ -81,7 +96,9 @@ class StagedPasses:
         if shape not in self._evaluation:
             self._evaluation[shape] = self._make(1, None)
         with self._setup.compiler.eagerly():
-            logits: torch.Tensor | None = self._evaluation[shape].step(*self._first_input(batch), **_for_all(batch))
+            logits: torch.Tensor | None = self._evaluation[shape].step(
+                *self._first_input(batch), **_for_all(batch)
+            )
         return None if logits is None else task_score(self._setup.task, logits, batch["labels"])
 
     def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -113,7 +130,12 @@ def _kept_gradients(stages: Iterable[nn.Module]) -> Iterator[None]:
     """A schedule's first step tries the stages for the shapes between them, and then drops gradients of sharded
     parameters: those of earlier batches too, if batches are accumulated.
     """
-    kept = [(each, each.grad) for stage in stages for each in stage.parameters() if each.grad is not None]
+    kept = [
+        (each, each.grad)
+        for stage in stages
+        for each in stage.parameters()
+        if each.grad is not None
+    ]
     for parameter, _ in kept:
         parameter.grad = None
     yield
@@ -123,7 +145,9 @@ def _kept_gradients(stages: Iterable[nn.Module]) -> Iterator[None]:
 
 def _for_all(batch: Batch) -> dict[str, torch.Tensor]:
     """What every stage gets of the batch, each [B, L]."""
-    given: Batch = {name: batch[name] for name in ("attention_mask", "position_ids") if name in batch}
+    given: Batch = {
+        name: batch[name] for name in ("attention_mask", "position_ids") if name in batch
+    }
     return {"tokens": batch["input_ids"], **given}
 
 
@@ -180,7 +204,9 @@ class MeshParallel(TrainingStrategy):
     def place(self, blueprint: Blueprint) -> None:
         self._parts = parts = divide_model(blueprint.model, self._mesh, self._setup)
         kept = {id(tensor) for tensor in parts.weights.held().values()}
-        blueprint.materialise(self._device, is_kept=lambda each: id(each) in kept, as_held=self._as_held)
+        blueprint.materialise(
+            self._device, is_kept=lambda each: id(each) in kept, as_held=self._as_held
+        )
         if parts.stage_count > 1:
             group = self._mesh.mesh.get_group("pipeline")
             self._passes = StagedPasses(parts.stages, parts.stage_count, self._setup, group)
@@ -194,7 +220,11 @@ class MeshParallel(TrainingStrategy):
 
     @property
     def layout(self) -> dict[str, Any]:
-        return {"converted for tensor_degree": self._mesh.degrees.tensor} if self._parts.is_converted else {}
+        return (
+            {"converted for tensor_degree": self._mesh.degrees.tensor}
+            if self._parts.is_converted
+            else {}
+        )
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
         for each in self._parts.divided:
@@ -220,13 +250,17 @@ class MeshParallel(TrainingStrategy):
     def _complete_gradients(self) -> None:
         """Does once a step what neither the backward pass nor ``fully_shard`` did."""
         degrees, group = self._mesh.degrees, self._mesh.mesh.get_group("tensor")
-        sum_gradients([each for layers in self._parts.divided for each in layers.partial_gradients()], group)
+        sum_gradients(
+            [each for layers in self._parts.divided for each in layers.partial_gradients()], group
+        )
         if self._parts.divided and not self._are_gradients_checked:
             held = self._parts.weights.held().items()
             self._are_gradients_checked = check_replicated_gradients(held, group)
         self._parts.weights.sum_shared_gradients()
         if degrees.shard == 1 and degrees.replicate > 1:
-            sum_gradients(self._parameters, self._mesh.mesh.get_group("replicate"), divisor=degrees.replicate)
+            sum_gradients(
+                self._parameters, self._mesh.mesh.get_group("replicate"), divisor=degrees.replicate
+            )
 
     def clip_gradients(self, max_norm: float) -> None:
         """Each process adds the part of its squares that is its own among those that hold the same gradients."""

@@ -58,8 +58,12 @@ def whole_on(first: int, tensor: torch.Tensor) -> torch.Tensor | None:
     whole = torch.empty(tensor.shape, dtype=tensor.dtype)
     for rank in ranks:
         at = (mesh.mesh == rank).nonzero()[0].tolist()
-        shape, offset = _compute_local_shape_and_global_offset(tensor.shape, mesh.shape, at, placements)
-        place = whole[tuple(slice(begin, begin + size) for begin, size in zip(offset, shape, strict=True))]
+        shape, offset = _compute_local_shape_and_global_offset(
+            tensor.shape, mesh.shape, at, placements
+        )
+        place = whole[
+            tuple(slice(begin, begin + size) for begin, size in zip(offset, shape, strict=True))
+        ]
         if rank == first:
             place.copy_(local)
         elif place.numel():
@@ -83,9 +87,14 @@ Holders = tuple[int, ...]
 class PipelineWeights:
     """It is equal on every rank, because each splits the same model in the same way."""
 
-    def __init__(self, model: PreTrainedModel, parts: Sequence[Iterable[nn.Module]], inner_rank: int) -> None:
+    def __init__(
+        self, model: PreTrainedModel, parts: Sequence[Iterable[nn.Module]], inner_rank: int
+    ) -> None:
         """``parts`` are the stages of each inner rank."""
-        held = [{id(each) for stage in stages for each in (*stage.parameters(), *stage.buffers())} for stages in parts]
+        held = [
+            {id(each) for stage in stages for each in (*stage.parameters(), *stage.buffers())}
+            for stages in parts
+        ]
         self._model = model
         self._inner_rank = inner_rank
         self._undivided = self._saved()
@@ -114,7 +123,11 @@ class PipelineWeights:
     def held(self) -> dict[str, torch.Tensor]:
         """This rank's parameters and buffers, each once."""
         return each_once(
-            {name: tensor for name, tensor in self._saved().items() if self._inner_rank in self._holders[name]}
+            {
+                name: tensor
+                for name, tensor in self._saved().items()
+                if self._inner_rank in self._holders[name]
+            }
         )
 
     def sum_shared_gradients(self) -> None:
@@ -160,7 +173,11 @@ class PipelineWeights:
 
     def _parameters(self, is_wanted: Callable[[Holders], bool]) -> list[nn.Parameter]:
         """Each parameter once, also with several names."""
-        wanted = {id(tensor): tensor for name, tensor in self._saved().items() if is_wanted(self._holders[name])}
+        wanted = {
+            id(tensor): tensor
+            for name, tensor in self._saved().items()
+            if is_wanted(self._holders[name])
+        }
         return [tensor for tensor in wanted.values() if isinstance(tensor, nn.Parameter)]
 
     def _saved(self) -> dict[str, torch.Tensor]:
@@ -178,13 +195,25 @@ class ProcessMesh:
         world_size = setup.topology.world_size
         self.degrees = degrees_of(setup.settings, world_size)
         if self.degrees.processes != world_size:
-            sizes = " × ".join(f"{name}_degree {getattr(self.degrees, name)}" for name in DIMENSIONS)
+            sizes = " × ".join(
+                f"{name}_degree {getattr(self.degrees, name)}" for name in DIMENSIONS
+            )
             nearest = nearest_degrees_text(setup.settings, world_size)
-            raise WorkloadError(f"{sizes} is not the number of the job's processes, {world_size}; expected {nearest}")
-        start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
-        order = WITH_NEIGHBOURING_STAGES if TRAITS[setup.settings.strategy].stages_are_neighbours else DIMENSIONS
+            raise WorkloadError(
+                f"{sizes} is not the number of the job's processes, {world_size}; expected {nearest}"
+            )
+        start_process_group(
+            setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device
+        )
+        order = (
+            WITH_NEIGHBOURING_STAGES
+            if TRAITS[setup.settings.strategy].stages_are_neighbours
+            else DIMENSIONS
+        )
         shape = tuple(getattr(self.degrees, name) for name in order)
-        self.mesh: DeviceMesh = init_device_mesh(setup.accelerator.device.type, shape, mesh_dim_names=order)
+        self.mesh: DeviceMesh = init_device_mesh(
+            setup.accelerator.device.type, shape, mesh_dim_names=order
+        )
         # Kept, because the mesh makes another mesh at each question, and each step asks.
         self._ranks = {name: int(self.mesh[name].get_local_rank()) for name in order}
         self.data_rank = self.rank("replicate") * self.degrees.shard + self.rank("shard")
@@ -201,7 +230,10 @@ class ProcessMesh:
 
     def share(self, count: int) -> int:
         """This rank's part of what its replica does; the parts add up to ``count``."""
-        number, parts = self.rank("pipeline") * self.degrees.tensor + self.rank("tensor"), self.degrees.per_replica
+        number, parts = (
+            self.rank("pipeline") * self.degrees.tensor + self.rank("tensor"),
+            self.degrees.per_replica,
+        )
         return count * (number + 1) // parts - count * number // parts
 
     def holders(self, tensor: torch.Tensor) -> int:
@@ -231,7 +263,11 @@ class Parts:
 
 def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Parts:
     degrees = mesh.degrees
-    plan = checked_plan(model, setup.settings.tensor_plan, degrees.tensor) if degrees.tensor > 1 else None
+    plan = (
+        checked_plan(model, setup.settings.tensor_plan, degrees.tensor)
+        if degrees.tensor > 1
+        else None
+    )
     converts = plan is not None and is_converted(model.base_model, plan)
     stages = _stages(model, degrees, setup)
     parts = [range(rank, len(stages), degrees.pipeline) for rank in range(degrees.pipeline)]
@@ -244,7 +280,9 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
                 "two stages of one process share a block, which can't be sharded or divided; expected shard_degree 1 "
                 "and tensor_degree 1, or another pipeline_schedule than interleaved"
             )
-    weights = PipelineWeights(model, [[stages[n] for n in part] for part in parts], mesh.rank("pipeline"))
+    weights = PipelineWeights(
+        model, [[stages[n] for n in part] for part in parts], mesh.rank("pipeline")
+    )
     weights.make_groups(mesh.pipelines)
     own = {n: stages[n] for n in parts[mesh.rank("pipeline")]}
     divided: list[DividedLayers] = []
@@ -256,7 +294,9 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
         if degrees.shard > 1:
             shard_stage(run[number], blocks, mesh, setup)
     weights.tie_again()
-    return Parts(stages=run, stage_count=len(stages), weights=weights, divided=divided, is_converted=converts)
+    return Parts(
+        stages=run, stage_count=len(stages), weights=weights, divided=divided, is_converted=converts
+    )
 
 
 def _stages(model: PreTrainedModel, degrees: Degrees, setup: Setup) -> Sequence[Stage | Objective]:
@@ -266,12 +306,16 @@ def _stages(model: PreTrainedModel, degrees: Degrees, setup: Setup) -> Sequence[
     return cut(model, stage_count(setup.settings, degrees), setup.task, autocast)
 
 
-def shard_stage(stage: nn.Module, blocks: Iterable[nn.Module], mesh: ProcessMesh, setup: Setup) -> None:
+def shard_stage(
+    stage: nn.Module, blocks: Iterable[nn.Module], mesh: ProcessMesh, setup: Setup
+) -> None:
     """Parameters are communicated in the lower format; autocast decides where activations are computed in it, as with
     DDP. They stay gathered between the micro-batches of a pipeline.
     """
     policy = MixedPrecisionPolicy(
-        param_dtype=setup.number_format.lower_type, reduce_dtype=torch.float32, cast_forward_inputs=False
+        param_dtype=setup.number_format.lower_type,
+        reduce_dtype=torch.float32,
+        cast_forward_inputs=False,
     )
     reshards = None if mesh.degrees.pipeline == 1 else False
     modules = set(stage.modules())

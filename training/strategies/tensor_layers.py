@@ -13,7 +13,12 @@ from torch import distributed, nn
 from torch.distributed import ProcessGroup
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate
-from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    ParallelStyle,
+    RowwiseParallel,
+    parallelize_module,
+)
 from transformers import PreTrainedModel
 from transformers.distributed.expert_parallel import apply_expert_parallelism
 from transformers.pytorch_utils import Conv1D
@@ -54,7 +59,9 @@ class ConvertedLayers:
         base = model.base_model
         for path, layer in list(_convertible(base, plan)):
             if isinstance(layer, Conv1D):
-                base.set_submodule(path, nn.Linear(layer.nx, layer.nf, device="meta", dtype=layer.weight.dtype))
+                base.set_submodule(
+                    path, nn.Linear(layer.nx, layer.nf, device="meta", dtype=layer.weight.dtype)
+                )
                 self._transposed.add(f"{model.base_model_prefix}.{path}")
             rows = features(layer)[1]
             self._row_orders[f"{model.base_model_prefix}.{path}"] = _whole_heads_per_rank(
@@ -90,7 +97,9 @@ def is_converted(base: nn.Module, plan: TensorPlan) -> bool:
 def _convertible(base: nn.Module, plan: TensorPlan) -> Iterator[tuple[str, Conv1D | nn.Linear]]:
     for pattern in plan.styles:
         for path, layer in matching(base, pattern):
-            if isinstance(layer, Conv1D) or (isinstance(layer, nn.Linear) and fused_count(plan, path) > 1):
+            if isinstance(layer, Conv1D) or (
+                isinstance(layer, nn.Linear) and fused_count(plan, path) > 1
+            ):
                 yield path, layer
 
 
@@ -99,7 +108,8 @@ def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int
     if projection_count == 1:
         return None
     by_projection_and_rank: Sequence[Sequence[torch.Tensor]] = [
-        projection.chunk(degree) for projection in torch.arange(feature_count).chunk(projection_count)
+        projection.chunk(degree)
+        for projection in torch.arange(feature_count).chunk(projection_count)
     ]
     return torch.cat([parts[rank] for rank in range(degree) for parts in by_projection_and_rank])
 
@@ -126,7 +136,9 @@ class DividedLayers:
         ]
         self.converted = ConvertedLayers(model, plan, mesh.size())
         parallelize_module(base, mesh, _styles(base, plan))
-        apply_expert_parallelism(base, mesh, mesh, _expert_names(base, plan), ep_implementation=EXPERTS_BY)
+        apply_expert_parallelism(
+            base, mesh, mesh, _expert_names(base, plan), ep_implementation=EXPERTS_BY
+        )
         divide_head_counts(base, plan, mesh.size())
 
     def partial_gradients(self) -> list[nn.Parameter]:
@@ -143,13 +155,19 @@ def checked_plan(model: PreTrainedModel, chosen: TensorLayers | None, degree: in
     return plan
 
 
-def check_replicated_gradients(named: Iterable[tuple[str, torch.Tensor]], group: ProcessGroup) -> bool:
+def check_replicated_gradients(
+    named: Iterable[tuple[str, torch.Tensor]], group: ProcessGroup
+) -> bool:
     """Returns whether they could be compared: not if one overflowed.
 
     Raises WorkloadError if ranks of the group have different gradients of a parameter that each holds whole: the plan
     divides what comes before or after it, and names it neither as divided nor as partial.
     """
-    trained = ((name, each) for name, each in named if isinstance(each, nn.Parameter) and each.grad is not None)
+    trained = (
+        (name, each)
+        for name, each in named
+        if isinstance(each, nn.Parameter) and each.grad is not None
+    )
     whole = {name: parameter for name, parameter in trained if not _is_divided(parameter)}
     if not whole:
         return True
@@ -186,7 +204,9 @@ def _styles(base: nn.Module, plan: TensorPlan) -> dict[str, ParallelStyle]:
         COLUMNS_GATHERED: partial(ColwiseParallel, output_layouts=Replicate()),
         ROWS_SPLIT: partial(RowwiseParallel, input_layouts=Replicate()),
     }
-    divided = ((pattern, makers[style]) for pattern, style in plan.styles.items() if style in makers)
+    divided = (
+        (pattern, makers[style]) for pattern, style in plan.styles.items() if style in makers
+    )
     return {path: make() for pattern, make in divided for path, _ in matching(base, pattern)}
 
 

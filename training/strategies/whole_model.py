@@ -41,7 +41,9 @@ class WholeModelStrategy(TrainingStrategy):
         return build(self._parameters)
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        loss = train_batches(self._module, batches, self._setup, lambda: self.without_exchange() or nullcontext())
+        loss = train_batches(
+            self._module, batches, self._setup, lambda: self.without_exchange() or nullcontext()
+        )
         self._after_backward()
         return loss
 
@@ -70,7 +72,9 @@ class WholeModelStrategy(TrainingStrategy):
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self._setup.topology.is_first:
-            yield from ((name, tensor.cpu()) for name, tensor in self._objective.model.state_dict().items())
+            yield from (
+                (name, tensor.cpu()) for name, tensor in self._objective.model.state_dict().items()
+            )
 
 
 class OneProcess(WholeModelStrategy):

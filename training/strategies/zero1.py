@@ -24,7 +24,12 @@ class ShardedOptimizerState(DataParallel):
         parts = divide(parameters, self.data_world_size)
         self._own = {id(parameter) for parameter in parts[self.data_rank]}
         buffers = [flatten(part) for part in parts]
-        others = [parameter for rank, part in enumerate(parts) if rank != self.data_rank for parameter in part]
+        others = [
+            parameter
+            for rank, part in enumerate(parts)
+            if rank != self.data_rank
+            for parameter in part
+        ]
 
         def _leave_to_others(*_: Any) -> None:
             for parameter in others:

@@ -37,10 +37,15 @@ class Administration:
             },
             ("GET", "/_local/clock"): lambda _: {"now_ms": self.clock.now_ms()},
             ("GET", "/_local/ledger"): lambda _: {
-                "rows": [_ledger_row(job) for job in self.store.select("1 = 1", (), "created_ms, name", -1)]
+                "rows": [
+                    _ledger_row(job)
+                    for job in self.store.select("1 = 1", (), "created_ms, name", -1)
+                ]
             },
             ("GET", "/_local/faults"): lambda _: cattrs.unstructure(self.faults.current),
-            ("POST", "/_local/faults"): lambda document: cattrs.unstructure(self.faults.replace(document)),
+            ("POST", "/_local/faults"): lambda document: cattrs.unstructure(
+                self.faults.replace(document)
+            ),
             ("POST", "/_local/quotas"): self._apply_quotas,
             ("POST", "/_local/kill"): self._kill,
         }
@@ -51,7 +56,9 @@ class Administration:
         if found is None:
             known = ", ".join(" ".join(key) for key in answers)
             raise ApiError(
-                "NotFound", f"{method} {path} does not exist; the local service has {known}", http_status=404
+                "NotFound",
+                f"{method} {path} does not exist; the local service has {known}",
+                http_status=404,
             )
         return found(document)
 
@@ -70,7 +77,9 @@ class Administration:
         """Sends SIGKILL to every process of a running local job, as a machine without memory does."""
         job = self.store.get(document.get("TrainingJobName", ""))
         if job is None:
-            raise validation_error(f"{document!r} names no job: expected the TrainingJobName of a job")
+            raise validation_error(
+                f"{document!r} names no job: expected the TrainingJobName of a job"
+            )
         return {"killed": self.kill(job)}
 
 

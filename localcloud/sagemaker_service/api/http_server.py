@@ -38,7 +38,8 @@ class Api:
         if operation is None:
             known = ", ".join(sorted(self.operations))
             raise ApiError(
-                "UnknownOperationException", f"{name} is not offered by this local service; it offers {known}"
+                "UnknownOperationException",
+                f"{name} is not offered by this local service; it offers {known}",
             )
         check_request(self.model.operation_model(name), request, self.extra_values)
         return operation(request)
@@ -71,7 +72,8 @@ class LoopbackServer(GatedServer):
         prefix, _, operation = target.partition(".")
         if prefix not in self.apis:
             raise ApiError(
-                "UnknownOperationException", f"{target!r} is unknown; the local service accepts {', '.join(self.apis)}"
+                "UnknownOperationException",
+                f"{target!r} is unknown; the local service accepts {', '.join(self.apis)}",
             )
         with self.activity.busy():
             self.before_each()
@@ -101,18 +103,31 @@ class RequestHandler(GatedRequestHandler):
         wanted = JSON if self.path.startswith("/_local/") else AWS_JSON
         if self.headers.get_content_type() != wanted:
             found = self.headers.get("Content-Type")
-            self.send_json(415, {"message": f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"})
+            self.send_json(
+                415,
+                {
+                    "message": f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"
+                },
+            )
         elif wanted == JSON:
-            self._respond(lambda: self.server.administration("POST", self.path, read_document(body)))
+            self._respond(
+                lambda: self.server.administration("POST", self.path, read_document(body))
+            )
         else:
-            self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), read_document(body)))
+            self._respond(
+                lambda: self.server.answer(
+                    self.headers.get("X-Amz-Target", ""), read_document(body)
+                )
+            )
 
     def do_GET(self) -> None:
         self._respond(lambda: self.server.administration("GET", self.path, {}))
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         """The ``Date`` of an answer has the time of the jobs' clock: callers compute a simulated job's age from it."""
-        return super().date_time_string(self.server.now_seconds() if timestamp is None else timestamp)
+        return super().date_time_string(
+            self.server.now_seconds() if timestamp is None else timestamp
+        )
 
     def log_message(self, format: str, *arguments: Any) -> None:
         LOG.debug(format, *arguments)
@@ -137,7 +152,9 @@ class RequestHandler(GatedRequestHandler):
             self._send_error(error)
         except Exception:  # a fault of this service: the caller still gets an answer, as from AWS
             LOG.exception("%s failed", self.headers.get("X-Amz-Target") or self.path)
-            self.send_json(500, {"message": "see the local service's log"}, error_code="InternalFailure")
+            self.send_json(
+                500, {"message": "see the local service's log"}, error_code="InternalFailure"
+            )
             raise
         else:
             if isinstance(answer, bytes):
@@ -146,7 +163,9 @@ class RequestHandler(GatedRequestHandler):
                 self.send_json(200, answer)
 
     def _send_error(self, error: ApiError) -> None:
-        self.send_json(error.http_status, {"message": error.message, **error.members}, error_code=error.code)
+        self.send_json(
+            error.http_status, {"message": error.message, **error.members}, error_code=error.code
+        )
 
 
 def read_document(body: bytes) -> dict[str, Any]:
@@ -155,8 +174,12 @@ def read_document(body: bytes) -> dict[str, Any]:
         document = json.loads(body or b"{}")
     except ValueError as error:
         raise ApiError("SerializationException", f"the body is not valid JSON: {error}") from error
-    except RecursionError as error:  # the depth at which json raises it differs between versions of Python
-        raise ApiError("SerializationException", f"the body: expected at most {MOST_DEPTH} levels, got more") from error
+    except (
+        RecursionError
+    ) as error:  # the depth at which json raises it differs between versions of Python
+        raise ApiError(
+            "SerializationException", f"the body: expected at most {MOST_DEPTH} levels, got more"
+        ) from error
     if not isinstance(document, dict):
         raise ApiError("SerializationException", "the body is not a JSON object")
     excess = excess_of(document)

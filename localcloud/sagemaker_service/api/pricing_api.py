@@ -30,26 +30,44 @@ class PricingApi:
 
     def _get_products(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         if request["ServiceCode"] != SERVICE_CODE:
-            raise ApiError("NotFoundException", f"{request['ServiceCode']}: only {SERVICE_CODE} has prices here")
+            raise ApiError(
+                "NotFoundException",
+                f"{request['ServiceCode']}: only {SERVICE_CODE} has prices here",
+            )
         found = [
             json.dumps(product)
             for product in self._products
-            if all(_is_match(product["product"]["attributes"], condition) for condition in request.get("Filters", ()))
+            if all(
+                _is_match(product["product"]["attributes"], condition)
+                for condition in request.get("Filters", ())
+            )
         ]
-        page = page_of(found, request, member="PriceList", default_size=100, invalid_token=INVALID_TOKEN)
+        page = page_of(
+            found, request, member="PriceList", default_size=100, invalid_token=INVALID_TOKEN
+        )
         return {**page, "FormatVersion": "aws_v1"}
 
 
 def _is_match(attributes: Mapping[str, str], condition: Mapping[str, str]) -> bool:
     if condition["Type"] != "TERM_MATCH":
-        raise ApiError("InvalidParameterException", f"filter type {condition['Type']}: TERM_MATCH is offered here")
+        raise ApiError(
+            "InvalidParameterException",
+            f"filter type {condition['Type']}: TERM_MATCH is offered here",
+        )
     return attributes.get(condition["Field"], "").lower() == condition["Value"].lower()
 
 
 def read_snapshot() -> tuple[str, dict[str, tuple[Decimal, str]]]:
     """Its date, and instance type → USD per hour and source."""
-    snapshot = json.loads(files("localcloud.sagemaker_service.data").joinpath("price_snapshot.json").read_text("utf-8"))
-    rows = {name: (Decimal(row["usd_per_hour"]), row["source"]) for name, row in snapshot["rows"].items()}
+    snapshot = json.loads(
+        files("localcloud.sagemaker_service.data")
+        .joinpath("price_snapshot.json")
+        .read_text("utf-8")
+    )
+    rows = {
+        name: (Decimal(row["usd_per_hour"]), row["source"])
+        for name, row in snapshot["rows"].items()
+    }
     return snapshot["as_of"], rows
 
 
@@ -57,14 +75,19 @@ def _products(given: Mapping[str, Decimal]) -> Iterator[Product]:
     as_of, training = read_snapshot()
     nominal = (LOCAL_USD_PER_HOUR, "nominal price of this machine")
     training |= dict.fromkeys(LOCAL_TYPES, nominal)
-    training |= {name: (usd_per_hour, "given to the local service in a file") for name, usd_per_hour in given.items()}
+    training |= {
+        name: (usd_per_hour, "given to the local service in a file")
+        for name, usd_per_hour in given.items()
+    }
     hosting = dict.fromkeys(LOCAL_TYPES, nominal)
     for use, prices in ((TRAINING, training), ("Hosting", hosting)):
         for name, (usd_per_hour, source) in sorted(prices.items()):
             yield _product(name, usd_per_hour, use=use, as_of=as_of, source=source)
 
 
-def _product(instance_type: str, usd_per_hour: Decimal, *, use: str, as_of: str, source: str) -> Product:
+def _product(
+    instance_type: str, usd_per_hour: Decimal, *, use: str, as_of: str, source: str
+) -> Product:
     """With those attributes of AWS's that callers read, and one that says where the price is from."""
     usage_type = f"USE1-{USAGE_NAMES[use]}:{instance_type}"
     term = hashlib.sha256(usage_type.encode()).hexdigest()[:16].upper()

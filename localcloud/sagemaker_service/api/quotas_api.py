@@ -19,7 +19,9 @@ class QuotasApi:
         return {
             "GetServiceQuota": self._get,
             "ListServiceQuotas": self._list,
-            "GetAWSDefaultServiceQuota": lambda request: {"Quota": self._view(self._quota(request), applied=None)},
+            "GetAWSDefaultServiceQuota": lambda request: {
+                "Quota": self._view(self._quota(request), applied=None)
+            },
             "ListAWSDefaultServiceQuotas": self._list_defaults,
         }
 
@@ -27,13 +29,17 @@ class QuotasApi:
         quota = self._quota(request)
         applied = self._quotas.applied(quota.code)
         if applied is None:
-            raise _no_such_resource(f"The request failed because the quota {quota.code} has no applied value")
+            raise _no_such_resource(
+                f"The request failed because the quota {quota.code} has no applied value"
+            )
         return {"Quota": self._view(quota, applied=applied)}
 
     def _list(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Lists the quotas with an applied value only, as AWS does."""
         _check_service(request)
-        values = [(quota, self._quotas.applied(quota.code)) for quota in self._quotas.quotas.values()]
+        values = [
+            (quota, self._quotas.applied(quota.code)) for quota in self._quotas.quotas.values()
+        ]
         wanted = request.get("QuotaCode")
         rows = [
             self._view(quota, applied=value)
@@ -44,7 +50,11 @@ class QuotasApi:
 
     def _list_defaults(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         _check_service(request)
-        return _paged("Quotas", [self._view(quota, applied=None) for quota in self._quotas.quotas.values()], request)
+        return _paged(
+            "Quotas",
+            [self._view(quota, applied=None) for quota in self._quotas.quotas.values()],
+            request,
+        )
 
     def _quota(self, request: Mapping[str, Any]) -> ServiceQuota:
         _check_service(request)
@@ -80,5 +90,7 @@ def _no_such_resource(message: str) -> ApiError:
     return ApiError("NoSuchResourceException", message)
 
 
-def _paged(member: str, rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> dict[str, Any]:
+def _paged(
+    member: str, rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
+) -> dict[str, Any]:
     return page_of(rows, request, member=member, default_size=100, invalid_token=INVALID_TOKEN)

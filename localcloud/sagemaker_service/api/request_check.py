@@ -22,10 +22,16 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
     "double": (int, float),
     "timestamp": (int, float, str),
 }
-UNICODE_CLASSES = {r"\p{L}": r"a-zA-Z\u00aa-\u1fff\u2c00-\uffff", r"\p{Z}": r" \u00a0\u2000-\u200a", r"\p{N}": "0-9"}
+UNICODE_CLASSES = {
+    r"\p{L}": r"a-zA-Z\u00aa-\u1fff\u2c00-\uffff",
+    r"\p{Z}": r" \u00a0\u2000-\u200a",
+    r"\p{N}": "0-9",
+}
 
 
-def check_request(operation: OperationModel, request: object, extra_values: Mapping[str, frozenset[str]]) -> None:
+def check_request(
+    operation: OperationModel, request: object, extra_values: Mapping[str, frozenset[str]]
+) -> None:
     """Raises ApiError for a bad request. ``extra_values`` has further values of enums, by their shape's name."""
     if operation.input_shape is None:
         return
@@ -35,7 +41,9 @@ def check_request(operation: OperationModel, request: object, extra_values: Mapp
         raise validation_error(count + "; ".join(problems))
 
 
-def _problems(shape: Any, value: Any, path: str, extra_values: Mapping[str, frozenset[str]]) -> Iterator[str]:
+def _problems(
+    shape: Any, value: Any, path: str, extra_values: Mapping[str, frozenset[str]]
+) -> Iterator[str]:
     _check_type(shape, value, path)
     match shape.type_name:
         case "structure":
@@ -44,7 +52,9 @@ def _problems(shape: Any, value: Any, path: str, extra_values: Mapping[str, froz
                     yield _problem(None, _member_path(path, name), "Member must not be null")
             for name, member in shape.members.items():
                 if value.get(name) is not None:
-                    yield from _problems(member, value[name], _member_path(path, name), extra_values)
+                    yield from _problems(
+                        member, value[name], _member_path(path, name), extra_values
+                    )
         case "list":
             yield from _bound_problems(shape, "length", len(value), value, path)
             for position, item in enumerate(value, start=1):
@@ -64,10 +74,15 @@ def _check_type(shape: Shape, value: object, path: str) -> None:
     expected = JSON_TYPES[shape.type_name]
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         found = f"{type(value).__name__} {value!r}"
-        raise ApiError("SerializationException", f"{path or 'the request'} is {found}: expected {shape.type_name}")
+        raise ApiError(
+            "SerializationException",
+            f"{path or 'the request'} is {found}: expected {shape.type_name}",
+        )
 
 
-def _text_problems(shape: Shape, value: str, path: str, extra_values: Mapping[str, frozenset[str]]) -> Iterator[str]:
+def _text_problems(
+    shape: Shape, value: str, path: str, extra_values: Mapping[str, frozenset[str]]
+) -> Iterator[str]:
     yield from _bound_problems(shape, "length", len(value), value, path)
     allowed = shape.metadata.get("enum")
     if allowed and value not in allowed and value not in extra_values.get(shape.name, frozenset()):
@@ -77,7 +92,9 @@ def _text_problems(shape: Shape, value: str, path: str, extra_values: Mapping[st
         yield _problem(value, path, f"Member must satisfy regular expression pattern: {pattern}")
 
 
-def _bound_problems(shape: Shape, what: str, size: float, value: object, path: str) -> Iterator[str]:
+def _bound_problems(
+    shape: Shape, what: str, size: float, value: object, path: str
+) -> Iterator[str]:
     least, most = shape.metadata.get("min"), shape.metadata.get("max")
     if least is not None and size < least:
         yield _problem(value, path, f"Member must have {what} greater than or equal to {least}")

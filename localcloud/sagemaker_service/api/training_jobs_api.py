@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from localcloud.environment import ACCOUNT, REGION
-from localcloud.sagemaker_service.api_error import ApiError, Operation, tag_list, tags_of, validation_error
+from localcloud.sagemaker_service.api_error import (
+    ApiError,
+    Operation,
+    tag_list,
+    tags_of,
+    validation_error,
+)
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.jobs.job import (
     TERMINAL,
@@ -45,11 +51,15 @@ def _check_resources(request: Mapping[str, Any]) -> None:
         raise validation_error("ResourceConfig is required")
     for name in ("InstanceGroups", "InstancePreferences"):
         if resources.get(name):
-            raise validation_error(f"{name}: this local service offers jobs on instances of one type only")
+            raise validation_error(
+                f"{name}: this local service offers jobs on instances of one type only"
+            )
     if not resources.get("InstanceType") or not resources.get("InstanceCount"):
         raise validation_error("ResourceConfig must have InstanceType and InstanceCount")
     if resources.get("KeepAlivePeriodInSeconds") and request.get("EnableManagedSpotTraining"):
-        raise validation_error("KeepAlivePeriodInSeconds is not supported with EnableManagedSpotTraining")
+        raise validation_error(
+            "KeepAlivePeriodInSeconds is not supported with EnableManagedSpotTraining"
+        )
 
 
 def _check_stopping(request: Mapping[str, Any]) -> None:
@@ -61,7 +71,9 @@ def _check_stopping(request: Mapping[str, Any]) -> None:
                 "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds"
             )
     elif longest_wait is not None:
-        raise validation_error("MaxWaitTimeInSeconds above 0 is only allowed with EnableManagedSpotTraining")
+        raise validation_error(
+            "MaxWaitTimeInSeconds above 0 is only allowed with EnableManagedSpotTraining"
+        )
 
 
 def _check_channel(channel: Mapping[str, Any]) -> None:
@@ -93,8 +105,13 @@ PAGING = {"NextToken", "MaxResults", "SortBy", "SortOrder"}
 
 
 def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
-    if request.keys() - FILTERS.keys() - PAGING or request.get("SortBy", "CreationTime") != "CreationTime":
-        raise validation_error(f"this local service lists jobs by CreationTime, and filters by {', '.join(FILTERS)}")
+    if (
+        request.keys() - FILTERS.keys() - PAGING
+        or request.get("SortBy", "CreationTime") != "CreationTime"
+    ):
+        raise validation_error(
+            f"this local service lists jobs by CreationTime, and filters by {', '.join(FILTERS)}"
+        )
     is_ascending = request.get("SortOrder", "Descending") == "Ascending"
     clauses, parameters = ["1 = 1"], list[object]()
     for member, clause in FILTERS.items():
@@ -109,7 +126,9 @@ def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
         parameters += [int(created_ms), name]
     direction = "asc" if is_ascending else "desc"
     size = request.get("MaxResults", 10)
-    jobs = store.select(" and ".join(clauses), parameters, f"created_ms {direction}, name {direction}", size + 1)
+    jobs = store.select(
+        " and ".join(clauses), parameters, f"created_ms {direction}, name {direction}", size + 1
+    )
     page: dict[str, Any] = {"TrainingJobSummaries": [summary(job) for job in jobs[:size]]}
     if len(jobs) > size:
         page["NextToken"] = f"{jobs[size - 1].created_ms}/{jobs[size - 1].name}"
@@ -169,7 +188,9 @@ class TrainingJobsApi:
 
     def _asked_to_stop(self, job: TrainingJob) -> TrainingJob:
         if job.status in TERMINAL:
-            raise validation_error(f"The request was rejected because the training job is in status {job.status}.")
+            raise validation_error(
+                f"The request was rejected because the training job is in status {job.status}."
+            )
         now_ms = self.clocks[job.engine].now_ms()
         stopping = moved(job, SecondaryStatus.STOPPING, now_ms=now_ms)
         stopping = replace(stopping, status=Status.STOPPING, stop_requested=True)

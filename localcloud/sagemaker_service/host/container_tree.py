@@ -33,12 +33,21 @@ class HostTree:
 
 def is_container_path(path: str) -> bool:
     """Whether the path is below /opt/ml. A path with ``..`` is not, because it may leave the folder."""
-    return path == CONTAINER_ROOT or (path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:]))
+    return path == CONTAINER_ROOT or (
+        path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:])
+    )
 
 
 def make_host_tree(job_folder: Path, host: str) -> HostTree:
     tree = HostTree(host=host, root=job_folder / host / "ml")
-    for folder in ("input/config", "input/data", "model", "output/data", "output/intermediate", "checkpoints"):
+    for folder in (
+        "input/config",
+        "input/data",
+        "model",
+        "output/data",
+        "output/intermediate",
+        "checkpoints",
+    ):
         (tree.root / folder).mkdir(parents=True, exist_ok=True)
     return tree
 
@@ -47,7 +56,11 @@ LOOPBACK_INTERFACE = "lo"
 
 
 def resource_config(job: TrainingJob, host: str) -> dict[str, Any]:
-    group = {"instance_group_name": "homogeneousCluster", "instance_type": job.instance_type, "hosts": job.hosts}
+    group = {
+        "instance_group_name": "homogeneousCluster",
+        "instance_type": job.instance_type,
+        "hosts": job.hosts,
+    }
     return {
         "current_host": host,
         "current_instance_type": job.instance_type,
@@ -79,7 +92,9 @@ def write_configs(job: TrainingJob, tree: HostTree, hyperparameters: Mapping[str
         "resourceconfig.json": resource_config(job, tree.host),
     }
     for name, document in documents.items():
-        (tree.root / "input" / "config" / name).write_text(json.dumps(document, indent=1), encoding="utf-8")
+        (tree.root / "input" / "config" / name).write_text(
+            json.dumps(document, indent=1), encoding="utf-8"
+        )
 
 
 def share(source: Path, places: Sequence[Path]) -> None:

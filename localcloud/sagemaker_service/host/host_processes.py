@@ -46,11 +46,14 @@ class HostOrder:
 class HostProcesses:
     """One supervisor for each host. If a host fails, the others are stopped, as on SageMaker."""
 
-    def __init__(self, orders: Sequence[HostOrder], *, order_folder: Path, grace_seconds: float) -> None:
+    def __init__(
+        self, orders: Sequence[HostOrder], *, order_folder: Path, grace_seconds: float
+    ) -> None:
         self.first_failed: str | None = None
         self._lock = threading.Lock()
         self._supervisors = {
-            order.host: _start(order, order_folder / f"{order.host}.json", grace_seconds) for order in orders
+            order.host: _start(order, order_folder / f"{order.host}.json", grace_seconds)
+            for order in orders
         }
 
     def stop(self) -> None:
@@ -71,7 +74,9 @@ class HostProcesses:
 
     def wait(self, seconds: float) -> dict[str, int] | None:
         """The hosts' exit codes if all have ended; None if some still run after ``seconds``."""
-        running = next((process for process in self._supervisors.values() if process.poll() is None), None)
+        running = next(
+            (process for process in self._supervisors.values() if process.poll() is None), None
+        )
         if running is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 running.wait(seconds)
@@ -94,7 +99,9 @@ class HostProcesses:
 
 def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subprocess.Popen[bytes]":
     document = asdict(replace(order, command=with_own_opt_ml(order.root, order.command)))
-    order_path.write_text(json.dumps({**document, "grace_seconds": grace_seconds}, default=str), encoding="utf-8")
+    order_path.write_text(
+        json.dumps({**document, "grace_seconds": grace_seconds}, default=str), encoding="utf-8"
+    )
     command = [sys.executable, "-I", supervisor.__file__, str(order_path)]
     # With the job's name, the step log knows the supervisor as a launcher and counts the time from its start.
     environment = {**os.environ, JOB_NAME: order.environment.get(JOB_NAME, "")}

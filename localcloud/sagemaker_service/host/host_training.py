@@ -34,7 +34,9 @@ PART_OF_MACHINE = 0.8
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
-def host_memory_bytes(gpu_count: int, host_count: int, *, stated_gib: float | None = None) -> int | None:
+def host_memory_bytes(
+    gpu_count: int, host_count: int, *, stated_gib: float | None = None
+) -> int | None:
     """Hosts share the machine evenly. None for devices with a memory of their own, which the run may fill."""
     if gpu_count:
         return None
@@ -91,22 +93,39 @@ def host_orders(
     stops = stops or (Stops.LAUNCHER if is_shared(job) else Stops.ALL)
     master_port = free_port()
     orders = []
-    for rank, (tree, cores) in enumerate(zip(trees, share_cores(settings.cores, len(trees)), strict=True)):
-        resources = HostResources(gpu_count=gpu_count, core_count=len(cores), master_port=master_port)
+    for rank, (tree, cores) in enumerate(
+        zip(trees, share_cores(settings.cores, len(trees)), strict=True)
+    ):
+        resources = HostResources(
+            gpu_count=gpu_count, core_count=len(cores), master_port=master_port
+        )
         hyperparameters = container_hyperparameters(job, tree)
-        program = read_program(replace(job, request={**job.request, "HyperParameters": hyperparameters}))
+        program = read_program(
+            replace(job, request={**job.request, "HyperParameters": hyperparameters})
+        )
         order = HostOrder(
             host=tree.host,
             root=tree.root,
-            command=launch_command(program, python=image.python, job=job, host_rank=rank, resources=resources),
+            command=launch_command(
+                program, python=image.python, job=job, host_rank=rank, resources=resources
+            ),
             environment=process_environment(
-                job, program, tree, resources, image=image, packages=packages, settings=settings, shell=os.environ
+                job,
+                program,
+                tree,
+                resources,
+                image=image,
+                packages=packages,
+                settings=settings,
+                shell=os.environ,
             ),
             folder=tree.root / "code",
             log=logs[tree.host],
             cores=cores,
             stops=stops,
-            memory_bytes=host_memory_bytes(gpu_count, len(trees), stated_gib=settings.local_memory_gib),
+            memory_bytes=host_memory_bytes(
+                gpu_count, len(trees), stated_gib=settings.local_memory_gib
+            ),
         )
         orders.append(order)
     return orders
@@ -122,7 +141,9 @@ def train(
     is_service_ending: Callable[[], bool],
 ) -> TrainingEnd:
     """Trains until the launchers end."""
-    hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
+    hosts = HostProcesses(
+        orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds
+    )
     killed_at = float("inf")
     is_stopping = False
     kills_before = count_oom_kills()

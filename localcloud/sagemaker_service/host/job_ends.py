@@ -21,20 +21,29 @@ TORCHRUN_REPORT = re.compile(
 )
 
 
-def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:
+def algorithm_error(
+    trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]
+) -> str:
     """The text that the script wrote to output/failure, or else the end of its log, with the exit code."""
-    failed = training_end.first_failed or next(host for host, code in training_end.exit_codes.items() if code)
+    failed = training_end.first_failed or next(
+        host for host, code in training_end.exit_codes.items() if code
+    )
     exit_code = training_end.exit_codes[failed]
     first_failed_first = sorted(trees, key=lambda tree: tree.host != failed)
     failures = (tree.root / "output" / "failure" for tree in first_failed_first)
-    texts = (path.read_text(encoding="utf-8", errors="replace").strip() for path in failures if path.is_file())
+    texts = (
+        path.read_text(encoding="utf-8", errors="replace").strip()
+        for path in failures
+        if path.is_file()
+    )
     text = next(filter(None, texts), None)
     if text is None:
-        message, script = "\n".join(last_lines(logs[failed], LAST_LINES)), " ".join(training_end.command)
-        # The command is truncated more than the message, which is more useful.
-        text = (
-            f'ExecuteUserScriptError:\nExitCode {exit_code}\nErrorMessage "{message[-640:]}"\nCommand "{script[:160]}"'
+        message, script = (
+            "\n".join(last_lines(logs[failed], LAST_LINES)),
+            " ".join(training_end.command),
         )
+        # The command is truncated more than the message, which is more useful.
+        text = f'ExecuteUserScriptError:\nExitCode {exit_code}\nErrorMessage "{message[-640:]}"\nCommand "{script[:160]}"'
     lead, ending = "AlgorithmError: ", f", exit code: {exit_code}"
     if exit_code == KILLED_EXIT_CODE and training_end.oom_kills:
         ending = f" out of memory: the kernel killed {training_end.oom_kills} processes while the job ran{ending}"
@@ -49,7 +58,9 @@ def last_lines(log: Path, count: int) -> list[str]:
         file.seek(max(log.stat().st_size - KEPT_BYTES, 0))
         text = file.read().decode(errors="replace")
     of_script = TORCHRUN_REPORT.split(text, maxsplit=1)[0]
-    return [line for line in (of_script if of_script.strip() else text).splitlines() if line.strip()][-count:]
+    return [
+        line for line in (of_script if of_script.strip() else text).splitlines() if line.strip()
+    ][-count:]
 
 
 LOG = logging.getLogger(__name__)
@@ -118,7 +129,9 @@ class SpotInterruption:
         return sum(path.read_bytes().count(STEP_MARK) for path in step_logs) >= self.after_steps
 
 
-def plan_interruptions(job: TrainingJob, faults: FaultInjector, steps: int) -> tuple[SpotInterruption, ...]:
+def plan_interruptions(
+    job: TrainingJob, faults: FaultInjector, steps: int
+) -> tuple[SpotInterruption, ...]:
     """An interruption for each time that the job loses its instances. The seed and the job's name decide. ``steps``: of
     all its runs.
     """
@@ -126,6 +139,8 @@ def plan_interruptions(job: TrainingJob, faults: FaultInjector, steps: int) -> t
         return ()
     dice, fraction = faults.dice("interruption", job.name), faults.current.spot_notice_fraction
     return tuple(
-        SpotInterruption(after_steps=dice.randrange(1, max(steps, 2)), has_notice=dice.random() < fraction)
+        SpotInterruption(
+            after_steps=dice.randrange(1, max(steps, 2)), has_notice=dice.random() < fraction
+        )
         for _ in range(faults.current.spot_interruptions)
     )

@@ -18,11 +18,18 @@ from localcloud.sagemaker_service.storage.s3_transfer import (
     split_uri,
     unpack_data,
 )
-from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, DOCUMENT_VARIABLE, FOLDER_VARIABLE, STEP_LOG
+from traindyno.core.jobs.journal_format import (
+    CONTAINER_FOLDER,
+    DOCUMENT_VARIABLE,
+    FOLDER_VARIABLE,
+    STEP_LOG,
+)
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 
 
-def download_source(transfer: S3Transfer, program: ToolkitProgram, trees: Sequence[HostTree], job_folder: Path) -> None:
+def download_source(
+    transfer: S3Transfer, program: ToolkitProgram, trees: Sequence[HostTree], job_folder: Path
+) -> None:
     """Unpacks the source archive once and links it as every host's code folder."""
     bucket, key = split_uri(program.source_uri)
     archive = transfer.download(bucket, key, job_folder / "sourcedir.tar.gz")
@@ -38,18 +45,28 @@ def download_source(transfer: S3Transfer, program: ToolkitProgram, trees: Sequen
     share(code, [tree.root / "code" for tree in trees])
 
 
-def download_channels(transfer: S3Transfer, job: TrainingJob, trees: Sequence[HostTree], job_folder: Path) -> None:
+def download_channels(
+    transfer: S3Transfer, job: TrainingJob, trees: Sequence[HostTree], job_folder: Path
+) -> None:
     for channel in job.request.get("InputDataConfig", ()):
         name = channel["ChannelName"]
         if name in {".", ".."}:
-            raise DataUnavailable(f"ClientError: a channel can't be named {name!r}: it is no name of a folder")
+            raise DataUnavailable(
+                f"ClientError: a channel can't be named {name!r}: it is no name of a folder"
+            )
         source = channel["DataSource"]["S3DataSource"]
         places = [tree.root / "input" / "data" / name for tree in trees]
-        if source.get("S3DataDistributionType") == "ShardedByS3Key":  # objects to hosts in turn, by their keys
+        if (
+            source.get("S3DataDistributionType") == "ShardedByS3Key"
+        ):  # objects to hosts in turn, by their keys
             bucket, prefix = split_uri(source["S3Uri"])
-            keys = sorted(key for key, _ in transfer.list_objects(source["S3Uri"]) if not key.endswith("/"))
+            keys = sorted(
+                key for key, _ in transfer.list_objects(source["S3Uri"]) if not key.endswith("/")
+            )
             for number, key in enumerate(keys):
-                transfer.download(bucket, key, places[number % len(places)] / relative_name(key, prefix))
+                transfer.download(
+                    bucket, key, places[number % len(places)] / relative_name(key, prefix)
+                )
         else:
             shared = job_folder / "channels" / name
             transfer.download_prefix(source["S3Uri"], shared)
@@ -81,7 +98,10 @@ def upload_outputs(
 
     if is_uncompressed(job):
         for tree in trees:
-            for name, folder in (("model", tree.root / "model"), ("data", tree.root / "output" / "data")):
+            for name, folder in (
+                ("model", tree.root / "model"),
+                ("data", tree.root / "output" / "data"),
+            ):
                 for path in sorted(path for path in folder.rglob("*") if path.is_file()):
                     upload(path, f"output/{name}/{path.relative_to(folder).as_posix()}")
     else:
@@ -106,12 +126,16 @@ def find_step_logs(job: TrainingJob, tree: HostTree) -> Iterator[Path]:
     if is_shared(job):
         folder = tree.host_path(given.get(FOLDER_VARIABLE, CONTAINER_FOLDER))
         return folder.glob(f"*/{STEP_LOG}/{job.name}/{FIRST_PROCESS}")
-    return (tree.host_path(given.get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)) / job.name).glob(FIRST_PROCESS)
+    return (tree.host_path(given.get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)) / job.name).glob(
+        FIRST_PROCESS
+    )
 
 
 def count_steps(job: TrainingJob, tree: HostTree) -> int:
     """Steps of its run, or of all its runs, by the document that was downloaded."""
     if not is_shared(job):
         return read_work(job).steps
-    document = json.loads(tree.host_path(job.request["Environment"][DOCUMENT_VARIABLE]).read_text(encoding="utf-8"))
+    document = json.loads(
+        tree.host_path(job.request["Environment"][DOCUMENT_VARIABLE]).read_text(encoding="utf-8")
+    )
     return sum(read_work(job_of_run(job, run)).steps for run in document["runs"])

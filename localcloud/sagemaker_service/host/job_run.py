@@ -19,7 +19,12 @@ from localcloud.sagemaker_service.host.container_tree import (
     write_configs,
 )
 from localcloud.sagemaker_service.host.host_processes import end_stray_processes, process_mark
-from localcloud.sagemaker_service.host.host_training import ServiceEnding, TrainingEnd, host_orders, train
+from localcloud.sagemaker_service.host.host_training import (
+    ServiceEnding,
+    TrainingEnd,
+    host_orders,
+    train,
+)
 from localcloud.sagemaker_service.host.job_ends import (
     PAUSE_SECONDS,
     SpotInterruption,
@@ -36,9 +41,20 @@ from localcloud.sagemaker_service.host.job_files import (
     remove_inputs,
     upload_outputs,
 )
-from localcloud.sagemaker_service.host.process_environment import LocalImage, find_local_image, pip_environment
-from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
-from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, container_hyperparameters, read_program
+from localcloud.sagemaker_service.host.process_environment import (
+    LocalImage,
+    find_local_image,
+    pip_environment,
+)
+from localcloud.sagemaker_service.host.source_requirements import (
+    RequirementsNotInstalled,
+    install_requirements,
+)
+from localcloud.sagemaker_service.host.toolkit import (
+    UnsupportedJob,
+    container_hyperparameters,
+    read_program,
+)
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
@@ -52,7 +68,11 @@ from localcloud.sagemaker_service.jobs.job import (
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import ship_logs
-from localcloud.sagemaker_service.storage.s3_transfer import CheckpointSync, DataUnavailable, S3Transfer
+from localcloud.sagemaker_service.storage.s3_transfer import (
+    CheckpointSync,
+    DataUnavailable,
+    S3Transfer,
+)
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 
 LOG = logging.getLogger(__name__)
@@ -90,13 +110,17 @@ class JobContext:
 
 
 class JobRun:
-    def __init__(self, job: TrainingJob, context: JobContext, *, is_service_ending: Callable[[], bool]) -> None:
+    def __init__(
+        self, job: TrainingJob, context: JobContext, *, is_service_ending: Callable[[], bool]
+    ) -> None:
         self._stops = context.faults.current.stops
         self._job = job
         self._is_service_ending = is_service_ending
         self._interruptions: list[SpotInterruption] | None = None
         self._earlier_logs: set[Path] = set()
-        self._interruption: SpotInterruption | None = None  # of the training that runs or ended last
+        self._interruption: SpotInterruption | None = (
+            None  # of the training that runs or ended last
+        )
         self._context = context
         self._folder = context.settings.state_folder / "jobs" / job.name
         self._upload_time = UploadTime(UPLOAD_SECONDS)
@@ -183,7 +207,9 @@ class JobRun:
             raise ServiceEnding
         return STOPPED if self._is_asked_to_stop() else RAN_TOO_LONG
 
-    def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
+    def _train(
+        self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage
+    ) -> TrainingEnd:
         settings = self._context.settings
         if sync is not None:
             sync.start()
@@ -223,7 +249,9 @@ class JobRun:
         """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""
         if not self._interruptions:
             return False
-        if not self._interruptions[0].is_due(set(find_step_logs(self._job, trees[0])) - self._earlier_logs):
+        if not self._interruptions[0].is_due(
+            set(find_step_logs(self._job, trees[0])) - self._earlier_logs
+        ):
             return False
         self._interruption = self._interruptions.pop(0)
         if not self._interruption.has_notice:
@@ -247,7 +275,9 @@ class JobRun:
             return None
         container_path = configured.get("LocalPath", "/opt/ml/checkpoints")
         if not is_container_path(container_path):
-            raise UnsupportedJob(f"CheckpointConfig.LocalPath {container_path}: {OUTSIDE_CONTAINER_ROOT}")
+            raise UnsupportedJob(
+                f"CheckpointConfig.LocalPath {container_path}: {OUTSIDE_CONTAINER_ROOT}"
+            )
         folders = [tree.host_path(container_path) for tree in trees]
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
@@ -271,4 +301,7 @@ class JobRun:
         return stored is not None and stored.stop_requested
 
     def _ran_too_long(self) -> bool:
-        return billed_so_far_ms(self._job, self._context.clock.now_ms()) >= self._job.max_runtime_seconds * 1000
+        return (
+            billed_so_far_ms(self._job, self._context.clock.now_ms())
+            >= self._job.max_runtime_seconds * 1000
+        )

@@ -30,7 +30,9 @@ class LoopbackRendezvous(StaticTCPRendezvous):
         if not self._store:
             self._store = self._make_store()
         store_info = RendezvousStoreInfo(self.master_addr, self.master_port)
-        return RendezvousInfo(PrefixStore(self.run_id, self._store), self.rank, self.world_size, store_info)
+        return RendezvousInfo(
+            PrefixStore(self.run_id, self._store), self.rank, self.world_size, store_info
+        )
 
     def _make_store(self) -> TCPStore:
         listening = _listen(self.master_addr, self.master_port) if self.rank == 0 else None
@@ -57,7 +59,9 @@ def _listen(address: str, port: int) -> int:
 def _make_handler(parameters: RendezvousParameters) -> RendezvousHandler:
     address, port = parse_rendezvous_endpoint(parameters.endpoint, -1)
     rank = int(parameters.config["rank"])
-    return LoopbackRendezvous(address, port, rank, parameters.max_nodes, parameters.run_id, JOIN_SECONDS)
+    return LoopbackRendezvous(
+        address, port, rank, parameters.max_nodes, parameters.run_id, JOIN_SECONDS
+    )
 
 
 if __name__ == "__main__":

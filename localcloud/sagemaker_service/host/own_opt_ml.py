@@ -78,7 +78,11 @@ def _unshare() -> None:
         _call("unshare", CLONE_NEWNS)
     except PermissionError:
         _call("unshare", CLONE_NEWUSER | CLONE_NEWNS)
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
             Path("/proc/self", name).write_text(text, encoding="ascii")
         # A new user namespace clears the signal that ends this process together with its supervisor.
         _call("prctl", PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

@@ -6,10 +6,29 @@ from dataclasses import replace
 
 from localcloud.sagemaker_service.host.host_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
-from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobContext, JobRun, failed
+from localcloud.sagemaker_service.host.job_run import (
+    STOPPED,
+    FinalStatus,
+    JobContext,
+    JobRun,
+    failed,
+)
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, JobFault
-from localcloud.sagemaker_service.jobs.job import BILLED, Engine, Status, TrainingJob, billed_ms, ended, moved
-from localcloud.sagemaker_service.service_health import INTERNAL_ERROR, Worker, internal_error, write_until_done
+from localcloud.sagemaker_service.jobs.job import (
+    BILLED,
+    Engine,
+    Status,
+    TrainingJob,
+    billed_ms,
+    ended,
+    moved,
+)
+from localcloud.sagemaker_service.service_health import (
+    INTERNAL_ERROR,
+    Worker,
+    internal_error,
+    write_until_done,
+)
 
 LOG = logging.getLogger(__name__)
 WAITING = "Waiting for the machine: it runs one job at a time"
@@ -60,7 +79,9 @@ class ProcessEngine:
             final = self._work_on(job)
         except ServiceEnding:
             return
-        except Exception as error:  # whatever fails, the job needs its end, and the engine takes the next one
+        except (
+            Exception
+        ) as error:  # whatever fails, the job needs its end, and the engine takes the next one
             LOG.exception("%s could not be run", job.name)
             final = failed(internal_error(error))
         self._settle(job.name, final)
@@ -72,20 +93,30 @@ class ProcessEngine:
             case JobFault.INTERNAL_ERROR:
                 return failed(INTERNAL_ERROR)
             case _:
-                return JobRun(job, self._context, is_service_ending=self._worker.ending.is_set).run()
+                return JobRun(
+                    job, self._context, is_service_ending=self._worker.ending.is_set
+                ).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
         # The end is now: while the disk is full, writing it may take hours, which are not billed.
-        timed = replace(final, ended_ms=self._clock.now_ms() if final.ended_ms is None else final.ended_ms)
+        timed = replace(
+            final, ended_ms=self._clock.now_ms() if final.ended_ms is None else final.ended_ms
+        )
         write_until_done(
-            lambda: self._change(name, lambda job, now_ms: _ended(job, timed, now_ms)), self._worker.ending
+            lambda: self._change(name, lambda job, now_ms: _ended(job, timed, now_ms)),
+            self._worker.ending,
         )
 
     def _end_interrupted(self, job: TrainingJob) -> None:
         """Ends a job that was running when the service ended."""
         stray = self.kill(job)
-        LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
-        now_ms, final = self._clock.now_ms(), STOPPED if job.stop_requested else failed(INTERNAL_ERROR)
+        LOG.warning(
+            "%s was running when the service ended; %d processes ended now", job.name, stray
+        )
+        now_ms, final = (
+            self._clock.now_ms(),
+            STOPPED if job.stop_requested else failed(INTERNAL_ERROR),
+        )
         self._store.change(job.name, lambda job: _ended(job, final, _latest_ms(job, now_ms)))
 
     def _change(self, name: str, change: Callable[[TrainingJob, int], TrainingJob]) -> TrainingJob:
@@ -97,7 +128,9 @@ def _claimed(job: TrainingJob, now_ms: int) -> TrainingJob:
     """Its start begins now: the time in the queue of this machine is no phase of it, and so in no cell's time."""
     if job.stop_requested or job.status is not Status.IN_PROGRESS:
         return job
-    prepared = moved(job, job.secondary_status, now_ms=now_ms, message="Preparing the instances for training")
+    prepared = moved(
+        job, job.secondary_status, now_ms=now_ms, message="Preparing the instances for training"
+    )
     start = replace(prepared.transitions[-1], start_ms=prepared.modified_ms)
     return replace(prepared, transitions=(*prepared.transitions[:-1], start), claimed=True)
 

@@ -128,9 +128,13 @@ def process_environment(
         # MKL_NUM_THREADS is not set here, because it would override the suite's setting.
         "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.root / "code", packages) if folder is not None),
+        "PYTHONPATH": os.pathsep.join(
+            str(folder) for folder in (tree.root / "code", packages) if folder is not None
+        ),
         MARK_VARIABLE: process_mark(job, settings),
-        LAUNCH_VARIABLE: str(sum(each.status is SecondaryStatus.TRAINING for each in job.transitions)),
+        LAUNCH_VARIABLE: str(
+            sum(each.status is SecondaryStatus.TRAINING for each in job.transitions)
+        ),
     }
     if job.instance_count == 1:
         # With several hosts, the job's own code names the interface, as it has to on SageMaker.
@@ -146,10 +150,16 @@ def process_environment(
             TORCHRUN_VARIABLE: str(TORCHRUN),
         }
     environment |= toolkit_environment(job, program, tree, resources)
-    return environment | {name: tree.localised(value) for name, value in job.request.get("Environment", {}).items()}
+    return environment | {
+        name: tree.localised(value) for name, value in job.request.get("Environment", {}).items()
+    }
 
 
 def pip_environment(job: TrainingJob, shell: Mapping[str, str]) -> dict[str, str]:
     """What pip gets when it installs the source's requirements: what the job inherits, and pip's own settings."""
-    own = {name: value for name, value in shell.items() if name in INHERITED or name.startswith(PIP_PREFIX)}
+    own = {
+        name: value
+        for name, value in shell.items()
+        if name in INHERITED or name.startswith(PIP_PREFIX)
+    }
     return {**own, **NO_CREDENTIALS, **job.request.get("Environment", {})}

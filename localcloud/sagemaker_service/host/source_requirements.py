@@ -35,7 +35,13 @@ class _Stopped(Exception):
 
 
 def install_requirements(
-    code: Path, *, python: str, cache: Path, log: Path, environment: Mapping[str, str], should_stop: Callable[[], bool]
+    code: Path,
+    *,
+    python: str,
+    cache: Path,
+    log: Path,
+    environment: Mapping[str, str],
+    should_stop: Callable[[], bool],
 ) -> Path | None:
     """The folder with the installed packages; None if the source has no requirements.txt or the job is to stop.
 
@@ -64,11 +70,15 @@ def install_requirements(
     return unfinished.rename(folder)
 
 
-def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], None], log: Path) -> list[str]:
+def _missing(
+    python: str, folder: Path, run: Callable[[Sequence[str]], None], log: Path
+) -> list[str]:
     """The addresses of the packages to install."""
     report, constraint = folder / "report.json", folder / "constraint.txt"
     resolve = [*_pip(python), "--dry-run", "--report", str(report), "-r", FILE_NAME]
-    installed = metadata.distributions(name="torch", path=[str(folder) for folder in _site_packages(python)])
+    installed = metadata.distributions(
+        name="torch", path=[str(folder) for folder in _site_packages(python)]
+    )
     torch = [f"torch=={each.version}" for each in installed]
     constraint.write_text("\n".join(torch))
     try:
@@ -78,7 +88,9 @@ def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], None], lo
             raise
         # Not only after a conflict: pip also goes back to old versions of a package, which may not build.
         with log.open("a", encoding="utf-8") as output:
-            output.write(f"pip can't install {FILE_NAME} with {torch[0]} of the image, and now tries without it\n")
+            output.write(
+                f"pip can't install {FILE_NAME} with {torch[0]} of the image, and now tries without it\n"
+            )
         run(resolve)
     constraint.unlink()
     found = json.loads(report.read_text(encoding="utf-8"))["install"]
@@ -91,13 +103,22 @@ def _pip(python: str) -> list[str]:
 
 
 def _ran(
-    command: Sequence[str], code: Path, log: Path, environment: Mapping[str, str], should_stop: Callable[[], bool]
+    command: Sequence[str],
+    code: Path,
+    log: Path,
+    environment: Mapping[str, str],
+    should_stop: Callable[[], bool],
 ) -> None:
     """Runs it with its output in the job's log."""
     begin = log.stat().st_size if log.is_file() else 0
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, cwd=code, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            command,
+            cwd=code,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         while process.poll() is None:
             if should_stop():
@@ -110,7 +131,9 @@ def _ran(
                 continue
     if process.returncode:
         lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
-        raise _CommandFailed(" ".join([line for line in lines if line.startswith("ERROR")] or lines[-1:]))
+        raise _CommandFailed(
+            " ".join([line for line in lines if line.startswith("ERROR")] or lines[-1:])
+        )
 
 
 def _content_key(code: Path, python: str) -> str:
@@ -119,7 +142,9 @@ def _content_key(code: Path, python: str) -> str:
     version = " ".join(str(folder.stat().st_mtime_ns) for folder in _site_packages(python))
     digest = hashlib.sha256(f"{python}\n{version}\n{text}".encode())
     lines = [line.split("#")[0].strip() for line in text.splitlines()]
-    if any(line.startswith(NAMES_FILES) or line.endswith(ARCHIVES) or " @ " in line for line in lines):
+    if any(
+        line.startswith(NAMES_FILES) or line.endswith(ARCHIVES) or " @ " in line for line in lines
+    ):
         for path in sorted(path for path in code.rglob("*") if path.is_file()):
             digest.update(path.relative_to(code).as_posix().encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())

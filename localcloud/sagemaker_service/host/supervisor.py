@@ -64,7 +64,9 @@ def main(order_path: str) -> int:
     copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
     copying.start()
     code = _watch(launcher, copying, file, order["grace_seconds"], stops=order["stops"])
-    while _signal_descendants(signal.SIGKILL):  # the children of an ended process become children of this one
+    while _signal_descendants(
+        signal.SIGKILL
+    ):  # the children of an ended process become children of this one
         time.sleep(LOOK_AGAIN_SECONDS)
     copying.join(LAST_OUTPUT_SECONDS)
     return code
@@ -105,7 +107,9 @@ def _watch(
             ends, tells_at = [], time.monotonic() + LAST_OUTPUT_SECONDS
         if time.monotonic() >= tells_at:
             tells_at = float("inf")
-            holders = "; ".join(f"process {process_id} ({_command_of(process_id)})" for process_id in _descendants())
+            holders = "; ".join(
+                f"process {process_id} ({_command_of(process_id)})" for process_id in _descendants()
+            )
             text = f"The script has ended, and its output is still open in {holders}. As on SageMaker, the job goes on"
             file.write(f"{text} until it is closed, at most to the job's limit.\n".encode())
     if (was_held_open or time.monotonic() >= deadline) and not launcher.returncode:
@@ -115,7 +119,13 @@ def _watch(
 
 def _command_of(process_id: int) -> str:
     try:
-        return Path(f"/proc/{process_id}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        return (
+            Path(f"/proc/{process_id}/cmdline")
+            .read_bytes()
+            .replace(b"\0", b" ")
+            .decode(errors="replace")
+            .strip()
+        )
     except OSError:
         return "unknown"
 
@@ -146,14 +156,18 @@ def _process_table() -> Iterator[tuple[int, int, str]]:
     """The ID, parent and state of each process, from /proc, or from ``ps`` where there is no /proc."""
     if not Path("/proc/self/stat").exists():
         command = ["ps", "-A", "-o", "pid=,ppid=,stat="]
-        for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        for line in subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout.splitlines():
             process_id, parent, state = line.split(None, 2)
             yield int(process_id), int(parent), state
         return
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                state, parent = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+                state, parent = (
+                    (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+                )
                 yield int(entry.name), int(parent), state
 
 

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.gate import LOOPBACK
-from localcloud.sagemaker_service.host.container_tree import HostTree, channel_config, resource_config
+from localcloud.sagemaker_service.host.container_tree import (
+    HostTree,
+    channel_config,
+    resource_config,
+)
 from localcloud.sagemaker_service.jobs.job import TrainingJob, decoded
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside
 from traindyno.core.suite.arguments import command_arguments
@@ -78,30 +82,48 @@ def read_program(job: TrainingJob) -> ToolkitProgram:
         )
     for flag, launcher in OTHER_LAUNCHERS.items():
         if given.get(flag) is True:
-            raise UnsupportedJob(f"{flag}: {launcher} is not offered; this local service launches Python and torchrun")
+            raise UnsupportedJob(
+                f"{flag}: {launcher} is not offered; this local service launches Python and torchrun"
+            )
     return ToolkitProgram(
         source_uri=str(given.get("sagemaker_submit_directory", "")),
         entry_point=str(given["sagemaker_program"]),
         uses_torchrun=given.get(TORCHRUN_FLAG) is True,
         log_level=int(given.get("sagemaker_container_log_level", 20)),
         user={name: value for name, value in given.items() if not name.startswith(PREFIX)},
-        framework={name: value for name, value in given.items() if name.startswith(PREFIX) and name not in OWN_NAMES},
+        framework={
+            name: value
+            for name, value in given.items()
+            if name.startswith(PREFIX) and name not in OWN_NAMES
+        },
     )
 
 
 def launch_command(
-    program: ToolkitProgram, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
+    program: ToolkitProgram,
+    *,
+    python: str,
+    job: TrainingJob,
+    host_rank: int,
+    resources: HostResources,
 ) -> list[str]:
     """The toolkit gives the script's line to a shell without quotes, which splits it at spaces and reads ``;&|<>$``."""
     script = [program.entry_point, *command_arguments(program.user)]
-    command = _started_by_toolkit(program, python=python, job=job, host_rank=host_rank, resources=resources)
+    command = _started_by_toolkit(
+        program, python=python, job=job, host_rank=host_rank, resources=resources
+    )
     if all(shlex.quote(word) == word for word in script):
         return [*command, *script]
     return ["/bin/sh", "-c", " ".join(["exec", *map(shlex.quote, command), *script])]
 
 
 def _started_by_toolkit(
-    program: ToolkitProgram, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
+    program: ToolkitProgram,
+    *,
+    python: str,
+    job: TrainingJob,
+    host_rank: int,
+    resources: HostResources,
 ) -> list[str]:
     if not program.uses_torchrun:
         return [python]
@@ -109,7 +131,12 @@ def _started_by_toolkit(
     command = [python, "-P", str(TORCHRUN)]
     command += ["--nnodes", str(job.instance_count), "--nproc_per_node", str(resources.processes)]
     # Each job has its own port, also with one host, because several jobs share this machine.
-    command += ["--rdzv_backend", "loopback", "--rdzv_endpoint", f"{LOOPBACK}:{resources.master_port}"]
+    command += [
+        "--rdzv_backend",
+        "loopback",
+        "--rdzv_endpoint",
+        f"{LOOPBACK}:{resources.master_port}",
+    ]
     command += ["--rdzv_conf", f"rank={host_rank}", "--local_addr", LOOPBACK]
     return command
 
@@ -154,7 +181,9 @@ def toolkit_environment(
     values |= {f"hp_{name}": value for name, value in program.user.items()}
     texts = {name: "" if value is None else value for name, value in values.items()}
     environment = {
-        f"SM_{name.upper()}": each if isinstance(each, str) else json.dumps(each, sort_keys=True, separators=(",", ":"))
+        f"SM_{name.upper()}": each
+        if isinstance(each, str)
+        else json.dumps(each, sort_keys=True, separators=(",", ":"))
         for name, each in texts.items()
     }
     return {name: tree.localised(value) for name, value in environment.items()}
@@ -162,7 +191,10 @@ def toolkit_environment(
 
 def container_hyperparameters(job: TrainingJob, tree: HostTree) -> dict[str, str]:
     """The hyperparameters with this host's paths instead of container paths, also inside JSON documents."""
-    return {name: _with_local_paths(value, tree) for name, value in job.request.get("HyperParameters", {}).items()}
+    return {
+        name: _with_local_paths(value, tree)
+        for name, value in job.request.get("HyperParameters", {}).items()
+    }
 
 
 def _with_local_paths(value: str, tree: HostTree) -> str:

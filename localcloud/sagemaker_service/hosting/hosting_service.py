@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from localcloud.environment import ACCOUNT, REGION
-from localcloud.sagemaker_service.api_error import ApiError, Operation, tag_list, tags_of, validation_error
+from localcloud.sagemaker_service.api_error import (
+    ApiError,
+    Operation,
+    tag_list,
+    tags_of,
+    validation_error,
+)
 from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.hosting.model_container import ContainerFailed, ModelContainer
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES, is_local
@@ -29,7 +35,14 @@ Document = Mapping[str, Any]
 class HostingService:
     """Each endpoint has a process, which ``close`` ends; the next start hosts the endpoint again."""
 
-    def __init__(self, *, store: JobStore, transfer: S3Transfer, settings: ServiceSettings, clock: SystemClock) -> None:
+    def __init__(
+        self,
+        *,
+        store: JobStore,
+        transfer: S3Transfer,
+        settings: ServiceSettings,
+        clock: SystemClock,
+    ) -> None:
         self._store, self._transfer, self._settings, self._clock = store, transfer, settings, clock
         self._containers: dict[str, ModelContainer] = {}
 
@@ -52,7 +65,13 @@ class HostingService:
 
         def list_endpoints(request: Document) -> Document:
             found = self._store.documents("endpoint").items()
-            return {"Endpoints": [_described(each) for name, each in found if request.get("NameContains", "") in name]}
+            return {
+                "Endpoints": [
+                    _described(each)
+                    for name, each in found
+                    if request.get("NameContains", "") in name
+                ]
+            }
 
         return {
             "CreateModel": lambda request: self._put_new("model", request),
@@ -61,7 +80,9 @@ class HostingService:
             "DeleteModel": lambda request: self._remove("model", request),
             "DeleteEndpointConfig": lambda request: self._remove("endpoint-config", request),
             "DeleteEndpoint": self._delete_endpoint,
-            "DescribeEndpoint": lambda request: _described(self._existing("endpoint", request["EndpointName"])),
+            "DescribeEndpoint": lambda request: _described(
+                self._existing("endpoint", request["EndpointName"])
+            ),
             "ListEndpoints": list_endpoints,
             "ListTags": list_tags,
         }
@@ -77,7 +98,9 @@ class HostingService:
         if status == 200:
             return answer.encode()
         members = {"OriginalStatusCode": status, "OriginalMessage": answer}
-        raise ApiError("ModelError", REFUSED.format(status, answer), http_status=424, members=members)
+        raise ApiError(
+            "ModelError", REFUSED.format(status, answer), http_status=424, members=members
+        )
 
     def _create_config(self, request: Document) -> Document:
         variant, *others = request["ProductionVariants"]
@@ -99,7 +122,9 @@ class HostingService:
     def _delete_endpoint(self, request: Document) -> Document:
         endpoint = self._existing("endpoint", request["EndpointName"])
         if endpoint["EndpointStatus"] == "Creating":
-            raise validation_error(f'Cannot update in-progress endpoint "{endpoint["EndpointArn"]}".')
+            raise validation_error(
+                f'Cannot update in-progress endpoint "{endpoint["EndpointArn"]}".'
+            )
         container = self._containers.pop(endpoint["EndpointName"], None)
         if container is not None:
             container.close()
@@ -114,15 +139,21 @@ class HostingService:
     def _existing(self, kind: str, name: str) -> Document:
         found: Document | None = self._store.documents(kind).get(name)
         if found is None:
-            raise validation_error(f'Could not find {kind.replace("-", " ")} "{self._arn(kind, name)}".')
+            raise validation_error(
+                f'Could not find {kind.replace("-", " ")} "{self._arn(kind, name)}".'
+            )
         return found
 
     def _put_new(self, kind: str, request: Document) -> Document:
         name, now = request[f"{KINDS[kind]}Name"], self._clock.now_ms() / 1000
         arn = {f"{KINDS[kind]}Arn": self._arn(kind, name)}
         if name in self._store.documents(kind):
-            raise validation_error(f"Cannot create already existing {kind.replace('-', ' ')} {name!r}.")
-        self._store.write_document(kind, name, {**request, **arn, "CreationTime": now, "LastModifiedTime": now})
+            raise validation_error(
+                f"Cannot create already existing {kind.replace('-', ' ')} {name!r}."
+            )
+        self._store.write_document(
+            kind, name, {**request, **arn, "CreationTime": now, "LastModifiedTime": now}
+        )
         return arn
 
     @staticmethod
@@ -140,16 +171,22 @@ class HostingService:
                 config = self._existing("endpoint-config", endpoint["EndpointConfigName"])
                 model = self._existing("model", config["ProductionVariants"][0]["ModelName"])
                 folder = self._settings.state_folder / "endpoints" / name
-                container = ModelContainer(model["PrimaryContainer"], folder, settings=self._settings)
+                container = ModelContainer(
+                    model["PrimaryContainer"], folder, settings=self._settings
+                )
                 self._containers[name] = container
                 container.start(self._transfer)
                 end = {"EndpointStatus": "InService"}
             except ContainerFailed as error:
-                end["FailureReason"] = UNHEALTHY.format(str(error)[-(FAILURE_REASON_LIMIT - len(UNHEALTHY)) :])
+                end["FailureReason"] = UNHEALTHY.format(
+                    str(error)[-(FAILURE_REASON_LIMIT - len(UNHEALTHY)) :]
+                )
             except Exception as error:  # noqa: BLE001 -- the endpoint needs its status: callers wait for it
                 end["FailureReason"] = internal_error(error)
             now = self._clock.now_ms() / 1000
-            self._store.write_document("endpoint", name, {**endpoint, **end, "LastModifiedTime": now})
+            self._store.write_document(
+                "endpoint", name, {**endpoint, **end, "LastModifiedTime": now}
+            )
 
         threading.Thread(target=start, name=f"endpoint {name}", daemon=True).start()
 

@@ -31,7 +31,9 @@ def main() -> None:
     model = handler["model_fn"](sys.argv[1])
     print("{}", file=answers, flush=True)
     for line in sys.stdin:
-        print(json.dumps(answer(handler, model, json.loads(line).encode())), file=answers, flush=True)
+        print(
+            json.dumps(answer(handler, model, json.loads(line).encode())), file=answers, flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,11 @@ from typing import Any
 
 from localcloud.environment import REGION
 from localcloud.sagemaker_service.host.job_ends import last_lines
-from localcloud.sagemaker_service.host.process_environment import INHERITED, find_local_image, local_credentials
+from localcloud.sagemaker_service.host.process_environment import (
+    INHERITED,
+    find_local_image,
+    local_credentials,
+)
 from localcloud.sagemaker_service.hosting import inference_container
 from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer, split_uri, unpack_data
@@ -31,7 +35,9 @@ class ContainerFailed(Exception):
 class ModelContainer:
     """A container in ``folder``, as CreateModel's ``definition`` describes it."""
 
-    def __init__(self, definition: Mapping[str, Any], folder: Path, *, settings: ServiceSettings) -> None:
+    def __init__(
+        self, definition: Mapping[str, Any], folder: Path, *, settings: ServiceSettings
+    ) -> None:
         self._definition, self._folder, self._settings = definition, folder, settings
         self._log = folder / "log.txt"
         self._turn = threading.Lock()
@@ -88,7 +94,9 @@ class ModelContainer:
     def _read(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         """The next line of the container's answers; the first says that the model is loaded."""
         assert process.stdout is not None
-        has_line = select.select([process.stdout], [], [], seconds)[0]  # also at the end of the process
+        has_line = select.select([process.stdout], [], [], seconds)[
+            0
+        ]  # also at the end of the process
         line = process.stdout.readline() if has_line else b""
         if not line:
             self.close()  # a late answer would be taken for that of the next request

@@ -13,9 +13,7 @@ from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 
 KIND = "faults"
-CAPACITY_ERROR = (
-    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
-)
+CAPACITY_ERROR = "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 
 
@@ -131,4 +129,6 @@ def read_faults(document: Mapping[str, Any]) -> Faults:
     try:
         return CONVERTER.structure(document, Faults)
     except cattrs.BaseValidationError as error:
-        raise ApiError("ValidationException", "; ".join(cattrs.transform_error(error, path="faults"))) from error
+        raise ApiError(
+            "ValidationException", "; ".join(cattrs.transform_error(error, path="faults"))
+        ) from error

@@ -47,7 +47,12 @@ ENDS = {
 }
 TERMINAL = frozenset(ENDS.values())
 BILLED = frozenset(
-    {SecondaryStatus.DOWNLOADING, SecondaryStatus.TRAINING, SecondaryStatus.UPLOADING, SecondaryStatus.STOPPING}
+    {
+        SecondaryStatus.DOWNLOADING,
+        SecondaryStatus.TRAINING,
+        SecondaryStatus.UPLOADING,
+        SecondaryStatus.STOPPING,
+    }
 )
 FAILURE_REASON_LIMIT = 1024
 # SageMaker bills a spot job at the on-demand price for fewer seconds than it trained: (1 - saving) x training time.
@@ -138,7 +143,9 @@ class TrainingJob:
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
-        return {name: decoded(value) for name, value in self.request.get("HyperParameters", {}).items()}
+        return {
+            name: decoded(value) for name, value in self.request.get("HyperParameters", {}).items()
+        }
 
     @property
     def is_spot(self) -> bool:
@@ -167,7 +174,9 @@ def decoded(hyperparameter: str) -> Any:
 def billed_ms(job: TrainingJob) -> int:
     """How long the job held billed instances. Waiting, starting and interruptions are not billed."""
     return sum(
-        step.end_ms - step.start_ms for step in job.transitions if step.status in BILLED and step.end_ms is not None
+        step.end_ms - step.start_ms
+        for step in job.transitions
+        if step.status in BILLED and step.end_ms is not None
     )
 
 
@@ -185,10 +194,17 @@ def billed_seconds(job: TrainingJob) -> int:
 
 
 def new_job(
-    request: Mapping[str, Any], *, arn: str, engine: Engine, now_ms: int, tags: Mapping[str, str] | None = None
+    request: Mapping[str, Any],
+    *,
+    arn: str,
+    engine: Engine,
+    now_ms: int,
+    tags: Mapping[str, str] | None = None,
 ) -> TrainingJob:
     message = "Starting the training job"
-    first = Transition(status=SecondaryStatus.STARTING, start_ms=now_ms, end_ms=None, message=message)
+    first = Transition(
+        status=SecondaryStatus.STARTING, start_ms=now_ms, end_ms=None, message=message
+    )
     return TrainingJob(
         name=request["TrainingJobName"],
         arn=arn,

@@ -49,7 +49,9 @@ class JobStore:
         self._events_of = events_of
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        self._connection.executescript(f"pragma journal_mode=wal; pragma synchronous=normal; begin; {SCHEMA} commit;")
+        self._connection.executescript(
+            f"pragma journal_mode=wal; pragma synchronous=normal; begin; {SCHEMA} commit;"
+        )
 
     def add(self, job: TrainingJob) -> bool:
         """Adds the job. False if there is a job of that name, which is not changed."""
@@ -77,7 +79,9 @@ class JobStore:
                 self._write_events(connection, after)
         return after
 
-    def select(self, where: str, parameters: Sequence[object], order: str, limit: int) -> list[TrainingJob]:
+    def select(
+        self, where: str, parameters: Sequence[object], order: str, limit: int
+    ) -> list[TrainingJob]:
         query = f"select document from jobs where {where} order by {order} limit ?"
         with self._lock:
             rows = self._connection.execute(query, (*parameters, limit)).fetchall()
@@ -87,7 +91,9 @@ class JobStore:
         return self.select(f"engine = ? and {UNFINISHED}", (engine,), "created_ms, name", -1)
 
     def next_waiting(self, engine: Engine) -> TrainingJob | None:
-        jobs = self.select(f"engine = ? and claimed = 0 and {UNFINISHED}", (engine,), "created_ms, name", 1)
+        jobs = self.select(
+            f"engine = ? and claimed = 0 and {UNFINISHED}", (engine,), "created_ms, name", 1
+        )
         return jobs[0] if jobs else None
 
     def instances_in_use(self, *, is_spot: bool) -> dict[str, int]:
@@ -97,13 +103,20 @@ class JobStore:
 
     def count_by_status(self) -> dict[str, int]:
         with self._lock:
-            return dict(self._connection.execute("select status, count(*) from jobs group by status").fetchall())
+            return dict(
+                self._connection.execute(
+                    "select status, count(*) from jobs group by status"
+                ).fetchall()
+            )
 
     def due_events(self, now_seconds: float, limit: int) -> list[StoredEvent]:
         query = "select event_id, failures, document from events where due_seconds <= ? order by event_id limit ?"
         with self._lock:
             rows = self._connection.execute(query, (now_seconds, limit)).fetchall()
-        return [StoredEvent(event_id=row[0], failures=row[1], document=json.loads(row[2])) for row in rows]
+        return [
+            StoredEvent(event_id=row[0], failures=row[1], document=json.loads(row[2]))
+            for row in rows
+        ]
 
     def pending_event_count(self, due_before_seconds: float = float("inf")) -> int:
         with self._lock:
@@ -113,16 +126,22 @@ class JobStore:
 
     def latest_change_ms(self) -> int:
         with self._lock:
-            latest: int = self._connection.execute("select coalesce(max(modified_ms), 0) from jobs").fetchone()[0]
+            latest: int = self._connection.execute(
+                "select coalesce(max(modified_ms), 0) from jobs"
+            ).fetchone()[0]
         return latest
 
     def remove_events(self, event_ids: Sequence[int]) -> None:
         with self._transaction() as connection:
-            connection.executemany("delete from events where event_id = ?", [(event_id,) for event_id in event_ids])
+            connection.executemany(
+                "delete from events where event_id = ?", [(event_id,) for event_id in event_ids]
+            )
 
     def postpone_event(self, event_id: int, due_seconds: float) -> None:
         with self._transaction() as connection:
-            statement = "update events set due_seconds = ?, failures = failures + 1 where event_id = ?"
+            statement = (
+                "update events set due_seconds = ?, failures = failures + 1 where event_id = ?"
+            )
             connection.execute(statement, (due_seconds, event_id))
 
     def make_events_due(self) -> None:
@@ -161,7 +180,9 @@ class JobStore:
             self._connection.execute("commit")
 
     def _read(self, name: str) -> TrainingJob | None:
-        row = self._connection.execute("select document from jobs where name = ?", (name,)).fetchone()
+        row = self._connection.execute(
+            "select document from jobs where name = ?", (name,)
+        ).fetchone()
         return None if row is None else _structured(row[0])
 
     def _write(self, connection: sqlite3.Connection, job: TrainingJob) -> None:
@@ -182,7 +203,9 @@ class JobStore:
     def _write_events(self, connection: sqlite3.Connection, job: TrainingJob) -> None:
         for due_seconds, document in self._events_of(job):
             row = (due_seconds, json.dumps(document))
-            connection.execute("insert into events (due_seconds, failures, document) values (?, 0, ?)", row)
+            connection.execute(
+                "insert into events (due_seconds, failures, document) values (?, 0, ?)", row
+            )
 
 
 def _structured(document: str) -> TrainingJob:

@@ -37,8 +37,14 @@ def described(job: TrainingJob) -> dict[str, Any]:
     """The DescribeTrainingJob answer."""
     view: dict[str, Any] = {name: job.request[name] for name in ECHOED if name in job.request}
     view |= summary(job)
-    view["StoppingCondition"] = {"MaxRuntimeInSeconds": job.max_runtime_seconds} | view.get("StoppingCondition", {})
-    for flag in ("EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"):
+    view["StoppingCondition"] = {"MaxRuntimeInSeconds": job.max_runtime_seconds} | view.get(
+        "StoppingCondition", {}
+    )
+    for flag in (
+        "EnableNetworkIsolation",
+        "EnableInterContainerTrafficEncryption",
+        "EnableManagedSpotTraining",
+    ):
         view[flag] = job.request.get(flag, False)
     view["SecondaryStatusTransitions"] = [
         without_none(
@@ -90,7 +96,12 @@ def state_change_event(job: TrainingJob) -> dict[str, Any]:
         Tags=dict(job.tags),
     )
     detail["SecondaryStatusTransitions"] = [
-        without_none(Status=step.status, StartTime=step.start_ms, EndTime=step.end_ms, StatusMessage=step.message)
+        without_none(
+            Status=step.status,
+            StartTime=step.start_ms,
+            EndTime=step.end_ms,
+            StatusMessage=step.message,
+        )
         for step in job.transitions
     ]
     return {

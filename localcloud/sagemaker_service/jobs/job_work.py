@@ -21,7 +21,9 @@ def is_shared(job: TrainingJob) -> bool:
 def job_of_run(job: TrainingJob, run: Mapping[str, Any]) -> TrainingJob:
     """The job of a run alone; ``run``: of the document of a shared job."""
     own = {name: json.dumps(value) for name, value in run["hyperparameters"].items()}
-    return replace(job, name=f"{job.name}/{run['run_id']}", request={**job.request, "HyperParameters": own})
+    return replace(
+        job, name=f"{job.name}/{run['run_id']}", request={**job.request, "HyperParameters": own}
+    )
 
 
 NOMINAL_SEQUENCE_LENGTH = 512
@@ -44,7 +46,10 @@ class JobWork:
 
     def samples_of(self, rank: int) -> int:
         """The samples of this process in a step, as the training strategies count them: they add up to the batch."""
-        return self.global_batch_size * (rank + 1) // self.world_size - self.global_batch_size * rank // self.world_size
+        return (
+            self.global_batch_size * (rank + 1) // self.world_size
+            - self.global_batch_size * rank // self.world_size
+        )
 
     def steps_in_checkpoint(self, steps: int) -> int:
         """How many of ``steps`` are in the last periodic checkpoint: an interrupted job resumes after them.
@@ -66,7 +71,12 @@ def read_work(job: TrainingJob) -> JobWork:
     examples = _whole(workload.get("examples"))
     steps = most_steps if examples is None else min(most_steps, max(ceil(examples / batch_size), 1))
     return JobWork(
-        values={**given, **settings, "instance_type": job.instance_type, "instance_count": job.instance_count},
+        values={
+            **given,
+            **settings,
+            "instance_type": job.instance_type,
+            "instance_count": job.instance_count,
+        },
         world_size=processes,
         processes_per_host=processes // job.instance_count,
         steps=steps,

@@ -67,7 +67,9 @@ class QuotaTable:
         with self._admitting:
             in_use = self._store.instances_in_use(is_spot=job.is_spot)
             own_use = in_use.get(job.instance_type, 0)
-            self._check_one(instance_quota(job.instance_type, purchase).name, own_use, job.instance_count)
+            self._check_one(
+                instance_quota(job.instance_type, purchase).name, own_use, job.instance_count
+            )
             if not is_local(job.instance_type):
                 across = sum(count for name, count in in_use.items() if not is_local(name))
                 self._check_one(job_size_quota(purchase).name, 0, job.instance_count)
@@ -86,17 +88,26 @@ class QuotaTable:
 
 
 def _read_quotas() -> Iterator[ServiceQuota]:
-    table = json.loads(files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8"))
+    table = json.loads(
+        files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8")
+    )
     for name, row in table["account_level"].items():
-        yield ServiceQuota(code=row["code"], name=name, default=row["default"], is_adjustable=row["adjustable"])
+        yield ServiceQuota(
+            code=row["code"], name=name, default=row["default"], is_adjustable=row["adjustable"]
+        )
     for instance_type, rows in table["per_instance"].items():
         for kind, row in rows.items():
             if kind in PER_TYPE_NAMES:
                 name = PER_TYPE_NAMES[kind].format(instance_type)
-                yield ServiceQuota(code=row["code"], name=name, default=row["default"], is_adjustable=True)
+                yield ServiceQuota(
+                    code=row["code"], name=name, default=row["default"], is_adjustable=True
+                )
     for instance_type in sorted(LOCAL_TYPES):
         for kind, pattern in PER_TYPE_NAMES.items():
             code = f"L-{instance_type.replace('.', '-').upper()}-{kind.replace('_', '-').upper()}"
             yield ServiceQuota(
-                code=code, name=pattern.format(instance_type), default=LOCAL_DEFAULT, is_adjustable=False
+                code=code,
+                name=pattern.format(instance_type),
+                default=LOCAL_DEFAULT,
+                is_adjustable=False,
             )

@@ -29,7 +29,12 @@ from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.simulation import Simulation, simulation_of
 from localcloud.sagemaker_service.replay.timeline import plan_stop
 from localcloud.sagemaker_service.replay.trace import Trace
-from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Worker, internal_error, write_until_done
+from localcloud.sagemaker_service.service_health import (
+    RETRY_SECONDS,
+    Worker,
+    internal_error,
+    write_until_done,
+)
 
 LOG = logging.getLogger(__name__)
 WORKERS = 8
@@ -83,19 +88,27 @@ class ReplayEngine:
         try:
             due_ms = self._bring_up_to_date(name)
         except (BotoCoreError, ClientError, Boto3Error) as error:
-            LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
+            LOG.warning(
+                "step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error
+            )
             time.sleep(RETRY_SECONDS)
             due_ms = NOW_MS
-        except Exception as error:  # whatever fails, the job needs its end, and the worker takes the next one
+        except (
+            Exception
+        ) as error:  # whatever fails, the job needs its end, and the worker takes the next one
             LOG.exception("%s can't be simulated any further", name)
             reason = internal_error(error)
-            write_until_done(lambda: self._store.change(name, partial(self._failed, reason)), self._worker.ending)
+            write_until_done(
+                lambda: self._store.change(name, partial(self._failed, reason)), self._worker.ending
+            )
         finally:
             self._schedule.done(name, due_ms)
 
     def _failed(self, reason: str, job: TrainingJob) -> TrainingJob:
         message, now_ms = SIMULATED + MESSAGES[SecondaryStatus.FAILED], self._clock.now_ms()
-        return ended(job, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message)
+        return ended(
+            job, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message
+        )
 
     def _bring_up_to_date(self, name: str) -> int | None:
         """Applies the changes whose time has come, and returns the time of the job's next change."""
@@ -114,7 +127,9 @@ class ReplayEngine:
         return job.planned[0].due_ms if job.planned else None
 
     def _apply(self, job: TrainingJob, step: PlannedStep, simulation: Simulation) -> TrainingJob:
-        simulated_steps = self._log_training(job, job.transitions[-1], simulation, until_ms=step.due_ms)
+        simulated_steps = self._log_training(
+            job, job.transitions[-1], simulation, until_ms=step.due_ms
+        )
         if step.secondary_status is SecondaryStatus.INTERRUPTED:
             simulated_steps = simulation.steps_in_checkpoint(simulated_steps)
         if step.secondary_status is SecondaryStatus.COMPLETED:
@@ -133,16 +148,26 @@ class ReplayEngine:
         before, stopping = job.transitions[-2:]
         # The request may come after the planned end of the status, which this engine has not applied yet.
         now_ms = max(before.start_ms, min(stopping.start_ms, job.planned[0].due_ms))
-        transitions = (*job.transitions[:-2], replace(before, end_ms=now_ms), replace(stopping, start_ms=now_ms))
+        transitions = (
+            *job.transitions[:-2],
+            replace(before, end_ms=now_ms),
+            replace(stopping, start_ms=now_ms),
+        )
         simulated_steps = self._log_training(job, before, simulation, until_ms=now_ms)
         is_limited = not self._faults.current.unheeded_limits
-        planned = plan_stop(job, before.status, now_ms, trace=simulation.trace, is_limited=is_limited)
+        planned = plan_stop(
+            job, before.status, now_ms, trace=simulation.trace, is_limited=is_limited
+        )
         return self._store.change(
             job.name,
-            lambda stored: replace(stored, transitions=transitions, planned=planned, simulated_steps=simulated_steps),
+            lambda stored: replace(
+                stored, transitions=transitions, planned=planned, simulated_steps=simulated_steps
+            ),
         )
 
-    def _log_training(self, job: TrainingJob, ending: Transition, simulation: Simulation, *, until_ms: int) -> int:
+    def _log_training(
+        self, job: TrainingJob, ending: Transition, simulation: Simulation, *, until_ms: int
+    ) -> int:
         if ending.status is not SecondaryStatus.TRAINING:
             return job.simulated_steps
         return simulation.log(job, ending, until_ms=until_ms)
@@ -152,7 +177,9 @@ def _taken(job: TrainingJob, step: PlannedStep) -> TrainingJob:
     message = SIMULATED + (step.message or MESSAGES[step.secondary_status])
     if step.secondary_status in ENDS:
         reason = step.failure_reason
-        return ended(job, step.secondary_status, now_ms=step.due_ms, failure_reason=reason, message=message)
+        return ended(
+            job, step.secondary_status, now_ms=step.due_ms, failure_reason=reason, message=message
+        )
     after = moved(job, step.secondary_status, now_ms=step.due_ms, message=message)
     if step.secondary_status is SecondaryStatus.DOWNLOADING:
         start_ms = job.training_start_ms if job.training_start_ms is not None else step.due_ms

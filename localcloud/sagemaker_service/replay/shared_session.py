@@ -13,7 +13,15 @@ from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob, 
 from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWork
 from localcloud.sagemaker_service.replay.simulated_log import Stretch, step_seconds, write_stretch
 from traindyno.core.jobs.journal import read_host_journal
-from traindyno.core.jobs.journal_format import ENDED, EXITED, JOBS_DIED, JOURNAL, MOST_DEATHS, OUTPACED, TIME_LIMIT
+from traindyno.core.jobs.journal_format import (
+    ENDED,
+    EXITED,
+    JOBS_DIED,
+    JOURNAL,
+    MOST_DEATHS,
+    OUTPACED,
+    TIME_LIMIT,
+)
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.search.outpaced import MOST_STEPS, Pace, early_end, pace_of
 from traindyno.core.search.race import contenders_in_job
@@ -21,7 +29,11 @@ from traindyno.core.search.race import contenders_in_job
 
 def as_begun(job: TrainingJob, work: SharedWork, records: Mapping[str, bytes]) -> TrainingJob:
     """``records``: journals and ends of all attempts, by their keys."""
-    ends = [json.loads(contents) for key, contents in sorted(records.items()) if key.split("/")[1] == ENDED]
+    ends = [
+        json.loads(contents)
+        for key, contents in sorted(records.items())
+        if key.split("/")[1] == ENDED
+    ]
     hosts = Counter((end["run_id"], end["job_name"]) for end in ends)
     whole = [end for end in ends if hosts[end["run_id"], end["job_name"]] >= job.instance_count]
     ended = {end["run_id"] for end in whole}
@@ -30,7 +42,9 @@ def as_begun(job: TrainingJob, work: SharedWork, records: Mapping[str, bytes]) -
         simulated_runs=tuple(run.run_id for run in work.runs if run.run_id not in ended),
         doomed_runs=_doomed_runs(records, job),
         completed_runs={
-            end["run_id"]: end["job_name"] for end in whole if (end["reason"], end["exit_code"]) == (EXITED, 0)
+            end["run_id"]: end["job_name"]
+            for end in whole
+            if (end["reason"], end["exit_code"]) == (EXITED, 0)
         },
     )
 
@@ -44,13 +58,19 @@ def _doomed_runs(records: Mapping[str, bytes], job: TrainingJob) -> tuple[str, .
             # A job's death cut off the run that its last session began.
             journal = read_host_journal(job_name, contents)
             last = journal.began[-1:] if journal.end_seconds is None else ()
-            deaths.update(each for each in last if each not in journal.spent_seconds and each not in journal.left)
+            deaths.update(
+                each
+                for each in last
+                if each not in journal.spent_seconds and each not in journal.left
+            )
     return tuple(sorted(run_id for run_id, count in deaths.items() if count >= MOST_DEATHS))
 
 
 def _steps_of(run: SharedRun, first_step: int = 0) -> list[float]:
     last_step = min(run.fate.last_step, first_step + MOST_STEPS)
-    return list(islice(step_seconds(run.trace, run.job.name), first_step, max(first_step, last_step)))
+    return list(
+        islice(step_seconds(run.trace, run.job.name), first_step, max(first_step, last_step))
+    )
 
 
 def _samples_of(run: SharedRun) -> int:
@@ -59,7 +79,9 @@ def _samples_of(run: SharedRun) -> int:
 
 def whole_pace(run: SharedRun) -> Pace | None:
     """Pace of a run that completed."""
-    pace = pace_of(_steps_of(run), _samples_of(run), run.trace.load_seconds + run.trace.compile_seconds)
+    pace = pace_of(
+        _steps_of(run), _samples_of(run), run.trace.load_seconds + run.trace.compile_seconds
+    )
     pauses = run.trace.checkpoint_seconds + run.trace.evaluation_seconds
     return pace and pace._replace(longest_seconds=pace.longest_seconds + pauses)
 
@@ -123,11 +145,16 @@ class SharedSession:
         return cut_off.run.work.steps_in_checkpoint(cut_off.stretch().next_step)
 
 
-def sessions_of(job: TrainingJob, work: SharedWork, ending: Transition, *, until_ms: int) -> tuple[SharedSession, ...]:
+def sessions_of(
+    job: TrainingJob, work: SharedWork, ending: Transition, *, until_ms: int
+) -> tuple[SharedSession, ...]:
     """All sessions until ``until_ms``, at which the training ``ending`` ends. The job may have other ones before it."""
     trainings = [each for each in job.transitions if each.status is SecondaryStatus.TRAINING]
     before = [(each.start_ms, each.end_ms) for each in trainings if each.start_ms < ending.start_ms]
-    times = [*((start, end) for start, end in before if end is not None), (ending.start_ms, until_ms)]
+    times = [
+        *((start, end) for start, end in before if end is not None),
+        (ending.start_ms, until_ms),
+    ]
     sessions: list[SharedSession] = []
     for start_ms, end_ms in times:
         sessions.append(next_session(job, work, sessions, start_ms=start_ms, until_ms=end_ms))
@@ -135,7 +162,12 @@ def sessions_of(job: TrainingJob, work: SharedWork, ending: Transition, *, until
 
 
 def next_session(
-    job: TrainingJob, work: SharedWork, before: Sequence[SharedSession], *, start_ms: int, until_ms: int | None = None
+    job: TrainingJob,
+    work: SharedWork,
+    before: Sequence[SharedSession],
+    *,
+    start_ms: int,
+    until_ms: int | None = None,
 ) -> SharedSession:
     """The session after those ``before``; ``until_ms``: when the job's instances end it, None for never."""
     ended = {run.run_id for run in work.runs} - {*job.simulated_runs}
@@ -162,13 +194,19 @@ def next_session(
     )
     spans = [*turns.spans(pending)]
     if all(span.reason for span in spans) and len(spans) == len(pending):
-        contenders = contenders_in_job({run_id: pace.seconds_per_sample for run_id, pace in turns.paces().items()})
+        contenders = contenders_in_job(
+            {run_id: pace.seconds_per_sample for run_id, pace in turns.paces().items()}
+        )
         again = [run for run in not_ended if run.first in contenders]
         spans += turns.spans(again)
         pending += again
     closed_ms = turns.now_ms
-    open_runs = tuple(run.run_id for run in pending[sum(span.reason is not None for span in spans) :])
-    session = SharedSession(start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms)
+    open_runs = tuple(
+        run.run_id for run in pending[sum(span.reason is not None for span in spans) :]
+    )
+    session = SharedSession(
+        start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms
+    )
     is_cut_off = bool(open_runs) and until_ms is not None and closed_ms >= until_ms
     return session if is_cut_off else replace(session, left=open_runs, closed_ms=closed_ms)
 
@@ -193,14 +231,28 @@ class _Turns:
             now_ms = self.now_ms
             is_late = self.begun > 0 and now_ms + self.longest_ms >= self.deadline_ms
             if run.run_id in self.doomed and not self._is_over(now_ms):
-                yield Span(run=run, place=None, first_step=0, begin_ms=now_ms, end_ms=now_ms, reason=JOBS_DIED)
+                yield Span(
+                    run=run,
+                    place=None,
+                    first_step=0,
+                    begin_ms=now_ms,
+                    end_ms=now_ms,
+                    reason=JOBS_DIED,
+                )
                 continue
             if is_late or self._is_over(now_ms):
                 return
             first = 0 if self.begun else self.first_step
             self.begun += 1
             span = self._span(
-                Span(run=run, place=self.begun, first_step=first, begin_ms=now_ms, end_ms=now_ms, reason=None)
+                Span(
+                    run=run,
+                    place=self.begun,
+                    first_step=first,
+                    begin_ms=now_ms,
+                    end_ms=now_ms,
+                    reason=None,
+                )
             )
             self.now_ms = span.end_ms
             yield span
@@ -211,13 +263,20 @@ class _Turns:
 
     def paces(self) -> dict[str, Pace]:
         """Of the cells' first runs, where they race."""
-        firsts = [run for run in self.completed if run.first is None and self.work.race_samples is not None]
+        firsts = [
+            run
+            for run in self.completed
+            if run.first is None and self.work.race_samples is not None
+        ]
         return {run.run_id: pace for run in firsts if (pace := whole_pace(run)) is not None}
 
     def _span(self, begun: Span) -> Span:
         span = _ended(self.work, begun, self.paces())
         if span.end_ms > self.deadline_ms:  # without a reason, the run is left
-            end_ms, reason = max(self.deadline_ms, span.begin_ms), TIME_LIMIT if span.place == 1 else None
+            end_ms, reason = (
+                max(self.deadline_ms, span.begin_ms),
+                TIME_LIMIT if span.place == 1 else None,
+            )
             span = replace(span, end_ms=end_ms, reason=reason, bound=None)
         if self.until_ms is not None and span.end_ms > self.until_ms + ROUNDING_MS:
             return replace(span, end_ms=self.until_ms, reason=None, bound=None)

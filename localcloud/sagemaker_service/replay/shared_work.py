@@ -48,7 +48,10 @@ class SharedRun:
         """From its begin to its end, or to that of ``last_step``, if no limit ends it before."""
         last_step = max(self.fate.last_step if last_step is None else last_step, first_step)
         return ceil(
-            1000 * training_seconds(self.trace, self.job, self.work, first_step=first_step, last_step=last_step)
+            1000
+            * training_seconds(
+                self.trace, self.job, self.work, first_step=first_step, last_step=last_step
+            )
         )
 
 
@@ -69,7 +72,9 @@ class SharedWork:
     def warm_up_milliseconds(self, run: SharedRun) -> int:
         if not self.warm_up_steps:
             return 0
-        return run.milliseconds(0, last_step=min(self.warm_up_steps, total_steps(run.trace, run.work)))
+        return run.milliseconds(
+            0, last_step=min(self.warm_up_steps, total_steps(run.trace, run.work))
+        )
 
 
 def read_shared_work(
@@ -84,9 +89,16 @@ def read_shared_work(
     for run in (*document["runs"], *document.get("again", ())):
         own = job_of_run(job, run)
         work, trace = read_work(own), choose_trace(own, traces)
-        fate, about = _fate(own, work, trace, faults), {"run_id": run["run_id"], "first": run.get("first")}
-        runs.append(SharedRun(job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms, **about))
-    seconds = document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
+        fate, about = (
+            _fate(own, work, trace, faults),
+            {"run_id": run["run_id"], "first": run.get("first")},
+        )
+        runs.append(
+            SharedRun(job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms, **about)
+        )
+    seconds = (
+        document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
+    )
     return SharedWork(
         job_id=document["job_id"],
         runs=tuple(runs),
@@ -107,6 +119,10 @@ def _fate(own: TrainingJob, work: JobWork, trace: Trace, faults: FaultInjector) 
             return RunFate(last_step=0, exit_code=FAILED, failure=OUT_OF_MEMORY_TEXT)
         case JobFault.KILLED_PROCESS:
             dice = faults.dice("fate", own.name)
-            return RunFate(last_step=dice.randrange(last_step) if last_step else 0, exit_code=None, signal=SIGKILL)
+            return RunFate(
+                last_step=dice.randrange(last_step) if last_step else 0,
+                exit_code=None,
+                signal=SIGKILL,
+            )
         case _:
             return RunFate(last_step=last_step)

@@ -38,11 +38,18 @@ class Stretch:
     next_step: int
 
 
-def training_seconds(trace: Trace, job: TrainingJob, work: JobWork, *, first_step: int, last_step: int) -> float:
+def training_seconds(
+    trace: Trace, job: TrainingJob, work: JobWork, *, first_step: int, last_step: int
+) -> float:
     """Seconds from the start of the processes to the start of ``last_step``."""
     steps = itertools.islice(step_seconds(trace, job.name), first_step, last_step)
     between = (_phases_before(step, trace, work) for step in range(first_step + 1, last_step))
-    return trace.load_seconds + trace.compile_seconds + sum(steps) + sum(sum(each.values()) for each in between)
+    return (
+        trace.load_seconds
+        + trace.compile_seconds
+        + sum(steps)
+        + sum(sum(each.values()) for each in between)
+    )
 
 
 def _phases_before(step: int, trace: Trace, work: JobWork) -> Mapping[str, float]:
@@ -78,11 +85,22 @@ def write_stretch(
     samples = [trace.samples_per_step or work.samples_of(rank) for rank in range(work.world_size)]
     stretch = {
         count: list(
-            _lines(job, trace, work, samples=count, start=start_ms / 1000, until=until_ms / 1000, first_step=first_step)
+            _lines(
+                job,
+                trace,
+                work,
+                samples=count,
+                start=start_ms / 1000,
+                until=until_ms / 1000,
+                first_step=first_step,
+            )
         )
         for count in set(samples)
     }
-    bodies = {count: "".join(json.dumps(line) + "\n" for line in lines) for count, lines in stretch.items()}
+    bodies = {
+        count: "".join(json.dumps(line) + "\n" for line in lines)
+        for count, lines in stretch.items()
+    }
     done = sum(line["kind"] == "step" for line in stretch[samples[0]])
     hosts = job.hosts
     files = {
@@ -103,7 +121,14 @@ def write_stretch(
 
 
 def _lines(
-    job: TrainingJob, trace: Trace, work: JobWork, *, samples: int, start: float, until: float, first_step: int
+    job: TrainingJob,
+    trace: Trace,
+    work: JobWork,
+    *,
+    samples: int,
+    start: float,
+    until: float,
+    first_step: int,
 ) -> Iterator[dict[str, Any]]:
     now = start
     for name, seconds in (("load", trace.load_seconds), ("compile", trace.compile_seconds)):
@@ -130,7 +155,8 @@ def _lines(
             wait_seconds=seconds * WAIT_FRACTION,
             samples=samples,
             tokens=samples * work.sequence_length,
-            loss=LOSS_AT_END + (LOSS_AT_START - LOSS_AT_END) * math.exp(-3 * ((step + 1) / last_step)),
+            loss=LOSS_AT_END
+            + (LOSS_AT_START - LOSS_AT_END) * math.exp(-3 * ((step + 1) / last_step)),
             peak_memory_bytes=None,
         )
         now += seconds
@@ -157,10 +183,17 @@ class SimulatedFiles:
     def __init__(self, transfer: S3Transfer) -> None:
         self._transfer = transfer
 
-    def write(self, job: TrainingJob, trace: Trace, work: JobWork, training: Transition, *, until_ms: int) -> int:
+    def write(
+        self, job: TrainingJob, trace: Trace, work: JobWork, training: Transition, *, until_ms: int
+    ) -> int:
         """Writes the log of the training until ``until_ms``. Returns how many steps the job has done."""
         stretch = write_stretch(
-            job, trace, work, start_ms=training.start_ms, until_ms=until_ms, first_step=job.simulated_steps
+            job,
+            trace,
+            work,
+            start_ms=training.start_ms,
+            until_ms=until_ms,
+            first_step=job.simulated_steps,
         )
         place = _step_log_uri(job)
         if place is not None:
@@ -170,14 +203,21 @@ class SimulatedFiles:
 
     def read_document(self, job: TrainingJob) -> dict[str, Any]:
         """The document of a shared job, which says which runs it carries."""
-        channels = {each["ChannelName"]: each["DataSource"] for each in job.request.get("InputDataConfig", ())}
-        document: dict[str, Any] = json.loads(self._transfer.read(channels[DOCUMENT_CHANNEL]["S3DataSource"]["S3Uri"]))
+        channels = {
+            each["ChannelName"]: each["DataSource"]
+            for each in job.request.get("InputDataConfig", ())
+        }
+        document: dict[str, Any] = json.loads(
+            self._transfer.read(channels[DOCUMENT_CHANNEL]["S3DataSource"]["S3Uri"])
+        )
         return document
 
     def read_records(self, job: TrainingJob) -> dict[str, bytes]:
         """Key below the checkpoint prefix of the shared job → contents: journals and ends of all its attempts."""
         root = f"{_checkpoints_uri(job)}/"
-        keys = [key.removeprefix(split_uri(root)[1]) for key, _ in self._transfer.list_objects(root)]
+        keys = [
+            key.removeprefix(split_uri(root)[1]) for key, _ in self._transfer.list_objects(root)
+        ]
         wanted = [key for key in keys if key.startswith(f"{JOURNAL}/") or f"/{ENDED}/" in key]
         return {key: self._transfer.read(f"{root}{key}") for key in wanted}
 
@@ -191,7 +231,9 @@ class SimulatedFiles:
         if not isinstance(preparation, Mapping) or not is_uncompressed(job):
             return
         manifest = {**tokens_manifest(str(preparation.get("key")), {}), "is_simulated": True}
-        self._transfer.write(f"{output_uri(job)}/output/model/{TOKENS_MANIFEST}", json.dumps(manifest).encode())
+        self._transfer.write(
+            f"{output_uri(job)}/output/model/{TOKENS_MANIFEST}", json.dumps(manifest).encode()
+        )
 
 
 def _checkpoints_uri(job: TrainingJob) -> str:

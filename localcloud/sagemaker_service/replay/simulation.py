@@ -9,7 +9,13 @@ from typing import Any
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_work import JobWork, is_shared, read_work
-from localcloud.sagemaker_service.replay.shared_session import SharedSession, Span, as_begun, next_session, sessions_of
+from localcloud.sagemaker_service.replay.shared_session import (
+    SharedSession,
+    Span,
+    as_begun,
+    next_session,
+    sessions_of,
+)
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import TrainingTimes, plan_statuses, plan_timeline
@@ -32,18 +38,25 @@ from traindyno.core.jobs.journal_format import (
 )
 
 
-def shared_files(job: TrainingJob, work: SharedWork, sessions: Sequence[SharedSession]) -> Iterator[tuple[str, bytes]]:
+def shared_files(
+    job: TrainingJob, work: SharedWork, sessions: Sequence[SharedSession]
+) -> Iterator[tuple[str, bytes]]:
     """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of the journals."""
     for span in sessions[-1].spans:
         folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
         logs: dict[str, dict[str, bytes]] = {host: {} for host in job.hosts}
         for rank, (name, text) in enumerate(span.stretch().files.items() if span.place else ()):
-            logs[job.hosts[rank // span.run.work.processes_per_host]][f"{folder}/{name}"] = text.encode()
+            logs[job.hosts[rank // span.run.work.processes_per_host]][f"{folder}/{name}"] = (
+                text.encode()
+            )
         for files in logs.values():
             yield from files.items()
         if span.reason is not None:
             for host, files in logs.items():
-                yield f"{span.run.run_id}/{ENDED}/{job.name}/{host}.json", _json(_end(job, span, host, files))
+                yield (
+                    f"{span.run.run_id}/{ENDED}/{job.name}/{host}.json",
+                    _json(_end(job, span, host, files)),
+                )
     for host in job.hosts:
         lines = (line for session in sessions for line in _journal(job, work, session, host))
         yield f"{JOURNAL}/{job.name}/{host}.jsonl", b"".join(_json(line) for line in lines)
@@ -51,7 +64,8 @@ def shared_files(job: TrainingJob, work: SharedWork, sessions: Sequence[SharedSe
 
 def _end(job: TrainingJob, span: Span, host: str, files: Mapping[str, bytes]) -> dict[str, Any]:
     described = {
-        key: {"bytes": len(contents), "sha256": hashlib.sha256(contents).hexdigest()} for key, contents in files.items()
+        key: {"bytes": len(contents), "sha256": hashlib.sha256(contents).hexdigest()}
+        for key, contents in files.items()
     }
     return {
         "version": FORMAT_VERSION,
@@ -60,7 +74,9 @@ def _end(job: TrainingJob, span: Span, host: str, files: Mapping[str, bytes]) ->
         "host": host,
         "hosts": job.hosts,
         **_reason(span),
-        "failed_host": job.hosts[0] if span.place and not span.bound and span.run.fate.has_failed else None,
+        "failed_host": job.hosts[0]
+        if span.place and not span.bound and span.run.fate.has_failed
+        else None,
         "failure": span.run.fate.failure if span.place and not span.bound else None,
         "oom_kills": 0,
         "began_at": span.begin_ms / 1000,
@@ -84,19 +100,34 @@ def _reason(span: Span) -> dict[str, Any]:
     }
 
 
-def _journal(job: TrainingJob, work: SharedWork, session: SharedSession, host: str) -> Iterator[dict[str, Any]]:
+def _journal(
+    job: TrainingJob, work: SharedWork, session: SharedSession, host: str
+) -> Iterator[dict[str, Any]]:
     def line(event: str, at_ms: int, **fields: Any) -> dict[str, Any]:
-        return {"event": event, "time": at_ms / 1000, "elapsed_milliseconds": at_ms - session.start_ms, **fields}
+        return {
+            "event": event,
+            "time": at_ms / 1000,
+            "elapsed_milliseconds": at_ms - session.start_ms,
+            **fields,
+        }
 
     runs = [run.run_id for run in work.runs if run.first is None]
-    about = {"version": FORMAT_VERSION, "job_id": work.job_id, "host": host, "hosts": job.hosts, "runs": runs}
+    about = {
+        "version": FORMAT_VERSION,
+        "job_id": work.job_id,
+        "host": host,
+        "hosts": job.hosts,
+        "runs": runs,
+    }
     yield line(PARENT_STARTED, session.start_ms, **about)
     for run_id in session.skipped:
         yield line(RUN_SKIPPED, session.start_ms, run_id=run_id)
     if session.warm_up_ms:
         yield line(WARM_UP_BEGAN, session.start_ms)
     if session.warm_up_ms and session.spans:
-        yield line(WARMED_UP, session.start_ms + session.warm_up_ms, own_milliseconds=session.warm_up_ms)
+        yield line(
+            WARMED_UP, session.start_ms + session.warm_up_ms, own_milliseconds=session.warm_up_ms
+        )
     for span in session.spans:
         if span.place:
             yield line(RUN_BEGAN, span.begin_ms, run_id=span.run.run_id, place=span.place)
@@ -106,7 +137,9 @@ def _journal(job: TrainingJob, work: SharedWork, session: SharedSession, host: s
         return
     begun = {span.run.run_id for span in session.spans}
     for run_id in session.left:
-        yield line(RUN_LEFT, session.closed_ms, run_id=run_id, reason=DEADLINE, began=run_id in begun)
+        yield line(
+            RUN_LEFT, session.closed_ms, run_id=run_id, reason=DEADLINE, began=run_id in begun
+        )
     left = DEADLINE if session.left else None
     yield line(PARENT_ENDED, session.closed_ms, reason=left)
 
@@ -154,7 +187,9 @@ class SimulatedRuns:
         cut_off = next_session(begun, self.work, (), start_ms=0, until_ms=fault_ms)
         resumed = next_session(begun, self.work, (cut_off,), start_ms=0)
         times = TrainingTimes(
-            whole=whole_ms / 1000, until_fault=fault_ms / 1000, resumed=(resumed.closed_ms or 0) / 1000
+            whole=whole_ms / 1000,
+            until_fault=fault_ms / 1000,
+            resumed=(resumed.closed_ms or 0) / 1000,
         )
         return replace(begun, planned=plan_statuses(job, self.trace, times, faults))
 
@@ -174,5 +209,7 @@ def simulation_of(
     job: TrainingJob, files: SimulatedFiles, traces: Sequence[Trace], faults: FaultInjector
 ) -> Simulation:
     if is_shared(job):
-        return SimulatedRuns(work=read_shared_work(job, files.read_document(job), traces, faults), files=files)
+        return SimulatedRuns(
+            work=read_shared_work(job, files.read_document(job), traces, faults), files=files
+        )
     return OneRun(work=read_work(job), trace=choose_trace(job, traces), files=files)

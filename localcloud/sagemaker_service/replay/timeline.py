@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
-from localcloud.sagemaker_service.jobs.job import BILLED, UPLOAD_ENDED, PlannedStep, SecondaryStatus, TrainingJob
+from localcloud.sagemaker_service.jobs.job import (
+    BILLED,
+    UPLOAD_ENDED,
+    PlannedStep,
+    SecondaryStatus,
+    TrainingJob,
+)
 from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.replay.trace import ImpliedRate, Trace, implied_rate
@@ -47,7 +53,9 @@ class TrainingTimes:
     until_failure: float | None = None
 
 
-def plan_timeline(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInjector) -> tuple[PlannedStep, ...]:
+def plan_timeline(
+    job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInjector
+) -> tuple[PlannedStep, ...]:
     def seconds(first_step: int, end_step: int) -> float:
         return training_seconds(trace, job, work, first_step=first_step, last_step=end_step)
 
@@ -60,11 +68,22 @@ def plan_timeline(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultIn
         until_failure=seconds(0, 0),
     )
     implied = implied_rate(trace, job, work)
-    return plan_statuses(job, trace, times, faults, refusal=impossible_text(implied) if implied.is_impossible else None)
+    return plan_statuses(
+        job,
+        trace,
+        times,
+        faults,
+        refusal=impossible_text(implied) if implied.is_impossible else None,
+    )
 
 
 def plan_statuses(
-    job: TrainingJob, trace: Trace, times: TrainingTimes, faults: FaultInjector, *, refusal: str | None = None
+    job: TrainingJob,
+    trace: Trace,
+    times: TrainingTimes,
+    faults: FaultInjector,
+    *,
+    refusal: str | None = None,
 ) -> tuple[PlannedStep, ...]:
     """``refusal``: why the job's processes fail at once, if they do."""
     planned = _plan_job(job, trace, times, faults, refusal)
@@ -89,9 +108,13 @@ def plan_stop(
     )
 
 
-def _ending(job: TrainingJob, trace: Trace, *, is_limited: bool = True) -> tuple[TimedStatus, TimedStatus]:
+def _ending(
+    job: TrainingJob, trace: Trace, *, is_limited: bool = True
+) -> tuple[TimedStatus, TimedStatus]:
     """What is billed after a stop: until the script ends or is ended, and the upload."""
-    upload_seconds = min(trace.upload_seconds, UPLOAD_SECONDS) if is_limited else trace.upload_seconds
+    upload_seconds = (
+        min(trace.upload_seconds, UPLOAD_SECONDS) if is_limited else trace.upload_seconds
+    )
     return (
         TimedStatus(secondary_status=S.STOPPING, seconds=min(trace.stop_seconds, STOP_SECONDS)),
         TimedStatus(secondary_status=S.UPLOADING, seconds=upload_seconds),
@@ -114,17 +137,28 @@ def _plan_job(
         case JobFault.CAPACITY_ERROR:
             planned = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
         case JobFault.CAPACITY_WAIT:
-            waiting = TimedStatus(secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds)
+            waiting = TimedStatus(
+                secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds
+            )
             planned = (waiting, *planned)
         case JobFault.INTERNAL_ERROR:
             planned = _failure((*begun, _training(times.until_fault)), INTERNAL_ERROR)
         case JobFault.OUT_OF_MEMORY if times.until_failure is not None:
-            planned = _failure((*begun, _training(times.until_failure)), _script_failed(OUT_OF_MEMORY_TEXT))
+            planned = _failure(
+                (*begun, _training(times.until_failure)), _script_failed(OUT_OF_MEMORY_TEXT)
+            )
         case JobFault.KILLED_PROCESS if times.until_failure is not None:
             planned = _failure((*begun, _training(times.until_fault)), KILLED)
         case JobFault.SPOT_INTERRUPTION if job.is_spot:
             gap = TimedStatus(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
-            planned = (*begun, _training(times.until_fault), gap, *begun, _training(times.resumed), *ending)
+            planned = (
+                *begun,
+                _training(times.until_fault),
+                gap,
+                *begun,
+                _training(times.resumed),
+                *ending,
+            )
         case _:
             pass
     return planned
@@ -136,7 +170,9 @@ def _training(seconds: float) -> TimedStatus:
 
 def impossible_text(implied: ImpliedRate) -> str:
     """The failure of a run with an impossible trace; it names what to change."""
-    message = f"no device computes this: {implied.text}. Correct the trace's step time, samples or FLOPs"
+    message = (
+        f"no device computes this: {implied.text}. Correct the trace's step time, samples or FLOPs"
+    )
     return failure_text(Outcome.USER_CODE_ERROR, message)
 
 
@@ -167,7 +203,9 @@ def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timelin
             rooms[S.MAX_WAIT_TIME_EXCEEDED] = longest_wait - elapsed
         if longest_pending is not None and timed.secondary_status is S.PENDING:
             rooms[S.STOPPED] = longest_pending - elapsed
-        ending, room = min(rooms.items(), key=lambda item: item[1], default=(S.STOPPED, timed.seconds))
+        ending, room = min(
+            rooms.items(), key=lambda item: item[1], default=(S.STOPPED, timed.seconds)
+        )
         if room < timed.seconds:
             kept.append(replace(timed, seconds=max(room, 0.0)))
             after = _ending(job, trace) if is_billed else ()

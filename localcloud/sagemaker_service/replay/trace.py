@@ -72,7 +72,9 @@ def _read_trace(path: Path) -> Trace:
         raise TraceInvalid(f"{path}: {error}") from error
     except cattrs.BaseValidationError as error:
         raise TraceInvalid("; ".join(cattrs.transform_error(error, path=str(path)))) from error
-    if trace.flops_per_sample is not None and (trace.flops_per_sample <= 0 or not trace.flops_source):
+    if trace.flops_per_sample is not None and (
+        trace.flops_per_sample <= 0 or not trace.flops_source
+    ):
         raise TraceInvalid(
             f"{path}: flops_per_sample is {trace.flops_per_sample:g} with {trace.flops_source or 'no source'}: expected"
             " a number above 0, and flops_source, which says where it is from"
@@ -85,7 +87,8 @@ def choose_trace(job: TrainingJob, traces: Iterable[Trace]) -> Trace:
     matching = [
         trace
         for trace in traces
-        if trace.match.items() <= {name: work.values[name] for name in trace.match if name in work.values}.items()
+        if trace.match.items()
+        <= {name: work.values[name] for name in trace.match if name in work.values}.items()
     ]
     return max(matching, key=lambda trace: len(trace.match), default=nominal_trace(job, work))
 
@@ -95,7 +98,9 @@ def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
     strategy and the compiler.
     """
     instance = find_instance_type(job.instance_type)
-    peak = (instance.peak_dense_bf16_flops_per_device if instance else None) or NOMINAL_FLOPS_PER_DEVICE
+    peak = (
+        instance.peak_dense_bf16_flops_per_device if instance else None
+    ) or NOMINAL_FLOPS_PER_DEVICE
     flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.global_batch_size / work.world_size
     step_seconds = NOMINAL_STEP_OVERHEAD_SECONDS + flops / (NOMINAL_UTILISATION * peak)
     return Trace(name="nominal", step_seconds=step_seconds)
@@ -121,10 +126,16 @@ def implied_rate(trace: Trace, job: TrainingJob, work: JobWork) -> ImpliedRate:
         return _unknown(f"the peak of {job.instance_type} is not in the lab's table")
     if trace.flops_per_sample is None:
         return _unknown(f"trace {trace.name} states no flops_per_sample")
-    seconds = median(trace.recorded_step_seconds) if trace.recorded_step_seconds else trace.step_seconds
+    seconds = (
+        median(trace.recorded_step_seconds) if trace.recorded_step_seconds else trace.step_seconds
+    )
     if not seconds:
         return _unknown(f"trace {trace.name} has no step time")
-    samples = trace.samples_per_step * work.world_size if trace.samples_per_step else work.global_batch_size
+    samples = (
+        trace.samples_per_step * work.world_size
+        if trace.samples_per_step
+        else work.global_batch_size
+    )
     devices = min(work.world_size, instance.devices_per_instance * job.instance_count)
     rate = samples * trace.flops_per_sample / seconds
     share = rate / (peak * devices)

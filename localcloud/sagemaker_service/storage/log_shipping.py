@@ -27,7 +27,9 @@ def ship_logs(client: Any, job_name: str, logs: Mapping[str, Path]) -> None:
     """``client``: boto3's ``logs``; ``logs``: host → its log. If they can't be sent, the service's log says so, and the
     job ends without them.
     """
-    thread = threading.Thread(target=_try_to_ship, args=(client, job_name, logs), name="logs", daemon=True)
+    thread = threading.Thread(
+        target=_try_to_ship, args=(client, job_name, logs), name="logs", daemon=True
+    )
     thread.start()
     thread.join(FINISH_SECONDS)
     if thread.is_alive():
@@ -39,7 +41,10 @@ def _try_to_ship(client: Any, job_name: str, logs: Mapping[str, Path]) -> None:
     try:
         _create_group(client)
         for host, path in logs.items():
-            stream = {"logGroupName": LOG_GROUP, "logStreamName": f"{job_name}/{host}-{now_ms // 1000}"}
+            stream = {
+                "logGroupName": LOG_GROUP,
+                "logStreamName": f"{job_name}/{host}-{now_ms // 1000}",
+            }
             client.create_log_stream(**stream)
             messages = _last_lines(path) if path.exists() else []
             for first in range(0, len(messages), MOST_EVENTS_PER_CALL):

@@ -38,7 +38,9 @@ class S3Transfer:
         bucket, prefix = split_uri(uri)
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         try:
-            return [(item["Key"], item["ETag"]) for page in pages for item in page.get("Contents", ())]
+            return [
+                (item["Key"], item["ETag"]) for page in pages for item in page.get("Contents", ())
+            ]
         except ClientError as error:
             raise _unavailable(uri, error) from error
 
@@ -87,13 +89,19 @@ class S3Transfer:
 def split_uri(uri: str) -> tuple[str, str]:
     parts = urlsplit(uri)
     if parts.scheme != "s3" or not parts.netloc:
-        raise DataUnavailable(f"ClientError: Data download failed:{uri!r} is no S3 URI of the form s3://bucket/key")
+        raise DataUnavailable(
+            f"ClientError: Data download failed:{uri!r} is no S3 URI of the form s3://bucket/key"
+        )
     return parts.netloc, parts.path.lstrip("/")
 
 
 def relative_name(key: str, prefix: str) -> str:
     """The key's path within a channel: the part after the prefix's last folder."""
-    rest = key.removeprefix(prefix).lstrip("/") if key.startswith(prefix + "/") or prefix.endswith("/") else ""
+    rest = (
+        key.removeprefix(prefix).lstrip("/")
+        if key.startswith(prefix + "/") or prefix.endswith("/")
+        else ""
+    )
     name = rest or key.removeprefix(prefix[: prefix.rfind("/") + 1])
     if not stays_inside(name) or "." in name.split("/"):
         raise DataUnavailable(
@@ -108,7 +116,9 @@ def unpack_data(archive: Path, folder: Path) -> None:
     try:
         unpack_archive(archive, folder)
     except (UnsafePath, tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataUnavailable(f"ClientError: the archive {archive.name} can't be unpacked: {error}") from error
+        raise DataUnavailable(
+            f"ClientError: the archive {archive.name} can't be unpacked: {error}"
+        ) from error
 
 
 def pack_folders(folders: Iterable[Path], archive: Path) -> bool:
@@ -131,7 +141,9 @@ def _unavailable(uri: str, error: ClientError) -> Exception:
     details: Mapping[str, Any] = error.response["Error"]
     if details["Code"] not in ABSENT:
         return error
-    return DataUnavailable(f"ClientError: Data download failed:{details['Code']}: {details.get('Message', '')} ({uri})")
+    return DataUnavailable(
+        f"ClientError: Data download failed:{details['Code']}: {details.get('Message', '')} ({uri})"
+    )
 
 
 LOG = logging.getLogger(__name__)
@@ -141,7 +153,9 @@ Stamp = tuple[int, int]
 class CheckpointSync:
     """Uploads the files that changed since the last pass. Files that came from S3 are not uploaded again."""
 
-    def __init__(self, transfer: S3Transfer, uri: str, folders: Iterable[Path], period_seconds: float) -> None:
+    def __init__(
+        self, transfer: S3Transfer, uri: str, folders: Iterable[Path], period_seconds: float
+    ) -> None:
         self._transfer = transfer
         self._uri = uri.rstrip("/")
         self._folders = tuple(folders)
@@ -149,7 +163,9 @@ class CheckpointSync:
         self._sent: dict[Path, Stamp] = {}
         self._ending = threading.Event()
         self._is_abandoned = False
-        self._thread = threading.Thread(target=self._sync_periodically, name="checkpoints", daemon=True)
+        self._thread = threading.Thread(
+            target=self._sync_periodically, name="checkpoints", daemon=True
+        )
 
     def restore(self) -> None:
         for folder in self._folders:

@@ -18,7 +18,9 @@ class UnsafePath(Exception):
 
 def stays_inside(name: str) -> bool:
     """Whether a POSIX path stays below its folder: it is not absolute, and it has neither ``..`` nor NUL."""
-    return bool(name) and not name.startswith("/") and ".." not in name.split("/") and "\0" not in name
+    return (
+        bool(name) and not name.startswith("/") and ".." not in name.split("/") and "\0" not in name
+    )
 
 
 def unpack_archive(archive: Path, folder: Path) -> None:
@@ -47,7 +49,9 @@ def _checked(tar: tarfile.TarFile, packed_bytes: int) -> Iterator[tarfile.TarInf
         if not stays_inside(member.name):
             raise UnsafePath(f"member {member.name!r} is outside of the archive's own folder")
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            raise UnsafePath(f"member {member.name!r} is a device or a pipe; files, folders and links are accepted")
+            raise UnsafePath(
+                f"member {member.name!r} is a device or a pipe; files, folders and links are accepted"
+            )
         if any(parent in links for parent in _and_parents(name)):
             raise UnsafePath(f"member {member.name!r} would be written through a link")
         if member.issym() or member.islnk():
@@ -57,7 +61,9 @@ def _checked(tar: tarfile.TarFile, packed_bytes: int) -> Iterator[tarfile.TarInf
 
 
 def _too_large(packed_bytes: int, unpacked_bytes: int, limit_bytes: int) -> str:
-    packed, unpacked, limit = (f"{size / 2**20:.1f} MiB" for size in (packed_bytes, unpacked_bytes, limit_bytes))
+    packed, unpacked, limit = (
+        f"{size / 2**20:.1f} MiB" for size in (packed_bytes, unpacked_bytes, limit_bytes)
+    )
     return (
         f"{packed} become {unpacked} or more; accepted: at most {limit} "
         f"({ALWAYS_UNPACKED_BYTES // 2**20} MiB, or {UNPACKED_PER_PACKED} times the archive's size if that is more)"
@@ -70,9 +76,13 @@ def _check_link(member: tarfile.TarInfo, name: str) -> None:
     ups = 0
     while member.issym() and ups < len(parts) and parts[ups] == "..":
         ups += 1
-    is_inside = ups <= name.count("/") and not member.linkname.startswith("/") and ".." not in parts[ups:]
+    is_inside = (
+        ups <= name.count("/") and not member.linkname.startswith("/") and ".." not in parts[ups:]
+    )
     if not is_inside:
-        raise UnsafePath(f"link {member.name!r} leads to {member.linkname!r}, outside of the archive's own folder")
+        raise UnsafePath(
+            f"link {member.name!r} leads to {member.linkname!r}, outside of the archive's own folder"
+        )
 
 
 def _and_parents(name: str) -> Iterator[str]:

@@ -16,7 +16,12 @@ from typing import Any
 
 import boto3
 from sagemaker.core.helper.session_helper import Session
-from sagemaker.core.shapes import CheckpointConfig, MetricDefinition, OutputDataConfig, RemoteDebugConfig
+from sagemaker.core.shapes import (
+    CheckpointConfig,
+    MetricDefinition,
+    OutputDataConfig,
+    RemoteDebugConfig,
+)
 from sagemaker.train import defaults, model_trainer
 from sagemaker.train.configs import (
     Compute,
@@ -36,7 +41,14 @@ BUCKET = "your-bucket"
 ROLE = "arn:aws:iam::123456789012:role/SageMakerExecutionRole"
 ACCOUNT_IMAGES = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 IMAGE = f"{ACCOUNT_IMAGES}/pytorch-training:2.10.0-gpu-py313"
-HYPERPARAMETERS = {"model": "gpt2", "epochs": 1, "lr": 5e-05, "bf16": True, "layers": "1,2", "tag": "1e-5"}
+HYPERPARAMETERS = {
+    "model": "gpt2",
+    "epochs": 1,
+    "lr": 5e-05,
+    "bf16": True,
+    "layers": "1,2",
+    "tag": "1e-5",
+}
 OUTPUT = f"s3://{BUCKET}/output"
 # What each trainer's own attributes are, beside those that every pydantic model shows.
 PRIVATE = ("_metric_definitions", "_remote_debug_config", "_infra_check_config", "_retry_strategy")
@@ -47,7 +59,9 @@ def source(**changes: Any) -> SourceCode:
 
 
 def compute(instance_type: str = "ml.g5.xlarge", **more: Any) -> Compute:
-    return Compute(instance_type=instance_type, instance_count=more.pop("instance_count", 1), **more)
+    return Compute(
+        instance_type=instance_type, instance_count=more.pop("instance_count", 1), **more
+    )
 
 
 def trainer(session: Session, **arguments: Any) -> ModelTrainer:
@@ -64,7 +78,9 @@ def cases(session: Session) -> dict[str, ModelTrainer]:
     fast = InputData(
         channel_name="validation",
         data_source=S3DataSource(
-            s3_data_type="S3Prefix", s3_uri="s3://your-data/val/", s3_data_distribution_type="ShardedByS3Key"
+            s3_data_type="S3Prefix",
+            s3_uri="s3://your-data/val/",
+            s3_data_distribution_type="ShardedByS3Key",
         ),
     )
     lustre = FileSystemDataSource(
@@ -136,11 +152,18 @@ def plain(value: Any) -> Any:
 
 def described(found: ModelTrainer) -> dict[str, Any]:
     left_out = ("sagemaker_session", "config_mgr", "local_container_root", "training_mode")
-    own = {name: value for name, value in vars(found).items() if name not in left_out and value is not None}
+    own = {
+        name: value
+        for name, value in vars(found).items()
+        if name not in left_out and value is not None
+    }
     own |= {name: getattr(found, name) for name in PRIVATE if getattr(found, name) is not None}
     document = {name: plain(value) for name, value in own.items()}
     if found.distributed is not None:
-        document["distributed"] = {"class": type(found.distributed).__name__, **document["distributed"]}
+        document["distributed"] = {
+            "class": type(found.distributed).__name__,
+            **document["distributed"],
+        }
     return document
 
 
@@ -156,7 +179,9 @@ class Offline(Session):  # type: ignore[misc]  # the packages' environment has n
 
 def main(path: Path) -> None:
     if metadata.version("sagemaker-train") != VERSION:
-        raise SystemExit(f"expected sagemaker-train {VERSION}, got {metadata.version('sagemaker-train')}")
+        raise SystemExit(
+            f"expected sagemaker-train {VERSION}, got {metadata.version('sagemaker-train')}"
+        )
     # The SDK asks IAM about the role.
     defaults.TrainDefaults.get_role = staticmethod(lambda role, sagemaker_session=None: role)
     model_trainer._get_unique_name = lambda base, *_: f"{base}-20261121000000"

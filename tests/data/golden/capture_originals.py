@@ -66,12 +66,28 @@ def gpt2_compiler() -> Iterator[Case]:
         "block_size": 512, "overwrite_output_dir": True, "save_strategy": "no", "evaluation_strategy": "no",
         "logging_strategy": "epoch", "output_dir": "/opt/ml/model", "dataloader_drop_last": True,
     }  # fmt: skip
-    native = {**hyperparameters, "per_device_train_batch_size": 10, "learning_rate": float("5e-5") / 32 * 40}
-    compiled = {**hyperparameters, "per_device_train_batch_size": 20, "learning_rate": float("5e-5") / 32 * 80}
-    yield Case("native", PyTorch, {**common, "framework_version": "1.11", "distribution": DDP}, native)
-    versions = {"transformers_version": "4.21", "pytorch_version": "1.11", "compiler_config": TrainingCompilerConfig()}
+    native = {
+        **hyperparameters,
+        "per_device_train_batch_size": 10,
+        "learning_rate": float("5e-5") / 32 * 40,
+    }
+    compiled = {
+        **hyperparameters,
+        "per_device_train_batch_size": 20,
+        "learning_rate": float("5e-5") / 32 * 80,
+    }
+    yield Case(
+        "native", PyTorch, {**common, "framework_version": "1.11", "distribution": DDP}, native
+    )
+    versions = {
+        "transformers_version": "4.21",
+        "pytorch_version": "1.11",
+        "compiler_config": TrainingCompilerConfig(),
+    }
     distribution = {"pytorchxla": {"enabled": True}}
-    yield Case("compiled", HuggingFace, {**common, **versions, "distribution": distribution}, compiled)
+    yield Case(
+        "compiled", HuggingFace, {**common, **versions, "distribution": distribution}, compiled
+    )
 
 
 def gptj_parallel() -> Iterator[Case]:
@@ -96,14 +112,23 @@ def gptj_parallel() -> Iterator[Case]:
         "optimize": "memory", "auto_partition": True, "default_partition": 0, "offload_activations": True,
         "active_microbatches": 2,
     }  # fmt: skip
-    simple = {**dict(list(pipeline.items())[:2]), "pipeline": "simple", **dict(list(pipeline.items())[2:])}
+    simple = {
+        **dict(list(pipeline.items())[:2]),
+        "pipeline": "simple",
+        **dict(list(pipeline.items())[2:]),
+    }
     kept = {name: value for name, value in pipeline.items() if name != "active_microbatches"}
     sharded = {
         "ddp": True, "sharded_data_parallel_degree": 8, "partitions": 1, "prescaled_batch": False, "fp16": True,
         "offload_activations": False,
     }  # fmt: skip
     four = {"tensor_parallel_degree": 4}
-    piped = {"tensor_parallel_degree": 1, "pipeline_parallel_degree": 8, "optimize": "memory", "prescaled_batch": 0}
+    piped = {
+        "tensor_parallel_degree": 1,
+        "pipeline_parallel_degree": 8,
+        "optimize": "memory",
+        "prescaled_batch": 0,
+    }
     cases = {
         "tensor-8": ({}, tensor),
         "tensor-4": (four, {**tensor, **four}),
@@ -121,7 +146,10 @@ def gptj_parallel() -> Iterator[Case]:
             {"tensor_parallel_degree": 1, "prescaled_batch": 0, "shard_optimizer_state": 0}, sharded,
         ),
     }  # fmt: skip
-    channels = {"train": f"s3://{BUCKET}/dataset/train/", "test": f"s3://{BUCKET}/dataset/validation/"}
+    channels = {
+        "train": f"s3://{BUCKET}/dataset/train/",
+        "test": f"s3://{BUCKET}/dataset/validation/",
+    }
     for name, (changes, parameters) in cases.items():
         mpi = {"enabled": True, "processes_per_host": 8, "custom_mpi_options": options}
         smp = {"modelparallel": {"enabled": True, "parameters": parameters}}
@@ -157,12 +185,19 @@ def _albert(strategy: str, nodes: int, workers: int, batch: int, **changes: Any)
         "output_dir": "/opt/ml/model", **changes,
     }  # fmt: skip
     channels = {"train": TrainingInput(f"s3://{BUCKET}/albert/train/", input_mode="FastFile")}
-    name = f"{strategy}-{nodes}-nodes-{workers}-workers-batch-{batch}{'-streamed' if changes else ''}"
+    name = (
+        f"{strategy}-{nodes}-nodes-{workers}-workers-batch-{batch}{'-streamed' if changes else ''}"
+    )
     return Case(name, PyTorch, arguments, hyperparameters, channels)
 
 
 def bert_trainium() -> Iterator[Case]:
-    common = {"instance_count": 1, "volume_size": 512, "disable_profiler": True, "distribution": TORCHRUN}
+    common = {
+        "instance_count": 1,
+        "volume_size": 512,
+        "disable_profiler": True,
+        "distribution": TORCHRUN,
+    }
     hyperparameters = {
         "model_name_or_path": "bert-base-uncased", "seed": 100, "max_length": 128, "per_device_train_batch_size": 8,
         "per_device_eval_batch_size": 8, "learning_rate": 5e-05, "max_train_steps": 2000, "num_train_epochs": 1,
@@ -172,9 +207,20 @@ def bert_trainium() -> Iterator[Case]:
         "val": f"s3://{BUCKET}/classification/data/amazon/test.csv",
     }
     gpu = {**common, "instance_type": P4D, "framework_version": "1.13.1", "py_version": "py39"}
-    trainium = {**common, "instance_type": "ml.trn1.32xlarge", "framework_version": "1.11.0", "py_version": "py38"}
+    trainium = {
+        **common,
+        "instance_type": "ml.trn1.32xlarge",
+        "framework_version": "1.11.0",
+        "py_version": "py38",
+    }
     yield Case("p4d-batch-8", PyTorch, gpu, hyperparameters, channels)
-    yield Case("p4d-batch-32", PyTorch, gpu, {**hyperparameters, "per_device_train_batch_size": 32}, channels)
+    yield Case(
+        "p4d-batch-32",
+        PyTorch,
+        gpu,
+        {**hyperparameters, "per_device_train_batch_size": 32},
+        channels,
+    )
     yield Case("trn1", PyTorch, trainium, hyperparameters, channels)
 
 
@@ -222,7 +268,9 @@ def main(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for pack, cases in PACKS.items():
         requests = {case.name: request_of(case, session) for case in cases()}
-        (folder / f"{pack}.json").write_text(json.dumps(requests, indent=1) + "\n", encoding="utf-8")
+        (folder / f"{pack}.json").write_text(
+            json.dumps(requests, indent=1) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -59,11 +59,15 @@ class Figures:
     def _exceeded(self, row: Row) -> Iterator[str]:
         if self.wrong > row.most_wrong + self._errors(row.most_wrong):
             yield "wrong"
-        if self.power >= ENOUGH_POWER and self.undecided > MOST_UNDECIDED + self._errors(MOST_UNDECIDED):
+        if self.power >= ENOUGH_POWER and self.undecided > MOST_UNDECIDED + self._errors(
+            MOST_UNDECIDED
+        ):
             yield "undecided"
         if self.covered is not None and self.covered < LEAST_COVERED - self._errors(LEAST_COVERED):
             yield "covered"
-        if self.nameable >= LEAST_WITHIN and self.within < LEAST_WITHIN - self._errors(LEAST_WITHIN):
+        if self.nameable >= LEAST_WITHIN and self.within < LEAST_WITHIN - self._errors(
+            LEAST_WITHIN
+        ):
             yield "regret"
 
     def _errors(self, share: float) -> float:
@@ -119,7 +123,12 @@ def _is_covered(played: Played) -> bool | None:
 
 def _is_predicted(played: Played) -> bool | None:
     row: CellRow | None = played.verdict.expected
-    if row is None or row.prediction is None or row.prediction.seconds is None or played.later is None:
+    if (
+        row is None
+        or row.prediction is None
+        or row.prediction.seconds is None
+        or played.later is None
+    ):
         return None
     return _holds(row.prediction.seconds, played.later)
 

@@ -22,7 +22,9 @@ def row(name: str, situation: Situation, **changes: Any) -> Row:
 def in_all(name: str, process: Process, *, forms: str = "EL", **changes: Any) -> Iterator[Row]:
     for form in forms:
         yield row(
-            f"{name} [{form}]", Situation(levels=FORMS[form], processes=dict.fromkeys(range(4), process)), **changes
+            f"{name} [{form}]",
+            Situation(levels=FORMS[form], processes=dict.fromkeys(range(4), process)),
+            **changes,
         )
 
 
@@ -57,4 +59,6 @@ def of_trials(
     """``changes`` are of the situation."""
     for form in forms:
         levels = tuple(level + slower for level in FORMS[form])
-        yield row(f"{name} [{form}]", Situation(levels=levels, noise=noise, **changes), excepted=excepted)
+        yield row(
+            f"{name} [{form}]", Situation(levels=levels, noise=noise, **changes), excepted=excepted
+        )

@@ -69,7 +69,9 @@ def each_trial(draw: Callable[[random.Random, int, Run], Drawn], **changes: Any)
 
 def hosts(deviation: float) -> LevelNoise:
     """A new host for each trial, of a speed of this CV."""
-    return each_trial(lambda source, _, run: Drawn(log_factor=source.gauss(0, deviation)), mean=deviation**2 / 2)
+    return each_trial(
+        lambda source, _, run: Drawn(log_factor=source.gauss(0, deviation)), mean=deviation**2 / 2
+    )
 
 
 def kept_hosts(deviation: float) -> LevelNoise:
@@ -79,11 +81,15 @@ def kept_hosts(deviation: float) -> LevelNoise:
         speeds = [source.gauss(0, deviation) for _ in range(cells)]
 
         def draw(cell: int, _: Run) -> Drawn:
-            return Drawn(log_factor=speeds[cell] + source.gauss(0, deviation / 4), host_ids=(f"host {cell}",))
+            return Drawn(
+                log_factor=speeds[cell] + source.gauss(0, deviation / 4), host_ids=(f"host {cell}",)
+            )
 
         return Started(draw=draw, on_its_hosts=speeds.__getitem__)
 
-    return LevelNoise(start=start, mean=deviation**2 / 2, later=lambda source: source.gauss(0, deviation))
+    return LevelNoise(
+        start=start, mean=deviation**2 / 2, later=lambda source: source.gauss(0, deviation)
+    )
 
 
 def slow_hosts(instances: int = 1, *, kept: int = 0) -> LevelNoise:
@@ -120,7 +126,10 @@ def reserved(instances: int, of: int, *, per_cell: bool = False) -> LevelNoise:
     share = 1 - (1 - SLOW_SHARE) ** instances
 
     def start(source: random.Random, cells: int) -> Started:
-        pools = [[source.random() < SLOW_SHARE for _ in range(of)] for _ in range(cells if per_cell else 1)]
+        pools = [
+            [source.random() < SLOW_SHARE for _ in range(of)]
+            for _ in range(cells if per_cell else 1)
+        ]
 
         def draw(cell: int, _: Run) -> Drawn:
             number = cell if per_cell else 0
@@ -142,12 +151,16 @@ def cold_first_trials(share: float = 0.12, deviation: float = 0.01) -> LevelNois
     """The first trial of each cell is slower by ``share``."""
 
     return each_trial(
-        lambda source, _, run: Drawn(log_factor=log1p(share) * (run.trial == 1) + source.gauss(0, deviation)),
+        lambda source, _, run: Drawn(
+            log_factor=log1p(share) * (run.trial == 1) + source.gauss(0, deviation)
+        ),
         later=lambda source: source.gauss(0, deviation),
     )
 
 
-def time_of_day(correlation: float = 0.95, deviation: float = 0.03, amplitude: float = 0.02) -> LevelNoise:
+def time_of_day(
+    correlation: float = 0.95, deviation: float = 0.03, amplitude: float = 0.02
+) -> LevelNoise:
     """From run to run, in the order in which they are submitted: an autoregression and a sine of 40 runs."""
 
     def start(source: random.Random, _: int) -> Draw:
@@ -177,7 +190,9 @@ def own_series(correlation: float = 0.7, deviation: float = 0.02) -> LevelNoise:
 
         def draw(cell: int, run: Run) -> Drawn:
             drawn = Drawn(log_factor=values[cell], host_ids=(f"host {run.run_id}",))
-            values[cell] = correlation * values[cell] + source.gauss(0, deviation * sqrt(1 - correlation**2))
+            values[cell] = correlation * values[cell] + source.gauss(
+                0, deviation * sqrt(1 - correlation**2)
+            )
             return drawn
 
         return draw
@@ -187,7 +202,9 @@ def own_series(correlation: float = 0.7, deviation: float = 0.02) -> LevelNoise:
 
 def lost_at_random(share: float, deviation: float = 0.01) -> LevelNoise:
     return each_trial(
-        lambda source, _, run: Drawn(log_factor=source.gauss(0, deviation), is_lost=source.random() < share),
+        lambda source, _, run: Drawn(
+            log_factor=source.gauss(0, deviation), is_lost=source.random() < share
+        ),
         later=lambda source: source.gauss(0, deviation),
         faults=_fault_rate(share),
     )
@@ -208,12 +225,16 @@ def lost_if_slow(limit: float = 1.05, share: float = 0.8, deviation: float = 0.0
     return each_trial(draw, mean=deviation**2 / 2, later=lambda source: source.gauss(0, deviation))
 
 
-def slow_ones_lost(cell: int, share: float = 0.45, slower: float = 0.15, deviation: float = 0.01) -> LevelNoise:
+def slow_ones_lost(
+    cell: int, share: float = 0.45, slower: float = 0.15, deviation: float = 0.01
+) -> LevelNoise:
     """In one cell, 45 % of the hosts are slower by 15 %, and trials on them are lost. A later run has the others."""
 
     def draw(source: random.Random, drawn_cell: int, run: Run) -> Drawn:
         is_slow = drawn_cell == cell and source.random() < share
-        return Drawn(log_factor=log1p(slower) * is_slow + source.gauss(0, deviation), is_lost=is_slow)
+        return Drawn(
+            log_factor=log1p(slower) * is_slow + source.gauss(0, deviation), is_lost=is_slow
+        )
 
     return each_trial(draw, mean_in=((cell, log1p(share * slower)),))
 
@@ -222,7 +243,9 @@ def retried(share: float, deviation: float = 0.01) -> LevelNoise:
     """In this share of the trials, a fault of the service ends the first attempt."""
 
     return each_trial(
-        lambda source, _, run: Drawn(log_factor=source.gauss(0, deviation), lost_attempts=int(source.random() < share)),
+        lambda source, _, run: Drawn(
+            log_factor=source.gauss(0, deviation), lost_attempts=int(source.random() < share)
+        ),
         later=lambda source: source.gauss(0, deviation),
         faults=_fault_rate(share),
     )

@@ -25,17 +25,26 @@ def play_limit(deviation: float, name: str, number: int) -> Played:
     seconds = FIXED_SECONDS + FULL_STEPS * exp(source.uniform(levels[-1] + 0.1, levels[0] + 0.1))
     hours = Decimal(str(round(seconds / 3600, 4)))
     suite = make_suite(
-        trials=5, matrix={"instance_count": COUNTS}, training={}, goal=Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=hours)
+        trials=5,
+        matrix={"instance_count": COUNTS},
+        training={},
+        goal=Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=hours),
     )
     of_run = hosts(deviation).begin(source, len(COUNTS)).draw
 
     def draw(run: Run, cell: int) -> tuple[RunResult, float | None]:
         found = of_run(cell, run)
-        return pooled_result(source, run, suite, exp(levels[cell] + found.log_factor), found.host_ids), None
+        return pooled_result(
+            source, run, suite, exp(levels[cell] + found.log_factor), found.host_ids
+        ), None
 
     verdict, best, _ = play_suite(suite, f"{name} {number}", draw)
     is_settled = best is not None and verdict.finding in SETTLED
-    later = None if best is None else FIXED_SECONDS + FULL_STEPS * exp(levels[best] + source.gauss(0, deviation))
+    later = (
+        None
+        if best is None
+        else FIXED_SECONDS + FULL_STEPS * exp(levels[best] + source.gauss(0, deviation))
+    )
     return Played(
         verdict=verdict,
         best=best,

@@ -24,7 +24,9 @@ from traindyno.core.suite.suite import Run, Suite
 
 STEPS = 200
 POOL = 40
-FIXED_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS + UPLOADING_SECONDS + FIRST_STEP_SECONDS
+FIXED_SECONDS = (
+    STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS + UPLOADING_SECONDS + FIRST_STEP_SECONDS
+)
 # From an interruption to the first step: a restart takes what a start takes.
 RESTART_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS
 
@@ -45,7 +47,11 @@ def lost_result(run: Run, suite: Suite, factor: float) -> RunResult:
 
 def _lost_attempt(number: int, factor: float) -> Attempt:
     training = IMPORT_SECONDS + FIRST_STEP_SECONDS + STEPS * factor / 2
-    phases = {"starting": STARTING_SECONDS, "downloading": DOWNLOADING_SECONDS, "training": training}
+    phases = {
+        "starting": STARTING_SECONDS,
+        "downloading": DOWNLOADING_SECONDS,
+        "training": training,
+    }
     return make_attempt(
         number=number,
         job_name=f"lost-a{number}",
@@ -62,7 +68,10 @@ def on_speed(simulated: Simulated, factor: float) -> Simulated:
         simulated,
         step_seconds=[seconds * factor for seconds in simulated.step_seconds],
         long_run_seconds=simulated.long_run_seconds * factor,
-        events=[Event(step=each.step, seconds=each.seconds * factor, name=each.name) for each in simulated.events],
+        events=[
+            Event(step=each.step, seconds=each.seconds * factor, name=each.name)
+            for each in simulated.events
+        ],
     )
 
 
@@ -75,14 +84,18 @@ def with_lost_attempts(result: RunResult, count: int, factor: float) -> RunResul
     return replace(result, attempts=(*lost, *result.attempts), billable_seconds=billed)
 
 
-def pooled_result(source: random.Random, run: Run, suite: Suite, factor: float, host_ids: Sequence[str]) -> RunResult:
+def pooled_result(
+    source: random.Random, run: Run, suite: Suite, factor: float, host_ids: Sequence[str]
+) -> RunResult:
     """One of 40 measured logs of even steps, with its steps' time × ``factor``, on these hosts."""
     template = source.choice(_pool())
     measured, environment = template.measured, template.environment
     assert measured is not None and measured.throughput is not None and environment is not None
     throughput, steady = measured.throughput, measured.steady_seconds or 0.0
     (attempt,) = template.attempts
-    longer = (factor - 1) * (attempt.phase_seconds["training"] - IMPORT_SECONDS - FIRST_STEP_SECONDS)
+    longer = (factor - 1) * (
+        attempt.phase_seconds["training"] - IMPORT_SECONDS - FIRST_STEP_SECONDS
+    )
     phases = {**attempt.phase_seconds, "training": attempt.phase_seconds["training"] + longer}
     billed = (attempt.billable_seconds or 0.0) + longer
     attempt = replace(attempt, phase_seconds=phases, billable_seconds=billed)

@@ -25,7 +25,11 @@ def stalled(every: int, seconds: float, *, phase: str = "same", evaluate_every: 
         evaluations = range(evaluate_every, steps, evaluate_every) if evaluate_every else ()
         events += [Event(step=step, seconds=8.0, name="evaluate") for step in evaluations]
         often = seconds / every + (8.0 / evaluate_every if evaluate_every else 0.0)
-        return Simulated(step_seconds=noise()(source, steps).step_seconds, long_run_seconds=1 + often, events=events)
+        return Simulated(
+            step_seconds=noise()(source, steps).step_seconds,
+            long_run_seconds=1 + often,
+            events=events,
+        )
 
     return simulate
 

@@ -17,7 +17,12 @@ from tests.simulations.suites.logs import (
     pooled_result,
     with_lost_attempts,
 )
-from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, cells_of, make_suite
+from tests.simulations.suites.simulated_suite import (
+    CHECKPOINT_STEPS,
+    FULL_STEPS,
+    cells_of,
+    make_suite,
+)
 from tests.unit.run_samples import known
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite import Cell, Run, Suite
@@ -121,7 +126,9 @@ def play_suite(
     """
     cells, results, number = cells_of(suite), list[RunResult](), 1
     seen: list[list[float]] = [[] for _ in cells]
-    while runs := plan_round(suite, cells, execution_id=execution_id, round_number=number, results=results):
+    while runs := plan_round(
+        suite, cells, execution_id=execution_id, round_number=number, results=results
+    ):
         for run in runs:
             cell = known(index_of(cells, run.cell.cell_id))
             result, value = draw(run, cell)
@@ -164,7 +171,9 @@ def _later(situation: Situation, source: random.Random, cell: int) -> float:
     if noise.later is not None:
         factor = noise.later(source)
     else:
-        run = Run(run_id="later", execution_id="later", trial=0, cell=cells_of(situation.suite())[cell])
+        run = Run(
+            run_id="later", execution_id="later", trial=0, cell=cells_of(situation.suite())[cell]
+        )
         factor = noise.begin(source, len(situation.levels)).draw(cell, run).log_factor
     work = FULL_STEPS * step * exp(situation.levels[cell] + factor)
     count, again = situation.expected_faults(work)

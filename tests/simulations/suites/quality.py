@@ -91,7 +91,9 @@ def _truth(learning: Learning, cell: int) -> float:
     """Equal levels have the same truth: a draw of steps depends on the level alone."""
     source = random.Random("truth")
     paces = (source.gauss(0, learning.deviation) for _ in range(DRAWS))
-    return fmean(_seconds(learning.steps(cell, pace), exp(source.gauss(0, HOSTS))) for pace in paces)
+    return fmean(
+        _seconds(learning.steps(cell, pace), exp(source.gauss(0, HOSTS))) for pace in paces
+    )
 
 
 def _seconds(steps: int, speed: float) -> float:

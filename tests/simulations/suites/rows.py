@@ -35,7 +35,9 @@ QUALITY = {
     "cells at 0, 3, 5, 8 %, seeds' CV 5 %, the script fixes the seed": Learning(
         levels=LEVELS, deviation=0.05, is_seed_fixed=True
     ),
-    "2 equal cells, evaluation each 40 steps": Learning(levels=TWO, deviation=0.05, evaluate_every=40),
+    "2 equal cells, evaluation each 40 steps": Learning(
+        levels=TWO, deviation=0.05, evaluate_every=40
+    ),
     "the same with 3 trials": Learning(levels=TWO, deviation=0.05, evaluate_every=40, trials=3),
 }
 
@@ -46,7 +48,10 @@ def _quality_excepted(learning: Learning) -> tuple[str, ...]:
 
 
 GOAL_ROWS = (
-    *(Row(name=name, play=partial(play_spot, spot), share_of_suites=0.5) for name, spot in SPOT.items()),
+    *(
+        Row(name=name, play=partial(play_spot, spot), share_of_suites=0.5)
+        for name, spot in SPOT.items()
+    ),
     *(
         Row(
             name=f"time to quality, {name}",

@@ -16,7 +16,11 @@ CHECKPOINT_STEPS = 50
 
 
 def make_suite(
-    *, trials: int, matrix: Mapping[str, tuple[Any, ...]], training: Mapping[str, Any], **changes: Any
+    *,
+    trials: int,
+    matrix: Mapping[str, tuple[Any, ...]],
+    training: Mapping[str, Any],
+    **changes: Any,
 ) -> Suite:
     given: dict[str, Any] = {
         "name": "simulated",

@@ -14,4 +14,6 @@ PROCESSES = {
     "stall of 30 s each 97 steps, not logged": stalled(97, 30.0),
     "buffers that drain after 80 steps": level(lambda step: 0.84 if step < 80 else 1.0, 1.0),
 }
-JUDGED_RUNS = tuple(Scenario(name=name, process=each, least_within=0.0) for name, each in PROCESSES.items())
+JUDGED_RUNS = tuple(
+    Scenario(name=name, process=each, least_within=0.0) for name, each in PROCESSES.items()
+)

@@ -39,11 +39,16 @@ class Spot:
         count = len(self.levels)
         suite = make_suite(
             trials=5,
-            matrix={"loader_workers": tuple(range(count))} if is_one_type else {"instance": TYPES[:count]},
+            matrix={"loader_workers": tuple(range(count))}
+            if is_one_type
+            else {"instance": TYPES[:count]},
             training={},
             purchase=Purchase.SPOT,
         )
-        return replace(suite, workload=Workload(task=suite.workload.task, examples=FULL_STEPS * SAMPLES_PER_STEP))
+        return replace(
+            suite,
+            workload=Workload(task=suite.workload.task, examples=FULL_STEPS * SAMPLES_PER_STEP),
+        )
 
     def truth(self, cell: int) -> float:
         """An interruption costs the restart, the first step, and half of the work between two checkpoints."""
@@ -79,12 +84,18 @@ def _sessions(source: random.Random, per_hour: float, factor: float, host: str) 
     sessions, done, begin = list[Session](), 0, 0.0
     while True:
         until = source.expovariate(per_hour / 3600) if per_hour else float("inf")
-        seconds = [each * STEP_SECONDS * factor for each in noise()(source, STEPS - done).step_seconds]
+        seconds = [
+            each * STEP_SECONDS * factor for each in noise()(source, STEPS - done).step_seconds
+        ]
         finished = _finished(seconds, until)
         is_ended = finished == len(seconds)
         if finished:
-            part = Simulated(step_seconds=seconds[:finished], long_run_seconds=STEP_SECONDS * factor)
-            sessions.append(session_of(part, first_step=done, begin=begin, host_id=host, is_ended=is_ended))
+            part = Simulated(
+                step_seconds=seconds[:finished], long_run_seconds=STEP_SECONDS * factor
+            )
+            sessions.append(
+                session_of(part, first_step=done, begin=begin, host_id=host, is_ended=is_ended)
+            )
         if is_ended:
             return sessions
         begin += until + RESTART_SECONDS
@@ -104,12 +115,21 @@ def _with_interruptions(result: RunResult, sessions: list[Session]) -> RunResult
     """The time without instances is of a phase of its own, and is not billed."""
     (attempt,) = result.attempts
     restarts = len(sessions) - 1
-    training = attempt.phase_seconds["training"] - restarts * (STARTING_SECONDS + DOWNLOADING_SECONDS)
+    training = attempt.phase_seconds["training"] - restarts * (
+        STARTING_SECONDS + DOWNLOADING_SECONDS
+    )
     downloading = (1 + restarts) * DOWNLOADING_SECONDS
     waited = restarts * STARTING_SECONDS
-    phases = {**attempt.phase_seconds, "training": training, "downloading": downloading, "interrupted": waited}
+    phases = {
+        **attempt.phase_seconds,
+        "training": training,
+        "downloading": downloading,
+        "interrupted": waited,
+    }
     billed = training + downloading + UPLOADING_SECONDS
-    attempt = replace(attempt, phase_seconds=phases, billable_seconds=billed, training_seconds=billed)
+    attempt = replace(
+        attempt, phase_seconds=phases, billable_seconds=billed, training_seconds=billed
+    )
     return replace(result, attempts=(attempt,), billable_seconds=billed)
 
 

@@ -22,7 +22,9 @@ DRIFTS = (
     in_one("sawtooth of 6 % each 80 steps in one (+3 %)", sawtooth(0.06, 80), truth=0.03),
 )
 STALLS = (
-    *in_all("stall of 5 s each 97 steps, evaluation of 8 s each 50", stalled(97, 5.0, evaluate_every=50)),
+    *in_all(
+        "stall of 5 s each 97 steps, evaluation of 8 s each 50", stalled(97, 5.0, evaluate_every=50)
+    ),
     as_is("stall of 5 s each 97 steps", stalled(97, 5.0), other=0.02),
     as_is("stall of 8 s each 150 steps", stalled(150, 8.0), other=0.02, excepted=UNDECIDABLE),
     as_is(
@@ -39,7 +41,11 @@ STATES = (
         row
         for dwell in (10, 30, 60)
         for row in (
-            *in_all(f"network +15 % a third of the time, for {dwell} steps", switching(1 / 3, 0.15, dwell), forms="E"),
+            *in_all(
+                f"network +15 % a third of the time, for {dwell} steps",
+                switching(1 / 3, 0.15, dwell),
+                forms="E",
+            ),
             in_one(
                 f"the same, for {dwell} steps, in one (+5 %); another +2 %",
                 switching(1 / 3, 0.15, dwell),

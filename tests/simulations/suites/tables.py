@@ -12,7 +12,15 @@ from tests.simulations.suites.single_runs import JUDGED_RUNS
 
 SUITES = 120
 RUNS = 200
-HEAD = ["wrong", "no recommendation", "interval holds", "prediction holds", "within 2 %", "mean regret", "missed"]
+HEAD = [
+    "wrong",
+    "no recommendation",
+    "interval holds",
+    "prediction holds",
+    "within 2 %",
+    "mean regret",
+    "missed",
+]
 
 
 def suites(count: int = SUITES) -> Iterator[list[str]]:
@@ -24,7 +32,14 @@ def suites(count: int = SUITES) -> Iterator[list[str]]:
 
 
 def table_row(row: Row, found: Figures) -> list[str]:
-    shares = (found.wrong, found.undecided, found.covered, found.predicted, found.within, found.regret)
+    shares = (
+        found.wrong,
+        found.undecided,
+        found.covered,
+        found.predicted,
+        found.within,
+        found.regret,
+    )
     return [row.name, *map(percent, shares), _limits(row, found)]
 
 
@@ -34,8 +49,13 @@ def _limits(row: Row, found: Figures) -> str:
     return ", ".join([*found.missed(row), *excused]) or "–"
 
 
-def runs(scenarios: Iterable[Scenario] = JUDGED_RUNS, count: int = RUNS, steps: int = STEPS) -> Iterator[list[str]]:
+def runs(
+    scenarios: Iterable[Scenario] = JUDGED_RUNS, count: int = RUNS, steps: int = STEPS
+) -> Iterator[list[str]]:
     yield [f"one run of {steps} steps", "within 2 %", "left open", "not steady", "wrong"]
     for scenario in scenarios:
         found = judge(scenario.process, repetitions(count, scenario.name), steps=steps)
-        yield [scenario.name, *map(percent, (found.within, found.undecided, found.not_steady, found.wrong))]
+        yield [
+            scenario.name,
+            *map(percent, (found.within, found.undecided, found.not_steady, found.wrong)),
+        ]

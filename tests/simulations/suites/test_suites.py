@@ -23,7 +23,9 @@ NEAR_A_LIMIT = (
 )
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.name not in NOT_HELD], ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.name not in NOT_HELD], ids=lambda row: row.name
+)
 def test_suite_recommends_no_worse_cell_and_says_how_sure_it_is(row: Row) -> None:
     found = measure(row, max(SUITES, 90) if row.name in NEAR_A_LIMIT else SUITES)
     assert not found.missed(row), found

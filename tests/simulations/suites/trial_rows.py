@@ -14,7 +14,10 @@ FIVE_ALIKE = tuple(0.0025 * cell if cell < 5 else 0.02 + 0.01 * (cell - 4) for c
 
 CONTROL = (
     *of_trials("independent trials, CV 2 %", levels.hosts(0.02)),
-    row("independent trials, CV 2 %, a lead of 10 %, 2 cells", Situation(levels=TEN, noise=levels.hosts(0.02))),
+    row(
+        "independent trials, CV 2 %, a lead of 10 %, 2 cells",
+        Situation(levels=TEN, noise=levels.hosts(0.02)),
+    ),
 )
 # Five trials often have no slow host at all, so that they say nothing about slow hosts.
 SKEWED = ("covered",)
@@ -28,7 +31,9 @@ HOSTS = (
         instance_count=8,
         excepted=SKEWED,
     ),
-    *of_trials(f"{ONE_IN_SIX}, two hosts that each cell keeps", levels.slow_hosts(kept=2), excepted=SKEWED),
+    *of_trials(
+        f"{ONE_IN_SIX}, two hosts that each cell keeps", levels.slow_hosts(kept=2), excepted=SKEWED
+    ),
     *(
         row(
             f"each cell keeps one host, CV 2 %, {cells} equal cells",
@@ -42,15 +47,27 @@ HOSTS = (
             f"8 nodes of 9 reserved{text}, one in six slower by 8 %, {cells} equal cells",
             Situation(levels=(0.0,) * cells, noise=noise, instance_count=8),
         )
-        for text, noise in (("", levels.reserved(8, 9)), (" for each cell", levels.reserved(8, 9, per_cell=True)))
+        for text, noise in (
+            ("", levels.reserved(8, 9)),
+            (" for each cell", levels.reserved(8, 9, per_cell=True)),
+        )
         for cells in (2, 4)
     ),
     *(
-        row(f"4 nodes of 5 reserved{text}, cells at 0 and 3 %", Situation(levels=THREE, noise=noise, instance_count=4))
-        for text, noise in (("", levels.reserved(4, 5)), (" for each cell", levels.reserved(4, 5, per_cell=True)))
+        row(
+            f"4 nodes of 5 reserved{text}, cells at 0 and 3 %",
+            Situation(levels=THREE, noise=noise, instance_count=4),
+        )
+        for text, noise in (
+            ("", levels.reserved(4, 5)),
+            (" for each cell", levels.reserved(4, 5, per_cell=True)),
+        )
     ),
 )
-COLD, DAY = "first trial of each cell slower by 12 %", "time of day: AR 0.95, CV 3 %, and a sine of 2 %"
+COLD, DAY = (
+    "first trial of each cell slower by 12 %",
+    "time of day: AR 0.95, CV 3 %, and a sine of 2 %",
+)
 # All trials are of one afternoon: the blocks compare the cells, and no trial shows another time of day.
 ONE_AFTERNOON = ("covered",)
 TIME = (
@@ -78,7 +95,9 @@ BASELINE = tuple(
 SLOW = log(levels.SLOW_STEP_SECONDS)
 LOST = (
     *of_trials("a fifth of the trials lost at random", levels.lost_at_random(0.2), slower=SLOW),
-    *of_trials("a tenth of the trials repeated after a service fault", levels.retried(0.1), slower=SLOW),
+    *of_trials(
+        "a tenth of the trials repeated after a service fault", levels.retried(0.1), slower=SLOW
+    ),
     *of_trials("trials slower by 5 % lost in 80 %, CV 4 %", levels.lost_if_slow(), slower=SLOW),
     row(
         "45 % of one cell's hosts slower by 15 %, their trials lost; another +3 %",
@@ -88,7 +107,10 @@ LOST = (
 )
 ONE_BETTER = (*THREE, log(1.03))
 SEARCH = (
-    row("two equal, one better by 3 %, CV 2 %", Situation(levels=ONE_BETTER, noise=levels.hosts(0.02))),
+    row(
+        "two equal, one better by 3 %, CV 2 %",
+        Situation(levels=ONE_BETTER, noise=levels.hosts(0.02)),
+    ),
     row(
         "30 cells, five of them within 1 %, CV 2 %",
         Situation(levels=FIVE_ALIKE, noise=levels.hosts(0.02)),

@@ -17,8 +17,15 @@ from transformers import (
 from traindyno.callbacks.checkpoints import checkpoint_folder, newest_complete
 from traindyno.callbacks.hf_trainer import StepLogCallback
 
-ROWS: Any = [{"input_ids": torch.arange(8) + row % 40, "labels": torch.tensor(row % 2)} for row in range(32)]
-WIDTHS: Any = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+ROWS: Any = [
+    {"input_ids": torch.arange(8) + row % 40, "labels": torch.tensor(row % 2)} for row in range(32)
+]
+WIDTHS: Any = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+}
 
 
 def train(folder: str | None, last_step: int, *callbacks: TrainerCallback) -> Any:

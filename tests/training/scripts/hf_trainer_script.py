@@ -16,7 +16,9 @@ from traindyno.callbacks.hf_trainer import StepLogCallback
 
 generator = torch.Generator().manual_seed(0)
 tokens = torch.randint(5, 50, (int(sys.argv[2]), 8), generator=generator)
-ROWS: Any = [{"input_ids": row, "labels": torch.randint(0, 2, (), generator=generator)} for row in tokens]
+ROWS: Any = [
+    {"input_ids": row, "labels": torch.randint(0, 2, (), generator=generator)} for row in tokens
+]
 
 
 class LogsInItsLoss(Trainer):
@@ -33,7 +35,13 @@ class PackingArguments(TrainingArguments):
 
 torch.manual_seed(0)
 model = BertForSequenceClassification(
-    BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
+    BertConfig(
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
 )
 if sys.argv[3:] == ["nan"]:
     torch.nn.init.constant_(model.classifier.weight, float("nan"))
@@ -52,7 +60,13 @@ arguments = (PackingArguments if sys.argv[3:] == ["packing"] else TrainingArgume
     disable_tqdm=True,
 )
 trainer_class = LogsInItsLoss if sys.argv[3:] == ["own-log"] else Trainer
-trainer_class(model=model, args=arguments, train_dataset=ROWS, eval_dataset=ROWS, callbacks=[StepLogCallback()]).train()
+trainer_class(
+    model=model,
+    args=arguments,
+    train_dataset=ROWS,
+    eval_dataset=ROWS,
+    callbacks=[StepLogCallback()],
+).train()
 if torch.distributed.is_initialized():
     time.sleep(0.2)  # torch 2.13's Gloo: its thread has to let go of the last collective first
     torch.distributed.destroy_process_group()

@@ -27,7 +27,9 @@ def train(folder: str | None, epochs: int, *callbacks: Any) -> Any:
         callbacks=[*callbacks, ModelCheckpoint(dirpath=folder, filename="last", every_n_epochs=1)],
     )
     last = Path(folder or ".", "last.ckpt")
-    trainer.fit(model, DataLoader(rows, batch_size=12), ckpt_path=str(last) if last.exists() else None)
+    trainer.fit(
+        model, DataLoader(rows, batch_size=12), ckpt_path=str(last) if last.exists() else None
+    )
     return model.state_dict()
 
 

@@ -11,7 +11,10 @@ from training.data.prepare import prepare
 data, out, kind = sys.argv[1:]
 tokenizer = word_tokenizer(["<unk>", "word00001"], eos_token="<unk>")
 asked = Workload(
-    task=Task.CAUSAL_LM, examples=10**9, sequence_length=64, dataset=Dataset(path="data", format=DatasetFormat(kind))
+    task=Task.CAUSAL_LM,
+    examples=10**9,
+    sequence_length=64,
+    dataset=Dataset(path="data", format=DatasetFormat(kind)),
 )
 prepare(asked, tokenizer, Path(data), Path(out), packing=True)
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())

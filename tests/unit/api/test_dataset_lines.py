@@ -58,19 +58,29 @@ def test_data_that_is_elsewhere_and_a_scripts_has_no_lines(tmp_path: Path) -> No
 
 
 def test_a_folder_of_tokens_is_not_looked_at_as_data(tmp_path: Path) -> None:
-    beside = write(tmp_path, "train/traindyno-data.json", "train/tokens.npy", "tokenizer/tokenizer.json")
-    assert data_lines(suite_with(Dataset(path="data")), beside=beside) == ["data: data is tokenised already"]
+    beside = write(
+        tmp_path, "train/traindyno-data.json", "train/tokens.npy", "tokenizer/tokenizer.json"
+    )
+    assert data_lines(suite_with(Dataset(path="data")), beside=beside) == [
+        "data: data is tokenised already"
+    ]
 
 
-@pytest.mark.parametrize(("name", "target"), [("more", "shards"), ("b.csv", "shards/b.csv"), ("lost.csv", "nowhere")])
-def test_a_link_that_is_not_followed_is_not_passed_over(name: str, target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "target"), [("more", "shards"), ("b.csv", "shards/b.csv"), ("lost.csv", "nowhere")]
+)
+def test_a_link_that_is_not_followed_is_not_passed_over(
+    name: str, target: str, tmp_path: Path
+) -> None:
     """To a folder, to a file outside the folder, and to nothing."""
     beside = write(tmp_path, "a.csv", "README.md")
     (tmp_path / "shards").mkdir()
     (tmp_path / "shards" / "b.csv").write_text("text\none\n")
     (beside / "data" / name).symlink_to(tmp_path / target)
     shown = f"{name} \\(links, which are not followed, or unreadable\\); only README.md, a.csv would be read"
-    with pytest.raises(DatasetFilesInvalid, match=rf"workload\.dataset\.path: data: .* missing: {shown}"):
+    with pytest.raises(
+        DatasetFilesInvalid, match=rf"workload\.dataset\.path: data: .* missing: {shown}"
+    ):
         data_lines(suite_with(Dataset(path="data")), beside=beside)
 
 
@@ -78,4 +88,7 @@ def test_a_link_beside_the_data_is_passed_over(tmp_path: Path) -> None:
     beside = write(tmp_path, "a.csv")
     for name in ("README.md", ".cache"):
         (beside / "data" / name).symlink_to(tmp_path)
-    assert data_lines(suite_with(Dataset(path="data")), beside=beside)[0] == "data: split train reads a.csv"
+    assert (
+        data_lines(suite_with(Dataset(path="data")), beside=beside)[0]
+        == "data: split train reads a.csv"
+    )

@@ -23,7 +23,14 @@ from tests.unit.suites import unprepared_document
 from traindyno.api import executions
 from traindyno.api.executions import SuiteExecution, find_execution, plan, run
 from traindyno.api.lab_target import Lab, LabChoiceRefused, LabTarget
-from traindyno.api.notebook import FigureMissing, NotebookDisplay, ReportPage, Results, display_here, results_of
+from traindyno.api.notebook import (
+    FigureMissing,
+    NotebookDisplay,
+    ReportPage,
+    Results,
+    display_here,
+    results_of,
+)
 from traindyno.api.progress import NoProgress, PlainDisplay
 from traindyno.api.reports import ExecutionFailed, ReportMissing
 from traindyno.api.suite_loading import Suite
@@ -35,14 +42,18 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.html import render
 
-DOCUMENT = unprepared_document(workload={**unprepared_document()["workload"], "model": "s3://bucket/gpt2/"})
+DOCUMENT = unprepared_document(
+    workload={**unprepared_document()["workload"], "model": "s3://bucket/gpt2/"}
+)
 
 
 def sample_report() -> Report:
     suite = sample_suite()
     first, second, third = expand_cells(suite)
     failed = failed_result(third, 1, Outcome.OUT_OF_MEMORY)
-    results = [completed_result(cell, trial, suite=suite) for cell in (first, second) for trial in (1, 2)]
+    results = [
+        completed_result(cell, trial, suite=suite) for cell in (first, second) for trial in (1, 2)
+    ]
     return report_of([*results, failed], suite)
 
 
@@ -63,8 +74,14 @@ def stored(report: Report, **changes: Any) -> LabTarget:
 def test_a_plan_by_files_needs_no_account(tmp_path: Path, quotas: str, is_refused: bool) -> None:
     (tmp_path / "prices.yaml").write_text(PRICES)
     (tmp_path / "quotas.yaml").write_text(quotas)
-    planned = plan(Suite.of(**DOCUMENT), prices=tmp_path / "prices.yaml", quotas=tmp_path / "quotas.yaml")
-    assert (planned.plan.run_count, planned.is_refused, bool(planned.refusals)) == (4, is_refused, is_refused)
+    planned = plan(
+        Suite.of(**DOCUMENT), prices=tmp_path / "prices.yaml", quotas=tmp_path / "quotas.yaml"
+    )
+    assert (planned.plan.run_count, planned.is_refused, bool(planned.refusals)) == (
+        4,
+        is_refused,
+        is_refused,
+    )
     assert planned.document()["run_count"] == 4
 
 
@@ -118,8 +135,13 @@ def test_a_figure_is_a_section_of_the_report(tmp_path: Path) -> None:
 
 
 def test_an_execution_without_a_report_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, stored(sample_report(), status="FAILED", error="SuiteRefused", cause="over the cap"))
-    with pytest.raises(ExecutionFailed, match="execution-1: failed: SuiteRefused\nover the cap") as failed:
+    use(
+        monkeypatch,
+        stored(sample_report(), status="FAILED", error="SuiteRefused", cause="over the cap"),
+    )
+    with pytest.raises(
+        ExecutionFailed, match="execution-1: failed: SuiteRefused\nover the cap"
+    ) as failed:
         SuiteExecution("execution-1", Lab()).report()
     assert failed.value.is_refusal
     target = target_of(empty_lab())
@@ -146,7 +168,9 @@ def test_progress_is_drawn_in_place_and_keeps_the_lines_of_ended_runs() -> None:
 def test_a_notebook_is_where_ipython_has_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     def ipython(shell: object) -> None:
         shown = SimpleNamespace(display=lambda *_, **__: SimpleNamespace(update=lambda _: None))
-        monkeypatch.setitem(sys.modules, "IPython", cast("Any", SimpleNamespace(get_ipython=lambda: shell)))
+        monkeypatch.setitem(
+            sys.modules, "IPython", cast("Any", SimpleNamespace(get_ipython=lambda: shell))
+        )
         monkeypatch.setitem(sys.modules, "IPython.display", cast("Any", shown))
 
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
@@ -184,7 +208,9 @@ def test_a_default_lab_is_the_one_of_the_aws_settings() -> None:
 @pytest.mark.parametrize("choice", [{"name": "x"}, {"region": "us-east-1"}, {"profile": "work"}])
 def test_the_lab_of_the_local_cloud_is_none_of_an_aws_account(choice: dict[str, str]) -> None:
     (name,) = choice
-    with pytest.raises(LabChoiceRefused, match=f"got local=True with {name}, .* expected local=True alone, or"):
+    with pytest.raises(
+        LabChoiceRefused, match=f"got local=True with {name}, .* expected local=True alone, or"
+    ):
         Lab(local=True, **choice)
 
 
@@ -196,14 +222,19 @@ def test_a_misspelt_name_gets_the_nearest_ones_and_the_latest_ones() -> None:
     with pytest.raises(ExecutionUnknown) as refused:
         target.describe("albert1")
     said = str(refused.value)
-    assert said.startswith('lab traindyno has no execution "albert1": did you mean "albert-1" or "albert-2"? ')
+    assert said.startswith(
+        'lab traindyno has no execution "albert1": did you mean "albert-1" or "albert-2"? '
+    )
     latest = [found.execution_id for found in target.executions.list_latest(5)]
-    assert said.endswith(f"Expected one of the executions that `traindyno list --local` shows: {', '.join(latest)}, …")
+    assert said.endswith(
+        f"Expected one of the executions that `traindyno list --local` shows: {', '.join(latest)}, …"
+    )
 
 
 def test_a_lab_without_executions_says_so() -> None:
     target = replace(target_of(empty_lab()), is_local=False)
     with pytest.raises(
-        ExecutionUnknown, match=r'no execution "x", expected one .*`traindyno list` shows: there are none$'
+        ExecutionUnknown,
+        match=r'no execution "x", expected one .*`traindyno list` shows: there are none$',
     ):
         target.require_execution("x")

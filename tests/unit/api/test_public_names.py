@@ -78,14 +78,18 @@ def test_a_program_can_catch_each_error_that_a_public_name_promises() -> None:
         value = getattr(traindyno, name)
         for each in (value, *(vars(value).values() if inspect.isclass(value) else ())):
             said = inspect.getdoc(getattr(each, "__func__", each)) or ""
-            promised |= {word for text in said.split("Raises")[1:] for word in re.findall(r"[A-Z][a-z]+[A-Z]\w+", text)}
+            promised |= {
+                word
+                for text in said.split("Raises")[1:]
+                for word in re.findall(r"[A-Z][a-z]+[A-Z]\w+", text)
+            }
     assert {"LabNotDeployed", "StagingRefused", "ExecutionUnknown"} <= promised
     assert promised - {"DescribeTrainingJob"} <= {*NAMES}
     table = (ROOT / "docs" / "python.md").read_text().partition("| error |")[2]
     caught = {name for name in NAMES if is_error(getattr(traindyno, name))}
-    assert {word for row in table.splitlines() for word in re.findall(r"^\| `(\w+)`", row)} == caught - {
-        "TraindynoError"
-    }
+    assert {
+        word for row in table.splitlines() for word in re.findall(r"^\| `(\w+)`", row)
+    } == caught - {"TraindynoError"}
 
 
 def is_error(value: object) -> bool:
@@ -99,5 +103,7 @@ def test_the_package_alone_imports_nothing_and_has_no_other_names() -> None:
         "dir(traindyno)\n"
         "print([name for name in sys.modules if name.startswith(('traindyno.', 'boto3'))])"
     )
-    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert answer.stdout.strip() == "[]"

@@ -33,4 +33,6 @@ def test_labelled_sample_has_two_balanced_splits_without_a_line_in_common(tmp_pa
         assert len(rows) == count
         assert sum(int(row["label"]) for row in rows) == count / 2
         found[split] = {row["content"] for row in rows}
-    assert len(found["train"] & found["test"]) < 40  # the licence and the imports that many files have
+    assert (
+        len(found["train"] & found["test"]) < 40
+    )  # the licence and the imports that many files have

@@ -21,20 +21,28 @@ def s3() -> Iterator[tuple[Any, Stubber]]:
 
 
 def stage(client: Any, beside: Path, told: list[str] | None = None) -> StagingArea:
-    return StagingArea(beside=beside, s3=client, bucket="results", tell=(told if told is not None else []).append)
+    return StagingArea(
+        beside=beside, s3=client, bucket="results", tell=(told if told is not None else []).append
+    )
 
 
 def suite_with(**workload: Any) -> dict[str, Any]:
     return {"name": "x", "workload": workload}
 
 
-def test_a_local_file_becomes_an_object_named_by_its_content(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+def test_a_local_file_becomes_an_object_named_by_its_content(
+    tmp_path: Path, s3: tuple[Any, Stubber]
+) -> None:
     client, stubber = s3
     (tmp_path / "data.csv").write_text("a,b\n1,2\n")
     stubber.add_response("list_objects_v2", {}, {"Bucket": "results", "Prefix": ANY})
-    stubber.add_response("put_object", {}, {"Bucket": "results", "Key": ANY, "Body": ANY, "ChecksumAlgorithm": ANY})
+    stubber.add_response(
+        "put_object", {}, {"Bucket": "results", "Key": ANY, "Body": ANY, "ChecksumAlgorithm": ANY}
+    )
     told: list[str] = []
-    staged = stage(client, tmp_path, told).stage_suite(suite_with(dataset={"path": "data.csv", "format": "csv"}))
+    staged = stage(client, tmp_path, told).stage_suite(
+        suite_with(dataset={"path": "data.csv", "format": "csv"})
+    )
     path = staged["workload"]["dataset"]["path"]
     assert path.startswith("s3://results/data/")
     assert path.endswith("/")
@@ -53,10 +61,14 @@ def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
     first = stage(client, tmp_path).stage_suite(document)["workload"]["source"]
     key = first.removeprefix("s3://results/")
     young = {"Key": key, "LastModified": datetime.now(UTC) - timedelta(days=29)}
-    stubber.add_response("list_objects_v2", {"Contents": [young]}, {"Bucket": "results", "Prefix": key})
+    stubber.add_response(
+        "list_objects_v2", {"Contents": [young]}, {"Bucket": "results", "Prefix": key}
+    )
     assert stage(client, tmp_path).stage_suite(document)["workload"]["source"] == first
     old = {"Key": key, "LastModified": datetime.now(UTC) - timedelta(days=31)}
-    stubber.add_response("list_objects_v2", {"Contents": [old]}, {"Bucket": "results", "Prefix": key})
+    stubber.add_response(
+        "list_objects_v2", {"Contents": [old]}, {"Bucket": "results", "Prefix": key}
+    )
     stubber.add_response("put_object", {}, {"Bucket": "results", "Key": key, "Body": ANY})
     assert stage(client, tmp_path).stage_suite(document)["workload"]["source"] == first
     assert document["workload"]["source"] == "own"
@@ -64,7 +76,9 @@ def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
 
 def test_hub_ids_and_s3_uris_stay_as_they_are(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
     document = suite_with(
-        dataset={"path": "nyu-mll/glue"}, model={"path": "s3://bucket/model/"}, channels={"images": "s3://bucket/i/"}
+        dataset={"path": "nyu-mll/glue"},
+        model={"path": "s3://bucket/model/"},
+        channels={"images": "s3://bucket/i/"},
     )
     assert stage(s3[0], tmp_path).stage_suite(document) == document
 
@@ -96,22 +110,33 @@ def test_what_is_allowed_is_sent_with_the_rest(tmp_path: Path, s3: tuple[Any, St
         stubber.add_response("put_object", {})
         bodies: list[bytes] = []
         client.meta.events.register_first(
-            "provide-client-params.s3.PutObject", lambda params, kept=bodies, **_: kept.append(params["Body"])
+            "provide-client-params.s3.PutObject",
+            lambda params, kept=bodies, **_: kept.append(params["Body"]),
         )
-        area = StagingArea(beside=tmp_path, s3=client, bucket="results", tell=print, allowed=allowed_paths(allowed))
+        area = StagingArea(
+            beside=tmp_path, s3=client, bucket="results", tell=print, allowed=allowed_paths(allowed)
+        )
         area.stage_suite(suite_with(task="script", source=".", entry_point="train.py"))
         with tarfile.open(fileobj=io.BytesIO(bodies[0])) as archive:
-            sent[len(allowed)] = {name for name in archive.getnames() if not name.startswith("traindyno")}
+            sent[len(allowed)] = {
+                name for name in archive.getnames() if not name.startswith("traindyno")
+            }
     assert sent == {0: {"train.py"}, 1: {"train.py", ".env.example"}}
 
 
-def test_names_alone_are_those_of_what_would_be_sent(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+def test_names_alone_are_those_of_what_would_be_sent(
+    tmp_path: Path, s3: tuple[Any, Stubber]
+) -> None:
     client, stubber = s3
     (tmp_path / "data.csv").write_text("a,b\n1,2\n")
     (tmp_path / "train.py").write_text("print(1)")
-    document = suite_with(task="script", source=".", entry_point="train.py", dataset={"path": "data.csv"})
+    document = suite_with(
+        task="script", source=".", entry_point="train.py", dataset={"path": "data.csv"}
+    )
     # with nothing laid out, any request would fail
-    named = StagingArea(beside=tmp_path, s3=client, bucket="results", tell=print, sends=False).stage_suite(document)
+    named = StagingArea(
+        beside=tmp_path, s3=client, bucket="results", tell=print, sends=False
+    ).stage_suite(document)
     for _ in range(2):
         stubber.add_response("list_objects_v2", {})
         stubber.add_response("put_object", {})

@@ -29,7 +29,11 @@ def problems_of(make: Any) -> list[str]:
 def test_three_ways_to_one_suite(tmp_path: Path) -> None:
     text = yaml.safe_dump(small_document())
     (tmp_path / "suite.yaml").write_text(text)
-    found = [Suite.from_file(tmp_path / "suite.yaml"), Suite.from_text(text), Suite.of(**small_document())]
+    found = [
+        Suite.from_file(tmp_path / "suite.yaml"),
+        Suite.from_text(text),
+        Suite.of(**small_document()),
+    ]
     assert [each.document for each in found] == [small_document()] * 3
     assert found[0].suite == found[1].suite == found[2].suite
 
@@ -40,7 +44,9 @@ def test_all_problems_come_at_once_in_each_way(tmp_path: Path) -> None:
     in_code = problems_of(lambda: Suite.of(**DAMAGED))
     assert len(in_code) >= 4
     assert (
-        problems_of(lambda: Suite.from_file(path)) == problems_of(lambda: Suite.from_text(path.read_text())) == in_code
+        problems_of(lambda: Suite.from_file(path))
+        == problems_of(lambda: Suite.from_text(path.read_text()))
+        == in_code
     )
 
 
@@ -59,7 +65,10 @@ def test_python_values_become_those_of_json() -> None:
     suite = Suite.of(**changed)
     assert suite.document["matrix"] == {"compiler": ["none", "inductor"]}
     assert suite.document["workload"]["dataset"] == {"path": "s3:/data.txt"}
-    assert "a value has no JSON form" in problems_of(lambda: Suite.of(**small_document(goal=object())))[0]
+    assert (
+        "a value has no JSON form"
+        in problems_of(lambda: Suite.of(**small_document(goal=object())))[0]
+    )
 
 
 def test_relative_paths_start_at_the_folder_of_the_suite(tmp_path: Path) -> None:
@@ -77,7 +86,11 @@ def write(folder: Path, claims: Any, **changes: Any) -> Path:
     (folder / "published").mkdir()
     (folder / "published" / "post.yaml").write_text(yaml.safe_dump(claims))
     path = folder / "suite.yaml"
-    path.write_text(yaml.safe_dump({**small_document(**changes), "claims": "published/post.yaml"}, sort_keys=False))
+    path.write_text(
+        yaml.safe_dump(
+            {**small_document(**changes), "claims": "published/post.yaml"}, sort_keys=False
+        )
+    )
     return path
 
 
@@ -89,23 +102,39 @@ def test_an_unknown_field_is_told_with_the_names_of_the_short_form(tmp_path: Pat
     assert told["modell"].startswith(
         'unknown field "modell": did you mean "model"? Expected one of task, examples, model'
     )
-    assert told["learning_rate"].startswith('unknown field "learning_rate": did you mean "training.learning_rate"?')
+    assert told["learning_rate"].startswith(
+        'unknown field "learning_rate": did you mean "training.learning_rate"?'
+    )
 
 
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        ([], "./model has no config.json (it has nothing); expected a folder with a model as save_pretrained"),
-        (["model.safetensors"], "./model has no config.json (it has model.safetensors); expected a folder"),
-        (["run-5/config.json", "run-9/config.json"], "did you mean ./model/run-5 or ./model/run-9?"),
-        (["adapter_config.json", "config.json"], "./model has an adapter (adapter_config.json); expected a whole"),
+        (
+            [],
+            "./model has no config.json (it has nothing); expected a folder with a model as save_pretrained",
+        ),
+        (
+            ["model.safetensors"],
+            "./model has no config.json (it has model.safetensors); expected a folder",
+        ),
+        (
+            ["run-5/config.json", "run-9/config.json"],
+            "did you mean ./model/run-5 or ./model/run-9?",
+        ),
+        (
+            ["adapter_config.json", "config.json"],
+            "./model has an adapter (adapter_config.json); expected a whole",
+        ),
         (
             ["config.json", "a.Q4_K_M.gguf"],
             "./model has a GGUF file (a.Q4_K_M.gguf), made for inference; expected a folder",
         ),
     ],
 )
-def test_a_folder_without_a_model_is_told_by_what_it_has(names: list[str], told: str, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_told_by_what_it_has(
+    names: list[str], told: str, tmp_path: Path
+) -> None:
     for path in (tmp_path / "model" / name for name in names):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
@@ -121,16 +150,30 @@ def test_a_folder_without_a_model_is_told_by_what_it_has(names: list[str], told:
 @pytest.mark.parametrize(
     ("workload", "says"),
     [
-        ({"dataset": {"path": "none.csv"}}, "workload.dataset.path: 'none.csv' does not exist on this machine"),
+        (
+            {"dataset": {"path": "none.csv"}},
+            "workload.dataset.path: 'none.csv' does not exist on this machine",
+        ),
         ({"dataset": {"path": "none.jsonl.gz"}}, "'none.jsonl.gz' does not exist on this machine"),
-        ({"channels": {"images": "./pictures"}}, "workload.channels.images: './pictures' does not exist"),
-        ({"dataset": {"path": "sample:moon"}}, "'sample:moon' is not a sample; accepted: sample:python-standard"),
+        (
+            {"channels": {"images": "./pictures"}},
+            "workload.channels.images: './pictures' does not exist",
+        ),
+        (
+            {"dataset": {"path": "sample:moon"}},
+            "'sample:moon' is not a sample; accepted: sample:python-standard",
+        ),
         ({"model": "./none"}, "workload.model: './none' does not exist"),
-        ({"source": "nowhere"}, "nowhere is not a folder; accepted: a folder, or a tarball's s3:// URI"),
+        (
+            {"source": "nowhere"},
+            "nowhere is not a folder; accepted: a folder, or a tarball's s3:// URI",
+        ),
         ({"source": ".", "entry_point": "tran.py"}, "workload.entry_point: 'tran.py' is not in"),
     ],
 )
-def test_what_is_missing_on_this_machine_is_named(workload: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_what_is_missing_on_this_machine_is_named(
+    workload: dict[str, Any], says: str, tmp_path: Path
+) -> None:
     (problem,) = find_path_problems(workload, tmp_path)
     assert says in str(problem)
 
@@ -143,7 +186,11 @@ def test_what_is_missing_on_this_machine_is_named(workload: dict[str, Any], says
             [True, False],
             "got false for an argument with type=bool, which is True for every",
         ),
-        ("'--flag', action='store_true'", [True], "got a value for a switch ('store_true'), which takes none"),
+        (
+            "'--flag', action='store_true'",
+            [True],
+            "got a value for a switch ('store_true'), which takes none",
+        ),
         ("'--flag', type=str", [True, False], None),
         ("'--flag', type=bool", [True], None),
     ],
@@ -151,7 +198,9 @@ def test_what_is_missing_on_this_machine_is_named(workload: dict[str, Any], says
 def test_an_argument_that_argparse_reads_otherwise_is_refused(
     argument: str, values: list[bool], told: str | None, tmp_path: Path
 ) -> None:
-    program = f"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument({argument})\n"
+    program = (
+        f"import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument({argument})\n"
+    )
     (tmp_path / "train.py").write_text(program)
     matrix = {"hyperparameters.flag": values}
     suite = Suite.of(folder=tmp_path, local=True, source=str(tmp_path), examples=9, matrix=matrix)
@@ -180,9 +229,13 @@ def test_problems_of_a_claims_file_are_told_with_those_of_the_suite(tmp_path: Pa
 
 def test_a_field_of_a_section_that_stands_at_the_top_has_its_line(tmp_path: Path) -> None:
     path = tmp_path / "suite.yaml"
-    path.write_text(yaml.safe_dump({**small_document(), "confirm": {"minutes": "long"}}, sort_keys=False))
+    path.write_text(
+        yaml.safe_dump({**small_document(), "confirm": {"minutes": "long"}}, sort_keys=False)
+    )
     line = path.read_text().splitlines().index("  minutes: long") + 1
-    with pytest.raises(SuiteFileInvalid, match=rf"suite\.yaml:{line}: measurement\.confirm\.minutes: got"):
+    with pytest.raises(
+        SuiteFileInvalid, match=rf"suite\.yaml:{line}: measurement\.confirm\.minutes: got"
+    ):
         load_suite(path)
 
 
@@ -190,5 +243,7 @@ def test_a_field_of_a_section_that_stands_at_the_top_has_its_line(tmp_path: Path
 def test_a_claims_path_that_is_no_file_is_refused_with_its_line(tmp_path: Path, named: str) -> None:
     path = tmp_path / "suite.yaml"
     path.write_text(yaml.safe_dump({**small_document(), "claims": named}, sort_keys=False))
-    with pytest.raises(SuiteFileInvalid, match=r"(?s)suite\.yaml:\d+: claims: .* is no file of this machine"):
+    with pytest.raises(
+        SuiteFileInvalid, match=r"(?s)suite\.yaml:\d+: claims: .* is no file of this machine"
+    ):
         load_suite(path)

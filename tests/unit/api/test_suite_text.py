@@ -15,7 +15,9 @@ def write(folder: Path, text: str) -> Path:
 
 def test_every_path_knows_its_line(tmp_path: Path) -> None:
     suite = read_suite_text(
-        write(tmp_path, "name: x\nmatrix:\n  instance_count: [1,\n    four]\ninclude:\n  - {a: 1}\n")
+        write(
+            tmp_path, "name: x\nmatrix:\n  instance_count: [1,\n    four]\ninclude:\n  - {a: 1}\n"
+        )
     )
     assert suite.place("matrix.instance_count[1]").endswith("suite.yaml:4")
     assert suite.place("include[0].a").endswith(":6")
@@ -60,20 +62,27 @@ def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
         ),
         ("a: 1\nb: " + "[" * 3000, r"suite\.yaml:2: not valid YAML: more than 100 levels"),
         ("a: &a [x, *a]", "not valid YAML: more than 50000 values, with aliases written out"),
-        ("a: 1\nb: !!int word", r"suite\.yaml:2: not valid YAML: 'word' is not a value of type int"),
+        (
+            "a: 1\nb: !!int word",
+            r"suite\.yaml:2: not valid YAML: 'word' is not a value of type int",
+        ),
         ("a: " + "9" * 5000, "is not a value of type int"),
         ("? [a, b]\n: c", "not valid YAML: a key is a list or a mapping"),
         ('a: "\\0"', "not valid YAML: the text contains NUL"),
         ('a: "\\ud800"', "not valid YAML: the text contains NUL or a lone surrogate"),
     ],
 )
-def test_text_that_is_no_suite_is_refused_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+def test_text_that_is_no_suite_is_refused_with_its_line(
+    tmp_path: Path, text: str, says: str
+) -> None:
     with pytest.raises(SuiteUnreadable, match=says):
         read_suite_text(write(tmp_path, text))
 
 
 def test_an_alias_bomb_is_refused_at_once(tmp_path: Path) -> None:
-    levels = [f"l{number}: &l{number} [{', '.join([f'*l{number - 1}'] * 9)}]" for number in range(1, 10)]
+    levels = [
+        f"l{number}: &l{number} [{', '.join([f'*l{number - 1}'] * 9)}]" for number in range(1, 10)
+    ]
     path = write(tmp_path, "\n".join(["l0: &l0 [x, x, x]", *levels]))
     began = time.monotonic()
     with pytest.raises(SuiteUnreadable, match="more than 50000 values, with aliases written out"):
@@ -86,7 +95,9 @@ def test_a_text_with_too_many_values_is_refused_before_its_rest_is_parsed(
 ) -> None:
     monkeypatch.setattr(suite_text, "MOST_VALUES", 100)
     path = write(tmp_path, "a: [\n" + "1,\n" * 200 + "}")  # the rest has an error of its own
-    with pytest.raises(SuiteUnreadable, match=r"suite\.yaml:99: not valid YAML: more than 100 values"):
+    with pytest.raises(
+        SuiteUnreadable, match=r"suite\.yaml:99: not valid YAML: more than 100 values"
+    ):
         read_suite_text(path)
 
 

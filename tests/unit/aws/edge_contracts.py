@@ -73,18 +73,31 @@ class JobsContract:
         jobs.start(request_for(started))
         job = known(jobs.describe(started))
         assert job.keys() >= READ_OF_A_JOB
-        assert (job["TrainingJobName"], job["TrainingJobStatus"], has_ended(job)) == (started, "InProgress", False)
+        assert (job["TrainingJobName"], job["TrainingJobStatus"], has_ended(job)) == (
+            started,
+            "InProgress",
+            False,
+        )
         now = float(getattr(job["CreationTime"], "timestamp", lambda: job["CreationTime"])()) + 60
         ((name, age_seconds),) = jobs.working(started, now=now).items()
         assert name == started
-        assert -1 <= age_seconds <= 60  # by SageMaker's clock, in whole seconds, where its answer gives the time
+        assert (
+            -1 <= age_seconds <= 60
+        )  # by SageMaker's clock, in whole seconds, where its answer gives the time
         assert jobs.working(new_name("other"), now=now) == {}
 
     @pytest.mark.parametrize(
-        ("exit_status", "outcome"), [(0, Outcome.COMPLETED), (3, Outcome.USER_CODE_ERROR)], ids=["completed", "failed"]
+        ("exit_status", "outcome"),
+        [(0, Outcome.COMPLETED), (3, Outcome.USER_CODE_ERROR)],
+        ids=["completed", "failed"],
     )
     def test_an_ended_job_says_how_and_works_no_more(
-        self, jobs: TrainingJobs, end: Callable[[str, int], None], started: str, exit_status: int, outcome: Outcome
+        self,
+        jobs: TrainingJobs,
+        end: Callable[[str, int], None],
+        started: str,
+        exit_status: int,
+        outcome: Outcome,
     ) -> None:
         end(started, exit_status)
         job = known(jobs.describe(started))
@@ -128,7 +141,9 @@ class ExecutionsContract:
         assert [each.execution_id for each in executions.list_latest(5)] == [started]
 
     @pytest.mark.parametrize(
-        ("error", "status"), [("SuiteRefused", "FAILED"), (None, "SUCCEEDED")], ids=["failed", "succeeded"]
+        ("error", "status"),
+        [("SuiteRefused", "FAILED"), (None, "SUCCEEDED")],
+        ids=["failed", "succeeded"],
     )
     def test_an_ended_execution_says_how_and_runs_no_more(
         self,
@@ -146,10 +161,16 @@ class ExecutionsContract:
         assert found.ended_at >= found.started_at
         assert list(executions.list_running()) == []
 
-    def test_a_stopped_execution_carries_the_reason(self, executions: Executions, started: str) -> None:
+    def test_a_stopped_execution_carries_the_reason(
+        self, executions: Executions, started: str
+    ) -> None:
         executions.stop(started, reason="stopped by ada")
         found = executions.describe(started)
-        assert (found.status, found.error, found.cause) == ("ABORTED", "StoppedByUser", "stopped by ada")
+        assert (found.status, found.error, found.cause) == (
+            "ABORTED",
+            "StoppedByUser",
+            "stopped by ada",
+        )
         assert found.ended_at is not None
         assert list(executions.list_running()) == []
 
@@ -160,7 +181,9 @@ class ExecutionsContract:
         assert [each.execution_id for each in executions.list_latest(1)] == [later]
         assert set(executions.list_running()) == {started, later}
 
-    def test_an_unknown_execution_has_its_own_error(self, executions: Executions, started: str) -> None:
+    def test_an_unknown_execution_has_its_own_error(
+        self, executions: Executions, started: str
+    ) -> None:
         name = new_name("unknown")
         with pytest.raises(ExecutionUnknown, match=name):
             executions.describe(name)
@@ -202,16 +225,24 @@ class QuotasContract:
             for quota in quotas
         }
 
-    def test_limits_of_one_job_count_nothing_in_use(self, quotas_of: Callable[[int | None], Quotas]) -> None:
+    def test_limits_of_one_job_count_nothing_in_use(
+        self, quotas_of: Callable[[int | None], Quotas]
+    ) -> None:
         size, run_time = job_size_quota(Purchase.ON_DEMAND), run_time_quota()
         assert quotas_of(4).read([size, run_time], now=NOW) == {
             size.name: QuotaReading(quota=size, applied=4, default=size.default, in_use=None),
-            run_time.name: QuotaReading(quota=run_time, applied=None, default=run_time.default, in_use=None),
+            run_time.name: QuotaReading(
+                quota=run_time, applied=None, default=run_time.default, in_use=None
+            ),
         }
 
-    def test_a_quota_that_nobody_lists_says_so(self, quotas_of: Callable[[int | None], Quotas]) -> None:
+    def test_a_quota_that_nobody_lists_says_so(
+        self, quotas_of: Callable[[int | None], Quotas]
+    ) -> None:
         quota = instance_quota("ml.new9.xlarge", Purchase.ON_DEMAND)
-        reading = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_not_listed=True)
+        reading = QuotaReading(
+            quota=quota, applied=None, default=None, in_use=None, is_not_listed=True
+        )
         assert quotas_of(4).read([quota], now=NOW) == {quota.name: reading}
 
 
@@ -262,7 +293,9 @@ class ListingContract:
 
     def test_a_bucket_that_does_not_exist_is_refused(self, listing: DataListing) -> None:
         uri = f"s3://{new_name('unknown')}/data/"
-        with pytest.raises(SuiteRefused, match=rf"{FIELD}: the lab can't list {uri} \(NoSuchBucket\)"):
+        with pytest.raises(
+            SuiteRefused, match=rf"{FIELD}: the lab can't list {uri} \(NoSuchBucket\)"
+        ):
             listing.content(FIELD, uri)
 
 
@@ -273,14 +306,20 @@ class LogWriter(Protocol):
 class LogTailContract:
     """``log_tail``, and ``write`` of a stream's lines, which are as old as the seconds given."""
 
-    def test_the_tail_is_of_the_host_that_wrote_last(self, log_tail: LogTail, write: LogWriter) -> None:
+    def test_the_tail_is_of_the_host_that_wrote_last(
+        self, log_tail: LogTail, write: LogWriter
+    ) -> None:
         job = new_name("job")
         write(f"{job}/algo-2-1", [f"line {number}" for number in range(LINE_COUNT + 20)], 10)
         write(f"{job}/algo-1-1", ["first to end"], 600)
         write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
-        assert log_tail.read(job) == tuple(f"line {number}" for number in range(20, LINE_COUNT + 20))
+        assert log_tail.read(job) == tuple(
+            f"line {number}" for number in range(20, LINE_COUNT + 20)
+        )
 
-    def test_a_job_that_wrote_nothing_has_no_tail(self, log_tail: LogTail, write: LogWriter) -> None:
+    def test_a_job_that_wrote_nothing_has_no_tail(
+        self, log_tail: LogTail, write: LogWriter
+    ) -> None:
         assert log_tail.read(new_name("silent")) == ()  # there may be no group yet
         write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
         assert log_tail.read(new_name("silent")) == ()

@@ -39,22 +39,31 @@ def test_an_execution_is_started_under_its_name_with_the_suite_as_input() -> Non
 def test_a_name_that_was_used_before_is_refused_in_words() -> None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_client_error("start_execution", "ExecutionAlreadyExists")
-        with pytest.raises(ExecutionNameRefused, match=r"an execution e1 exists already, .* expected another name"):
+        with pytest.raises(
+            ExecutionNameRefused, match=r"an execution e1 exists already, .* expected another name"
+        ):
             Executions(client, MACHINE).start("e1", {"name": "quick"})
 
 
 @pytest.mark.parametrize("name", ["", "bad name!", "../../x", "-x", "a/b", "x" * 81, "ü", "a\n"])
 def test_a_name_that_tags_or_keys_cannot_hold_is_refused_before_anything_starts(name: str) -> None:
-    with stubbed("stepfunctions") as (client, _), pytest.raises(ExecutionNameRefused, match="expected 1 to 80 letters"):
+    with (
+        stubbed("stepfunctions") as (client, _),
+        pytest.raises(ExecutionNameRefused, match="expected 1 to 80 letters"),
+    ):
         Executions(client, MACHINE).start(name, {"name": "quick"})
 
 
 def test_an_answer_says_whether_somebody_waited_for_it() -> None:
     with stubbed("stepfunctions") as (client, stubber):
-        stubber.add_response("send_task_success", {}, {"taskToken": "t", "output": '{"job_name": "j"}'})
+        stubber.add_response(
+            "send_task_success", {}, {"taskToken": "t", "output": '{"job_name": "j"}'}
+        )
         stubber.add_client_error("send_task_success", "TaskTimedOut")
         stubber.add_client_error("send_task_failure", "TaskDoesNotExist")
-        stubber.add_response("send_task_failure", {}, {"taskToken": "t", "error": "Throttled", "cause": "x" * 2000})
+        stubber.add_response(
+            "send_task_failure", {}, {"taskToken": "t", "error": "Throttled", "cause": "x" * 2000}
+        )
         answers = TaskAnswers(client)
         assert answers.succeed("t", {"job_name": "j"})
         assert not answers.succeed("t", {"job_name": "j"})
@@ -76,7 +85,9 @@ def stack(**outputs: str) -> dict[str, Any]:
                 "StackName": "traindyno-lab",
                 "CreationTime": STARTED,
                 "StackStatus": "CREATE_IN_PROGRESS",
-                "Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()],
+                "Outputs": [
+                    {"OutputKey": key, "OutputValue": value} for key, value in outputs.items()
+                ],
             }
         ]
     }
@@ -84,43 +95,78 @@ def stack(**outputs: str) -> dict[str, Any]:
 
 def test_a_lab_is_found_by_its_stack() -> None:
     with stubbed("cloudformation") as (client, stubber):
-        of_serving = {LabOutput.SERVING_ROLE_ARN: "role", LabOutput.LAB_JOBS: '{"isolates_network": true}'}
-        outputs = {output.value: of_serving.get(output, output.name.lower()) for output in LabOutput}
+        of_serving = {
+            LabOutput.SERVING_ROLE_ARN: "role",
+            LabOutput.LAB_JOBS: '{"isolates_network": true}',
+        }
+        outputs = {
+            output.value: of_serving.get(output, output.name.lower()) for output in LabOutput
+        }
         stubber.add_response("describe_stacks", stack(**outputs), {"StackName": "traindyno-lab"})
         jobs = LabJobs(isolates_network=True)
         assert find_deployment(client, "traindyno") == Deployment(
             lab="traindyno",
-            serving=ServingSettings(region="us-east-1", role_arn="role", bucket="bucket", lab="traindyno", jobs=jobs),
-            **{output.name.lower(): output.name.lower() for output in LabOutput if output not in of_serving},
+            serving=ServingSettings(
+                region="us-east-1", role_arn="role", bucket="bucket", lab="traindyno", jobs=jobs
+            ),
+            **{
+                output.name.lower(): output.name.lower()
+                for output in LabOutput
+                if output not in of_serving
+            },
         )
 
 
 def test_a_lab_that_is_missing_or_unfinished_says_how_to_deploy_it() -> None:
     with stubbed("cloudformation") as (client, stubber):
-        stubber.add_client_error("describe_stacks", "ValidationError", "Stack with id traindyno-lab does not exist")
+        stubber.add_client_error(
+            "describe_stacks", "ValidationError", "Stack with id traindyno-lab does not exist"
+        )
         stubber.add_response("describe_stacks", stack(Table="t"))
-        with pytest.raises(LabNotDeployed, match=r"no stack traindyno-lab in us-east-1.*cdk deploy"):
+        with pytest.raises(
+            LabNotDeployed, match=r"no stack traindyno-lab in us-east-1.*cdk deploy"
+        ):
             find_deployment(client, "traindyno")
-        with pytest.raises(LabNotDeployed, match="CREATE_IN_PROGRESS and lacks LabJobs, ResultsBucket"):
+        with pytest.raises(
+            LabNotDeployed, match="CREATE_IN_PROGRESS and lacks LabJobs, ResultsBucket"
+        ):
             find_deployment(client, "traindyno")
 
 
 def test_people_and_programs_hear_of_a_verdict() -> None:
     with stubbed("sns") as (sns, topic), stubbed("events") as (events, bus):
-        topic.add_response("publish", {"MessageId": "1"}, {"TopicArn": "t", "Subject": "s" * 100, "Message": "text"})
-        entry = {"Source": "traindyno", "DetailType": "Traindyno Suite Judged", "Detail": '{"a": 1}'}
-        bus.add_response("put_events", {"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]}, {"Entries": [entry]})
-        bus.add_response("put_events", {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "InternalFailure"}]})
+        topic.add_response(
+            "publish",
+            {"MessageId": "1"},
+            {"TopicArn": "t", "Subject": "s" * 100, "Message": "text"},
+        )
+        entry = {
+            "Source": "traindyno",
+            "DetailType": "Traindyno Suite Judged",
+            "Detail": '{"a": 1}',
+        }
+        bus.add_response(
+            "put_events",
+            {"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]},
+            {"Entries": [entry]},
+        )
+        bus.add_response(
+            "put_events", {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "InternalFailure"}]}
+        )
         notify(sns, "t", subject="s" * 200, text="text")
         put_verdict_event(events, {"a": 1})
         with pytest.raises(ServiceFault, match="InternalFailure"):
             put_verdict_event(events, {"a": 1})
 
 
-@pytest.mark.parametrize("code", ["ThrottlingException", "AccessDeniedException", "InternalFailure"])
+@pytest.mark.parametrize(
+    "code", ["ThrottlingException", "AccessDeniedException", "InternalFailure"]
+)
 def test_a_log_that_can_not_be_read_costs_no_result_and_says_why(code: str) -> None:
     with stubbed("logs") as (client, stubber):
-        stubber.add_response("describe_log_streams", {"logStreams": [{"logStreamName": "job/algo-1"}]})
+        stubber.add_response(
+            "describe_log_streams", {"logStreams": [{"logStreamName": "job/algo-1"}]}
+        )
         stubber.add_client_error("get_log_events", code, "Rate exceeded")
         (line,) = LogTail(client).read("job")
     assert "the log /aws/sagemaker/TrainingJobs job/ could not be read" in line

@@ -19,17 +19,35 @@ ADAPTERS = [
     ROOT / "sagemaker/job_description.py",
 ]
 SERVICES = (
-    *("sagemaker", "service-quotas", "cloudwatch", "s3", "dynamodb", "stepfunctions", "logs", "pricing", "ssm"),
+    *(
+        "sagemaker",
+        "service-quotas",
+        "cloudwatch",
+        "s3",
+        "dynamodb",
+        "stepfunctions",
+        "logs",
+        "pricing",
+        "ssm",
+    ),
     *("iam", "cloudformation", "sns", "events"),
 )
 # Members without which the answer has no meaning: AWS's documentation names no case that lacks them.
 ALWAYS_THERE = {
-    "s3": {"Key": "an object's identity", "Size": "of a listed object", "ETag": "of a listed object"},
+    "s3": {
+        "Key": "an object's identity",
+        "Size": "of a listed object",
+        "ETag": "of a listed object",
+    },
     "ssm": {"Parameter": "the call's answer", "Value": "a parameter's content"},
     "iam": {"Arn": "a role's identity"},
     "stepfunctions": {"name": "optional only in answers that the lab does not read"},
     "pricing": {"PriceList": "the call's answer"},
-    "cloudformation": {"Stacks": "the call's answer", "OutputKey": "an output's name", "OutputValue": "its value"},
+    "cloudformation": {
+        "Stacks": "the call's answer",
+        "OutputKey": "an output's name",
+        "OutputValue": "its value",
+    },
     "service-quotas": {
         "Quota": "the call's answer",
         **dict.fromkeys(("QuotaName", "QuotaCode"), "rows without them are passed over"),
@@ -43,7 +61,14 @@ GUARDED = {
     "objects": {"Body"},
     "quotas": {"Value"},
     "job_description": {
-        *("TrainingStartTime", "EndTime", "ResourceConfig", "SecondaryStatus", "InstanceType", "InstanceCount")
+        *(
+            "TrainingStartTime",
+            "EndTime",
+            "ResourceConfig",
+            "SecondaryStatus",
+            "InstanceType",
+            "InstanceCount",
+        )
     },
     "training_jobs": {"InProgress"},
 }
@@ -107,7 +132,8 @@ def unguarded(source: str) -> list[tuple[int, str]]:
         (line, name)
         for line, name in subscripts(source)
         if any(
-            name in optional_members(service, operation) and name not in ALWAYS_THERE.get(service, {})
+            name in optional_members(service, operation)
+            and name not in ALWAYS_THERE.get(service, {})
             for service, operation in asked(source)
         )
     ]

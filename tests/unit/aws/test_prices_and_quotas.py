@@ -32,7 +32,9 @@ def read(*products: str) -> dict[str, Any]:
     fields = (("regionCode", "us-east-1"), ("platoinstancetype", "Training"), ("instanceName", P4D))
     expected = {
         "ServiceCode": "AmazonSageMaker",
-        "Filters": [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in fields],
+        "Filters": [
+            {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in fields
+        ],
     }
     with stubbed("pricing") as (client, stubber):
         stubber.add_response("get_products", {"PriceList": list(products)}, expected)
@@ -42,7 +44,11 @@ def read(*products: str) -> dict[str, Any]:
 def test_a_price_comes_with_its_date_region_and_source() -> None:
     price = read(product("25.251286"))[P4D]
     assert price.usd_per_hour == Decimal("25.251286")
-    assert (price.region, price.as_of, price.source) == ("us-east-1", "2026-09-21", "AWS Price List")
+    assert (price.region, price.as_of, price.source) == (
+        "us-east-1",
+        "2026-09-21",
+        "AWS Price List",
+    )
 
 
 def test_a_list_that_has_a_version_is_named_with_it() -> None:
@@ -53,7 +59,9 @@ def test_a_list_that_has_a_version_is_named_with_it() -> None:
 def test_free_tiers_clusters_and_plans_are_not_the_price_of_training() -> None:
     cluster = product("99", usage_type=f"USE1-Cluster:{P4D}")
     plan = product("98", usage_type=f"USE1-Train:{P4D}-trainingplaninuse")
-    prices = read(product("0.0000000000"), cluster, plan, product("25.25"), product("97", unit="GB-Mo"))
+    prices = read(
+        product("0.0000000000"), cluster, plan, product("25.25"), product("97", unit="GB-Mo")
+    )
     assert prices[P4D].usd_per_hour == Decimal("25.25")
 
 
@@ -74,7 +82,11 @@ def lay_out_sweep(stubber: Stubber, jobs: list[dict[str, Any]]) -> None:
     """All of them are listed as working; nothing else is listed."""
     times = {"CreationTime": NOW, "LastModifiedTime": NOW}
     listed = [
-        {"TrainingJobName": job["TrainingJobName"], "TrainingJobArn": "arn:aws:x", "TrainingJobStatus": "InProgress"}
+        {
+            "TrainingJobName": job["TrainingJobName"],
+            "TrainingJobArn": "arn:aws:x",
+            "TrainingJobStatus": "InProgress",
+        }
         for job in jobs
     ]
     pages: tuple[tuple[dict[str, str], list[dict[str, Any]]], ...] = (
@@ -109,13 +121,18 @@ def job(name: str, count: int, instance_type: str = P4D, **more: Any) -> dict[st
 
 
 def read_quota(
-    *, applied: dict[str, Any] | None, default: dict[str, Any] | None = None, jobs: list[dict[str, Any]] | None = None
+    *,
+    applied: dict[str, Any] | None,
+    default: dict[str, Any] | None = None,
+    jobs: list[dict[str, Any]] | None = None,
 ) -> QuotaReading:
     """``jobs`` are those that describe_training_job will be asked for; None: nobody may ask for any."""
     asked = {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649"}
     with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, sweep):
         if applied is None:
-            stubber.add_client_error("get_service_quota", "NoSuchResourceException", expected_params=asked)
+            stubber.add_client_error(
+                "get_service_quota", "NoSuchResourceException", expected_params=asked
+            )
             stubber.add_response("get_aws_default_service_quota", {"Quota": default or {}}, asked)
         else:
             stubber.add_response("get_service_quota", {"Quota": applied}, asked)
@@ -147,14 +164,23 @@ def test_the_jobs_that_run_are_counted() -> None:
 
 
 def test_jobs_are_swept_once_for_all_quotas_and_slowly() -> None:
-    quotas_read = [QUOTA, instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND), account_quota(Purchase.ON_DEMAND)]
+    quotas_read = [
+        QUOTA,
+        instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND),
+        account_quota(Purchase.ON_DEMAND),
+    ]
     waits: list[float] = []
     with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, sweep):
         for _quota in quotas_read:
             stubber.add_response("get_service_quota", {"Quota": {"Value": 9.0}})
         groups = [{"InstanceType": P4D, "InstanceCount": 1, "InstanceGroupName": "a"}] * 2
-        mixed = {"TrainingJobName": "c", "ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}}
-        lay_out_sweep(sweep, [job("a", 2), job("b", 1, "ml.g5.xlarge"), mixed, job("local", 1, "local.cpu")])
+        mixed = {
+            "TrainingJobName": "c",
+            "ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1},
+        }
+        lay_out_sweep(
+            sweep, [job("a", 2), job("b", 1, "ml.g5.xlarge"), mixed, job("local", 1, "local.cpu")]
+        )
         read_back = Quotas(quotas, sagemaker, sleep=waits.append).read(quotas_read, now=NOW)
     assert [reading.in_use for reading in read_back.values()] == [4, 1, 5]
     # no more than two listings and five descriptions a second
@@ -167,11 +193,20 @@ NEW_QUOTA = instance_quota(NEW_TYPE, Purchase.ON_DEMAND)
 
 def look_up(*names: str) -> QuotaReading:
     """``names`` are those of all quotas that AWS has, in two pages."""
-    rows = [{"QuotaName": name, "QuotaCode": f"L-{index}", "Value": 3.0} for index, name in enumerate(names)]
+    rows = [
+        {"QuotaName": name, "QuotaCode": f"L-{index}", "Value": 3.0}
+        for index, name in enumerate(names)
+    ]
     with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, sweep):
         listing = {"ServiceCode": "sagemaker", "MaxResults": 100}
-        stubber.add_response("list_aws_default_service_quotas", {"Quotas": rows[:1], "NextToken": "more"}, listing)
-        stubber.add_response("list_aws_default_service_quotas", {"Quotas": rows[1:]}, {**listing, "NextToken": "more"})
+        stubber.add_response(
+            "list_aws_default_service_quotas", {"Quotas": rows[:1], "NextToken": "more"}, listing
+        )
+        stubber.add_response(
+            "list_aws_default_service_quotas",
+            {"Quotas": rows[1:]},
+            {**listing, "NextToken": "more"},
+        )
         if NEW_QUOTA.name in names:
             asked = {"ServiceCode": "sagemaker", "QuotaCode": f"L-{names.index(NEW_QUOTA.name)}"}
             stubber.add_response("get_service_quota", {"Quota": {"Value": 5.0}}, asked)
@@ -189,11 +224,18 @@ def test_a_quota_whose_code_is_not_known_is_found_by_its_name() -> None:
 
 def test_a_name_that_no_list_has_is_not_listed() -> None:
     reading = look_up("Apps of all kinds", f"{NEW_TYPE} for spot training job usage")
-    assert reading == QuotaReading(quota=NEW_QUOTA, applied=None, default=None, in_use=None, is_not_listed=True)
+    assert reading == QuotaReading(
+        quota=NEW_QUOTA, applied=None, default=None, in_use=None, is_not_listed=True
+    )
 
 
 def test_a_quota_that_aws_answers_without_a_value_is_unknown_with_its_reason() -> None:
-    row = {"ErrorReason": {"ErrorCode": "DEPENDENCY_ACCESS_DENIED_ERROR", "ErrorMessage": "no access to its metric"}}
+    row = {
+        "ErrorReason": {
+            "ErrorCode": "DEPENDENCY_ACCESS_DENIED_ERROR",
+            "ErrorMessage": "no access to its metric",
+        }
+    }
     with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, _):
         stubber.add_response("get_service_quota", {"Quota": row})
         reading = Quotas(quotas, sagemaker, sleep=no_wait).read_limits([QUOTA])[QUOTA.name]
@@ -202,5 +244,9 @@ def test_a_quota_that_aws_answers_without_a_value_is_unknown_with_its_reason() -
 
 
 def test_a_serverless_job_of_somebody_else_holds_no_instances() -> None:
-    job = {"TrainingJobName": "other", "TrainingJobStatus": "InProgress", "SecondaryStatus": "Training"}
+    job = {
+        "TrainingJobName": "other",
+        "TrainingJobStatus": "InProgress",
+        "SecondaryStatus": "Training",
+    }
     assert list(read_held_instances(job)) == []

@@ -12,14 +12,22 @@ from traindyno.aws.table import TRANSACTION_TRIES, Delete, Put, Table, Update, W
 from traindyno.core.errors import Throttled
 
 KEY = {"pk": "a", "sk": "b"}
-UPDATE = Update(key=KEY, expression="ADD n :n", values={":n": 2}, names={"#n": "n"}, condition="#n > :n")
+UPDATE = Update(
+    key=KEY, expression="ADD n :n", values={":n": 2}, names={"#n": "n"}, condition="#n > :n"
+)
 WRITES: list[Write] = [
     Put(item={**KEY, "n": 1}, condition="attribute_not_exists(pk)"),
     Delete(key=KEY, condition="attribute_exists(pk)"),
     UPDATE,
 ]
 MEMBERS = [
-    {"Put": {"TableName": "rows", "Item": {**KEY, "n": 1}, "ConditionExpression": "attribute_not_exists(pk)"}},
+    {
+        "Put": {
+            "TableName": "rows",
+            "Item": {**KEY, "n": 1},
+            "ConditionExpression": "attribute_not_exists(pk)",
+        }
+    },
     {"Delete": {"TableName": "rows", "Key": KEY, "ConditionExpression": "attribute_exists(pk)"}},
     {
         "Update": {
@@ -43,23 +51,31 @@ def stub() -> Iterator[tuple[Table, Stubber, list[float]]]:
 
 def cancel(stubber: Stubber, *codes: str) -> None:
     reasons: Any = {"CancellationReasons": [{"Code": code} for code in codes]}
-    stubber.add_client_error("transact_write_items", "TransactionCanceledException", "canceled", modeled_fields=reasons)
+    stubber.add_client_error(
+        "transact_write_items", "TransactionCanceledException", "canceled", modeled_fields=reasons
+    )
 
 
-def test_the_request_holds_each_write_with_its_condition(stub: tuple[Table, Stubber, list[float]]) -> None:
+def test_the_request_holds_each_write_with_its_condition(
+    stub: tuple[Table, Stubber, list[float]],
+) -> None:
     table, stubber, _ = stub
     stubber.add_response("transact_write_items", {}, {"TransactItems": MEMBERS})
     assert table.write_all(WRITES) == ()
 
 
-def test_conditions_that_do_not_hold_are_an_answer(stub: tuple[Table, Stubber, list[float]]) -> None:
+def test_conditions_that_do_not_hold_are_an_answer(
+    stub: tuple[Table, Stubber, list[float]],
+) -> None:
     table, stubber, waits = stub
     cancel(stubber, "None", "ConditionalCheckFailed", "ConditionalCheckFailed")
     assert table.write_all(WRITES) == (1, 2)
     assert waits == []
 
 
-def test_a_conflict_is_tried_again_with_growing_waits(stub: tuple[Table, Stubber, list[float]]) -> None:
+def test_a_conflict_is_tried_again_with_growing_waits(
+    stub: tuple[Table, Stubber, list[float]],
+) -> None:
     table, stubber, waits = stub
     for _ in range(TRANSACTION_TRIES - 1):
         cancel(stubber, "TransactionConflict", "None", "ThrottlingError")

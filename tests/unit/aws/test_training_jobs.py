@@ -55,7 +55,9 @@ def test_a_limit_below_what_one_job_asks_for_is_a_result() -> None:
     assert caught.value.outcome is Outcome.QUOTA_EXCEEDED
 
 
-@pytest.mark.parametrize("code", ["ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded"])
+@pytest.mark.parametrize(
+    "code", ["ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded"]
+)
 def test_throttling_has_its_own_class(code: str) -> None:
     with pytest.raises(Throttled):
         start_with_error(code, "Rate exceeded")
@@ -80,7 +82,11 @@ def test_a_service_that_cannot_be_reached_is_such_a_fault(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("code", "message", "outcome"),
     [
-        ("AccessDeniedException", "User is not authorized to perform: sagemaker:CreateTrainingJob", "permission_error"),
+        (
+            "AccessDeniedException",
+            "User is not authorized to perform: sagemaker:CreateTrainingJob",
+            "permission_error",
+        ),
         ("ValidationException", "Could not assume role arn:aws:iam::1:role/x", "permission_error"),
         ("ValidationException", "Cannot find image in ECR repository", "image_error"),
         ("ValidationException", "1 validation error detected", "internal_error"),
@@ -96,7 +102,9 @@ def test_what_no_retry_can_help_is_a_result(code: str, message: str, outcome: st
 def test_stopping_what_has_ended_is_nothing_to_do() -> None:
     with stubbed("sagemaker") as (client, stubber):
         stubber.add_response("stop_training_job", {}, {"TrainingJobName": "a"})
-        stubber.add_client_error("stop_training_job", "ValidationException", "The job is in a terminal state")
+        stubber.add_client_error(
+            "stop_training_job", "ValidationException", "The job is in a terminal state"
+        )
         stubber.add_client_error("stop_training_job", "ThrottlingException")
         jobs = TrainingJobs(client)
         assert jobs.stop("a")
@@ -124,7 +132,9 @@ def test_jobs_at_work_are_listed_page_by_page_in_both_states() -> None:
     with stubbed("sagemaker") as (client, stubber):
         stubber.add_response("list_training_jobs", {**page("a", "b"), "NextToken": "more"}, asked)
         dated = {"ResponseMetadata": {"HTTPHeaders": {"date": "Mon, 21 Sep 2026 14:23:20 GMT"}}}
-        stubber.add_response("list_training_jobs", {**page("c"), **dated}, {**asked, "NextToken": "more"})
+        stubber.add_response(
+            "list_training_jobs", {**page("c"), **dated}, {**asked, "NextToken": "more"}
+        )
         stubber.add_response("list_training_jobs", page("d"), {**asked, "StatusEquals": "Stopping"})
         found = TrainingJobs(client).working("traindyno-", now=1_790_000_060)
     # The second page was answered at a time of its own, 1,790,000,600
@@ -132,9 +142,15 @@ def test_jobs_at_work_are_listed_page_by_page_in_both_states() -> None:
 
 
 @pytest.mark.parametrize(
-    "resources", [{"InstanceType": "ml.g5.xlarge", "InstanceCount": "two"}, {"FieldOfTomorrow": [], "InstanceCount": 1}]
+    "resources",
+    [
+        {"InstanceType": "ml.g5.xlarge", "InstanceCount": "two"},
+        {"FieldOfTomorrow": [], "InstanceCount": 1},
+    ],
 )
-def test_a_request_that_this_boto3_does_not_know_is_refused_and_not_tried_again(resources: dict[str, Any]) -> None:
+def test_a_request_that_this_boto3_does_not_know_is_refused_and_not_tried_again(
+    resources: dict[str, Any],
+) -> None:
     # A stub would answer before botocore checks the request; nothing listens at this endpoint.
     client = boto3.client("sagemaker", endpoint_url="http://127.0.0.1:9", **KEYS)  # type: ignore[call-overload]
     with pytest.raises(JobRefused, match="Parameter validation failed") as caught:

@@ -18,7 +18,9 @@ MET = Figure(name="time", value=1.0, unit="s", budget=at_most(2))
 
 
 def result(**evidence: float | None) -> RaceResult:
-    return RaceResult(our_step_seconds=(), our_tokens_per_second=(), flops_per_token=1.0, parameters=1, **evidence)  # type: ignore[arg-type]
+    return RaceResult(
+        our_step_seconds=(), our_tokens_per_second=(), flops_per_token=1.0, parameters=1, **evidence
+    )  # type: ignore[arg-type]
 
 
 def section(*figures: Figure) -> Section:
@@ -27,7 +29,14 @@ def section(*figures: Figure) -> Section:
 
 @pytest.mark.parametrize(
     ("losses", "tokens", "is_equal"),
-    [(0.0, 0, True), (1e-5, 0, True), (0.007, 0, False), (None, 0, False), (0.0, 1, False), (0.0, None, False)],
+    [
+        (0.0, 0, True),
+        (1e-5, 0, True),
+        (0.007, 0, False),
+        (None, 0, False),
+        (0.0, 1, False),
+        (0.0, None, False),
+    ],
 )
 def test_losses_or_tokens_that_differ_or_are_unknown_are_unlike_work(
     losses: float | None, tokens: int | None, is_equal: bool
@@ -66,7 +75,9 @@ def test_a_group_that_was_cut_off_measures_only_what_it_lacks(tmp_path: Path) ->
         return kept.case(name, Section, measure)
 
     for _ in range(2):
-        assert measured_spread(Kept(folder=tmp_path / "spread", is_resumed=True)) == spread([1.0, 2.0, 3.0])
+        assert measured_spread(Kept(folder=tmp_path / "spread", is_resumed=True)) == spread(
+            [1.0, 2.0, 3.0]
+        )
     folder = tmp_path / "loop-0123"
     first = case(Kept(folder=folder), "BERT h64, batch 4", 1.5)
     resumed = Kept(folder=folder, is_resumed=True)
@@ -74,7 +85,10 @@ def test_a_group_that_was_cut_off_measures_only_what_it_lacks(tmp_path: Path) ->
     case(resumed, "BERT h64, batch 32", 1.0)
     assert measured == ["BERT h64, batch 4", "BERT h64, batch 32"]
     assert case(Kept(folder=folder), "BERT h64, batch 4", 9.0) != first
-    assert case(Kept(folder=tmp_path / "loop-4567", is_resumed=True), "BERT h64, batch 4", 3.0) != first
+    assert (
+        case(Kept(folder=tmp_path / "loop-4567", is_resumed=True), "BERT h64, batch 4", 3.0)
+        != first
+    )
     assert case(Kept(folder=None, is_resumed=True), "BERT h64, batch 4", 3.0) != first
 
 

@@ -26,7 +26,9 @@ def figure(value: float | Spread | None, **more: object) -> Figure:
         (None, 500, None),
     ],
 )
-def test_a_budget_is_met_up_to_its_limit_and_unknown_is_neither(budget: object, value: float, is_met: bool) -> None:
+def test_a_budget_is_met_up_to_its_limit_and_unknown_is_neither(
+    budget: object, value: float, is_met: bool
+) -> None:
     assert figure(value, budget=budget).is_met is is_met
 
 
@@ -38,7 +40,13 @@ def test_the_median_of_repetitions_is_compared_with_the_budget() -> None:
 
 def test_a_row_shows_value_extent_budget_and_verdict() -> None:
     repeated = spread([3.0, 1.5, 2.25])
-    assert figure_row(figure(repeated, budget=at_most(2))) == ("wall", "2.25 s", "1.50 – 3 (3)", "≤ 2 s", "**no**")
+    assert figure_row(figure(repeated, budget=at_most(2))) == (
+        "wall",
+        "2.25 s",
+        "1.50 – 3 (3)",
+        "≤ 2 s",
+        "**no**",
+    )
     assert figure_row(figure(None, budget=at_most(2))) == ("wall", "unknown", "", "≤ 2 s", "")
 
 
@@ -58,13 +66,17 @@ def test_two_things_are_run_in_turn_and_compared_round_by_round() -> None:
 
 
 def text_of(title: str, origin: str) -> str:
-    section = Section(title=title, command="python -m bench x", figures=(figure(1.0),), notes=("A note.",))
+    section = Section(
+        title=title, command="python -m bench x", figures=(figure(1.0),), notes=("A note.",)
+    )
     return "\n".join(section_lines(section, origin))
 
 
 def test_sections_that_were_not_measured_keep_their_text_and_all_keep_their_order() -> None:
     first = merge("", {"B": text_of("B", "Monday"), "C": text_of("C", "Monday")}, ["A", "B", "C"])
-    second = merge(first, {"A": text_of("A", "Tuesday"), "C": text_of("C", "Tuesday")}, ["A", "B", "C"])
+    second = merge(
+        first, {"A": text_of("A", "Tuesday"), "C": text_of("C", "Tuesday")}, ["A", "B", "C"]
+    )
     assert list(split_sections(second)) == ["A", "B", "C"]
     assert {title: "Monday" in text for title, text in split_sections(second).items()} == {
         "A": False,
@@ -83,7 +95,13 @@ def test_sections_of_groups_that_are_no_more_go() -> None:
 
 def test_a_retry_of_a_task_is_a_transition_and_its_entry_is_not_counted_twice() -> None:
     attempts = ["TaskScheduled", "TaskFailed", "TaskScheduled", "TaskSucceeded"]
-    kinds = ["ExecutionStarted", "ChoiceStateEntered", "TaskStateEntered", *attempts, "TaskStateExited"]
+    kinds = [
+        "ExecutionStarted",
+        "ChoiceStateEntered",
+        "TaskStateEntered",
+        *attempts,
+        "TaskStateExited",
+    ]
     events = [{"type": kind} for kind in [*kinds, "MapStateEntered"]]
     assert transitions(events) == ["Choice", "Task", "Task", "Map"]
 
@@ -97,7 +115,9 @@ def test_a_retry_of_a_task_is_a_transition_and_its_entry_is_not_counted_twice() 
         ("NVIDIA L40S", "NVIDIA L4", False),
     ],
 )
-def test_a_devices_peak_is_not_taken_from_a_like_named_one(device: str, accelerator: str, expected: bool) -> None:
+def test_a_devices_peak_is_not_taken_from_a_like_named_one(
+    device: str, accelerator: str, expected: bool
+) -> None:
     assert is_named(device, accelerator) is expected
 
 
@@ -105,5 +125,9 @@ def test_a_shared_job_lasts_until_its_last_run_has_ended_and_counts_once() -> No
     def attempt(job_name: str, ended_at: float) -> dict[str, object]:
         return {"job_name": job_name, "submitted_at": 100.0, "ended_at": ended_at}
 
-    runs = [[attempt("j1", 160.0)], [attempt("j1", 180.0), attempt("j2", 110.0)], [attempt("j1", 120.0)]]
+    runs = [
+        [attempt("j1", 160.0)],
+        [attempt("j1", 180.0), attempt("j2", 110.0)],
+        [attempt("j1", 120.0)],
+    ]
     assert job_seconds([{"attempts": attempts} for attempts in runs]) == 80 + 10

@@ -9,12 +9,25 @@ import pytest
 
 from bench.rehearsal_findings import differences
 from bench.rehearsal_model import fit_scaling, residuals
-from bench.rehearsal_traces import DOWNLOAD_SECONDS, GPTJ_BLOCKS, PACKS, PRICES, STEPS, UPLOAD_SECONDS
+from bench.rehearsal_traces import (
+    DOWNLOAD_SECONDS,
+    GPTJ_BLOCKS,
+    PACKS,
+    PRICES,
+    STEPS,
+    UPLOAD_SECONDS,
+)
 from bench.transformer_flops import GPT_J
 from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import simulated_facts, write_stretch
-from localcloud.sagemaker_service.replay.trace import CONVERTER, ImpliedRate, Trace, choose_trace, implied_rate
+from localcloud.sagemaker_service.replay.trace import (
+    CONVERTER,
+    ImpliedRate,
+    Trace,
+    choose_trace,
+    implied_rate,
+)
 from tests.unit.run_samples import make_attempt, result_from
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.step_log_samples import START, file_name, log_lines
@@ -96,8 +109,14 @@ def simulated_result(run: Run, suite: Suite, traces: list[Trace]) -> RunResult:
     training = trace.load_seconds + trace.compile_seconds + sum(seconds)
     phases = {"downloading": DOWNLOAD_SECONDS, "training": training, "uploading": UPLOAD_SECONDS}
     samples = (trace.samples_per_step or 0) * work.world_size
-    ended = () if trace.accuracy is None else (evaluation_line(START, STEPS, {"accuracy": trace.accuracy}),)
-    log = log_lines(step_seconds=seconds, samples=samples, after=ended, facts=simulated_facts(job, trace, work))
+    ended = (
+        ()
+        if trace.accuracy is None
+        else (evaluation_line(START, STEPS, {"accuracy": trace.accuracy}),)
+    )
+    log = log_lines(
+        step_seconds=seconds, samples=samples, after=ended, facts=simulated_facts(job, trace, work)
+    )
     return result_from(
         read_step_log({file_name(): log}),
         run=run,
@@ -115,8 +134,15 @@ def test_a_simulated_job_evaluates_at_its_end_where_its_trace_has_an_accuracy() 
     job = job_of(run, suite)
     work, trace = read_work(job), choose_trace(job, traces)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
-    log = read_step_log({f"{job.name}/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
-    assert [each.metrics for session in log.sessions for each in session.evaluations] == [{"accuracy": 0.984}]
+    log = read_step_log(
+        {
+            f"{job.name}/{name}": text.splitlines(keepends=True)
+            for name, text in stretch.files.items()
+        }
+    )
+    assert [each.metrics for session in log.sessions for each in session.evaluations] == [
+        {"accuracy": 0.984}
+    ]
 
 
 def judged(pack: str) -> tuple[ClaimJudgement, ...]:
@@ -124,11 +150,15 @@ def judged(pack: str) -> tuple[ClaimJudgement, ...]:
     suite, traces = loaded(pack, "rehearsal"), traces_of(*PACKS)
     runs = trial_runs("execution-1", expand_cells(suite), range(1, len(TRIALS) + 1))
     results = [simulated_result(run, suite, traces) for run in runs]
-    return judge_claims(parse_claims(suite.claims or {}), suite_trials(suite, expand_cells(suite), results), results)
+    return judge_claims(
+        parse_claims(suite.claims or {}), suite_trials(suite, expand_cells(suite), results), results
+    )
 
 
 @pytest.mark.parametrize("pack", sorted(PACKS))
-def test_the_claims_come_out_as_the_posts_own_tables_say_and_the_page_counts_them(pack: str) -> None:
+def test_the_claims_come_out_as_the_posts_own_tables_say_and_the_page_counts_them(
+    pack: str,
+) -> None:
     found = judged(pack)
     assert [*differences(pack, {each.claim.claim_id: each.finding.value for each in found})] == []
     page = page_text(pack)
@@ -151,8 +181,14 @@ def traces_of(*packs: str) -> list[Trace]:
 def implied_rates(pack: str) -> dict[str, ImpliedRate]:
     """Cell → the share of the peak that its trace implies."""
     suite, traces = loaded(pack, "rehearsal"), traces_of(pack)
-    jobs = {run.cell.label: job_of(run, suite) for run in trial_runs("execution-1", expand_cells(suite), [1])}
-    return {label: implied_rate(choose_trace(job, traces), job, read_work(job)) for label, job in jobs.items()}
+    jobs = {
+        run.cell.label: job_of(run, suite)
+        for run in trial_runs("execution-1", expand_cells(suite), [1])
+    }
+    return {
+        label: implied_rate(choose_trace(job, traces), job, read_work(job))
+        for label, job in jobs.items()
+    }
 
 
 @pytest.mark.parametrize("pack", ["albert-scaling", "bert-trainium", "gptj-parallel"])
@@ -197,4 +233,8 @@ def test_gpt_js_epoch_is_in_the_unit_that_its_script_counts(suite_name: str) -> 
     assert (least // 2048, most // 2048) == (6, 6)
     last = rows % group / group
     assert (int(least * last) // 2048, int(most * last) // 2048) == (2, 2)
-    assert rows // group * 6 + 2 == loaded("gptj-parallel", suite_name).workload.examples == GPTJ_BLOCKS
+    assert (
+        rows // group * 6 + 2
+        == loaded("gptj-parallel", suite_name).workload.examples
+        == GPTJ_BLOCKS
+    )

@@ -5,10 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.callbacks.checkpoints import CheckpointRefused, mark_complete, newest_complete, read_marker
+from traindyno.callbacks.checkpoints import (
+    CheckpointRefused,
+    mark_complete,
+    newest_complete,
+    read_marker,
+)
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE
 
-FACTS = {"step": 40, "identity": {"strategy": "single", "learning_rate": 0.1}, "scaler": {}, "processes": 1}
+FACTS = {
+    "step": 40,
+    "identity": {"strategy": "single", "learning_rate": 0.1},
+    "scaler": {},
+    "processes": 1,
+}
 
 
 @pytest.fixture
@@ -83,14 +93,19 @@ def test_a_checkpoint_is_used_where_its_log_has_the_lines_of_then(
     mark_complete(folder / "b", FACTS)
     log.write_text("{}\n" * 9)
     assert newest_complete(folder) == str(folder / "a")
-    assert f"the log of its steps, {log}, has 27 bytes; expected at least 30" in capsys.readouterr().err
+    assert (
+        f"the log of its steps, {log}, has 27 bytes; expected at least 30"
+        in capsys.readouterr().err
+    )
     log.unlink()
     assert newest_complete(folder) == str(folder / "a")
     monkeypatch.delenv(DIRECTORY_VARIABLE)  # outside Traindyno nothing reads the log
     assert newest_complete(folder) == str(folder / "b")
 
 
-def test_a_checkpoint_of_another_run_needs_no_log_of_this_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_of_another_run_needs_no_log_of_this_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = folder.with_name("other-log") / "job-a1" / "rank-00000.1700000000000.jsonl"
     log.parent.mkdir(parents=True)
     log.write_text("{}\n")
@@ -106,7 +121,8 @@ def test_a_checkpoint_of_another_run_needs_no_log_of_this_one(folder: Path, monk
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"version": 1}', "[" * 100_000, '{"version": 1' + "0" * 5000 + "}", "\0"]
+    "content",
+    ["", "[]", "{}", '{"version": 1}', "[" * 100_000, '{"version": 1' + "0" * 5000 + "}", "\0"],
 )
 def test_what_is_no_marker_is_refused(content: str, folder: Path) -> None:
     (folder / "b" / "complete.json").write_text(content)
@@ -117,4 +133,8 @@ def test_what_is_no_marker_is_refused(content: str, folder: Path) -> None:
 
 def test_facts_come_back_as_json_holds_them(folder: Path) -> None:
     mark_complete(folder / "b", {"é": [1.5, float("inf")], "steps": {7: "seven"}, "text": "\ud800"})
-    assert read_marker(folder / "b")["facts"] == {"é": [1.5, float("inf")], "steps": {"7": "seven"}, "text": "\ud800"}
+    assert read_marker(folder / "b")["facts"] == {
+        "é": [1.5, float("inf")],
+        "steps": {"7": "seven"},
+        "text": "\ud800",
+    }

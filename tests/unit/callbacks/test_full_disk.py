@@ -45,9 +45,12 @@ def test_the_folder_of_a_file_that_found_no_space_is_named(folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("named", "is_volume"), [("/opt/ml", True), ("/opt/ml/model", True), ("/opt/mlflow", False), ("/dev/shm", False)]
+    ("named", "is_volume"),
+    [("/opt/ml", True), ("/opt/ml/model", True), ("/opt/mlflow", False), ("/dev/shm", False)],
 )
-def test_the_volume_of_a_job_is_named_for_its_folders_only(folder: Path, named: str, is_volume: bool) -> None:
+def test_the_volume_of_a_job_is_named_for_its_folders_only(
+    folder: Path, named: str, is_volume: bool
+) -> None:
     assert folder.is_dir()
     told = full_disk_text(no_space(Path(named)), {})
     assert told.startswith(f"; the disk of {named} is full, ")
@@ -55,7 +58,9 @@ def test_the_volume_of_a_job_is_named_for_its_folders_only(folder: Path, named: 
 
 
 @pytest.mark.parametrize("length", [1, 2])
-def test_errors_that_are_causes_of_each_other_are_recorded(length: int, folder: Path, tmp_path: Path) -> None:
+def test_errors_that_are_causes_of_each_other_are_recorded(
+    length: int, folder: Path, tmp_path: Path
+) -> None:
     """``raise error from error`` makes an error its own cause. A full disk may be the cause of another error."""
     errors: list[Exception] = [no_space(folder), RuntimeError("outer")][-length:]
     for error, cause in zip(errors, errors[1:] + errors[:1], strict=True):
@@ -92,7 +97,9 @@ def test_the_message_of_a_failed_script_names_the_full_disk(
     length: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SM_OUTPUT_DIR", str(tmp_path))
-    error = error_of_log(tmp_path, OSError(errno.ENOSPC, NO_SPACE + "!" * length, str(folder / "model.pt")))
+    error = error_of_log(
+        tmp_path, OSError(errno.ENOSPC, NO_SPACE + "!" * length, str(folder / "model.pt"))
+    )
     assert error["outcome"] == "user_code_error"
     assert f"; the disk of {folder} is full, " in error["message"]
     assert error["message"].endswith(ADVICE)

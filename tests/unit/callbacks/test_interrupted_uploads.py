@@ -113,7 +113,9 @@ def run(instance: Path, s3: Path, dice: random.Random, ranks: int, interruptions
 
 
 def read(s3: Path) -> StepLog:
-    return read_step_log({str(path): path.read_text().splitlines() for path in (s3 / LOG).rglob("*.jsonl")})
+    return read_step_log(
+        {str(path): path.read_text().splitlines() for path in (s3 / LOG).rglob("*.jsonl")}
+    )
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -21,7 +21,9 @@ STARTED: dict[str, Any] = {
     "smdistributed.modelparallel.torch": SimpleNamespace(size=lambda: 4),
     "smdistributed.dataparallel.torch.distributed": SimpleNamespace(get_world_size=lambda: 4),
     "horovod.torch": SimpleNamespace(size=lambda: 4),
-    "mpi4py.MPI": SimpleNamespace(Is_initialized=lambda: True, COMM_WORLD=SimpleNamespace(Get_size=lambda: 4)),
+    "mpi4py.MPI": SimpleNamespace(
+        Is_initialized=lambda: True, COMM_WORLD=SimpleNamespace(Get_size=lambda: 4)
+    ),
 }
 ALONE: dict[str, Any] = {
     "torch.distributed": SimpleNamespace(is_available=lambda: True, is_initialized=lambda: False),
@@ -45,7 +47,9 @@ def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SIZES))
-def test_a_group_is_found_by_the_library_that_formed_it(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_group_is_found_by_the_library_that_formed_it(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     assert find_process_group() is None
     monkeypatch.setitem(sys.modules, name, STARTED[name])
     assert find_process_group() == (name, 4)
@@ -56,5 +60,7 @@ def test_libraries_that_are_imported_only_form_no_group(monkeypatch: pytest.Monk
     for name, module in ALONE.items():
         monkeypatch.setitem(sys.modules, name, module)
     assert find_process_group() is None
-    with pytest.raises(RuntimeError, match="8 processes were started, but this one has no process group"):
+    with pytest.raises(
+        RuntimeError, match="8 processes were started, but this one has no process group"
+    ):
         require_process_group(8)

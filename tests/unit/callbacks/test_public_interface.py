@@ -20,10 +20,20 @@ FOR_US = {
     "hf_trainer": {"unit_of_samples"},
     "log": {
         "step_log_of_this_process",
-        *(f"StepLogger.{name}" for name in ("__init__", "measure_with", "observe_with", "begin_step", "end_step")),
         *(
             f"StepLogger.{name}"
-            for name in ("add_phase", "describe", "phase_ended", "close_window", "ends_early", "error")
+            for name in ("__init__", "measure_with", "observe_with", "begin_step", "end_step")
+        ),
+        *(
+            f"StepLogger.{name}"
+            for name in (
+                "add_phase",
+                "describe",
+                "phase_ended",
+                "close_window",
+                "ends_early",
+                "error",
+            )
         ),
         *(f"StepLogger.{name}" for name in ("open", "failed", "close", "steps_of_this_process")),
         *(f"StepLogger.{name}" for name in ("begin_training", "end_training")),
@@ -37,9 +47,16 @@ def test_names_and_signatures_for_scripts_are_the_listed_ones() -> None:
     """If this fails: a name that is gone or a signature that has changed breaks scripts. Keep the old form working, or
     edit the list and say in CHANGELOG.md what a script has to change. A further name or option is an edit of the list.
     """
-    found = {line: name for module in MODULES for name, line in interface_of(module) if not is_for_us(module, name)}
+    found = {
+        line: name
+        for module in MODULES
+        for name, line in interface_of(module)
+        if not is_for_us(module, name)
+    }
     assert [line for line in LISTED if line not in found] == []
-    assert [line for line in found if line not in LISTED] == [], "for scripts: list it; else: FOR_US"
+    assert [line for line in found if line not in LISTED] == [], (
+        "for scripts: list it; else: FOR_US"
+    )
 
 
 def test_what_is_called_by_this_project_only_exists() -> None:
@@ -57,7 +74,10 @@ def interface_of(module: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             yield node.name, f"{module}: {signature(node)}"
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            yield node.name, f"{module}: class {node.name}({', '.join(map(ast.unparse, node.bases))})"
+            yield (
+                node.name,
+                f"{module}: class {node.name}({', '.join(map(ast.unparse, node.bases))})",
+            )
             for name, text in members(node):
                 yield f"{node.name}.{name}", f"{module}: {node.name}.{text}"
         elif isinstance(node, ast.Assign) and module == "__init__":
@@ -95,5 +115,11 @@ def test_what_the_page_for_scripts_calls_is_listed() -> None:
     code = "".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     calls = {f"log: StepLogger.{name}(" for name in re.findall(r"\bstep_log\.(\w+)\(", page)}
     calls |= {f"checkpoints: {name}(" for name in re.findall(r"\bcheckpoints\.(\w+)\(", code)}
-    assert {"log: StepLogger.step(", "log: StepLogger.evaluation(", "checkpoints: mark_complete("} <= calls
-    assert [call for call in sorted(calls) if not any(line.startswith(call) for line in LISTED)] == []
+    assert {
+        "log: StepLogger.step(",
+        "log: StepLogger.evaluation(",
+        "checkpoints: mark_complete(",
+    } <= calls
+    assert [
+        call for call in sorted(calls) if not any(line.startswith(call) for line in LISTED)
+    ] == []

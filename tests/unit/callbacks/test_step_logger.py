@@ -38,7 +38,9 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def read(folder: Path) -> StepLog:
-    return read_step_log({path.name: path.read_text().splitlines() for path in folder.glob("*/rank-*.jsonl")})
+    return read_step_log(
+        {path.name: path.read_text().splitlines() for path in folder.glob("*/rank-*.jsonl")}
+    )
 
 
 def of_kind(folder: Path, kind: str) -> list[dict[str, Any]]:
@@ -59,7 +61,9 @@ def log(tmp_path: Path) -> Iterator[StepLogger]:
 
 
 def test_the_callbacks_modules_import_each_other_in_one_direction() -> None:
-    imports = {path.stem: _imported(path) for path in CALLBACKS.glob("*.py") if path.stem != "__init__"}
+    imports = {
+        path.stem: _imported(path) for path in CALLBACKS.glob("*.py") if path.stem != "__init__"
+    }
     assert "recorder" in imports["log"]
     TopologicalSorter(imports).prepare()  # raises CycleError
 
@@ -67,12 +71,22 @@ def test_the_callbacks_modules_import_each_other_in_one_direction() -> None:
 def _imported(path: Path) -> set[str]:
     """What the module imports, also for type checking only."""
     prefix = "traindyno.callbacks."
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-    return {str(node.module).removeprefix(prefix) for node in nodes if str(node.module).startswith(prefix)}
+    nodes = [
+        node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)
+    ]
+    return {
+        str(node.module).removeprefix(prefix)
+        for node in nodes
+        if str(node.module).startswith(prefix)
+    }
 
 
 def test_a_step_inside_a_step_is_an_error_with_both_lines(log: StepLogger) -> None:
-    with pytest.raises(RuntimeError, match="one step at a time") as caught, log.step(samples=4), log.step(samples=4):
+    with (
+        pytest.raises(RuntimeError, match="one step at a time") as caught,
+        log.step(samples=4),
+        log.step(samples=4),
+    ):
         pass
     assert str(caught.value).count(f"{__file__}:") == 2
     with log.step(samples=4):  # the failed one was abandoned
@@ -139,7 +153,9 @@ def test_steps_go_on_counting_in_a_process_that_has_done_some(
     assert [step["step"] for step in of_kind(tmp_path, "step")] == [3, 4, 5, 6, 7, 8]
 
 
-def test_the_time_between_two_trainings_is_a_pause_around_its_phases(log: StepLogger, tmp_path: Path) -> None:
+def test_the_time_between_two_trainings_is_a_pause_around_its_phases(
+    log: StepLogger, tmp_path: Path
+) -> None:
     for _ in range(2):
         log.begin_training(0, batch=8)
         do_steps(log, samples=8)
@@ -149,7 +165,9 @@ def test_the_time_between_two_trainings_is_a_pause_around_its_phases(log: StepLo
             time.sleep(0.02)
     log.close()
     first, second = of_kind(tmp_path, "step")
-    (pause,) = [phase for phase in of_kind(tmp_path, "phase") if phase["name"] == "between_trainings"]
+    (pause,) = [
+        phase for phase in of_kind(tmp_path, "phase") if phase["name"] == "between_trainings"
+    ]
     assert pause["begin"] == pytest.approx(first["end"], abs=0.01)
     assert pause["end"] == pytest.approx(second["begin"], abs=0.01)
     assert second["wait_seconds"] < 0.01
@@ -157,7 +175,9 @@ def test_the_time_between_two_trainings_is_a_pause_around_its_phases(log: StepLo
 
 
 @pytest.mark.parametrize("samples", [0, -4])
-def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(log: StepLogger, samples: int) -> None:
+def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(
+    log: StepLogger, samples: int
+) -> None:
     with pytest.raises(ValueError, match=f"samples={samples}; expected the number of samples"):
         log.step(samples=samples)
 
@@ -179,7 +199,9 @@ def test_a_process_among_others_may_have_no_samples_left(
 
 
 @pytest.mark.parametrize("is_block", [True, False])
-def test_counts_of_numpy_are_whole_numbers_in_the_log(log: StepLogger, tmp_path: Path, is_block: bool) -> None:
+def test_counts_of_numpy_are_whole_numbers_in_the_log(
+    log: StepLogger, tmp_path: Path, is_block: bool
+) -> None:
     for _ in range(5):
         if is_block:
             with log.step(samples=1) as step:
@@ -188,7 +210,9 @@ def test_counts_of_numpy_are_whole_numbers_in_the_log(log: StepLogger, tmp_path:
             log.begin_step()
             log.end_step(np.int64(8), np.int32(64), None, None)  # type: ignore[arg-type]
     log.close()
-    assert [(step["samples"], step["tokens"]) for step in of_kind(tmp_path, "step")] == [(8, 64)] * 5
+    assert [(step["samples"], step["tokens"]) for step in of_kind(tmp_path, "step")] == [
+        (8, 64)
+    ] * 5
     assert lines_of(tmp_path)[-1]["kind"] == "end"
 
 
@@ -204,7 +228,9 @@ def test_a_count_that_is_no_whole_number_fails_its_step_and_leaves_the_other_lin
     assert lines_of(tmp_path)[-1]["outcome"] == "user_code_error"
 
 
-def test_the_first_step_is_written_at_once_so_that_a_killed_script_has_it(log: StepLogger, tmp_path: Path) -> None:
+def test_the_first_step_is_written_at_once_so_that_a_killed_script_has_it(
+    log: StepLogger, tmp_path: Path
+) -> None:
     do_steps(log)
     assert [step["step"] for step in of_kind(tmp_path, "step")] == [1]
 
@@ -220,7 +246,9 @@ def test_lines_are_kept_where_one_of_them_cant_be_encoded(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_not_finite_stays_in_the_log_and_marks_it(log: StepLogger, tmp_path: Path, loss: float) -> None:
+def test_a_loss_that_is_not_finite_stays_in_the_log_and_marks_it(
+    log: StepLogger, tmp_path: Path, loss: float
+) -> None:
     with log.step(samples=1) as step:
         step.loss = loss
     log.close()
@@ -230,16 +258,22 @@ def test_a_loss_that_is_not_finite_stays_in_the_log_and_marks_it(log: StepLogger
     assert [error.outcome for error in found.errors] == ["loss_diverged"]
 
 
-def test_an_evaluation_loss_that_is_not_finite_marks_the_log(log: StepLogger, tmp_path: Path) -> None:
+def test_an_evaluation_loss_that_is_not_finite_marks_the_log(
+    log: StepLogger, tmp_path: Path
+) -> None:
     log.evaluation({"eval_loss": math.nan, "accuracy": 0.5})
     log.evaluation({"eval_loss": math.nan})
     log.close()
     found = read(tmp_path)
     assert math.isnan(found.sessions[0].evaluations[0].metrics["eval_loss"])
-    assert [error.message for error in found.errors] == ["the evaluation's eval_loss after step 0 is nan"]
+    assert [error.message for error in found.errors] == [
+        "the evaluation's eval_loss after step 0 is nan"
+    ]
 
 
-def test_phases_explain_the_time_from_the_process_start_to_the_last_line(log: StepLogger, tmp_path: Path) -> None:
+def test_phases_explain_the_time_from_the_process_start_to_the_last_line(
+    log: StepLogger, tmp_path: Path
+) -> None:
     with log.phase("load"):
         pass
     do_steps(log)
@@ -261,7 +295,9 @@ def test_a_process_started_before_now_and_after_the_test_runner() -> None:
 
 def test_launchers_are_the_ancestors_with_the_jobs_name() -> None:
     asks = "import sys; from traindyno.callbacks import process; print(process.launcher_started() is not None)"
-    launches = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {asks!r}], check=True)"
+    launches = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {asks!r}], check=True)"
+    )
     root = str(CALLBACKS.parents[1])
     for launcher, job, expected in (("job-1", "job-1", "True"), ("job-2", "job-1", "False")):
         started = f"import os; os.environ['TRAINING_JOB_NAME'] = {job!r}; " + launches
@@ -303,10 +339,18 @@ def test_a_host_load_line_is_due_every_five_seconds(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     ("asset_tag", "expected"),
-    [("i-0123456789abcdef0", "instance_id:i-0123456789abcdef0"), ("Not Specified", "boot_id:85f309a1")],
+    [
+        ("i-0123456789abcdef0", "instance_id:i-0123456789abcdef0"),
+        ("Not Specified", "boot_id:85f309a1"),
+    ],
 )
-def test_a_host_is_named_by_its_instance_or_its_boot(tmp_path: Path, asset_tag: str, expected: str) -> None:
-    files = {"sys/class/dmi/id/board_asset_tag": asset_tag, "proc/sys/kernel/random/boot_id": "85f309a1\n"}
+def test_a_host_is_named_by_its_instance_or_its_boot(
+    tmp_path: Path, asset_tag: str, expected: str
+) -> None:
+    files = {
+        "sys/class/dmi/id/board_asset_tag": asset_tag,
+        "proc/sys/kernel/random/boot_id": "85f309a1\n",
+    }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text)
@@ -335,17 +379,25 @@ def test_a_jump_of_the_wall_clock_does_not_change_the_step_time(
 
 
 # Some of the keys that torch documents; CUDA's own asynchronous allocator has none of its retries.
-STATISTICS = {"num_alloc_retries": 3, "num_ooms": 0, "allocated_bytes.all.peak": 75 * 2**30, "segment.all.current": 41}
+STATISTICS = {
+    "num_alloc_retries": 3,
+    "num_ooms": 0,
+    "allocated_bytes.all.peak": 75 * 2**30,
+    "segment.all.current": 41,
+}
 
 
 @pytest.mark.parametrize(
-    ("statistics", "expected"), [(STATISTICS, 3), ({**STATISTICS, "num_alloc_retries": 0}, 0), ({}, 0)]
+    ("statistics", "expected"),
+    [(STATISTICS, 3), ({**STATISTICS, "num_alloc_retries": 0}, 0), ({}, 0)],
 )
 def test_the_retries_of_the_statistics(
     statistics: dict[str, int], expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cuda = SimpleNamespace(
-        is_available=lambda: True, is_initialized=lambda: bool(statistics), memory_stats=lambda: statistics
+        is_available=lambda: True,
+        is_initialized=lambda: bool(statistics),
+        memory_stats=lambda: statistics,
     )
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     assert allocator_retries() == expected

@@ -53,7 +53,9 @@ CONTENTS = {
 }
 LONG_NAME = LONG * 30
 PATHS = {
-    **dict.fromkeys(("suite", "prices", "quotas", "file"), (".", "missing/file", LONG_NAME, *CONTENTS)),
+    **dict.fromkeys(
+        ("suite", "prices", "quotas", "file"), (".", "missing/file", LONG_NAME, *CONTENTS)
+    ),
     "also_send": ("missing/file", LONG_NAME),
     "traces": ("missing/file", "other", "."),
     "folder": ("other", "other/below"),
@@ -61,7 +63,13 @@ PATHS = {
 }
 # The arguments that a command needs beside the one with the bad value, and the options that others need.
 GOOD = {
-    **{"suite": "good.yaml", "file": str(TRAINIUM), "execution": "exec-1", "first": "exec-1", "second": "exec-2"},
+    **{
+        "suite": "good.yaml",
+        "file": str(TRAINIUM),
+        "execution": "exec-1",
+        "first": "exec-1",
+        "second": "exec-2",
+    },
     **{"job": "job-1", "name": "endpoint-1", "source": "exec-1"},
 }
 BESIDE = {
@@ -69,7 +77,14 @@ BESIDE = {
     **{("claims", name): ("exec-1",) for name in ("lab", "region", "profile")},
     **dict.fromkeys(
         (("init", "prices"), ("init", "quotas")),
-        ("--task=causal-lm", "--model=a/b", "--data=a/b", "--examples=9", "--sequence-length=8", "--max-usd=5"),
+        (
+            "--task=causal-lm",
+            "--model=a/b",
+            "--data=a/b",
+            "--examples=9",
+            "--sequence-length=8",
+            "--max-usd=5",
+        ),
     ),
     **dict.fromkeys(
         (("init", "text_column"), ("init", "label_column")),
@@ -108,7 +123,11 @@ def bad_values(parameter: Any) -> tuple[str, ...]:
         return ()
     if kind in (int, float):
         beyond = () if parameter.max is None else (str(parameter.max * 2),)
-        return (*(INTEGERS if kind is int else NUMBERS), *beyond, *(("0",) if parameter.min else ()))
+        return (
+            *(INTEGERS if kind is int else NUMBERS),
+            *beyond,
+            *(("0",) if parameter.min else ()),
+        )
     if issubclass(kind, Enum):
         return CHOICES
     return (PATHS if kind is Path else TEXTS)[parameter.name]
@@ -118,7 +137,9 @@ def cases() -> Iterator[Case]:
     """All values for the first command that has a parameter, one for each command that shares it."""
     seen = set()
     for words, command in leaves(typer.main.get_command(commands)):
-        arguments = [each for each in command.params if each.param_type_name == "argument" and each.required]
+        arguments = [
+            each for each in command.params if each.param_type_name == "argument" and each.required
+        ]
         good = {each.name: GOOD[each.name] for each in arguments}
         for parameter in command.params:
             values = bad_values(parameter)
@@ -177,6 +198,8 @@ def test_a_bad_value_is_named_with_what_is_accepted_and_nothing_is_done(
     found = " ".join(case.value.replace("\n", r"\n")[:40].split())
     assert (str(float("inf")) if found == "1e400" and "finite" in said else found) in said
     field = case.name.lstrip("-").replace("-", "_")
-    assert case.name in said or f".{field}: " in said or found in said.partition(":")[0], "the option, field or file"
+    assert case.name in said or f".{field}: " in said or found in said.partition(":")[0], (
+        "the option, field or file"
+    )
     assert ACCEPTED.search(said), said
     assert sorted(folder.rglob("*")) == before

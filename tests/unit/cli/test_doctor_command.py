@@ -31,10 +31,16 @@ REGION = "us-east-1"
 
 def test_doctor_command_checks_this_machine() -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "traindyno", "doctor"], cwd=REPO_ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "traindyno", "doctor"],
+        cwd=REPO_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     for subject in ("Python", "C++ compiler", "free disk space", "ports", "boto3", "torch"):
-        assert re.search(rf"^(ok|missing) +{re.escape(subject)}: ", ran.stdout, re.MULTILINE), subject
+        assert re.search(rf"^(ok|missing) +{re.escape(subject)}: ", ran.stdout, re.MULTILINE), (
+            subject
+        )
     assert ran.returncode == (1 if "→" in ran.stdout else 0)
 
 
@@ -65,25 +71,39 @@ QUOTAS = (
 SCRIPTS_IMAGE = "pytorch:2.13-cpu-amzn2023-sagemaker"
 FOUND: dict[str, Any] = {"images": [{}]}
 # A trial build's requests and answers; its role is deleted where it was made.
-MADE = {"Role": {"Path": "/", "RoleName": "r", "RoleId": "A" * 16, "Arn": ROLE, "CreateDate": datetime.now(UTC)}}
+MADE = {
+    "Role": {
+        "Path": "/",
+        "RoleName": "r",
+        "RoleId": "A" * 16,
+        "Arn": ROLE,
+        "CreateDate": datetime.now(UTC),
+    }
+}
 CREATED: tuple[str, Any] = ("create_project", {})
 STARTED = ("start_build", {"build": {"id": "b"}})
 DELETED: tuple[str, Any] = ("delete_project", {})
-NO_BUILDS = (
-    "https://us-east-1.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas: raise quota 'Concurr"
-)
+NO_BUILDS = "https://us-east-1.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas: raise quota 'Concurr"
 
 
 def looked_at(status: str, phase: str) -> tuple[str, Any]:
-    return "batch_get_builds", {"builds": [{"id": "b", "buildStatus": status, "currentPhase": phase}]}
+    return "batch_get_builds", {
+        "builds": [{"id": "b", "buildStatus": status, "currentPhase": phase}]
+    }
 
 
-GONE = {"failures": [{"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}]}
+GONE = {
+    "failures": [{"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}]
+}
 
 
 def asked_for(image: str) -> dict[str, Any]:
     repository, _, tag = image.partition(":")
-    return {"registryId": "763104351884", "repositoryName": repository, "imageIds": [{"imageTag": tag}]}
+    return {
+        "registryId": "763104351884",
+        "repositoryName": repository,
+        "imageIds": [{"imageTag": tag}],
+    }
 
 
 @contextmanager
@@ -116,7 +136,9 @@ def good_account(
     trial: Any = None,
     role: Any = None,
 ) -> dict[str, list[tuple[Any, ...]]]:
-    names = [f"Concurrently running builds for Linux/{size} environment" for size in ("Medium", "Large")]
+    names = [
+        f"Concurrently running builds for Linux/{size} environment" for size in ("Medium", "Large")
+    ]
     build_quotas = [{"QuotaCode": "L-1", "QuotaName": name, "Value": builds} for name in names]
     in_order = [
         {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
@@ -125,14 +147,25 @@ def good_account(
     endpoint_quota = in_order[-1]
     product = {
         "product": {"attributes": {"usagetype": f"USE1-Train:{SMOKE_INSTANCE}"}},
-        "terms": {"OnDemand": {"a": {"priceDimensions": {"b": {"unit": "Hrs", "pricePerUnit": {"USD": "0.115"}}}}}},
+        "terms": {
+            "OnDemand": {
+                "a": {"priceDimensions": {"b": {"unit": "Hrs", "pricePerUnit": {"USD": "0.115"}}}}
+            }
+        },
     }
     machine = f"arn:aws:states:{REGION}:111122223333:stateMachine:traindyno-suites"
     values = {LabOutput.STATE_MACHINE_ARN: machine, LabOutput.LAB_JOBS: "{}"}
     outputs = [{"OutputKey": key.value, "OutputValue": values.get(key, "x")} for key in LabOutput]
     at = datetime(2026, 11, 21, tzinfo=UTC)
-    stack = {"StackName": "traindyno-lab", "CreationTime": at, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
-    parameter = bootstrap if bootstrap == "ParameterNotFound" else {"Parameter": {"Value": bootstrap}}
+    stack = {
+        "StackName": "traindyno-lab",
+        "CreationTime": at,
+        "StackStatus": "CREATE_COMPLETE",
+        "Outputs": outputs,
+    }
+    parameter = (
+        bootstrap if bootstrap == "ParameterNotFound" else {"Parameter": {"Value": bootstrap}}
+    )
     roles = [("create_role", role)] if role else [("create_role", MADE), ("delete_role", {})]
     return {
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
@@ -153,7 +186,8 @@ def good_account(
         "sagemaker": [],
         "pricing": [("get_products", {"PriceList": [json.dumps(product)] if price else []})],
         "ecr": [
-            ("batch_get_image", pull if image == SCRIPTS_IMAGE else FOUND, asked_for(image)) for image in PULLED_IMAGES
+            ("batch_get_image", pull if image == SCRIPTS_IMAGE else FOUND, asked_for(image))
+            for image in PULLED_IMAGES
         ],
         **({} if trial is None else {"iam": roles, "codebuild": trial}),
         "cloudformation": [("describe_stacks", {"Stacks": [stack]})],
@@ -182,7 +216,9 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
 
 
 def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
-    (listed,) = re.findall(r"^`traindyno doctor --aws` needs (.*?)\. ", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (listed,) = re.findall(
+        r"^`traindyno doctor --aws` needs (.*?)\. ", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
     prefixes = {"service-quotas": "servicequotas"}
     made = {
         f"{prefixes.get(service, service)}:{client.meta.method_to_api_mapping[operation]}"
@@ -191,7 +227,9 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
         for operation, *_ in answers
     }
     # for quotas that have their default value, or none
-    rare = {f"servicequotas:{action}" for action in ("GetAWSDefaultServiceQuota", "ListServiceQuotas")}
+    rare = {
+        f"servicequotas:{action}" for action in ("GetAWSDefaultServiceQuota", "ListServiceQuotas")
+    }
     assert set(re.findall(r"`([^`]+)`", listed)) == made | rare
 
 
@@ -200,12 +238,28 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
     ("answers", "subject", "advice"),
     [
         ({"bootstrap": "ParameterNotFound"}, "CDK bootstrap", "run `cdk bootstrap` in us-east-1"),
-        ({"bootstrap": "3"}, "CDK bootstrap", "run `cdk bootstrap` in us-east-1: version 6 or newer"),
+        (
+            {"bootstrap": "3"},
+            "CDK bootstrap",
+            "run `cdk bootstrap` in us-east-1: version 6 or newer",
+        ),
         ({"builds": 0.0}, "image builds", "the lab's images can't be built"),
-        ({"quotas": {QUOTAS[0]: 0.0}}, QUOTAS[0], "needed by suites/smoke_aws.yaml; ask for it: aws service-quotas"),
-        ({"quotas": {QUOTAS[1]: 0.0}}, QUOTAS[1], "needed by the preparation of suites that set no other"),
+        (
+            {"quotas": {QUOTAS[0]: 0.0}},
+            QUOTAS[0],
+            "needed by suites/smoke_aws.yaml; ask for it: aws service-quotas",
+        ),
+        (
+            {"quotas": {QUOTAS[1]: 0.0}},
+            QUOTAS[1],
+            "needed by the preparation of suites that set no other",
+        ),
         ({"quotas": {QUOTAS[2]: 0.0}}, QUOTAS[2], "needed by each training job; ask for it: "),
-        ({"quotas": {QUOTAS[3]: 0.0}}, QUOTAS[3], "needed by traindyno deploy without --instance; ask for it: "),
+        (
+            {"quotas": {QUOTAS[3]: 0.0}},
+            QUOTAS[3],
+            "needed by traindyno deploy without --instance; ask for it: ",
+        ),
         ({"price": False}, "prices", "choose a region where SageMaker trains"),
         *(
             (
@@ -215,12 +269,22 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
             )
             for answer in ("AccessDeniedException", GONE)
         ),
-        ({"trial": [CREATED, ("start_build", "AccountLimitExceededException"), DELETED]}, "trial build", NO_BUILDS),
-        ({"trial": [CREATED, STARTED, looked_at("FAULT", "COMPLETED"), DELETED]}, "trial build", NO_BUILDS),
+        (
+            {"trial": [CREATED, ("start_build", "AccountLimitExceededException"), DELETED]},
+            "trial build",
+            NO_BUILDS,
+        ),
+        (
+            {"trial": [CREATED, STARTED, looked_at("FAULT", "COMPLETED"), DELETED]},
+            "trial build",
+            NO_BUILDS,
+        ),
         ({"trial": [], "role": "AccessDenied"}, "trial build", "allow this call"),
     ],
 )
-def test_what_an_account_lacks_comes_with_what_to_do(answers: dict[str, Any], subject: str, advice: str) -> None:
+def test_what_an_account_lacks_comes_with_what_to_do(
+    answers: dict[str, Any], subject: str, advice: str
+) -> None:
     found = findings(**answers)
     assert {name for name, each in found.items() if each.advice} == {subject}
     assert (found[subject].advice or "").startswith(advice)
@@ -230,7 +294,10 @@ def test_what_an_account_lacks_comes_with_what_to_do(answers: dict[str, Any], su
 def test_a_trial_build_waits_for_its_role_and_its_end_and_deletes_what_it_made() -> None:
     told: list[str] = []
     phases = (looked_at("IN_PROGRESS", "QUEUED"), looked_at("SUCCEEDED", "COMPLETED"))
-    found = findings(told, trial=[("create_project", "InvalidInputException"), CREATED, STARTED, *phases, DELETED])
+    found = findings(
+        told,
+        trial=[("create_project", "InvalidInputException"), CREATED, STARTED, *phases, DELETED],
+    )
     assert found["trial build"] == Check(subject="trial build", found="CodeBuild ran it")
     assert told[1:] == ["build b: QUEUED", "build b: COMPLETED"]
 
@@ -249,7 +316,9 @@ def test_without_credentials_the_first_line_says_so_and_nothing_else_is_asked() 
         stubber.add_client_error("get_caller_identity", "ExpiredToken")
         (finding,) = check_account(lambda _service: client, region=REGION, lab="traindyno")
     assert finding.subject == "identity"
-    assert (finding.advice or "").startswith("name an account with --region and --profile, or set one up with")
+    assert (finding.advice or "").startswith(
+        "name an account with --region and --profile, or set one up with"
+    )
     assert "aws sts get-caller-identity" in (finding.advice or "")
 
 
@@ -259,7 +328,11 @@ def test_a_check_that_is_not_allowed_is_a_finding_and_the_others_go_on() -> None
         connect("ssm").get_parameter(Name="used up")
         stubber.add_client_error("get_parameter", "AccessDeniedException")
         found = list(
-            check_account(lambda service: ssm if service == "ssm" else connect(service), region=REGION, lab="traindyno")
+            check_account(
+                lambda service: ssm if service == "ssm" else connect(service),
+                region=REGION,
+                lab="traindyno",
+            )
         )
     (refused,) = [each for each in found if each.advice]
     assert refused.subject == "CDK bootstrap"

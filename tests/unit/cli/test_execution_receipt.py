@@ -38,7 +38,9 @@ def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
     """Leave what SubmitRun and FinishRun leave: the job in the run's row, and the attempt's own row."""
     job_name = f"{run.run_id}-a{number}"
     row = replace(ROW, job_name=job_name, owner=run, number=number, submitted_at=0.0, end=end)
-    lab.spending.reserve(row, cap_usd=Decimal(1), also=[lab.runs.noting(EXECUTION, run.run_id, job_name)])
+    lab.spending.reserve(
+        row, cap_usd=Decimal(1), also=[lab.runs.noting(EXECUTION, run.run_id, job_name)]
+    )
 
 
 def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
@@ -71,7 +73,10 @@ def test_attempts_of_a_run_without_a_result_are_paid_too() -> None:
     note(lab, run, 1, attempt_of(run, error="CapacityUnavailable", billable_seconds=0.0))
     note(lab, run, 2, attempt_of(run, 2, outcome=Outcome.STOPPED_BY_USER, billable_seconds=600.0))
     found = load(lab, "ABORTED")
-    assert [line.outcome for line in found.receipt.lines] == ["CapacityUnavailable", "stopped_by_user"]
+    assert [line.outcome for line in found.receipt.lines] == [
+        "CapacityUnavailable",
+        "stopped_by_user",
+    ]
     # 600 s at $1.20/h
     assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.20"))
 
@@ -84,7 +89,11 @@ def test_a_job_in_flight_keeps_the_receipt_open() -> None:
     note(lab, second, 1, None)
     found = load(lab)
     assert found.running_jobs == (f"{second.run_id}-a1",)
-    assert (found.is_final, found.receipt.total_usd, found.receipt.known_usd) == (False, None, Decimal("0.10"))
+    assert (found.is_final, found.receipt.total_usd, found.receipt.known_usd) == (
+        False,
+        None,
+        Decimal("0.10"),
+    )
     assert [line.outcome for line in found.receipt.lines] == ["completed", "running"]
 
 
@@ -97,16 +106,28 @@ def test_a_job_that_outlives_its_execution_keeps_the_receipt_open() -> None:
 def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> None:
     lab, (run, *_) = make_lab()
     record(lab, run, attempt_of(run))
-    note(lab, run, 1, attempt_of(run, outcome=Outcome.TIMED_OUT, billable_seconds=900.0, ended_at=1.0))
+    note(
+        lab,
+        run,
+        1,
+        attempt_of(run, outcome=Outcome.TIMED_OUT, billable_seconds=900.0, ended_at=1.0),
+    )
     found = load(lab, "SUCCEEDED")
     # 900 s at $1.20/h
-    assert (found.receipt.total_usd, found.receipt.lines[0].outcome) == (Decimal("0.30"), "timed_out")
+    assert (found.receipt.total_usd, found.receipt.lines[0].outcome) == (
+        Decimal("0.30"),
+        "timed_out",
+    )
 
 
 def test_before_any_job_nothing_was_paid() -> None:
     lab, _ = make_lab()
     found = load(lab, "FAILED")
-    assert (found.receipt.lines, found.receipt.total_usd, found.is_final) == ((), Decimal("0.00"), True)
+    assert (found.receipt.lines, found.receipt.total_usd, found.is_final) == (
+        (),
+        Decimal("0.00"),
+        True,
+    )
 
 
 def test_an_execution_that_step_functions_has_forgotten_still_has_its_receipt() -> None:
@@ -129,7 +150,9 @@ def target_of(lab: MemoryLab) -> LabTarget:
         source_s3_uri="s3://results/code",
         serving=SETTINGS,
     )
-    return LabTarget(is_local=True, deployment=deployment, executions=MemoryExecutions(), services=lab)
+    return LabTarget(
+        is_local=True, deployment=deployment, executions=MemoryExecutions(), services=lab
+    )
 
 
 JOB_ID = "j0123abcd-1"
@@ -142,7 +165,9 @@ def shared_lab(*, ended: int, end: Attempt | None) -> tuple[MemoryLab, list[Run]
     name = f"{JOB_ID}-a1"
     owner = Job(execution_id=EXECUTION, job_id=JOB_ID, runs=carried)
     row = replace(ROW, job_name=name, owner=owner, is_last=True, submitted_at=0.0, end=end)
-    lab.spending.reserve(row, cap_usd=Decimal(1), also=[lab.shared_jobs.noting(EXECUTION, JOB_ID, name)])
+    lab.spending.reserve(
+        row, cap_usd=Decimal(1), also=[lab.shared_jobs.noting(EXECUTION, JOB_ID, name)]
+    )
     written = written_job(name)
     for place, run in enumerate(carried, start=1):
         if place <= ended:
@@ -170,10 +195,22 @@ def test_runs_of_a_shared_job_without_results_pay_its_bill_together() -> None:
     lab, _ = shared_lab(ended=2, end=job_end(outcome=Outcome.STOPPED_BY_USER))
     found = load(lab, "ABORTED")
     # 301 s at $1.20/h = $0.10033
-    assert (found.receipt.total_usd, found.receipt.job_count, len(found.receipt.lines)) == (Decimal("0.10"), 1, 3)
+    assert (found.receipt.total_usd, found.receipt.job_count, len(found.receipt.lines)) == (
+        Decimal("0.10"),
+        1,
+        3,
+    )
     assert sum(line.billable_seconds or 0 for line in found.receipt.lines) == 301
-    assert [line.place_text for line in found.receipt.lines] == ["run 1 of 3", "run 2 of 3", "run 3 of 3"]
-    assert [line.outcome for line in found.receipt.lines] == ["completed", "completed", "stopped_by_user"]
+    assert [line.place_text for line in found.receipt.lines] == [
+        "run 1 of 3",
+        "run 2 of 3",
+        "run 3 of 3",
+    ]
+    assert [line.outcome for line in found.receipt.lines] == [
+        "completed",
+        "completed",
+        "stopped_by_user",
+    ]
     text = " ".join(summary(found))
     assert "for 1 training job" in text
     assert found.is_final
@@ -201,7 +238,12 @@ def test_results_recorded_before_their_shared_job_had_ended_are_paid_as_it_ended
 def printed(price: PaidPrice) -> tuple[str, ExecutionReceipt]:
     receipt = write_receipt([completed_result(make_cell(), trial, price=price) for trial in (1, 2)])
     found = ExecutionReceipt(
-        execution_id="demo", status="SUCCEEDED", receipt=receipt, is_final=True, is_simulated=False, running_jobs=()
+        execution_id="demo",
+        status="SUCCEEDED",
+        receipt=receipt,
+        is_final=True,
+        is_simulated=False,
+        running_jobs=(),
     )
     sink = io.StringIO()
     print_receipt(Terminal(file=sink, width=160), found)

@@ -27,7 +27,14 @@ from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report, report_document
 from traindyno.store.results_bucket import ResultsBucket
 
-ENDED = Execution(execution_id="execution-1", status="SUCCEEDED", started_at=0.0, ended_at=60.0, error=None, cause=None)
+ENDED = Execution(
+    execution_id="execution-1",
+    status="SUCCEEDED",
+    started_at=0.0,
+    ended_at=60.0,
+    error=None,
+    cause=None,
+)
 
 
 class OneObject:
@@ -53,12 +60,16 @@ def finished(results: list[RunResult], folder: Path) -> None:
 
 def crashed(cell: Cell) -> RunResult:
     """After it logged steps."""
-    result = replace(completed_result(cell, 1, suite=sample_suite()), outcome=Outcome.USER_CODE_ERROR)
+    result = replace(
+        completed_result(cell, 1, suite=sample_suite()), outcome=Outcome.USER_CODE_ERROR
+    )
     assert result.samples_per_second
     return result
 
 
-@pytest.mark.parametrize("ended_badly", [lambda cell: failed_result(cell, 1, Outcome.USER_CODE_ERROR), crashed])
+@pytest.mark.parametrize(
+    "ended_badly", [lambda cell: failed_result(cell, 1, Outcome.USER_CODE_ERROR), crashed]
+)
 def test_an_execution_that_measured_nothing_ends_with_status_3(
     ended_badly: Callable[[Cell], RunResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,7 +83,9 @@ def test_an_execution_that_measured_nothing_ends_with_status_3(
 def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:
     first, second, third = expand_cells(sample_suite())
     failed = [failed_result(cell, 1, Outcome.OUT_OF_MEMORY) for cell in (second, third)]
-    finished([completed_result(first, 1, suite=sample_suite()), *failed], tmp_path)  # typer.Exit would be raised here
+    finished(
+        [completed_result(first, 1, suite=sample_suite()), *failed], tmp_path
+    )  # typer.Exit would be raised here
     assert (tmp_path / "execution-1.html").exists()
 
 
@@ -99,4 +112,6 @@ def test_a_suite_without_models_to_deploy_is_told_so_at_its_start() -> None:
         " true}, then run it again",
     ]
     saved = small_suite(measurement={"save_model": True})
-    assert list(start_lines(saved, "mine", "")) == ["started mine; stop it with: traindyno stop mine"]
+    assert list(start_lines(saved, "mine", "")) == [
+        "started mine; stop it with: traindyno stop mine"
+    ]

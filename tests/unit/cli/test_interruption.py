@@ -36,12 +36,22 @@ class Target:
         if self._error:
             raise self._error
         for number in (1, 2):
-            yield replace(ROW, job_name=f"job-{number}", number=number, instance_count=3, usd_per_hour=Decimal("6.20"))
+            yield replace(
+                ROW,
+                job_name=f"job-{number}",
+                number=number,
+                instance_count=3,
+                usd_per_hour=Decimal("6.20"),
+            )
 
 
-def interrupted(target: Target, monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGINT) -> list[str]:
+def interrupted(
+    target: Target, monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGINT
+) -> list[str]:
     told: list[str] = []
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background job inherits that it is ignored
 
     def follow(*_: Any) -> None:
         os.kill(os.getpid(), number)
@@ -67,7 +77,9 @@ def test_an_interrupted_command_names_the_commands_to_watch_and_to_stop(
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_interrupted_command_says_what_running_jobs_on_aws_cost_per_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_command_says_what_running_jobs_on_aws_cost_per_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (line,) = interrupted(Target(is_local=False), monkeypatch)
     # 2 jobs × 3 instances × $6.20
     assert "2 training jobs running at $37.20 per hour" in line
@@ -101,11 +113,20 @@ app()
 
 
 @pytest.mark.parametrize(
-    "module", ["traindyno.cli.main", "botocore.exceptions", "traindyno.cli.commands", "traindyno.core.suite.suite"]
+    "module",
+    [
+        "traindyno.cli.main",
+        "botocore.exceptions",
+        "traindyno.cli.commands",
+        "traindyno.core.suite.suite",
+    ],
 )
 def test_ctrl_c_while_the_command_loads_is_one_line(module: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", INTERRUPTS_AT_IMPORT, module], capture_output=True, text=True, check=False
+        [sys.executable, "-c", INTERRUPTS_AT_IMPORT, module],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
 

@@ -21,8 +21,14 @@ G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
 
 
 def suite_of(jobs: str) -> Suite:
-    instances = {"training": {}, "matrix": {"instance": [G5], "precision": ["fp32", "bf16"]}, "baseline": {}}
-    return unprepared_suite(**instances, include=[{"instance": G6}], measurement={"trials": 3, "jobs": jobs})
+    instances = {
+        "training": {},
+        "matrix": {"instance": [G5], "precision": ["fp32", "bf16"]},
+        "baseline": {},
+    }
+    return unprepared_suite(
+        **instances, include=[{"instance": G6}], measurement={"trials": 3, "jobs": jobs}
+    )
 
 
 def plan_of(suite: Suite) -> Plan:
@@ -44,7 +50,10 @@ def text_of(table: object) -> str:
             1_000,
             "up to 1,200 examples, the whole work has 1,000: measuring costs more than it can save; max_steps: 166",
         ),
-        (20, "up to 120 examples, the whole work has 20: measuring costs more than it can save; one run of each"),
+        (
+            20,
+            "up to 120 examples, the whole work has 20: measuring costs more than it can save; one run of each",
+        ),
     ],
 )
 def test_a_plan_says_where_measuring_is_more_than_the_work(examples: int, told: str | None) -> None:
@@ -64,7 +73,10 @@ READ_THERE = "me/model: one of these jobs copies it from the Hub to the lab's bu
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"workload": small_document()["workload"]}, [f"data tokenised by 1 job on ml.m7i.xlarge {LIMIT}; no job if"]),
+        (
+            {"workload": small_document()["workload"]},
+            [f"data tokenised by 1 job on ml.m7i.xlarge {LIMIT}; no job if"],
+        ),
         (
             {"workload": HUB},
             [
@@ -84,7 +96,15 @@ READ_THERE = "me/model: one of these jobs copies it from the Hub to the lab's bu
             {"workload": {**HUB, "model": {"path": "me/model", "revision": "main"}}},
             [f"{READ_THERE}; revision main is no commit: copied again for each execution"],
         ),
-        ({"workload": {**HUB, "model": {"path": "me/model", "revision": "0123456789abcdef0123" * 2}}}, [READ_THERE]),
+        (
+            {
+                "workload": {
+                    **HUB,
+                    "model": {"path": "me/model", "revision": "0123456789abcdef0123" * 2},
+                }
+            },
+            [READ_THERE],
+        ),
         (
             {"training": {"instance": G5, "batch_size_per_device": {"search": "largest"}}},
             # Eleven probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
@@ -93,14 +113,21 @@ READ_THERE = "me/model: one of these jobs copies it from the Hub to the lab's bu
                 "at most 30 min for each cell and $1.41 in all, within the limit and the amounts below",
             ],
         ),
-        ({"measurement": {"probes": True, "max_steps": 200}}, ["after 1 trial of each cell: up to 96 more steps"]),
+        (
+            {"measurement": {"probes": True, "max_steps": 200}},
+            ["after 1 trial of each cell: up to 96 more steps"],
+        ),
     ],
     ids=["data", "model", "both", "branch", "commit", "batch", "probes"],
 )
-def test_a_plan_says_what_comes_before_and_beside_the_runs(changes: dict[str, Any], told: list[str]) -> None:
+def test_a_plan_says_what_comes_before_and_beside_the_runs(
+    changes: dict[str, Any], told: list[str]
+) -> None:
     suite = unprepared_suite(**changes)
     prices = prices_of({G5: "1.408", "ml.m7i.xlarge": "0.24"})
-    planned = plan_suite(suite, execution_id="plan", prices=prices, quotas=ample_quotas(suite), histories={})
+    planned = plan_suite(
+        suite, execution_id="plan", prices=prices, quotas=ample_quotas(suite), histories={}
+    )
     totals = " ".join(text_of(totals_table(suite, planned, None)).split())
     assert [each for each in told if each not in totals] == [], totals
     for words in ("revision", "tokenised", "the Hub", "search their", "more steps"):
@@ -112,7 +139,9 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
     planned = plan_of(suite)
     told = text_of(job_table(suite, planned))
     shared, alone = (next(line for line in told.splitlines() if name in line) for name in (G5, G6))
-    assert all(name in shared for name in ("fp32", "bf16", "46 min"))  # 480 s for the image, 1,800 s, and 480 s to end
+    assert all(
+        name in shared for name in ("fp32", "bf16", "46 min")
+    )  # 480 s for the image, 1,800 s, and 480 s to end
     assert "no other cell needs the same instances and image" in alone
     jobs = jobs_of_plan(suite, planned)
     assert sorted(len(job.cell_ids) for job in jobs) == [1, 2]
@@ -120,7 +149,10 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
     totals = text_of(totals_table(suite, planned, None))
     assert "9: 3 cells × 3 trials in 6 jobs" in totals
     assert "in the first round" not in totals
-    assert "all 5 attempts of every job, and one more for each further run of the job, reach the limit" in totals
+    assert (
+        "all 5 attempts of every job, and one more for each further run of the job, reach the limit"
+        in totals
+    )
 
 
 def test_a_cell_that_fills_a_job_alone_is_told_apart_from_one_without_another() -> None:
@@ -141,7 +173,10 @@ def test_of_a_race_the_further_jobs_are_told_too() -> None:
     assert any("up to 2 cells, forward and backward" in line for line in again)
     assert any("ml.g6.xlarge · fp32, 2 times" in line for line in again)
     totals = text_of(totals_table(suite, planned, None))
-    assert "at most 9 in 4 jobs: 3 in the first round, then only cells close behind the best one, up to 3" in totals
+    assert (
+        "at most 9 in 4 jobs: 3 in the first round, then only cells close behind the best one, up to 3"
+        in totals
+    )
 
 
 def test_with_separate_jobs_nothing_is_said_of_them() -> None:
@@ -165,7 +200,10 @@ EACH = "7 to 9, one for each trial, the same in all cells"
     [
         (unprepared_document(), EACH),
         (unprepared_document(measurement={"trials": 1}), "7"),
-        (unprepared_document(matrix={"seed": [1, 5]}), "those of the cells, in all trials: the suite compares seeds"),
+        (
+            unprepared_document(matrix={"seed": [1, 5]}),
+            "those of the cells, in all trials: the suite compares seeds",
+        ),
         (
             script_document(),
             f"{EACH}, in TRAINDYNO_SEED; if the script does not take it, losses and quality hold for its own seed only",
@@ -180,7 +218,12 @@ EACH = "7 to 9, one for each trial, the same in all cells"
 def test_a_plan_names_the_seeds_of_the_trials(document: dict[str, Any], expected: str) -> None:
     is_axis = "seed" in document["matrix"]
     training = {**document["training"], **({} if is_axis else {"seed": 7})}
-    measurement = {"trials": 3, **(document["measurement"] if document["measurement"] != {"trials": 2} else {})}
+    measurement = {
+        "trials": 3,
+        **(document["measurement"] if document["measurement"] != {"trials": 2} else {}),
+    }
     baseline = {} if is_axis else document["baseline"]
-    suite = parse_suite({**document, "training": training, "measurement": measurement, "baseline": baseline})
+    suite = parse_suite(
+        {**document, "training": training, "measurement": measurement, "baseline": baseline}
+    )
     assert seeds_text(suite, expand_cells(suite)[0].settings.seed) == expected

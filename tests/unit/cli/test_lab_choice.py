@@ -58,13 +58,19 @@ def test_the_local_cloud_has_one_lab_of_the_default_name(monkeypatch: pytest.Mon
 def test_a_chosen_account_is_that_of_later_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {"AWS_REGION": "us-east-1", "AWS_PROFILE": "own"})
     AccountChoice(region="eu-west-1").choose()
-    assert os.environ == {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1", "AWS_PROFILE": "own"}
+    assert os.environ == {
+        "AWS_REGION": "eu-west-1",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_PROFILE": "own",
+    }
     AccountChoice(profile="work").choose()
     assert os.environ["AWS_PROFILE"] == "work"
 
 
 def help_texts(command: Any) -> Iterator[str]:
-    yield from filter(None, [command.help, *(getattr(each, "help", None) for each in command.params)])
+    yield from filter(
+        None, [command.help, *(getattr(each, "help", None) for each in command.params)]
+    )
     for inner in getattr(command, "commands", {}).values():
         yield from help_texts(inner)
 
@@ -91,16 +97,23 @@ def test_two_letters_that_changed_places_are_one_mistake() -> None:
         option_values.region("us-esat-1")
 
 
-@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", "eusc-de-east-1", "us-iso-east-1"])
+@pytest.mark.parametrize(
+    "region", ["cn-north-1", "us-gov-west-1", "eusc-de-east-1", "us-iso-east-1"]
+)
 def test_a_region_of_another_partition_is_no_typing_mistake(region: str) -> None:
     with pytest.raises(
-        typer.BadParameter, match=f'got "{region}", expected a region of AWS\'s standard partition, such'
+        typer.BadParameter,
+        match=f'got "{region}", expected a region of AWS\'s standard partition, such',
     ):
         option_values.region(region)
 
 
 def test_a_shell_completes_the_names_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = {"COMP_WORDS": "traindyno pl", "COMP_CWORD": "1", "_TRAINDYNO_COMPLETE": "complete_bash"}
+    words = {
+        "COMP_WORDS": "traindyno pl",
+        "COMP_CWORD": "1",
+        "_TRAINDYNO_COMPLETE": "complete_bash",
+    }
     assert CliRunner(env=words).invoke(commands, prog_name="traindyno").output.split() == ["plan"]
 
 
@@ -121,7 +134,9 @@ def test_without_an_account_the_local_cloud_is_named(
     """botocore has no region, or a region and no credentials: in either case AWS was not asked."""
     nowhere = dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
     given = {} if region is None else {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
-    monkeypatch.setattr(os, "environ", {**nowhere, **given, "AWS_EC2_METADATA_DISABLED": "true", "HOME": "/nowhere"})
+    monkeypatch.setattr(
+        os, "environ", {**nowhere, **given, "AWS_EC2_METADATA_DISABLED": "true", "HOME": "/nowhere"}
+    )
     monkeypatch.setattr(sys, "argv", ["traindyno", "watch", "exec-1"])
     with pytest.raises(SystemExit) as ended:
         app()

@@ -13,17 +13,25 @@ from traindyno.store.executions import Judgement
 
 
 @pytest.mark.parametrize(
-    ("ended", "shown"), [(None, "18"), (4, "4 of 18"), (18, "18")], ids=["no verdict yet", "a race", "all"]
+    ("ended", "shown"),
+    [(None, "18"), (4, "4 of 18"), (18, "18")],
+    ids=["no verdict yet", "a race", "all"],
 )
 def test_the_runs_of_an_execution_are_those_that_it_made(
     ended: int | None, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judgement = Judgement(finding="found", headline="-", recommended=None, is_simulated=False, run_count=ended or 0)
+    judgement = Judgement(
+        finding="found", headline="-", recommended=None, is_simulated=False, run_count=ended or 0
+    )
     row = SimpleNamespace(run_count=18, judgement=judgement if ended else None)
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})
     services = SimpleNamespace(executions=SimpleNamespace(find=lambda _: row))
-    monkeypatch.setattr(LabChoice, "find_target", lambda _: SimpleNamespace(executions=executions, services=services))
+    monkeypatch.setattr(
+        LabChoice,
+        "find_target",
+        lambda _: SimpleNamespace(executions=executions, services=services),
+    )
     answer = CliRunner().invoke(commands, ["list"])
     assert answer.exit_code == 0, answer.output
     assert f"\u2502 {shown} " in answer.output

@@ -52,8 +52,12 @@ def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None
     first = estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append)
     assert estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append) == first
     assert (tmp_path / "requests").read_text() == "asked\n"
-    assert said == ["estimating the memory of 2 configurations; a large model takes about a minute each, once"]
-    assert [memory.finding.is_too_large("ml.g5.xlarge") for memory in first] == [True, False], "an A10G has 24 GB"
+    assert said == [
+        "estimating the memory of 2 configurations; a large model takes about a minute each, once"
+    ]
+    assert [memory.finding.is_too_large("ml.g5.xlarge") for memory in first] == [True, False], (
+        "an A10G has 24 GB"
+    )
 
 
 def test_a_cache_folder_that_cannot_be_written_keeps_nothing(
@@ -94,12 +98,18 @@ def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Pat
 
 def test_a_failed_estimate_says_how_it_ended(tmp_path: Path, python: Path) -> None:
     python.write_text("#!/bin/sh\necho 'ValueError: no such model' >&2\nexit 1\n")
-    with pytest.raises(EstimatesUnavailable, match="ended with status 1 after 0 of 2 configurations: ValueError"):
+    with pytest.raises(
+        EstimatesUnavailable, match="ended with status 1 after 0 of 2 configurations: ValueError"
+    ):
         estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
 
 
-def test_without_the_extra_the_message_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_code, "find_spec", lambda name: None if name == "torch" else object())
+def test_without_the_extra_the_message_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        training_code, "find_spec", lambda name: None if name == "torch" else object()
+    )
     with pytest.raises(EstimatesUnavailable) as raised:
         estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
     assert "this environment has no torch" in str(raised.value)

@@ -9,7 +9,9 @@ from typer.testing import CliRunner
 from tests.unit.cli.test_bad_values import GOOD, leaves
 from traindyno.cli.main import commands
 
-IN_NO_ACCOUNT = "can't be combined with --local: the local cloud has one lab, which is in no AWS account"
+IN_NO_ACCOUNT = (
+    "can't be combined with --local: the local cloud has one lab, which is in no AWS account"
+)
 SUITE = str(Path(__file__).parents[3] / "suites" / "own_script.yaml")
 FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
 
@@ -45,13 +47,31 @@ def test_local_excludes_what_chooses_a_lab_in_aws_in_every_command() -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("plan", SUITE, *FILES, "--local"), "--local can't be combined with --prices and --quotas: with both files"),
-        (("plan", SUITE, *FILES, "--lab", "mine"), "--lab can't be combined with --prices and --quotas"),
-        (("run", SUITE, "--no-wait", "--output", "here"), "--output can't be combined with --no-wait: the report is"),
-        (("reprice", "e", "--prices", "p.yaml", "--region", "us-east-1"), "--region can't be combined with --prices"),
-        (("claims", "c.yaml", "--local"), "--local needs EXECUTION: without an execution no measurement is compared"),
+        (
+            ("plan", SUITE, *FILES, "--local"),
+            "--local can't be combined with --prices and --quotas: with both files",
+        ),
+        (
+            ("plan", SUITE, *FILES, "--lab", "mine"),
+            "--lab can't be combined with --prices and --quotas",
+        ),
+        (
+            ("run", SUITE, "--no-wait", "--output", "here"),
+            "--output can't be combined with --no-wait: the report is",
+        ),
+        (
+            ("reprice", "e", "--prices", "p.yaml", "--region", "us-east-1"),
+            "--region can't be combined with --prices",
+        ),
+        (
+            ("claims", "c.yaml", "--local"),
+            "--local needs EXECUTION: without an execution no measurement is compared",
+        ),
         (("claims", "c.yaml", "--lab", "mine"), "--lab needs EXECUTION"),
-        (("deploy", "e", "--instance", "local.cpu"), "local.cpu is an instance type of the local cloud: add --local"),
+        (
+            ("deploy", "e", "--instance", "local.cpu"),
+            "local.cpu is an instance type of the local cloud: add --local",
+        ),
         (("doctor", "--lab", "mine"), "--lab needs --aws: without it only this machine is checked"),
         (("doctor", "--profile", "work"), "--profile needs --aws"),
     ],
@@ -63,5 +83,8 @@ def test_an_option_without_effect_is_refused(words: tuple[str, ...], reason: str
 def test_an_option_that_says_the_default_excludes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The local cloud's lab has the default name, and --wait is what a report needs."""
     monkeypatch.chdir(Path(SUITE).parent)
-    for words in (("watch", "e", "--local", "--lab", "traindyno", "--limit"), ("run", "--wait", "--output", "x")):
+    for words in (
+        ("watch", "e", "--local", "--lab", "traindyno", "--limit"),
+        ("run", "--wait", "--output", "x"),
+    ):
         assert "can't be combined" not in refusal(*words)

@@ -22,7 +22,9 @@ NONE_LEFT = "region: us-east-1\nquotas: {ml.g5.xlarge for training job usage: 0}
 IN_S3 = {**unprepared_document()["workload"], "model": "s3://bucket/gpt2/"}
 
 
-def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES, **changes: Any) -> Answer:
+def plan(
+    folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES, **changes: Any
+) -> Answer:
     """Run the command where no account is known; of a model on the Hub, nothing is cached there."""
     document = unprepared_document(**{"workload": IN_S3, **changes})
     files = {"suite.yaml": yaml.safe_dump(document), "prices.yaml": prices, "quotas.yaml": quotas}
@@ -67,27 +69,47 @@ def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: 
 
 def test_lanes_are_lines_where_a_table_has_no_room(tmp_path: Path) -> None:
     plan(tmp_path)
-    words = [sys.executable, "-c", "from traindyno.cli.entry import app; app()", "plan", "suite.yaml", *FILES]
+    words = [
+        sys.executable,
+        "-c",
+        "from traindyno.cli.entry import app; app()",
+        "plan",
+        "suite.yaml",
+        *FILES,
+    ]
     environment = {"HOME": str(tmp_path), "PYTHONPATH": str(REPO_ROOT), "COLUMNS": "80"}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
     told = done.stdout.splitlines()
     assert max(map(len, told)) <= 80
     assert any(line.startswith("lane ml.g5.xlarge: runs ") for line in told)
 
 
 def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None:
-    for name in ("own/train.py", "own/.env", "own/.env.example", "images/a.png", "images/.git/config"):
+    for name in (
+        "own/train.py",
+        "own/.env",
+        "own/.env.example",
+        "images/a.png",
+        "images/.git/config",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x" * 1024)
     workload = {**script_document()["workload"], "source": "own", "channels": {"images": "images"}}
     changes = {name: script_document()[name] for name in ("training", "baseline", "matrix")}
-    told = " ".join(plan(tmp_path, *FILES, workload=workload, **changes).output.split())  # whatever the width
+    told = " ".join(
+        plan(tmp_path, *FILES, workload=workload, **changes).output.split()
+    )  # whatever the width
     left_out = "2 named like a credential (.env, .env.example)"
     assert f"source own: 1 file (1.0 KiB) travels; left out: {left_out}" in told
     assert "channels.images images: 1 file (1.0 KiB) travels; left out: 1 hidden (.git/)" in told
     allowed = ("--also-send", "own/.env.example")
     answer = plan(tmp_path, *FILES, *allowed, "--format", "json", workload=workload, **changes)
-    assert "source own: 2 files (2.0 KiB) travel; left out: 1 named like a credential (.env)" in answer.errors
+    assert (
+        "source own: 2 files (2.0 KiB) travel; left out: 1 named like a credential (.env)"
+        in answer.errors
+    )
     assert answer.json()["suite"] == "quick-look"
     answer = plan(tmp_path, *FILES, "--also-send", "own/nothing", workload=workload, **changes)
     assert answer.status == 2
@@ -95,7 +117,9 @@ def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_data_of_which_a_part_would_be_ignored_is_refused_before_anything_else(command: str, tmp_path: Path) -> None:
+def test_data_of_which_a_part_would_be_ignored_is_refused_before_anything_else(
+    command: str, tmp_path: Path
+) -> None:
     (tmp_path / "data").mkdir()
     for name in ("train-0.jsonl", "train-1.jsonl.zst"):
         (tmp_path / "data" / name).write_text('{"text": "one"}')
@@ -104,7 +128,10 @@ def test_data_of_which_a_part_would_be_ignored_is_refused_before_anything_else(c
     answer = run_command(command, "suite.yaml", folder=tmp_path)
     assert (answer.status, answer.output) == (2, "")
     told = " ".join(answer.errors.split())
-    assert "workload.dataset.path: data: the dataset has files of a form that can't be read (train-1.jsonl.zst)" in told
+    assert (
+        "workload.dataset.path: data: the dataset has files of a form that can't be read (train-1.jsonl.zst)"
+        in told
+    )
 
 
 def test_a_file_of_quotas_is_shown_as_far_as_the_suite_needs_it(tmp_path: Path) -> None:
@@ -127,22 +154,34 @@ def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) 
     answer = plan(tmp_path, *FILES, "--format", "json", quotas=NONE_LEFT, limits=limits)
     assert answer.status == 2
     assert len(answer.json()["refusals"]) == 3
-    for words in ("limits.max_usd", "limits.max_hours", "aws service-quotas request-service-quota-increase"):
+    for words in (
+        "limits.max_usd",
+        "limits.max_hours",
+        "aws service-quotas request-service-quota-increase",
+    ):
         assert words in answer.errors
 
 
-def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_account(tmp_path: Path) -> None:
+def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_account(
+    tmp_path: Path,
+) -> None:
     answer = plan(tmp_path, "--format", "json")
     planned = answer.json()
-    assert {(each["quota"]["name"], each["applied"], each["default"]) for each in planned["quotas"]} >= {
-        ("ml.g5.xlarge for training job usage", None, 0)
-    }
+    assert {
+        (each["quota"]["name"], each["applied"], each["default"]) for each in planned["quotas"]
+    } >= {("ml.g5.xlarge for training job usage", None, 0)}
     assert planned["lanes"][0]["price"]["source"].startswith("a snapshot, not AWS's: ")
-    assert "prices are of a snapshot of us-east-1, not AWS's, and quotas those of a new account" in answer.errors
+    assert (
+        "prices are of a snapshot of us-east-1, not AWS's, and quotas those of a new account"
+        in answer.errors
+    )
     assert planned["why_no_history"] == "without an AWS account there are no earlier runs to read"
     assert answer.status == 2  # a new account has none of these instances
     elsewhere = plan(tmp_path, "--region", "eu-central-1", "--format", "json").errors
-    assert "so that those of eu-central-1 can't be read: prices are of a snapshot of us-east-1" in elsewhere
+    assert (
+        "so that those of eu-central-1 can't be read: prices are of a snapshot of us-east-1"
+        in elsewhere
+    )
 
 
 def test_plan_without_credentials_names_the_option_for_a_file_of_quotas(tmp_path: Path) -> None:
@@ -159,11 +198,21 @@ def test_plan_without_credentials_names_the_option_for_a_file_of_quotas(tmp_path
             ENOUGH,
             'prices.yaml:3: prices.ml.g5.xlarge: got "cheap", expected a number',
         ),
-        (PRICES, ENOUGH.replace("8", "-8"), "quotas.yaml:4: quotas.Number of instances across all training jobs"),
-        (PRICES, ENOUGH.replace("us-east-1", "eu-west-1"), "are of different regions, eu-west-1 and us-east-1"),
+        (
+            PRICES,
+            ENOUGH.replace("8", "-8"),
+            "quotas.yaml:4: quotas.Number of instances across all training jobs",
+        ),
+        (
+            PRICES,
+            ENOUGH.replace("us-east-1", "eu-west-1"),
+            "are of different regions, eu-west-1 and us-east-1",
+        ),
     ],
 )
-def test_wrong_files_are_refused_with_their_lines(tmp_path: Path, prices: str, quotas: str, says: str) -> None:
+def test_wrong_files_are_refused_with_their_lines(
+    tmp_path: Path, prices: str, quotas: str, says: str
+) -> None:
     answer = plan(tmp_path, *FILES, prices=prices, quotas=quotas)
     assert (answer.status, answer.output) == (2, "")
     assert says in answer.errors
@@ -177,7 +226,9 @@ def test_a_price_that_the_file_lacks_is_unknown_and_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(tmp_path: Path, form: str) -> None:
+def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(
+    tmp_path: Path, form: str
+) -> None:
     """`run` uploads it. The file has no price for the type of a job that copies."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -195,7 +246,9 @@ def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(tm
 
 
 def test_what_is_missing_on_this_machine_is_refused_with_file_and_line(tmp_path: Path) -> None:
-    answer = plan(tmp_path, *FILES, workload={**IN_S3, "dataset": {"path": "./none", "format": "text"}})
+    answer = plan(
+        tmp_path, *FILES, workload={**IN_S3, "dataset": {"path": "./none", "format": "text"}}
+    )
     assert (answer.status, answer.output) == (2, "")
     number = (tmp_path / "suite.yaml").read_text().splitlines().index("    path: ./none") + 1
     assert f"suite.yaml:{number}: workload.dataset.path: './none' does not exist" in answer.errors

@@ -23,8 +23,22 @@ from tests.unit.run_samples import known, make_summary
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.api import execution_state, progress
-from traindyno.api.execution_state import RunningJob, State, find_leader, latest_position, read_state
-from traindyno.api.progress import CloudUnreachable, NoProgress, ended_line, follow, observe, prepared_line, state_line
+from traindyno.api.execution_state import (
+    RunningJob,
+    State,
+    find_leader,
+    latest_position,
+    read_state,
+)
+from traindyno.api.progress import (
+    CloudUnreachable,
+    NoProgress,
+    ended_line,
+    follow,
+    observe,
+    prepared_line,
+    state_line,
+)
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import display_on, render_state
 from traindyno.cli.output import Terminal
@@ -37,17 +51,35 @@ from traindyno.store.owners import PreparationRow, PreparationSummary
 STARTED = 1_000.0
 # What following uses of a local target.
 LOCAL: Any = SimpleNamespace(is_local=True, find_stall=lambda: None)
-SUMMARY = make_summary(cell_label="compiled · batch 4", samples_per_second=12.34, projected_seconds=100.0)
+SUMMARY = make_summary(
+    cell_label="compiled · batch 4", samples_per_second=12.34, projected_seconds=100.0
+)
 JOB = RunningJob(
-    label="batch 8", instance="local.cpu", job_phase=JobPhaseName.TRAINING, phase=None, step=12, seconds=9.0
+    label="batch 8",
+    instance="local.cpu",
+    job_phase=JobPhaseName.TRAINING,
+    phase=None,
+    step=12,
+    seconds=9.0,
 )
 
 
 def state(
-    *, ended: int = 0, jobs: tuple[RunningJob, ...] = (JOB,), status: str = "RUNNING", now: float = 1_060
+    *,
+    ended: int = 0,
+    jobs: tuple[RunningJob, ...] = (JOB,),
+    status: str = "RUNNING",
+    now: float = 1_060,
 ) -> State:
     rows = {f"r{number}": replace(SUMMARY, trial=number + 1) for number in range(ended)}
-    execution = Execution(execution_id="demo", status=status, started_at=STARTED, ended_at=None, error=None, cause=None)
+    execution = Execution(
+        execution_id="demo",
+        status=status,
+        started_at=STARTED,
+        ended_at=None,
+        error=None,
+        cause=None,
+    )
     return State(
         execution=execution,
         runs_planned=4,
@@ -63,13 +95,22 @@ def state(
 
 
 def test_an_ended_run_is_named_by_its_cells_label() -> None:
-    assert ended_line(1, 4, SUMMARY, 1) == "1/4 compiled · batch 4, trial 1: completed, 12.3 samples/s"
+    assert (
+        ended_line(1, 4, SUMMARY, 1) == "1/4 compiled · batch 4, trial 1: completed, 12.3 samples/s"
+    )
     long = replace(SUMMARY, trial=2)
-    assert ended_line(2, 4, long, 1) == "2/4 compiled · batch 4, long run: completed, 12.3 samples/s"
-    failed = replace(SUMMARY, outcome=Outcome.OUT_OF_MEMORY, message="CUDA out of memory")  # its steps had a rate
+    assert (
+        ended_line(2, 4, long, 1) == "2/4 compiled · batch 4, long run: completed, 12.3 samples/s"
+    )
+    failed = replace(
+        SUMMARY, outcome=Outcome.OUT_OF_MEMORY, message="CUDA out of memory"
+    )  # its steps had a rate
     busy = replace(SUMMARY, is_contended=True)
     assert ended_line(1, 4, busy).endswith("12.3 samples/s (the host was busy with other work)")
-    assert ended_line(2, None, failed) == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
+    assert (
+        ended_line(2, None, failed)
+        == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
+    )
 
 
 def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
@@ -116,7 +157,9 @@ def test_runs_that_ended_in_a_job_of_several_count_before_they_are_recorded() ->
     assert replace(state(), ended_in_jobs=frozenset({"r1"})).position != state().position
 
 
-def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     world = World(random.Random(0), run_count=3, failing=0.0)
     target = replace(target_of(world.lab), executions=world.executions)
@@ -146,7 +189,10 @@ def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
     )
     world.start("t1")
     (row,) = world.lab.attempt_rows.values()
-    world.lab.jobs.jobs[row.job_name] |= {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Training"}
+    world.lab.jobs.jobs[row.job_name] |= {
+        "TrainingJobStatus": "InProgress",
+        "SecondaryStatus": "Training",
+    }
     (begun,) = read_state(target, EXECUTION).jobs
     assert begun.label == f"{job}, 3 runs"
     first, second, third = (run.run_id for run in world.job.runs)
@@ -157,15 +203,25 @@ def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
         written.carry(run_id, 20)
         contents |= {f"{world.prefix}{key}": text for key, text in written.files.items()}
         seen = read_state(target, EXECUTION)
-        assert (seen.runs_ended, seen.jobs[0].label) == (1 if run_id == first else 2, f"{job}, 3 runs")
+        assert (seen.runs_ended, seen.jobs[0].label) == (
+            1 if run_id == first else 2,
+            f"{job}, 3 runs",
+        )
     log = "".join(log_lines(step_seconds=[0.5] * 4)).encode()
     contents[f"{world.prefix}{second}/step_log/{row.job_name}/rank-00000.1.jsonl"] = log
     (running,) = read_state(target, EXECUTION).jobs
-    assert (running.label, running.step) == (f"{world.job.runs[1].cell.label} ({job}, run 2 of 3)", 3)
+    assert (running.label, running.step) == (
+        f"{world.job.runs[1].cell.label} ({job}, run 2 of 3)",
+        3,
+    )
 
 
-@pytest.mark.parametrize(("document", "max_steps"), [(script_document(), None), (unprepared_document(), 200)])
-def test_the_number_of_steps_is_known_of_built_in_tasks_only(document: dict[str, Any], max_steps: int | None) -> None:
+@pytest.mark.parametrize(
+    ("document", "max_steps"), [(script_document(), None), (unprepared_document(), 200)]
+)
+def test_the_number_of_steps_is_known_of_built_in_tasks_only(
+    document: dict[str, Any], max_steps: int | None
+) -> None:
     lab = empty_lab()
     take_in(lab, document)
     target = target_of(lab)
@@ -202,9 +258,15 @@ def test_the_live_display_shows_runs_lanes_the_job_time_cost_and_the_leader() ->
 
 
 def test_the_leader_has_the_least_projected_time_and_its_interval() -> None:
-    slow = [replace(SUMMARY, cell_label="slow", projected_seconds=seconds) for seconds in (200.0, 202.0)]
-    fast = [replace(SUMMARY, cell_label="fast", projected_seconds=seconds) for seconds in (100.0, 101.0)]
-    failed = replace(SUMMARY, cell_label="failed", outcome=Outcome.OUT_OF_MEMORY, projected_seconds=1.0)
+    slow = [
+        replace(SUMMARY, cell_label="slow", projected_seconds=seconds) for seconds in (200.0, 202.0)
+    ]
+    fast = [
+        replace(SUMMARY, cell_label="fast", projected_seconds=seconds) for seconds in (100.0, 101.0)
+    ]
+    failed = replace(
+        SUMMARY, cell_label="failed", outcome=Outcome.OUT_OF_MEMORY, projected_seconds=1.0
+    )
     leader = known(find_leader(GoalKind.FASTEST, [*slow, *fast, failed]))
     assert leader.label == "fast"
     # The geometric mean of 100 and 101.
@@ -221,7 +283,11 @@ def test_the_latest_step_or_phase_of_a_step_log_is_read_from_its_end() -> None:
 
 
 def shown(
-    states: list[State | NoProgress], monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, step_seconds: float
+    states: list[State | NoProgress],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_terminal: bool,
+    step_seconds: float,
 ) -> str:
     """What is printed when the clock moves by ``step_seconds`` between two observations."""
     clock = {"now": 0.0}
@@ -239,22 +305,35 @@ def shown(
     return sink.getvalue()
 
 
-def test_without_a_terminal_a_line_comes_at_least_every_30_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_a_line_comes_at_least_every_30_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     states: list[State | NoProgress] = [state(now=1_000 + 10 * number) for number in range(1, 10)]
-    text = shown([*states, state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=10.0)
+    text = shown(
+        [*states, state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=10.0
+    )
     # 90 s of nothing new, seen every 10 s.
     assert len([line for line in text.splitlines() if "step 12 of 20" in line]) >= 3
 
 
 def test_a_stall_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(
-        [NoProgress("MiniStack has ended"), state(status="SUCCEEDED")], monkeypatch, is_terminal=False, step_seconds=1
+        [NoProgress("MiniStack has ended"), state(status="SUCCEEDED")],
+        monkeypatch,
+        is_terminal=False,
+        step_seconds=1,
     )
     assert "no progress: MiniStack has ended" in text
 
 
-def test_on_a_terminal_ended_runs_stand_on_lines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    states: list[State | NoProgress] = [state(ended=1), state(ended=2), state(ended=2, status="SUCCEEDED")]
+def test_on_a_terminal_ended_runs_stand_on_lines_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    states: list[State | NoProgress] = [
+        state(ended=1),
+        state(ended=2),
+        state(ended=2, status="SUCCEEDED"),
+    ]
     text = shown(states, monkeypatch, is_terminal=True, step_seconds=1)
     lines = [line for line in text.replace("\r", "\n").split("\n") if "samples/s" in line]
     assert len(lines) == 2
@@ -274,7 +353,9 @@ def test_a_reading_that_does_not_return_is_a_stall(monkeypatch: pytest.MonkeyPat
     assert next(found) == NoProgress("the service does not answer")
 
 
-def test_states_that_do_not_change_are_a_stall_if_the_cloud_has_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_that_do_not_change_are_a_stall_if_the_cloud_has_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(progress, "STALL_SECONDS", 0.02)
     found = observe(state, lambda: "process engine: database or disk is full", 0.01)
     assert any(isinstance(next(found), NoProgress) for _ in range(20))
@@ -289,7 +370,9 @@ def pass_time_by_sleeping(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     return clock
 
 
-def test_following_a_local_execution_makes_no_run_contended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_a_local_execution_makes_no_run_contended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """This holds on two cores, also where the local cloud takes as much time again."""
     clock = pass_time_by_sleeping(monkeypatch)
     reading_seconds, readings = 0.1, []
@@ -300,7 +383,9 @@ def test_following_a_local_execution_makes_no_run_contended(monkeypatch: pytest.
             readings.append(clock["now"])
 
     monkeypatch.setattr(
-        progress, "read_state", lambda *_: state(status="SUCCEEDED" if clock["now"] > 600 else "RUNNING")
+        progress,
+        "read_state",
+        lambda *_: state(status="SUCCEEDED" if clock["now"] > 600 else "RUNNING"),
     )
     progress.follow(LOCAL, "demo", Counting(lambda _: None))
     assert len(readings) * reading_seconds / (2 * readings[-1]) < LARGEST_FOREIGN_SHARE / 2

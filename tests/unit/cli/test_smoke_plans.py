@@ -10,7 +10,12 @@ import yaml
 from tests.local.forked_programs import REPO_ROOT, run_command
 
 # us-east-1; ml.trn1.2xlarge is EC2's price with the 15 % that ml.trn1.32xlarge costs more than EC2's.
-PRICES = {"ml.m5.large": 0.115, "ml.g5.xlarge": 1.408, "ml.g5.12xlarge": 7.09, "ml.trn1.2xlarge": 1.55}
+PRICES = {
+    "ml.m5.large": 0.115,
+    "ml.g5.xlarge": 1.408,
+    "ml.g5.12xlarge": 7.09,
+    "ml.trn1.2xlarge": 1.55,
+}
 # Prices of other regions are higher; in eu-central-1 ml.m5.large costs $0.138.
 OTHER_REGION = 1.2
 # Quotas that the page tells the reader to ask for.
@@ -27,17 +32,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("plans")
 
 
-def plan(folder: Path, suite: str, *, factor: float = 1.0, granted: dict[str, int] | None = None) -> dict[str, Any]:
+def plan(
+    folder: Path, suite: str, *, factor: float = 1.0, granted: dict[str, int] | None = None
+) -> dict[str, Any]:
     prices = {name: round(usd * factor, 4) for name, usd in PRICES.items()}
-    quotas = {f"{name} for training job usage": count for name, count in (granted or NEEDED[suite]).items()}
+    quotas = {
+        f"{name} for training job usage": count
+        for name, count in (granted or NEEDED[suite]).items()
+    }
     files = {
         "prices.yaml": {"region": "us-east-1", "as_of": "2026-11-21", "prices": prices},
-        "quotas.yaml": {"region": "us-east-1", "quotas": {**quotas, "Number of instances across all training jobs": 4}},
+        "quotas.yaml": {
+            "region": "us-east-1",
+            "quotas": {**quotas, "Number of instances across all training jobs": 4},
+        },
     }
     for name, document in files.items():
         (folder / name).write_text(yaml.safe_dump(document))
     inputs = ("--prices", "prices.yaml", "--quotas", "quotas.yaml", "--format", "json")
-    planned: dict[str, Any] = run_command("plan", f"{REPO_ROOT}/suites/{suite}.yaml", *inputs, folder=folder).json()
+    planned: dict[str, Any] = run_command(
+        "plan", f"{REPO_ROOT}/suites/{suite}.yaml", *inputs, folder=folder
+    ).json()
     return planned
 
 
@@ -55,10 +70,16 @@ def test_smoke_suite_costs_no_more_than_expected_and_needs_what_its_page_says(
     assert Decimal(planned["worst_case_usd"]) <= Decimal(cap_usd)
     elsewhere = plan(folder, suite, factor=OTHER_REGION)
     assert not elsewhere["is_refused"]
-    assert Decimal(elsewhere["worst_case_usd"]) <= Decimal(cap_usd), "the cap leaves a margin for other regions"
+    assert Decimal(elsewhere["worst_case_usd"]) <= Decimal(cap_usd), (
+        "the cap leaves a margin for other regions"
+    )
     # the page lists the quotas that it needs, and its cap
     page = (REPO_ROOT / "docs/lab-in-aws.md").read_text()
-    (row,) = [line for line in page.splitlines() if f"run suites/{suite}.yaml" in line and line.startswith("|")]
+    (row,) = [
+        line
+        for line in page.splitlines()
+        if f"run suites/{suite}.yaml" in line and line.startswith("|")
+    ]
     assert all(f"{count} × `{name}`" in row for name, count in NEEDED[suite].items())
     cap = Decimal(planned["limits"]["max_usd"])
     assert f"${cap:.2f}" in row or f"${cap}" in row

@@ -42,7 +42,9 @@ def test_no_job_starts_once_stop_has_told_step_functions(monkeypatch: pytest.Mon
     def stop_and_go_on(execution_id: str, *, reason: str) -> None:
         stop(execution_id, reason=reason)
         refused.append(
-            submit_run(runs[0], "t", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep).answered
+            submit_run(
+                runs[0], "t", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep
+            ).answered
         )
 
     monkeypatch.setattr(target.executions, "stop", stop_and_go_on)
@@ -94,7 +96,9 @@ def test_who_follows_a_stopped_execution_waits_until_its_runs_are_recorded(
             yield state(status="ABORTED")
 
     monkeypatch.setattr(progress, "observe", observations)
-    monkeypatch.setattr(LabTarget, "find_ended", lambda _: "the local cloud has ended" if dies else None)
+    monkeypatch.setattr(
+        LabTarget, "find_ended", lambda _: "the local cloud has ended" if dies else None
+    )
     assert progress.follow(target, EXECUTION, Silent(lambda _: None)).status == "ABORTED"
     assert seen == ([0] if dies else [0, 1])
 
@@ -102,13 +106,21 @@ def test_who_follows_a_stopped_execution_waits_until_its_runs_are_recorded(
 def test_stop_waits_for_no_job_of_a_service_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, (name,) = lab_with_jobs(1)
     target = stopping_target(lab, monkeypatch)
-    monkeypatch.setattr(LabTarget, "find_ended", lambda _: "the local SageMaker service of the local cloud has ended")
-    with pytest.raises(JobsStillRunning, match=f"{name}.*the local SageMaker service of the local cloud has ended"):
+    monkeypatch.setattr(
+        LabTarget,
+        "find_ended",
+        lambda _: "the local SageMaker service of the local cloud has ended",
+    )
+    with pytest.raises(
+        JobsStillRunning, match=f"{name}.*the local SageMaker service of the local cloud has ended"
+    ):
         await_jobs(target, EXECUTION, sleep=lambda _: pytest.fail("it waits"))
 
 
 @pytest.mark.parametrize("needs_service", [True, False])
-@pytest.mark.parametrize("alive", [(), (cloud.MINISTACK,), (cloud.SAGEMAKER,), (cloud.MINISTACK, cloud.SAGEMAKER)])
+@pytest.mark.parametrize(
+    "alive", [(), (cloud.MINISTACK,), (cloud.SAGEMAKER,), (cloud.MINISTACK, cloud.SAGEMAKER)]
+)
 def test_the_part_that_has_ended_is_named_and_stopping_needs_ministack_only(
     alive: tuple[str, ...], needs_service: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,13 +131,17 @@ def test_the_part_that_has_ended_is_named_and_stopping_needs_ministack_only(
     (tmp_path / cloud.FORMAT).touch()
     (tmp_path / "ports.json").write_text(json.dumps({"aws": 4566, "sagemaker": 4567}))
     if cloud.MINISTACK in alive and (cloud.SAGEMAKER in alive or not needs_service):
-        assert cloud.require_ports(home, needs_service=needs_service) == Ports(aws=4566, sagemaker=4567)
+        assert cloud.require_ports(home, needs_service=needs_service) == Ports(
+            aws=4566, sagemaker=4567
+        )
         return
     with pytest.raises(daemons.LocalCloudFailed) as refused:
         cloud.require_ports(home, needs_service=needs_service)
     text = str(refused.value)
     named = [
-        name for part, name in cloud.NAMES.items() if f"{name} of the local cloud in" in text and part not in alive
+        name
+        for part, name in cloud.NAMES.items()
+        if f"{name} of the local cloud in" in text and part not in alive
     ]
     assert named == ([cloud.NAMES[part] for part in parts if part not in alive] if alive else [])
     assert text.startswith("no local cloud runs") is (not alive)
@@ -139,12 +155,16 @@ def test_a_stopped_execution_has_the_verdict_and_the_report_of_what_it_measured(
     items = items_of_round(lab)
     for item in items[:2]:
         measure(lab, item)
-    without_rate = {run.run_id: Carried(step_seconds=(0.5,)) for run in runs_of(parse_owner(items[2]))}
+    without_rate = {
+        run.run_id: Carried(step_seconds=(0.5,)) for run in runs_of(parse_owner(items[2]))
+    }
     measure(lab, items[2], carried=without_rate)
     target, before = stopping_target(lab, monkeypatch), dict(lab.objects.contents)
     if command == "report":
         target.executions.stop(EXECUTION, reason="enough")
-    answer = CliRunner().invoke(commands, [command, EXECUTION, "--local", "--output", str(tmp_path)])
+    answer = CliRunner().invoke(
+        commands, [command, EXECUTION, "--local", "--output", str(tmp_path)]
+    )
     assert answer.exit_code == (0 if command == "stop" else 1), answer.output
     text = " ".join(answer.output.split())
     assert "2 of 3 runs measured 2 of 2 cells; the 3 runs cost " in text
@@ -160,7 +180,9 @@ def test_an_execution_that_was_stopped_before_its_first_result_has_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopping_target(planned(4), monkeypatch).executions.stop(EXECUTION, reason="a mistake")
-    answer = CliRunner().invoke(commands, ["report", EXECUTION, "--local", "--output", str(tmp_path)])
+    answer = CliRunner().invoke(
+        commands, ["report", EXECUTION, "--local", "--output", str(tmp_path)]
+    )
     assert answer.exit_code == 1
     assert "execution-1: aborted: StoppedByUser\na mistake\n" in answer.output
     assert list(tmp_path.iterdir()) == []

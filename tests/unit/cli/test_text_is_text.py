@@ -74,7 +74,12 @@ def ended(**changes: Any) -> Execution:
 
 def show_verdict(folder: Path) -> None:
     target = target_with(report_of(hostile_results(), hostile_suite()))
-    finish(target, ended(execution_id="[/INST] [bold]x[/bold] :smile: \x1b\u202e"), OutputFormat.TABLE, folder)
+    finish(
+        target,
+        ended(execution_id="[/INST] [bold]x[/bold] :smile: \x1b\u202e"),
+        OutputFormat.TABLE,
+        folder,
+    )
 
 
 def show_failure(folder: Path) -> None:
@@ -110,17 +115,36 @@ def call(*words: str) -> int:
 
 def plan(folder: Path) -> None:
     """The refusal of an argument that a shell would read."""
-    quotas = {"ml.g5.xlarge for training job usage": 4, "Number of instances across all training jobs": 8}
+    quotas = {
+        "ml.g5.xlarge for training job usage": 4,
+        "Number of instances across all training jobs": 8,
+    }
     files = {
-        "suite.yaml": script_document(matrix={"hyperparameters.prompt": [sayable(HOSTILE), "plain"]}),
-        "prices.yaml": {"region": "us-east-1", "as_of": "2026-11-21", "prices": {"local.cpu": 1, "ml.g5.xlarge": 1.4}},
+        "suite.yaml": script_document(
+            matrix={"hyperparameters.prompt": [sayable(HOSTILE), "plain"]}
+        ),
+        "prices.yaml": {
+            "region": "us-east-1",
+            "as_of": "2026-11-21",
+            "prices": {"local.cpu": 1, "ml.g5.xlarge": 1.4},
+        },
         "quotas.yaml": {"region": "us-east-1", "quotas": quotas},
     }
     files["suite.yaml"]["training"] = {"instance": "ml.g5.xlarge"}
     for name, document in files.items():
         (folder / name).write_text(yaml.safe_dump(document), encoding="utf-8")
     paths = {name: str(folder / name) for name in files}
-    assert call("plan", paths["suite.yaml"], "--prices", paths["prices.yaml"], "--quotas", paths["quotas.yaml"]) == 2
+    assert (
+        call(
+            "plan",
+            paths["suite.yaml"],
+            "--prices",
+            paths["prices.yaml"],
+            "--quotas",
+            paths["quotas.yaml"],
+        )
+        == 2
+    )
 
 
 def sayable(text: str) -> str:
@@ -140,10 +164,14 @@ def refuse_a_word(_: Path) -> None:
 
 
 def list_executions(_: Path) -> None:
-    judgement = Judgement(finding="found", headline=HOSTILE, recommended=None, is_simulated=False, run_count=1)
+    judgement = Judgement(
+        finding="found", headline=HOSTILE, recommended=None, is_simulated=False, run_count=1
+    )
     row = SimpleNamespace(run_count=2, judgement=judgement)
     target = SimpleNamespace(
-        executions=SimpleNamespace(list_latest=lambda _: [ended(), ended(status="FAILED", error=HOSTILE)]),
+        executions=SimpleNamespace(
+            list_latest=lambda _: [ended(), ended(status="FAILED", error=HOSTILE)]
+        ),
         services=SimpleNamespace(executions=SimpleNamespace(find=lambda _: row)),
     )
     with pytest.MonkeyPatch.context() as patched:
@@ -154,13 +182,23 @@ def list_executions(_: Path) -> None:
 SHOWING: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
-        *(show_verdict, show_failure, watch_on_a_terminal, plan, refuse_a_suite, refuse_a_word, list_executions),
+        *(
+            show_verdict,
+            show_failure,
+            watch_on_a_terminal,
+            plan,
+            refuse_a_suite,
+            refuse_a_word,
+            list_executions,
+        ),
     )
 }
 
 
 @pytest.mark.parametrize("name", SHOWING)
-def test_hostile_text_is_shown_as_it_is(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_text_is_shown_as_it_is(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     SHOWING[name](tmp_path)
     shown = capsys.readouterr()
     text = shown.out + shown.err
@@ -227,7 +265,15 @@ PARTS_OF_RICH = {
     "rich.padding.Padding",
     "rich.table.Table",
 }
-WRITERS = {"sys.stdout", "sys.stderr", "typer.echo", "typer.secho", "typer.style", "typer.prompt", "typer.confirm"}
+WRITERS = {
+    "sys.stdout",
+    "sys.stderr",
+    "typer.echo",
+    "typer.secho",
+    "typer.style",
+    "typer.prompt",
+    "typer.confirm",
+}
 # entry.py writes one line of its own words, where Ctrl-C came before the modules were loaded.
 MODULES = sorted(path for path in CLI.rglob("*.py") if path.name not in {"output.py", "entry.py"})
 
@@ -235,17 +281,23 @@ MODULES = sorted(path for path in CLI.rglob("*.py") if path.name not in {"output
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CLI)))
 def test_only_one_module_writes_to_the_terminal(path: Path) -> None:
     found = set(ways_around(ast.parse(path.read_text(encoding="utf-8"))))
-    assert not found, f"{path.name}: got {found}, expected output.py's tell, print_json, styled or a Terminal"
+    assert not found, (
+        f"{path.name}: got {found}, expected output.py's tell, print_json, styled or a Terminal"
+    )
 
 
 def ways_around(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                yield from (each.name for each in names if each.name.split(".")[0] in {"rich", "click"})
+                yield from (
+                    each.name for each in names if each.name.split(".")[0] in {"rich", "click"}
+                )
             case ast.ImportFrom(module=str(module), names=names):
                 if module.split(".")[0] in {"rich", "click"} or module in {"sys", "typer._click"}:
-                    yield from ({f"{module}.{each.name}" for each in names} - PARTS_OF_RICH - {"sys.exit"})
+                    yield from (
+                        {f"{module}.{each.name}" for each in names} - PARTS_OF_RICH - {"sys.exit"}
+                    )
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if f"{owner}.{name}" in WRITERS:
                 yield f"{owner}.{name}"
             case ast.Call(func=ast.Name(id="print")):

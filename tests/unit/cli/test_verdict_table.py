@@ -43,7 +43,9 @@ def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() 
 
 def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> None:
     first, second, _ = expand_cells(sample_suite())
-    report = report_of([*trials(recurring_share=0.2), failed_result(second, 1, Outcome.OUT_OF_MEMORY)])
+    report = report_of(
+        [*trials(recurring_share=0.2), failed_result(second, 1, Outcome.OUT_OF_MEMORY)]
+    )
     terminal, section = printed(report, width=400), cells_section(report)
     assert "1 out of memory" in terminal
     assert "1 out of memory" in section
@@ -55,7 +57,9 @@ def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> 
         assert figure.heading.lower() in terminal
         value = figure.value(report.verdict.row(first.cell_id))
         if not isinstance(value, Mapping):
-            text = figure.text(value.mean) if isinstance(value, Estimate) else figure.plain_text(value)
+            text = (
+                figure.text(value.mean) if isinstance(value, Estimate) else figure.plain_text(value)
+            )
             assert text in terminal
             assert text in section
     assert any("unknown" in line for line in terminal.splitlines() if second.label in line)
@@ -64,10 +68,17 @@ def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> 
 
 def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> None:
     suite = make_suite(
-        matrix={"loader_workers": tuple(range(15))}, training={"instance": "ml.p4d.24xlarge"}, examples=100_000
+        matrix={"loader_workers": tuple(range(15))},
+        training={"instance": "ml.p4d.24xlarge"},
+        examples=100_000,
     )
     results = [
-        completed_result(cell, trial, step_seconds=1 + cell.settings.loader_workers / 10 + trial / 500, suite=suite)
+        completed_result(
+            cell,
+            trial,
+            step_seconds=1 + cell.settings.loader_workers / 10 + trial / 500,
+            suite=suite,
+        )
         for cell in expand_cells(suite)
         for trial in (1, 2, 3)
     ]
@@ -83,10 +94,15 @@ def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> 
 
 def test_an_accuracy_has_its_interval_and_a_target_its_columns() -> None:
     goal = Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9)
-    suite = make_suite(goal=goal, matrix={"loader_workers": (0, 4)}, training={"instance": "ml.p4d.24xlarge"})
+    suite = make_suite(
+        goal=goal, matrix={"loader_workers": (0, 4)}, training={"instance": "ml.p4d.24xlarge"}
+    )
     results = [
         completed_result(
-            cell, trial, suite=suite, after=[evaluation_line(START + 70, 60, {"accuracy": 0.9 + trial / 100})]
+            cell,
+            trial,
+            suite=suite,
+            after=[evaluation_line(START + 70, 60, {"accuracy": 0.9 + trial / 100})],
         )
         for cell in expand_cells(suite)
         for trial in (1, 2)
@@ -94,7 +110,13 @@ def test_an_accuracy_has_its_interval_and_a_target_its_columns() -> None:
     text = printed(report_of(results, suite), width=260)
     # 0.91 and 0.92: a mean of 0.915, 12.706 x 0.00707 / sqrt(2) = 0.0635 on either side, cut off at 1 by none
     assert "91.5 % ± 6.4" in text
-    for expected in ("reached", "2 of 2", "time to target", "cost to target", "seconds to target, 95 %"):
+    for expected in (
+        "reached",
+        "2 of 2",
+        "time to target",
+        "cost to target",
+        "seconds to target, 95 %",
+    ):
         assert expected in text
 
 
@@ -103,7 +125,9 @@ def test_intervals_share_one_scale() -> None:
         interval = Interval(low=low, high=high, confidence=0.95)
         return Estimate(mean=mean, count=3, variation=0.01, interval=interval)
 
-    first, second, unknown = interval_bars([estimate_of(10, 8, 12), estimate_of(20, 19, 23), None], tolerance=0.1)
+    first, second, unknown = interval_bars(
+        [estimate_of(10, 8, 12), estimate_of(20, 19, 23), None], tolerance=0.1
+    )
     # from 0 to 23 in 24 letters, so that each is one: the zone ends at 11, within the first interval
     assert first == "        ├─●─┤           "
     assert second == "           :       ├●──┤"

@@ -46,7 +46,12 @@ def container(tmp_path: Path) -> Path:
 def start(container: Path, command: str, **environment: str) -> "subprocess.Popen[bytes]":
     path = f"{container / 'bin'}{os.pathsep}{os.environ['PATH']}"
     inherited = {name: value for name, value in os.environ.items() if name != "GLOO_SOCKET_IFNAME"}
-    own = {**inherited, "PATH": path, "COMMAND": command.format(python=sys.executable), **environment}
+    own = {
+        **inherited,
+        "PATH": path,
+        "COMMAND": command.format(python=sys.executable),
+        **environment,
+    }
     return subprocess.Popen([sys.executable, str(ENTRY_POINT), "train"], cwd=container, env=own)
 
 
@@ -92,5 +97,8 @@ def test_gloo_is_told_the_interface_where_several_hosts_meet(
 ) -> None:
     (container / "resourceconfig.json").write_text(json.dumps(config))
     resources = str(container / "resourceconfig.json")
-    assert start(container, "{python} program.py deaf 0", TRAINDYNO_RESOURCE_CONFIG=resources).wait(60) == 0
+    assert (
+        start(container, "{python} program.py deaf 0", TRAINDYNO_RESOURCE_CONFIG=resources).wait(60)
+        == 0
+    )
     assert wait_for(container / "started") == interface

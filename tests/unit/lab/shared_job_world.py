@@ -67,11 +67,23 @@ class World:
     is_stopped: bool = False
 
     def __post_init__(self) -> None:
-        limits = {"max_usd": 500, "max_hours": 8, "max_job_seconds": 1800, "max_attempts": self.max_attempts}
-        training = {"instance": "ml.g5.xlarge", "precision": "bf16", "strategy": "ddp", "instance_count": self.hosts}
+        limits = {
+            "max_usd": 500,
+            "max_hours": 8,
+            "max_job_seconds": 1800,
+            "max_attempts": self.max_attempts,
+        }
+        training = {
+            "instance": "ml.g5.xlarge",
+            "precision": "bf16",
+            "strategy": "ddp",
+            "instance_count": self.hosts,
+        }
         alone: dict[str, Any] = {} if self.hosts == 1 else {"training": training}
         alone |= {"search": "race"} if self.again else {}
-        self.lab, runs = make_lab(limits=limits, measurement={"trials": 4}, **{**alone, **self.changes})
+        self.lab, runs = make_lab(
+            limits=limits, measurement={"trials": 4}, **{**alone, **self.changes}
+        )
         carried = tuple(replace(run, job_id=JOB_ID) for run in runs[: self.run_count])
         self.job = Job(execution_id=EXECUTION, job_id=JOB_ID, runs=carried)
         suite = self.lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite)
@@ -143,7 +155,10 @@ class World:
     def _answer(self, token: str) -> tuple[str | None, str]:
         """Things happen in any order until the task has its answer, or the execution is stopped."""
         for _ in range(200):
-            found = next(((name, text) for given, name, text in self.lab.answers.given if given == token), None)
+            found = next(
+                ((name, text) for given, name, text in self.lab.answers.given if given == token),
+                None,
+            )
             if found or self.is_stopped:
                 return found or (None, "")
             if self.source.random() < self.times_out:
@@ -164,7 +179,11 @@ class World:
         self._tempt()
         arrived = [key for key in self.late if self.source.random() < 0.3]
         self.lab.objects.contents |= {key: self.late.pop(key) for key in arrived}
-        open_jobs = [name for name, job in self.lab.jobs.jobs.items() if job["TrainingJobStatus"] == "InProgress"]
+        open_jobs = [
+            name
+            for name, job in self.lab.jobs.jobs.items()
+            if job["TrainingJobStatus"] == "InProgress"
+        ]
         events = [name for name in self.lab.jobs.jobs if name not in open_jobs]
         moves: list[Callable[[], object]] = [self.sweep]
         if open_jobs:
@@ -179,7 +198,11 @@ class World:
     def sweep(self) -> bool:
         return self._called(
             lambda: sweep(
-                lab="traindyno", services=self.lab.services, executions=self.executions, now=LATER, pace=UNHURRIED
+                lab="traindyno",
+                services=self.lab.services,
+                executions=self.executions,
+                now=LATER,
+                pace=UNHURRIED,
             )
         )
 
@@ -248,7 +271,11 @@ class World:
     def files(self) -> dict[str, bytes]:
         """Files below the job's checkpoint prefix."""
         contents = self.lab.objects.contents
-        return {key.removeprefix(self.prefix): text for key, text in contents.items() if key.startswith(self.prefix)}
+        return {
+            key.removeprefix(self.prefix): text
+            for key, text in contents.items()
+            if key.startswith(self.prefix)
+        }
 
     @property
     def ended(self) -> frozenset[str]:
@@ -274,7 +301,9 @@ class Container:
         job = world.lab.jobs.jobs[self.name]
         is_stopped = job["TrainingJobStatus"] == "Stopping"
         if not is_stopped and source.random() < 0.15:
-            return self._end("Failed", reason=source.choice([SHORTAGE, FAULT, CRASH]), billable_seconds=0)
+            return self._end(
+                "Failed", reason=source.choice([SHORTAGE, FAULT, CRASH]), billable_seconds=0
+            )
         left = world.left
         whole = source.randint(0, len(left)) if source.random() < 0.6 or is_stopped else len(left)
         written = self.write(left, whole)
@@ -282,7 +311,9 @@ class Container:
             if source.random() < world.damages:
                 written[key] = written[key][: source.randrange(len(written[key]))]
         lost = [key for key in written if source.random() < world.loses_files]
-        world.late |= {f"{world.prefix}{key}": written[key] for key in lost if source.random() < 0.7}
+        world.late |= {
+            f"{world.prefix}{key}": written[key] for key in lost if source.random() < 0.7
+        }
         kept = {f"{world.prefix}{key}": text for key, text in written.items() if key not in lost}
         world.lab.objects.contents |= kept
         seconds = source.randint(0, 900)
@@ -321,21 +352,32 @@ class Container:
                 written.begin(left[whole])
         return written.files
 
-    def _carry(self, written: WrittenJob, run_id: str, exit_code: int, hosts: Sequence[str], *, first: str) -> None:
+    def _carry(
+        self, written: WrittenJob, run_id: str, exit_code: int, hosts: Sequence[str], *, first: str
+    ) -> None:
         """``hosts``: those that write their file of the end. Each has one process. ``first``: the run that is not
         outpaced.
         """
         bound = {"by": first, "steps": 5, "least_ratio": 1.5}
-        outpaced = {"reason": OUTPACED, "exit_code": None, "bound": bound} if run_id in self.world.outpaced else {}
+        outpaced = (
+            {"reason": OUTPACED, "exit_code": None, "bound": bound}
+            if run_id in self.world.outpaced
+            else {}
+        )
         start = START + 2000 * list(self.world.lab.jobs.jobs).index(self.name)
         written.carry(run_id, 20, **{"exit_code": exit_code, **outpaced})
         for rank, host in enumerate(written.hosts):
             del written.files[f"{run_id}/step_log/{self.name}/{host}.jsonl"]
             log = f"{run_id}/step_log/{self.name}/rank-{rank:05d}.{round(1000 * start)}.jsonl"
-            lines = log_lines(rank=rank, world_size=len(written.hosts), step_seconds=[0.5] * 6, start=start)
+            lines = log_lines(
+                rank=rank, world_size=len(written.hosts), step_seconds=[0.5] * 6, start=start
+            )
             written.files[log] = "".join(lines).encode()
             end = f"{run_id}/{ENDED}/{self.name}/{host}.json"
-            document = {**json.loads(written.files.pop(end)), "files": {log: described(written.files[log])}}
+            document = {
+                **json.loads(written.files.pop(end)),
+                "files": {log: described(written.files[log])},
+            }
             if host in hosts:
                 written.files[end] = json.dumps(document).encode()
 

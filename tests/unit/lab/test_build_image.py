@@ -28,7 +28,9 @@ def test_the_accounts_own_quota_decides(applied: float, is_allowed: bool) -> Non
     with stubbed("service-quotas") as (client, stubber):
         lay_out_default(stubber, quota(1.0))
         stubber.add_response(
-            "get_service_quota", {"Quota": quota(applied)}, {"ServiceCode": "codebuild", "QuotaCode": CODE}
+            "get_service_quota",
+            {"Quota": quota(applied)},
+            {"ServiceCode": "codebuild", "QuotaCode": CODE},
         )
         refusal = refusal_to_build(client, size="Large", region="eu-west-1")
     assert (refusal is None) is is_allowed
@@ -40,7 +42,10 @@ def test_a_refusal_says_what_is_missing_and_how_to_ask_for_it() -> None:
         stubber.add_client_error("get_service_quota", "NoSuchResourceException")
         refusal = refusal_to_build(client, size="Large", region="eu-west-1") or ""
     assert f"{LARGE!r} of CodeBuild in eu-west-1 is 0, and 1 is needed" in refusal
-    assert f"--service-code codebuild --quota-code {CODE} --desired-value 1 --region eu-west-1" in refusal
+    assert (
+        f"--service-code codebuild --quota-code {CODE} --desired-value 1 --region eu-west-1"
+        in refusal
+    )
 
 
 def test_a_quota_that_aws_does_not_list_holds_no_build_back() -> None:
@@ -49,8 +54,12 @@ def test_a_quota_that_aws_does_not_list_holds_no_build_back() -> None:
         assert refusal_to_build(client, size="Large", region="eu-west-1") is None
 
 
-@pytest.mark.parametrize(("code", "said"), [(None, None), ("AccountLimitExceededException", "0 builds in queue")])
-def test_a_build_is_started_with_the_address_of_its_answer(code: str | None, said: str | None) -> None:
+@pytest.mark.parametrize(
+    ("code", "said"), [(None, None), ("AccountLimitExceededException", "0 builds in queue")]
+)
+def test_a_build_is_started_with_the_address_of_its_answer(
+    code: str | None, said: str | None
+) -> None:
     """A new account's real limit shows in the start alone."""
     event = {
         "ResponseURL": "https://answer",
@@ -64,10 +73,19 @@ def test_a_build_is_started_with_the_address_of_its_answer(code: str | None, sai
         if code:
             started.add_client_error("start_build", code, "Cannot have more than 0 builds in queue")
         else:
-            variables = {"RESPONSE_URL": "https://answer", "STACK_ID": "stack", "REQUEST_ID": "request"}
-            given = [{"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()]
+            variables = {
+                "RESPONSE_URL": "https://answer",
+                "STACK_ID": "stack",
+                "REQUEST_ID": "request",
+            }
+            given = [
+                {"name": name, "value": value, "type": "PLAINTEXT"}
+                for name, value in variables.items()
+            ]
             given.append({"name": "LOGICAL_ID", "value": "Build", "type": "PLAINTEXT"})
             wanted = {"projectName": "lab-image-cpu", "environmentVariablesOverride": given}
             started.add_response("start_build", {"build": {"id": "b"}}, wanted)
-        refusal = start_build(event, builds=builds, quotas=quotas, region="eu-west-1", sleep=lambda _: None)
+        refusal = start_build(
+            event, builds=builds, quotas=quotas, region="eu-west-1", sleep=lambda _: None
+        )
     assert refusal is None if said is None else said in (refusal or "")

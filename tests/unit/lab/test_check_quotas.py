@@ -13,12 +13,19 @@ def test_a_quota_that_is_too_small_is_refused_with_the_request_that_raises_it() 
         planned(0)
     text = str(caught.value)
     assert "needs 1 of quota" in text
-    assert "aws service-quotas request-service-quota-increase --service-code sagemaker --quota-code L-" in text
+    assert (
+        "aws service-quotas request-service-quota-increase --service-code sagemaker --quota-code L-"
+        in text
+    )
 
 
 def test_a_lane_gets_the_concurrency_that_the_quota_allows() -> None:
     lab = planned(3, measurement={"trials": 2, "jobs": "separate"})
     answer = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
     (lane,) = answer["lanes"]
-    assert (answer["execution_id"], answer["round"], lane["packs"][0]["concurrency"]) == (EXECUTION, 1, 3)
+    assert (answer["execution_id"], answer["round"], lane["packs"][0]["concurrency"]) == (
+        EXECUTION,
+        1,
+        3,
+    )
     assert answer["lanes_at_once"] == 1

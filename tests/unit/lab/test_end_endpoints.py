@@ -11,7 +11,13 @@ from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing, client
 from traindyno.aws.endpoints import EndpointBusy
 from traindyno.core.s3_keys import MODELS_PREFIX, deployment_key, served_model_key
 from traindyno.core.serving.deployment import CREATED_WITHIN_SECONDS
-from traindyno.lab.end_endpoints import EndpointOverdue, names_in_use, remove_all, remove_endpoint, sweep_endpoints
+from traindyno.lab.end_endpoints import (
+    EndpointOverdue,
+    names_in_use,
+    remove_all,
+    remove_endpoint,
+    sweep_endpoints,
+)
 
 SWEEP_SECONDS = 300
 
@@ -32,11 +38,17 @@ class Chaos:
             name = f"{NAME}-{number}"
             sagemaker.first_status = self.source.choice(["Creating", "InService", "Failed"])
             max_usd = self.source.choice([None, Decimal("0.10"), Decimal("0.30")])
-            deployment = replace(DEPLOYMENT, name=name, hours=self.source.uniform(0.02, 2), max_usd=max_usd)
+            deployment = replace(
+                DEPLOYMENT, name=name, hours=self.source.uniform(0.02, 2), max_usd=max_usd
+            )
             self.lab.deploy(deployment)
             self.due[name] = deployment.ends_at
         self.kept = {self.lab.deploy(name=f"{NAME}-kept", hours=9)}
-        for name, lab in (("traindyno--mine", ""), ("traindyno--other", "another"), (f"x-{NAME}", "traindyno")):
+        for name, lab in (
+            ("traindyno--mine", ""),
+            ("traindyno--other", "another"),
+            (f"x-{NAME}", "traindyno"),
+        ):
             sagemaker.add(name, traindyno_lab=lab, traindyno_ends_at="2026-01-01T00:00:00Z")
             self.kept.add(name)
 
@@ -61,7 +73,12 @@ class Chaos:
                 return
             if fault == "killed":
                 raise Killed
-            if fault and operation in {"DeleteEndpoint", "ListTags", "DeleteModel", "ListEndpoints"}:
+            if fault and operation in {
+                "DeleteEndpoint",
+                "ListTags",
+                "DeleteModel",
+                "ListEndpoints",
+            }:
                 raise client_error("ThrottlingException", "Rate exceeded", operation)
 
         sagemaker.fault = strike
@@ -99,7 +116,9 @@ def test_no_endpoint_outlives_its_time_by_more_than_two_sweeps(seed: int) -> Non
         ]
         assert not late, (chaos.now - NOW, {name: chaos.due[name] - NOW for name in late})
         assert chaos.kept <= set(chaos.lab.sagemaker.endpoints)
-    assert set(chaos.lab.sagemaker.endpoints) == set(chaos.lab.sagemaker.kept["Model"]) == chaos.kept
+    assert (
+        set(chaos.lab.sagemaker.endpoints) == set(chaos.lab.sagemaker.kept["Model"]) == chaos.kept
+    )
     copies = {key for key in chaos.lab.objects.contents if key.startswith(MODELS_PREFIX)}
     assert copies == {served_model_key(f"{NAME}-kept"), deployment_key(f"{NAME}-kept")}
 
@@ -119,7 +138,9 @@ def test_an_endpoint_costs_at_most_its_amount_and_its_longest_life() -> None:
 
 def test_the_sweep_reports_what_is_overdue_and_ends_what_failed_to_start() -> None:
     lab = MemoryServing()
-    lab.sagemaker.add("traindyno--mine", traindyno_ends_at="2026-01-01T00:00:00Z")  # without the lab's tag
+    lab.sagemaker.add(
+        "traindyno--mine", traindyno_ends_at="2026-01-01T00:00:00Z"
+    )  # without the lab's tag
     lab.deploy(max_usd=Decimal("0.10"))
     assert sweep_endpoints(lab.serving, now=NOW + 60) == (0, [])
     lab.sagemaker.endpoints[NAME]["EndpointStatus"] = "Creating"

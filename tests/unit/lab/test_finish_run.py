@@ -63,7 +63,13 @@ def test_a_shortage_of_the_last_attempt_is_the_runs_result() -> None:
     assert lab.answers.given[0][1] == "success"
 
 
-CHAIN = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 2, "chain_jobs": True}
+CHAIN = {
+    "max_usd": 50,
+    "max_hours": 4,
+    "max_job_seconds": 1800,
+    "max_attempts": 2,
+    "chain_jobs": True,
+}
 SAVED = {"trials": 2, "checkpoint_every_steps": 10}
 
 
@@ -82,8 +88,17 @@ def test_another_job_continues_where_a_checkpoint_is_left_at_the_time_limit(
     lab, runs = make_lab(limits=limits, measurement=SAVED)
     run = runs[0]
     lab.bucket.write(f"{checkpoints_prefix(EXECUTION, run.run_id)}{left}", b"{}", "")
-    for number in range(1, 5):  # two attempts are allowed, and those that used their time don't count
-        submit_run(run, f"token-{number}", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+    for number in range(
+        1, 5
+    ):  # two attempts are allowed, and those that used their time don't count
+        submit_run(
+            run,
+            f"token-{number}",
+            services=lab.services,
+            settings=SETTINGS,
+            now=NOW,
+            sleep=no_sleep,
+        )
         name = f"{next(iter(lab.jobs.jobs)).removesuffix('1')}{number}"
         lab.jobs.end(name, "Stopped", secondary="MaxRuntimeExceeded")
         finish(lab, name)
@@ -110,26 +125,34 @@ def test_two_deliveries_at_once_are_answered_once(monkeypatch: pytest.MonkeyPatc
     before, find = lab.attempt(name), lab.attempts.find
     finish(lab, name)
     stale = [before]  # the second had read the row before the first wrote
-    monkeypatch.setattr(lab.attempts, "find", lambda job_name: stale.pop() if stale else find(job_name))
+    monkeypatch.setattr(
+        lab.attempts, "find", lambda job_name: stale.pop() if stale else find(job_name)
+    )
     finish(lab, name)
     assert len(lab.answers.given) == 1
     assert not stale
     assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.10")
 
 
-def test_a_job_whose_reservation_grows_while_it_is_finished_settles_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_whose_reservation_grows_while_it_is_finished_settles_all_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lab, name = started(make_lab())
     lab.jobs.end(name, "Completed")
     before, find = lab.attempt(name), lab.attempts.find
     assert hold_more(before, Decimal("0.90"), services=lab.services)
     stale = [before]
-    monkeypatch.setattr(lab.attempts, "find", lambda job_name: stale.pop() if stale else find(job_name))
+    monkeypatch.setattr(
+        lab.attempts, "find", lambda job_name: stale.pop() if stale else find(job_name)
+    )
     finish(lab, name)
     assert not stale
     assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.10")
 
 
-def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lab, (run, *_) = make_lab()
     start = lab.jobs.start
 
@@ -147,7 +170,9 @@ def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(monk
 def test_an_event_after_the_run_was_recorded_adds_nothing_to_it() -> None:
     lab, name = started(make_lab())
     run = lab.run_of(name)
-    record_runs(run, final=FinalOutcome(outcome=Outcome.TIMED_OUT, message=None), services=lab.services)
+    record_runs(
+        run, final=FinalOutcome(outcome=Outcome.TIMED_OUT, message=None), services=lab.services
+    )
     lab.answers.gone = {"token-1"}
     lab.jobs.end(name, "Completed")
     finish(lab, name)

@@ -29,12 +29,23 @@ LISTING = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
 
 
 def listed(*names: str) -> dict[str, Any]:
-    shared = {"stateMachineArn": MACHINE, "status": "RUNNING", "startDate": datetime.fromtimestamp(NOW, UTC)}
-    return {"executions": [{"executionArn": f"{MACHINE}:{name}", "name": name, **shared} for name in names]}
+    shared = {
+        "stateMachineArn": MACHINE,
+        "status": "RUNNING",
+        "startDate": datetime.fromtimestamp(NOW, UTC),
+    }
+    return {
+        "executions": [
+            {"executionArn": f"{MACHINE}:{name}", "name": name, **shared} for name in names
+        ]
+    }
 
 
 def refusal(
-    *running: str, lab: str = "traindyno", services: MemoryLab | None = None, serving: MemoryServing | None = None
+    *running: str,
+    lab: str = "traindyno",
+    services: MemoryLab | None = None,
+    serving: MemoryServing | None = None,
 ) -> str | None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_response("list_executions", listed(*running), LISTING)
@@ -118,13 +129,21 @@ def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 def event(kind: str, url: str, **more: Any) -> dict[str, Any]:
     ids = {"StackId": "stack", "RequestId": "request", "LogicalResourceId": "Guard"}
-    given = {"ResourceType": "Custom::TraindynoGuard", "ResourceProperties": {"ServiceToken": "guard"}}
+    given = {
+        "ResourceType": "Custom::TraindynoGuard",
+        "ResourceProperties": {"ServiceToken": "guard"},
+    }
     return {"RequestType": kind, "ResponseURL": url, **ids, **given, **more}
 
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    variables = {"LAB": "traindyno", "TABLE": "rows", "BUCKET": "results", "STATE_MACHINE_ARN": MACHINE}
+    variables = {
+        "LAB": "traindyno",
+        "TABLE": "rows",
+        "BUCKET": "results",
+        "STATE_MACHINE_ARN": MACHINE,
+    }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(handler, "connect", lambda _environment: MemoryLab())
@@ -138,7 +157,9 @@ def test_creation_and_updates_always_pass_without_a_look(
     url, received = answers
     handler.handle(event("Create", url), None)
     handler.handle(event("Update", url, PhysicalResourceId=received[0]["PhysicalResourceId"]), None)
-    assert [(each["Status"], each["RequestId"]) for each in received] == [("SUCCESS", "request")] * 2
+    assert [(each["Status"], each["RequestId"]) for each in received] == [
+        ("SUCCESS", "request")
+    ] * 2
     # another identity would make CloudFormation delete the old one, which asks again
     assert received[0]["PhysicalResourceId"] == received[1]["PhysicalResourceId"]
 
@@ -222,4 +243,6 @@ def test_a_guard_that_fails_answers_before_it_does(
         stubber.add_client_error("list_executions", "AccessDeniedException")
         with pytest.raises(ClientError):
             handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
-    assert [(each["Status"], "see the log of GuardLab" in each["Reason"]) for each in received] == [("FAILED", True)]
+    assert [(each["Status"], "see the log of GuardLab" in each["Reason"]) for each in received] == [
+        ("FAILED", True)
+    ]

@@ -48,7 +48,9 @@ def run_event() -> dict[str, Any]:
     return owner_document(make_lab()[1][0])["run"]  # type: ignore[no-any-return]
 
 
-def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(lab: MemoryLab) -> None:
+def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(
+    lab: MemoryLab,
+) -> None:
     lab.plan(images={"gpu": "111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1"})
     submit_run.handle({"item": {"run": run_event(), "timeout_seconds": 60}, "token": "t"}, None)
     (request,) = lab.jobs.requests
@@ -74,13 +76,21 @@ def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None
 
 def test_a_run_of_a_shared_job_is_recorded_with_what_became_of_the_job(lab: MemoryLab) -> None:
     """One field holds the job's end, or what the state machine caught."""
-    ends = {"Error": "States.Timeout", "Cause": ""}, {"outcome": "cost_stopped", "message": "the cap has no room"}
+    ends = (
+        {"Error": "States.Timeout", "Cause": ""},
+        {"outcome": "cost_stopped", "message": "the cap has no room"},
+    )
     for number, end in enumerate(ends):
         job_id = f"j0123abcd-{number}"
-        runs = [{**run_event(), "run_id": f"0000000{number}-t{trial}", "job_id": job_id} for trial in (1, 2)]
+        runs = [
+            {**run_event(), "run_id": f"0000000{number}-t{trial}", "job_id": job_id}
+            for trial in (1, 2)
+        ]
         job = {"execution_id": EXECUTION, "job_id": job_id, "runs": runs}
         assert record_run.handle({"job": job, "timeout_seconds": 60, "end": end}, Unhurried()) == {}
-    outcomes = [lab.summary(f"0000000{number}-t{trial}").outcome for number in (0, 1) for trial in (1, 2)]
+    outcomes = [
+        lab.summary(f"0000000{number}-t{trial}").outcome for number in (0, 1) for trial in (1, 2)
+    ]
     assert outcomes == ["timed_out"] * 2 + ["cost_stopped"] * 2
 
 
@@ -94,7 +104,9 @@ def test_plan_suite_answers_with_a_refusal_instead_of_raising_it(
     assert "workload" in answer["refused"]["cause"]
 
 
-@pytest.mark.parametrize(("event", "overdue"), [({}, 0), ({"quiet_seconds": 5}, 1)], ids=["scheduled", "by hand"])
+@pytest.mark.parametrize(
+    ("event", "overdue"), [({}, 0), ({"quiet_seconds": 5}, 1)], ids=["scheduled", "by hand"]
+)
 def test_the_sweep_logs_its_counts(
     lab: MemoryLab,
     monkeypatch: pytest.MonkeyPatch,

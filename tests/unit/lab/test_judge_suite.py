@@ -11,13 +11,26 @@ import pytest
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
-from tests.unit.planned_lab import FixedQuotas, items_of_round, measure, planned, runs_of_item, take_in
+from tests.unit.planned_lab import (
+    FixedQuotas,
+    items_of_round,
+    measure,
+    planned,
+    runs_of_item,
+    take_in,
+)
 from tests.unit.run_samples import known
 from tests.unit.suites import unprepared_document
 from traindyno.core.jobs.job import owner_id, parse_owner
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.plan import read_stored_plan
-from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, result_key, verdict_key
+from traindyno.core.s3_keys import (
+    plan_key,
+    report_data_key,
+    report_html_key,
+    result_key,
+    verdict_key,
+)
 from traindyno.core.statistics.hosts import HostClass
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.check_quotas import check_quotas
@@ -35,7 +48,9 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     lab = planned(4)
     for item in items_of_round(lab):
         measure(lab, item)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW)
+    verdict = judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW
+    )
     assert {verdict_key(EXECUTION), report_html_key(EXECUTION)} <= set(lab.objects.contents)
     row = known(lab.executions.find(EXECUTION))
     assert row.judgement is not None
@@ -65,15 +80,22 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
     for number, item in enumerate(items):
         with nullcontext() if number else pytest.raises(PermissionError):
             measure(lab, item)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    verdict = judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
+    )
     assert (verdict.missing.planned, verdict.missing.run_ids) == (len(runs), (run_id,))
     row = known(lab.executions.find(EXECUTION))
     assert row.judgement is not None
     assert row.judgement.headline.endswith(f" {count}.")
-    assert f"{count}: {run_id}. The verdict does not count" in lab.bucket.read(report_html_key(EXECUTION)).decode()
+    assert (
+        f"{count}: {run_id}. The verdict does not count"
+        in lab.bucket.read(report_html_key(EXECUTION)).decode()
+    )
     monkeypatch.setattr(lab.objects, "write", write)
     record_runs(parse_owner(items[0]), final=None, services=lab.services)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    verdict = judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
+    )
     assert verdict.missing.run_ids == ()
     assert "no result" not in lab.bucket.read(report_html_key(EXECUTION)).decode()
 
@@ -92,17 +114,23 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -
     # 0.02^2 with 3 degrees, and ln(1.1)^2 / 2 = 0.00454 with 1 of each cell
     assert prior.deviation == pytest.approx(sqrt((3 * 0.0004 + 2 * 0.00454) / 5), rel=1e-2)
     lab.bucket.write_json(plan_key(EXECUTION), lab.bucket.read_json(plan_key(later)))
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    verdict = judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
+    )
     assert verdict.expected is not None
     assert verdict.expected.hosts.spread == prior
     assert prior.source == "a stated prior, one host, with earlier executions of this work"
 
 
 def test_the_suites_further_prices_reach_the_report() -> None:
-    lab = planned(4, pricing={"spot": {"ml.g5.xlarge": {"discount": 0.5, "interruptions_per_hour": 0}}})
+    lab = planned(
+        4, pricing={"spot": {"ml.g5.xlarge": {"discount": 0.5, "interruptions_per_hour": 0}}}
+    )
     for item in items_of_round(lab):
         measure(lab, item)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    verdict = judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
+    )
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
     demand, spot = report.part(PART, PricedOption)
     assert [demand.name.split(",")[0], spot.name.split(",")[0]] == ["on demand", "spot"]
@@ -126,7 +154,9 @@ def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
 
 @pytest.mark.parametrize("search", ["grid", "race"])
 @pytest.mark.parametrize("limit", ["max_usd", "max_hours"])
-def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measured(limit: str, search: str) -> None:
+def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measured(
+    limit: str, search: str
+) -> None:
     """$0.92 is held back for a job, and $0.10 paid for each of two; the other runs are submitted after four hours."""
     limits = {"max_usd": 1.1 if limit == "max_usd" else 50, "max_hours": 4, "max_job_seconds": 1800}
     lab = planned(4, search=search, limits=limits, measurement={"trials": 2, "jobs": "separate"})
@@ -138,16 +168,27 @@ def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measure
             if len(lab.run_rows) < 2:
                 measure(lab, item)
                 continue
-            submit_run(owner, owner_id(owner), services=lab.services, settings=SETTINGS, now=late, sleep=no_sleep)
+            submit_run(
+                owner,
+                owner_id(owner),
+                services=lab.services,
+                settings=SETTINGS,
+                now=late,
+                sleep=no_sleep,
+            )
             end = json.loads(lab.answers.given[-1][2])
             record_runs(owner, final=refused_outcome(end), services=lab.services)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=late)
+    verdict = judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=late
+    )
     assert Counter(each.outcome for each in load_results(lab.bucket, EXECUTION)) == {
         Outcome.COMPLETED: 2,
         Outcome.COST_STOPPED: 2,
     }
     assert verdict.recommended is not None
-    assert [row.failed for row in verdict.rows] == [0] * len(verdict.rows), "a run that never began is no failure"
+    assert [row.failed for row in verdict.rows] == [0] * len(verdict.rows), (
+        "a run that never began is no failure"
+    )
     page = lab.bucket.read(report_html_key(EXECUTION)).decode()
     assert all(f"{row.label}" in page for row in verdict.rows)
     assert f"limits.{limit}" in page

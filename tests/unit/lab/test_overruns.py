@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, UNHURRIED, MemoryLab, make_lab, no_sleep
+from tests.unit.lab_in_memory import (
+    EXECUTION,
+    NOW,
+    SETTINGS,
+    UNHURRIED,
+    MemoryLab,
+    make_lab,
+    no_sleep,
+)
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
@@ -37,7 +45,9 @@ def ages_of(rows: list[AttemptRow], now: float) -> dict[str, float]:
 
 def look(lab: MemoryLab, now: float) -> int:
     rows = list(lab.attempts.list_open(EXECUTION))
-    return stop_overruns(rows, ages=ages_of(rows, now), services=lab.services, now=now, pace=UNHURRIED)
+    return stop_overruns(
+        rows, ages=ages_of(rows, now), services=lab.services, now=now, pace=UNHURRIED
+    )
 
 
 def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLab, str]:
@@ -50,7 +60,9 @@ def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLa
     return lab, name
 
 
-def test_a_job_that_stays_within_what_is_held_back_is_not_even_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_stays_within_what_is_held_back_is_not_even_described(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lab, _ = started(0.60)
     monkeypatch.setattr(lab.jobs, "describe", None)
     # SageMaker stops it at 840 s, or a little later
@@ -66,8 +78,12 @@ def test_a_job_that_needs_more_gets_it_while_the_cap_has_room() -> None:
     assert lab.money.exposed_usd == Decimal("0.76")
 
 
-@pytest.mark.parametrize(("seconds", "outcome"), [(1381, "timed_out"), (1500, "timed_out"), (1501, "cost_stopped")])
-def test_job_that_needs_more_than_the_cap_has_is_stopped_and_its_run_says_so(seconds: int, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "outcome"), [(1381, "timed_out"), (1500, "timed_out"), (1501, "cost_stopped")]
+)
+def test_job_that_needs_more_than_the_cap_has_is_stopped_and_its_run_says_so(
+    seconds: int, outcome: str
+) -> None:
     """Until 1500 s the script may be in its two minutes after SIGTERM, which SageMaker sends at the limit."""
     lab, name = started(0.60)
     assert look(lab, NOW + seconds) == 1
@@ -93,7 +109,9 @@ def test_a_job_that_was_told_to_stop_is_not_told_again() -> None:
     assert lab.money.exposed_usd == Decimal("0.60")
 
 
-@pytest.mark.parametrize("ending", [{"SecondaryStatus": "Uploading"}, {"TrainingJobStatus": "Stopping"}])
+@pytest.mark.parametrize(
+    "ending", [{"SecondaryStatus": "Uploading"}, {"TrainingJobStatus": "Stopping"}]
+)
 @pytest.mark.parametrize("was_stopped", [False, True])
 def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
     ending: dict[str, str], was_stopped: bool
@@ -141,7 +159,9 @@ def submit_other(lab: MemoryLab) -> str | None:
     """What the task of another run got; None if its job was started."""
     suite = lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite)
     other = trial_runs(EXECUTION, expand_cells(suite), [2])[0]
-    return submit_run(other, "other", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep).answered
+    return submit_run(
+        other, "other", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep
+    ).answered
 
 
 def test_reservation_for_a_job_that_ends_meanwhile_is_given_back() -> None:
@@ -149,15 +169,25 @@ def test_reservation_for_a_job_that_ends_meanwhile_is_given_back() -> None:
     rows = list(lab.attempts.list_open(EXECUTION))
     lab.change_attempt(name, end=Attempt(number=1, job_name=name))
     assert (
-        stop_overruns(rows, ages=ages_of(rows, NOW + 1800), services=lab.services, now=NOW + 1800, pace=UNHURRIED) == 0
+        stop_overruns(
+            rows,
+            ages=ages_of(rows, NOW + 1800),
+            services=lab.services,
+            now=NOW + 1800,
+            pace=UNHURRIED,
+        )
+        == 0
     )
     assert lab.money.exposed_usd == Decimal("0.60")
 
 
 @pytest.mark.parametrize("cap_usd", ["1.30", "2.00", "3.17", "5.00"])
-def test_suite_of_threefold_overruns_ends_within_its_cap_and_one_minimum_charge(cap_usd: str) -> None:
+def test_suite_of_threefold_overruns_ends_within_its_cap_and_one_minimum_charge(
+    cap_usd: str,
+) -> None:
     lab, runs = make_lab(
-        limits=limits(float(cap_usd)), matrix={"compiler": ["none", "inductor"], "batch_size_per_device": [1, 2, 4, 8]}
+        limits=limits(float(cap_usd)),
+        matrix={"compiler": ["none", "inductor"], "batch_size_per_device": [1, 2, 4, 8]},
     )
     waiting = list(runs)
     for minute in range(0, 14_000, 60):
@@ -174,7 +204,14 @@ def submit_three(lab: MemoryLab, waiting: list[Run], now: float) -> list[Run]:
     """What isn't started now is asked for again."""
     for run in waiting[: 3 - len(list(lab.attempts.list_open()))]:
         before = set(lab.jobs.jobs)
-        submit_run(run, f"token-{run.run_id}-{now}", services=lab.services, settings=SETTINGS, now=now, sleep=no_sleep)
+        submit_run(
+            run,
+            f"token-{run.run_id}-{now}",
+            services=lab.services,
+            settings=SETTINGS,
+            now=now,
+            sleep=no_sleep,
+        )
         for name in set(lab.jobs.jobs) - before:
             lab.jobs.jobs[name]["TrainingStartTime"] = now
             waiting = [other for other in waiting if other is not run]
@@ -228,7 +265,9 @@ def test_jobs_that_stop_late_and_upload_long_cost_no_more_than_the_cap(seed: int
         waiting = waiting if any(lab.attempts.list_open()) else []
         if minute % 5 == 0:
             assert look(lab, now) == 0, "a job that heeds its limit is never stopped for its cost"
-        billed_usd = lab.money.spent_usd + sum(_play(lab, row, fates, now) for row in lab.attempts.list_open())
+        billed_usd = lab.money.spent_usd + sum(
+            _play(lab, row, fates, now) for row in lab.attempts.list_open()
+        )
         assert billed_usd <= lab.money.exposed_usd <= cap_usd
         minute += 1
     assert 0 < lab.money.spent_usd <= cap_usd

@@ -19,7 +19,9 @@ from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 
 
-@pytest.mark.parametrize(("jobs", "trials"), [("separate", [(1,), (1,), (2,), (2,)]), ("shared", [(1, 1), (2, 2)])])
+@pytest.mark.parametrize(
+    ("jobs", "trials"), [("separate", [(1,), (1,), (2,), (2,)]), ("shared", [(1, 1), (2, 2)])]
+)
 def test_the_items_of_a_lane_are_in_order_with_the_longest_that_each_may_take(
     jobs: str, trials: list[tuple[int, ...]]
 ) -> None:
@@ -39,7 +41,10 @@ def test_runs_of_different_size_fill_the_quota_in_waves() -> None:
         limits={"max_usd": 5000, "max_hours": 4, "max_job_seconds": 1800},
     )
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    waves = [[runs_of_item(item)[0] for item in lab.bucket.read_json(wave["items_key"])] for wave in lane["packs"]]
+    waves = [
+        [runs_of_item(item)[0] for item in lab.bucket.read_json(wave["items_key"])]
+        for wave in lane["packs"]
+    ]
     # 30 instances x 2 trials = 60 in waves of 16
     assert len(waves) == 4
     assert [wave["concurrency"] for wave in lane["packs"]] == [len(wave) for wave in waves]
@@ -66,7 +71,9 @@ def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried
     paces = dict[str, dict[str, Pace]]()
     for run in job.runs:
         batch = known(run.cell.settings.batch_size)
-        seconds = tuple(step_seconds[batch] * (1 + 0.004 * ((run.trial + step) % 2)) for step in range(STEPS))
+        seconds = tuple(
+            step_seconds[batch] * (1 + 0.004 * ((run.trial + step) % 2)) for step in range(STEPS)
+        )
         others = (of_cell for cell_id, of_cell in paces.items() if cell_id != run.cell.cell_id)
         earlier = {name: pace for of_cell in others for name, pace in of_cell.items()}
         early = early_end(seconds, SAMPLES, earlier, WORK) if round_of(run) == "1" else None
@@ -86,13 +93,17 @@ def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again()
     lab = planned(4, search="race", measurement={}, matrix=matrix, baseline={}, limits=limits)
     step_seconds = {1: 2.0, 2: 1.5, 4: 0.46, 8: 0.44}
     jobs: list[Job] = []
-    while lanes := plan_next_round(EXECUTION, finished_rounds=len(jobs), bucket=lab.bucket)["lanes"]:
+    while lanes := plan_next_round(EXECUTION, finished_rounds=len(jobs), bucket=lab.bucket)[
+        "lanes"
+    ]:
         (item,) = lab.bucket.read_json(lanes[0]["packs"][0]["items_key"])
         job = parse_owner(item)
         assert isinstance(job, Job)
         measure(lab, item, host_id=job.job_id, carried=carry_race(job, step_seconds))
         jobs.append(job)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    verdict = judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
+    )
     ran = [[run.cell.settings.batch_size for run in job.runs] for job in jobs]
     assert sorted(ran[0]) == [1, 2, 4, 8]
     assert [sorted(set(batches)) for batches in ran[1:]] == [[4, 8]] * len(ran[1:])
@@ -106,6 +117,10 @@ def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again()
     # a run of batch 1 or 2 before the leaders is not outpaced by them, and its cell is dropped after it
     slow = {row.label: row.outcomes for row in verdict.rows if row.label not in {best.label}}
     outpaced = [label for label, outcomes in slow.items() if Outcome.OUTPACED.value in outcomes]
-    after = [batch for batch in ran[0][ran[0].index(next(each for each in ran[0] if each > 2)) :] if batch <= 2]
+    after = [
+        batch
+        for batch in ran[0][ran[0].index(next(each for each in ran[0] if each > 2)) :]
+        if batch <= 2
+    ]
     assert len(outpaced) >= len(after) > 0
     assert "outpaced" in report

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
-from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, items_of_round, measure, planned, take_in
+from tests.unit.planned_lab import (
+    FixedQuotas,
+    MemoryBuckets,
+    empty_lab,
+    items_of_round,
+    measure,
+    planned,
+    take_in,
+)
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.aws.data_listing import DataListing
 from traindyno.core.documents.stored import from_document
@@ -29,7 +37,12 @@ def test_a_suite_that_is_taken_in_has_its_document_plan_and_row() -> None:
     assert lab.objects.contents[copy] == str(SETTINGS.source_s3_uri).encode()
     row = lab.executions.find(EXECUTION)
     assert row is not None
-    assert (row.run_count, row.job_count, row.started_at, row.latest_end) == (4, 2, NOW, NOW + 4 * 3600)
+    assert (row.run_count, row.job_count, row.started_at, row.latest_end) == (
+        4,
+        2,
+        NOW,
+        NOW + 4 * 3600,
+    )
     assert row.source_s3_uri == f"s3://results/{copy}"
     assert (row.max_usd, row.prices["ml.g5.xlarge"].usd_per_hour) == (Decimal(50), Decimal("1.20"))
 
@@ -57,7 +70,9 @@ def test_a_script_in_its_owners_bucket_is_used_where_it_is() -> None:
     assert row.script_s3_uri is None
 
 
-@pytest.mark.parametrize("source", ["./scripts", "/home/me/scripts", "scripts.tar.gz", "s3:/results/sourcedir.tar.gz"])
+@pytest.mark.parametrize(
+    "source", ["./scripts", "/home/me/scripts", "scripts.tar.gz", "s3:/results/sourcedir.tar.gz"]
+)
 def test_a_script_that_was_not_uploaded_is_refused_before_anything_is_written(source: str) -> None:
     lab, document = empty_lab(), script_document()
     document["workload"]["source"] = source
@@ -72,7 +87,9 @@ def test_a_script_that_was_not_uploaded_is_refused_before_anything_is_written(so
 def test_an_upload_of_the_script_that_has_expired_is_refused() -> None:
     lab, document = empty_lab(), script_document()
     document["workload"]["source"] = "s3://results/code/0a1b/sourcedir.tar.gz"
-    with pytest.raises(SuiteRefused, match=r"nothing is at s3://results/code/0a1b/sourcedir\.tar\.gz: expected"):
+    with pytest.raises(
+        SuiteRefused, match=r"nothing is at s3://results/code/0a1b/sourcedir\.tar\.gz: expected"
+    ):
         take_in(lab, document)
     assert not lab.table.items
 
@@ -106,7 +123,12 @@ def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed
     for item in items_of_round(lab):
         measure(lab, item)
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.usd is None
-    take_in(lab, unprepared_document(goal="fastest", limits={"max_usd": 20, "max_hours": 2, "max_job_seconds": 900}))
+    take_in(
+        lab,
+        unprepared_document(
+            goal="fastest", limits={"max_usd": 20, "max_hours": 2, "max_job_seconds": 900}
+        ),
+    )
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     plan = from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan)
     # two jobs of two runs, billed 350 s each, at $1.20/h
@@ -133,18 +155,24 @@ class HeavyBuckets(MemoryBuckets):
     ("instance", "volume_gb", "is_refused"),
     [("ml.m7i.xlarge", 30, True), ("ml.m7i.xlarge", 40, False), ("ml.g5.xlarge", 30, False)],
 )
-def test_a_model_that_is_larger_than_the_volume_is_refused(instance: str, volume_gb: int, is_refused: bool) -> None:
+def test_a_model_that_is_larger_than_the_volume_is_refused(
+    instance: str, volume_gb: int, is_refused: bool
+) -> None:
     """g5 has instance storage in place of the volume."""
     document = unprepared_document(
         training={"instance": instance}, matrix={"batch_size_per_device": [1, 2]}, baseline={}
     )
     document["workload"]["model"] = {"path": "s3://models/large/"}
     document["job"] = {"volume_size_gb": volume_gb}
-    listing = DataListing(HeavyBuckets({f"s3://models/large/{part}.safetensors": b"x" for part in "ab"}))
+    listing = DataListing(
+        HeavyBuckets({f"s3://models/large/{part}.safetensors": b"x" for part in "ab"})
+    )
     try:
         take_in(empty_lab(), document, instance=instance, listing=listing)
     except SuiteRefused as refused:
         text = str(refused)
-        assert is_refused == ("s3://models/large/ has 40.0 GB, and the volume of ml.m7i.xlarge 30 GB" in text)
+        assert is_refused == (
+            "s3://models/large/ has 40.0 GB, and the volume of ml.m7i.xlarge 30 GB" in text
+        )
     else:
         assert not is_refused

@@ -24,7 +24,12 @@ from traindyno.core.s3_keys import (
 )
 from traindyno.core.step_log.line import failure_text
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.preparation import TOKENS_MANIFEST, DataPreparation, TokenSet, tokens_manifest
+from traindyno.core.suite.preparation import (
+    TOKENS_MANIFEST,
+    DataPreparation,
+    TokenSet,
+    tokens_manifest,
+)
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.verdict.report_data import parse_report
@@ -49,7 +54,12 @@ def workload(**changes: Any) -> dict[str, Any]:
 
 
 def plan(
-    suite: Suite, lab: MemoryLab | None = None, *, execution: str = EXECUTION, content: str = "d1", **files: set[str]
+    suite: Suite,
+    lab: MemoryLab | None = None,
+    *,
+    execution: str = EXECUTION,
+    content: str = "d1",
+    **files: set[str],
 ) -> tuple[TokenSet, ...]:
     names = files.get("names", {"train.csv"})
     objects = {f"s3://bucket/data/abc/{name}": content.encode() for name in names}
@@ -65,7 +75,12 @@ def plan(
 
 
 def mark_ready(lab: MemoryLab, key: str, *, made_at: float = NOW) -> None:
-    marker = {"version": 1, "key": key, "s3_uri": f"s3://results/{tokens_folder(key, 'job')}", "made_at": made_at}
+    marker = {
+        "version": 1,
+        "key": key,
+        "s3_uri": f"s3://results/{tokens_folder(key, 'job')}",
+        "made_at": made_at,
+    }
     lab.bucket.write_json(ready_tokens_key(key), marker)
 
 
@@ -84,7 +99,10 @@ def test_tokens_of_an_unpinned_hub_revision_serve_one_execution() -> None:
     pinned = small_suite(workload=workload(dataset={**HUB_DATA, "revision": "abc"}))
     assert plan(floating) != plan(floating, execution="another")
     assert plan(pinned) == plan(pinned, execution="another")
-    for tokenizer, is_pinned in (({"path": "gpt2"}, False), ({"path": "gpt2", "revision": "abc"}, True)):
+    for tokenizer, is_pinned in (
+        ({"path": "gpt2"}, False),
+        ({"path": "gpt2", "revision": "abc"}, True),
+    ):
         suite = small_suite(workload=workload(tokenizer=tokenizer))
         assert (plan(suite) == plan(suite, execution="another")) is is_pinned
 
@@ -107,15 +125,22 @@ def test_data_that_the_lab_may_not_list_are_refused_with_what_to_deploy() -> Non
 
 
 def test_the_model_of_data_that_its_owner_tokenised_is_copied_without_tokens() -> None:
-    (copy,) = plan(small_suite(workload=workload(model="me/model")), names={"train/traindyno-data.json", "train/t.npy"})
+    (copy,) = plan(
+        small_suite(workload=workload(model="me/model")),
+        names={"train/traindyno-data.json", "train/t.npy"},
+    )
     assert copy.stages_model
 
 
-@pytest.mark.parametrize(("revision", "is_reused"), [("0123456789" * 4, True), ("main", False), (None, False)], ids=str)
+@pytest.mark.parametrize(
+    ("revision", "is_reused"), [("0123456789" * 4, True), ("main", False), (None, False)], ids=str
+)
 def test_only_a_commits_copy_serves_other_executions(revision: str | None, is_reused: bool) -> None:
     """A branch may name other files tomorrow. The suite's other choices don't matter."""
     suite = small_suite(workload=workload(model={"path": "me/model", "revision": revision}))
-    other = small_suite(workload=workload(model={"path": "me/model", "revision": revision}, sequence_length=64))
+    other = small_suite(
+        workload=workload(model={"path": "me/model", "revision": revision}, sequence_length=64)
+    )
     keys = [plan(suite)[-1].key, plan(other, execution="another")[-1].key]
     assert plan(suite)[-1].stages_model
     assert (keys[0] == keys[1]) is is_reused
@@ -128,7 +153,9 @@ def test_every_run_reads_the_labs_copy_of_the_model() -> None:
     lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
     end(lab, job)
     runs = [run for item in items_of_round(lab) for run in runs_of_item(item)]
-    assert {(each.tokens, each.model_s3_uri) for each in runs} == {(None, f"s3://results/{tokens_folder(KEY, job)}")}
+    assert {(each.tokens, each.model_s3_uri) for each in runs} == {
+        (None, f"s3://results/{tokens_folder(KEY, job)}")
+    }
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
     assert [line.label for line in write_receipt([recorded]).lines] == ["model staging"]
     del lab.objects.contents[ready_tokens_key(KEY)]
@@ -136,15 +163,21 @@ def test_every_run_reads_the_labs_copy_of_the_model() -> None:
         plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
 
 
-def lab_with_preparation(*, packing: bool | None = True, **changes: Any) -> tuple[MemoryLab, DataPreparation]:
+def lab_with_preparation(
+    *, packing: bool | None = True, **changes: Any
+) -> tuple[MemoryLab, DataPreparation]:
     """A lab that has taken in a small suite of two cells, and the job that prepares its data, not yet submitted."""
     suite = small_suite(**changes)
     lab = MemoryLab(max_usd=suite.limits.max_usd)
     tokens = TokenSet(packing=packing, key=KEY)
-    planned = plan_suite(suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,))
+    planned = plan_suite(
+        suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,)
+    )
     lab.bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
     lab.bucket.write_json(plan_key(EXECUTION), stored_plan(planned))
-    due = DataPreparation(execution_id=EXECUTION, key=KEY, packing=packing, instance=PRICE.instance_type)
+    due = DataPreparation(
+        execution_id=EXECUTION, key=KEY, packing=packing, instance=PRICE.instance_type
+    )
     return lab, due
 
 
@@ -184,7 +217,10 @@ def test_cost_of_a_preparation_is_settled_apart_from_the_runs() -> None:
     )  # an hour at most, with 960 s for the image, to stop and to upload
     leave_tokens(lab, job)
     end(lab, job)
-    assert (lab.money.exposed_usd, lab.money.spent_usd) == (PRICE.usd_per_hour / 12, PRICE.usd_per_hour / 12)
+    assert (lab.money.exposed_usd, lab.money.spent_usd) == (
+        PRICE.usd_per_hour / 12,
+        PRICE.usd_per_hour / 12,
+    )
     assert load_results(lab.bucket, EXECUTION) == []
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
     assert (recorded.preparation, recorded.billable_seconds) == (run, 300)
@@ -196,7 +232,9 @@ def test_receipt_of_the_report_has_a_line_for_the_preparation() -> None:
     job = submit(lab, run)
     leave_tokens(lab, job)
     end(lab, job)
-    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW)
+    judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW
+    )
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
     assert [each.preparation for each in report.preparations] == [run]
     assert report.results == ()
@@ -209,17 +247,25 @@ def test_receipt_of_the_report_has_a_line_for_the_preparation() -> None:
     ("job", "begin"),
     [
         ({}, "the data could not be prepared"),
-        ({"packing": None, "workload": workload(**NAMED)}, "the model could not be copied from the Hub"),
+        (
+            {"packing": None, "workload": workload(**NAMED)},
+            "the model could not be copied from the Hub",
+        ),
     ],
     ids=["data", "copy"],
 )
-def test_a_failed_preparation_says_why_in_the_containers_words(job: dict[str, Any], begin: str) -> None:
+def test_a_failed_preparation_says_why_in_the_containers_words(
+    job: dict[str, Any], begin: str
+) -> None:
     lab, run = lab_with_preparation(**job)
     text = failure_text("user_code_error", "rank 0: WorkloadError: a.csv has no column 'text'")
     end(lab, submit(lab, run), "Failed", f"AlgorithmError: {text}")
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"
-    assert cause == f"{begin}, so no run was started: rank 0: WorkloadError: a.csv has no column 'text'"
+    assert (
+        cause
+        == f"{begin}, so no run was started: rank 0: WorkloadError: a.csv has no column 'text'"
+    )
     assert ready_tokens_key(KEY) not in lab.objects.contents
 
 
@@ -235,7 +281,9 @@ def test_a_preparation_that_took_too_long_says_what_would_help() -> None:
 
 
 @pytest.mark.parametrize("left", [None, "another key"])
-def test_tokens_that_are_missing_or_of_another_key_are_never_marked_as_ready(left: str | None) -> None:
+def test_tokens_that_are_missing_or_of_another_key_are_never_marked_as_ready(
+    left: str | None,
+) -> None:
     lab, run = lab_with_preparation()
     job = submit(lab, run)
     if left:
@@ -249,7 +297,12 @@ def test_tokens_that_are_missing_or_of_another_key_are_never_marked_as_ready(lef
 
 def test_a_shortage_leads_to_the_next_attempt_as_with_a_run() -> None:
     lab, run = lab_with_preparation()
-    end(lab, submit(lab, run), "Failed", "CapacityError: Unable to provision requested ML compute capacity")
+    end(
+        lab,
+        submit(lab, run),
+        "Failed",
+        "CapacityError: Unable to provision requested ML compute capacity",
+    )
     assert [name for _, name, _ in lab.answers.given] == ["CapacityUnavailable"]
     job = submit(lab, run, "second")
     assert job.endswith("-a2")
@@ -290,7 +343,9 @@ def test_a_task_that_starts_again_after_a_failure_hears_of_it_once_it_is_conclud
 
 
 def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None:
-    lab, run = lab_with_preparation(limits={"max_usd": "0.59", "max_hours": 4, "max_job_seconds": 1800})
+    lab, run = lab_with_preparation(
+        limits={"max_usd": "0.59", "max_hours": 4, "max_job_seconds": 1800}
+    )
     submit(lab, run)
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"
@@ -309,7 +364,9 @@ def test_a_preparation_is_watched_by_its_own_limit() -> None:
     rows = list(lab.attempts.list_open(EXECUTION))
     # SageMaker stops it at 2640 s; its end is within the hour that is held back
     ages = {job: 2640.0}
-    assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 2640, pace=UNHURRIED) == 0
+    assert (
+        stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 2640, pace=UNHURRIED) == 0
+    )
     assert lab.money.exposed_usd == held == PRICE.usd_per_hour
 
 
@@ -320,5 +377,7 @@ def test_stopping_the_execution_stops_its_preparation_and_still_records_it() -> 
     stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED)
     assert lab.jobs.stopped == [job]
     end(lab, job, "Stopped")
-    assert [each.outcome.value for each in load_preparations(lab.bucket, EXECUTION)] == ["stopped_by_user"]
+    assert [each.outcome.value for each in load_preparations(lab.bucket, EXECUTION)] == [
+        "stopped_by_user"
+    ]
     assert not lab.attempt(job).is_open

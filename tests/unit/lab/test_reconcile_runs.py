@@ -28,11 +28,20 @@ FORGOTTEN = "FORGOTTEN"  # Step Functions deletes an execution 90 days after its
 def lab_with_jobs(count: int) -> tuple[MemoryLab, list[str]]:
     lab, runs = make_lab()
     for number, run in enumerate(runs[:count]):
-        submit_run(run, f"token-{number}", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+        submit_run(
+            run,
+            f"token-{number}",
+            services=lab.services,
+            settings=SETTINGS,
+            now=NOW,
+            sleep=no_sleep,
+        )
     return lab, list(lab.jobs.jobs)
 
 
-def look(lab: MemoryLab, *, status: str = RUNNING, now: float = NOW + 500, pace: RequestPace = UNHURRIED) -> Swept:
+def look(
+    lab: MemoryLab, *, status: str = RUNNING, now: float = NOW + 500, pace: RequestPace = UNHURRIED
+) -> Swept:
     executions = MemoryExecutions()
     if status != FORGOTTEN:
         executions.start(EXECUTION, {})
@@ -82,7 +91,9 @@ def test_a_sweep_without_time_says_what_it_left() -> None:
     lab.jobs.end(first, "Completed")
     lab.jobs.end(second, "Completed")
     looks = iter([True, False])
-    assert look(lab, pace=RequestPace(may_go_on=lambda: next(looks), sleep=lambda _: None)).left == 1
+    assert (
+        look(lab, pace=RequestPace(may_go_on=lambda: next(looks), sleep=lambda _: None)).left == 1
+    )
 
 
 def test_an_execution_that_cannot_be_finished_stops_the_sweep_of_no_other() -> None:
@@ -132,7 +143,11 @@ def test_each_sweep_takes_the_rows_in_another_order(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(lab.jobs, "describe", firsts.add)
     for minute in range(30):
         once = iter([True, False])
-        look(lab, now=NOW + 500 + minute, pace=RequestPace(may_go_on=once.__next__, sleep=lambda _: None))
+        look(
+            lab,
+            now=NOW + 500 + minute,
+            pace=RequestPace(may_go_on=once.__next__, sleep=lambda _: None),
+        )
     assert firsts == {*names}
 
 

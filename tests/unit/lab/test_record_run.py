@@ -41,14 +41,18 @@ def test_a_completed_run_has_its_measurement_its_cost_and_one_row() -> None:
     assert result["outcome"] == row.outcome == "completed"
     assert result["measured"]["steady_state"]
     assert row.time.billable_seconds == result["billable_seconds"] == 300
-    assert result["price"] | {"usd_per_instance_hour": "1.20", "date": "2026-11-20"} == result["price"]
+    assert (
+        result["price"] | {"usd_per_instance_hour": "1.20", "date": "2026-11-20"} == result["price"]
+    )
 
 
 def test_a_run_is_recorded_once_however_often_it_is_asked_for() -> None:
     lab, run, name = ended("Completed")
     log_steps(lab, run, name)
     record_runs(run, final=None, services=lab.services)
-    record_runs(run, final=FinalOutcome(outcome=Outcome.INTERNAL_ERROR, message=None), services=lab.services)
+    record_runs(
+        run, final=FinalOutcome(outcome=Outcome.INTERNAL_ERROR, message=None), services=lab.services
+    )
     assert lab.objects.writes[result_key(EXECUTION, run.run_id)] == 1
     assert result_of(lab, run)["outcome"] == "completed"
 
@@ -86,13 +90,19 @@ def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
     ending = refused_outcome({"outcome": "quota_exceeded", "message": "the limit is 0"})
     record_runs(run, final=ending, services=lab.services)
     result = result_of(lab, run)
-    assert (result["outcome"], result["message"], result["attempts"]) == ("quota_exceeded", "the limit is 0", [])
+    assert (result["outcome"], result["message"], result["attempts"]) == (
+        "quota_exceeded",
+        "the limit is 0",
+        [],
+    )
 
 
 def test_a_task_that_timed_out_has_its_job_stopped() -> None:
     lab, (run, *_) = make_lab()
     submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
-    record_runs(run, final=refused_outcome({"Error": "States.Timeout", "Cause": ""}), services=lab.services)
+    record_runs(
+        run, final=refused_outcome({"Error": "States.Timeout", "Cause": ""}), services=lab.services
+    )
     (name,) = lab.jobs.jobs
     assert lab.jobs.stopped == [name]
     assert lab.summary(run.run_id).outcome == "timed_out"
@@ -115,7 +125,10 @@ def test_a_job_that_reached_its_limit_says_at_which_step_it_stood(has_steps: boo
 
 
 def test_error_that_the_state_machine_gave_up_on_keeps_its_class() -> None:
-    last = {"CapacityUnavailable": Outcome.CAPACITY_UNAVAILABLE, "SlotUnavailable": Outcome.QUOTA_EXCEEDED}
+    last = {
+        "CapacityUnavailable": Outcome.CAPACITY_UNAVAILABLE,
+        "SlotUnavailable": Outcome.QUOTA_EXCEEDED,
+    }
     for error, outcome in {**last, "KeyError": Outcome.INTERNAL_ERROR}.items():
         expected = FinalOutcome(outcome=outcome, message=f"{error}: x")
         assert refused_outcome({"Error": error, "Cause": "x"}) == expected
@@ -127,7 +140,9 @@ def test_all_attempts_of_a_run_are_in_its_result() -> None:
     for token in ("a", "b"):
         submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
         name = list(lab.jobs.jobs)[-1]
-        lab.jobs.end(name, "Failed", reason="CapacityError: none" if token == "a" else "AlgorithmError: x")
+        lab.jobs.end(
+            name, "Failed", reason="CapacityError: none" if token == "a" else "AlgorithmError: x"
+        )
         finish_run(name, services=lab.services, now=NOW + 500)
     record_runs(run, final=None, services=lab.services)
     attempts = result_of(lab, run)["attempts"]

@@ -13,7 +13,9 @@ from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import open_services
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
-USE_CASES = sorted(path for path in (REPO_ROOT / "traindyno/lab").rglob("*.py") if "Protocol" in path.read_text())
+USE_CASES = sorted(
+    path for path in (REPO_ROOT / "traindyno/lab").rglob("*.py") if "Protocol" in path.read_text()
+)
 
 
 @pytest.mark.parametrize("path", USE_CASES, ids=lambda path: path.stem)
@@ -25,7 +27,9 @@ def test_a_use_case_names_the_services_that_its_module_uses_and_no_others(path: 
 def _named(tree: ast.Module) -> Iterator[str]:
     """The members of the module's protocols."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(
+            ast.unparse(base) == "Protocol" for base in node.bases
+        ):
             yield from (
                 each.target.id
                 for each in node.body
@@ -36,7 +40,9 @@ def _named(tree: ast.Module) -> Iterator[str]:
 def _used(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
-            case ast.Attribute(value=ast.Name(id="services") | ast.Attribute(attr="services"), attr=name):
+            case ast.Attribute(
+                value=ast.Name(id="services") | ast.Attribute(attr="services"), attr=name
+            ):
                 yield name
 
 
@@ -45,7 +51,9 @@ def test_a_function_imports_the_adapters_that_its_use_case_names_only() -> None:
         "import sys, lambdas.plan_round.handler;"
         "print(*sorted(name for name in sys.modules if name.startswith(('traindyno.aws.', 'traindyno.store.'))))"
     )
-    answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True
+    )
     found = {name.removeprefix("traindyno.") for name in answer.stdout.split()}
     named = {"store.results", "store.results_bucket"}
     opened = {"aws.clients", "aws.client_errors", "aws.objects", "aws.table", "store.items"}

@@ -58,10 +58,14 @@ def completions(world: World) -> dict[str, set[bool]]:
 def check_results(world: World) -> None:
     """Each run has one result, which is what its own files say, whatever became of its jobs."""
     results, ended = result_of(world), completions(world)
-    assert sorted(results) == sorted({*(run.run_id for run in world.job.runs), *(ended.keys() & {*world.further})})
+    assert sorted(results) == sorted(
+        {*(run.run_id for run in world.job.runs), *(ended.keys() & {*world.further})}
+    )
     for run_id, result in results.items():
         assert world.lab.summary(run_id).outcome is result.outcome
-        is_early = any(attempt.billable_seconds is None for attempt in result.attempts)  # its task gave up
+        is_early = any(
+            attempt.billable_seconds is None for attempt in result.attempts
+        )  # its task gave up
         if not is_early:
             assert (result.outcome is Outcome.COMPLETED) in ended.get(run_id, {False})
 
@@ -71,7 +75,11 @@ def check_money(world: World) -> None:
     rows = world.lab.attempt_rows
     assert all(row.end is not None and not row.is_open for row in rows.values())
     money = world.lab.money
-    assert money.exposed_usd == money.spent_usd == sum((paid_usd(row) for row in rows.values()), Decimal(0))
+    assert (
+        money.exposed_usd
+        == money.spent_usd
+        == sum((paid_usd(row) for row in rows.values()), Decimal(0))
+    )
     shared, unknown = Counter[str](), set[str]()
     for attempt in attempts_in(result_of(world).values()):
         if attempt.billable_seconds is None:
@@ -119,7 +127,9 @@ def test_every_run_has_one_result_and_every_job_is_paid_once(seed: int) -> None:
         damages=source.choice([0.0, 0.0, 0.1]),
         times_out=source.choice([0.0, 0.0, 0.1]),
         stops=source.choice([0.0, 0.0, 0.1]),
-        again=0.0 if rate == 0.1 else source.choice([0.0, 0.5]),  # with more files few calls would read them all
+        again=0.0
+        if rate == 0.1
+        else source.choice([0.0, 0.5]),  # with more files few calls would read them all
     )
     world.run_to_end()
     if not world.lab.attempt_rows:
@@ -135,13 +145,17 @@ def calm_world(*, run_count: int, max_attempts: int = 3) -> World:
     return World(random.Random(0), run_count=run_count, max_attempts=max_attempts, failing=0.0)
 
 
-def live(world: World, whole: int, status: str = "Completed", *, late: str = "nothing", **changes: Any) -> str:
+def live(
+    world: World, whole: int, status: str = "Completed", *, late: str = "nothing", **changes: Any
+) -> str:
     """The newest job ends ``whole`` of its runs, then itself. Files whose keys have ``late`` in them come later."""
     name = list(world.lab.jobs.jobs)[-1]
     written = Container(world, name).write(world.left, whole)
     files = {f"{world.prefix}{key}": text for key, text in written.items()}
     world.late |= {key: text for key, text in files.items() if late in key}
-    world.lab.objects.contents |= {key: text for key, text in files.items() if key not in world.late}
+    world.lab.objects.contents |= {
+        key: text for key, text in files.items() if key not in world.late
+    }
     world.lab.jobs.end(name, status, **changes)
     world.finish(name)
     return name
@@ -157,7 +171,9 @@ def answers(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize(("max_attempts", "ending"), [(1, (1, 1, 1, 1)), (2, (1, 1, 0, 2))])
-def test_attempts_in_which_runs_end_do_not_count_against_the_limit(max_attempts: int, ending: tuple[int, ...]) -> None:
+def test_attempts_in_which_runs_end_do_not_count_against_the_limit(
+    max_attempts: int, ending: tuple[int, ...]
+) -> None:
     """``ending``: how many runs end in each attempt."""
     world = calm_world(run_count=4, max_attempts=max_attempts)
     for number, whole in enumerate(ending):
@@ -170,7 +186,10 @@ def test_attempts_in_which_runs_end_do_not_count_against_the_limit(max_attempts:
 def job_of_many_runs(count: int) -> World:
     """It has ended, and its runs are to be recorded."""
     world = calm_world(run_count=4)
-    runs = [replace(world.job.runs[0], run_id=f"0000000a-t{trial}", trial=trial) for trial in range(count)]
+    runs = [
+        replace(world.job.runs[0], run_id=f"0000000a-t{trial}", trial=trial)
+        for trial in range(count)
+    ]
     world.job = replace(world.job, runs=tuple(runs))
     world.run_count = count
     world.start("t1")
@@ -199,7 +218,9 @@ def test_recording_goes_on_where_its_time_was_over() -> None:
     assert written == [1] * 24
 
 
-def test_a_run_that_cannot_be_recorded_stops_no_other_and_is_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_be_recorded_stops_no_other_and_is_told_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = job_of_many_runs(24)
     lost, busy = (run.run_id for run in world.job.runs[:2])
     write, errors = world.lab.objects.write, [Throttled("busy")]
@@ -221,7 +242,9 @@ def test_a_run_that_cannot_be_recorded_stops_no_other_and_is_told_last(monkeypat
     assert len(world.open_jobs) == 1
 
 
-def test_a_run_that_ends_the_function_each_time_keeps_no_other_from_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_ends_the_function_each_time_keeps_no_other_from_its_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = job_of_many_runs(24)
     lost, write = world.job.runs[0].run_id, world.lab.objects.write
 
@@ -312,7 +335,13 @@ def test_a_job_that_waits_for_its_next_attempt_is_not_overdue() -> None:
     world = calm_world(run_count=2)
     world.start("t1")
     live(world, 1)
-    found = sweep(lab="traindyno", services=world.lab.services, executions=world.executions, now=LATER, pace=UNHURRIED)
+    found = sweep(
+        lab="traindyno",
+        services=world.lab.services,
+        executions=world.executions,
+        now=LATER,
+        pace=UNHURRIED,
+    )
     assert found == Swept(open=1, overdue=0, left=0, stopped=0)
 
 
@@ -349,11 +378,16 @@ def test_a_job_that_ends_while_its_runs_are_recorded_is_not_forgotten() -> None:
     assert sum(each.billable_seconds or 0 for each in results) == 300
 
 
-def test_a_failed_run_shows_the_end_of_its_own_log(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_a_failed_run_shows_the_end_of_its_own_log(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     """The runs of a job write into one log, and others come after the one that failed."""
     world = World(random.Random(0), run_count=2, failing=1.0)
     world.start("t1")
-    said = {run.run_id: [f"{run.run_id} begins", *["epoch"] * 50, "ValueError: no"] for run in world.job.runs}
+    said = {
+        run.run_id: [f"{run.run_id} begins", *["epoch"] * 50, "ValueError: no"]
+        for run in world.job.runs
+    }
     for number, (run_id, lines) in enumerate(said.items()):
         path = tmp_path / f"{number}.log"
         path.write_text("\n".join(lines))
@@ -380,7 +414,9 @@ def test_a_run_that_failed_on_one_of_several_hosts_shows_the_log_of_this_host(
         for age, host in enumerate(("algo-3", "algo-2", "algo-1")):
             lines = [f"[{each.run_id}] {host} says" for each in world.job.runs]
             world.lab.logs.write(f"{name}/{host}-1790000000", lines, age)
-    world.lab.objects.contents |= {f"{world.prefix}{key}": text for key, text in written.files.items()}
+    world.lab.objects.contents |= {
+        f"{world.prefix}{key}": text for key, text in written.files.items()
+    }
     world.lab.jobs.end(name, "Completed")
     world.finish(name)
     assert [result.log_tail for result in record_all(world).values()] == [(f"{shown} says",)] * 2
@@ -394,9 +430,17 @@ def test_further_runs_of_a_job_are_recorded_with_their_trial_and_share() -> None
     first = [run.run_id for run in world.job.runs]
     assert [*results] == sorted([*first, *world.further])
     assert len(world.further) == 4
-    assert {result.run.trial: result.run.block for result in results.values()} == {1: "1.1", 2: "1+.1", 3: "1+.2"}
+    assert {result.run.trial: result.run.block for result in results.values()} == {
+        1: "1.1",
+        2: "1+.1",
+        3: "1+.2",
+    }
     assert {result.run.job_id for result in results.values()} == {world.job.job_id}
-    assert all(result.attempts[0].share.own_seconds == 20 for result in results.values() if result.attempts[0].share)
+    assert all(
+        result.attempts[0].share.own_seconds == 20
+        for result in results.values()
+        if result.attempts[0].share
+    )
     assert len({result.attempts[0].job_name for result in results.values()}) == 1
 
 
@@ -439,7 +483,9 @@ def test_a_jobs_document_is_there_before_its_job_and_the_same_for_each_attempt()
         live(world, 1)
     assert len(documents) == 2
     assert len(set(documents)) == 1
-    assert [run["run_id"] for run in json.loads(documents[0])["runs"]] == [run.run_id for run in world.job.runs]
+    assert [run["run_id"] for run in json.loads(documents[0])["runs"]] == [
+        run.run_id for run in world.job.runs
+    ]
 
 
 def test_a_shared_job_is_one_row_and_one_reservation_and_no_row_of_a_run() -> None:
@@ -458,7 +504,12 @@ def test_the_next_attempt_knows_which_jobs_the_service_ended_at_their_limit() ->
     world.start("t1")
     cut_off = live(world, 1, "Stopped", secondary="MaxRuntimeExceeded")
     world.start("t2")
-    live(world, 0, "Failed", reason="InternalServerError: We encountered an internal error. Please try again.")
+    live(
+        world,
+        0,
+        "Failed",
+        reason="InternalServerError: We encountered an internal error. Please try again.",
+    )
     world.start("t3")
     (document,) = (
         json.loads(text)

@@ -41,13 +41,18 @@ def test_a_stop_that_got_lost_is_repeated_and_one_that_worked_ends_the_matter() 
 
 
 @pytest.mark.parametrize(
-    ("error", "refused"), [("SuiteRefused", True), ("SuiteInvalid", True), ("PreparationFailed", False), (None, False)]
+    ("error", "refused"),
+    [("SuiteRefused", True), ("SuiteInvalid", True), ("PreparationFailed", False), (None, False)],
 )
 def test_a_refused_suite_is_told_from_a_failed_one(error: str | None, refused: bool) -> None:
     arn = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
     described = {"executionArn": arn, "stateMachineArn": arn, "name": EXECUTION, "status": "FAILED"}
     with stubbed("stepfunctions") as (client, stubber):
-        answer = {**described, "startDate": datetime.fromtimestamp(NOW, UTC), **({"error": error} if error else {})}
+        answer = {
+            **described,
+            "startDate": datetime.fromtimestamp(NOW, UTC),
+            **({"error": error} if error else {}),
+        }
         stubber.add_response("describe_execution", answer)
         assert was_refused(EXECUTION, Executions(client, arn)) is refused
 
@@ -55,4 +60,6 @@ def test_a_refused_suite_is_told_from_a_failed_one(error: str | None, refused: b
 def test_an_execution_that_step_functions_has_forgotten_was_not_refused() -> None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_client_error("describe_execution", "ExecutionDoesNotExist")
-        assert not was_refused(EXECUTION, Executions(client, "arn:aws:states:us-east-1:1:stateMachine:x"))
+        assert not was_refused(
+            EXECUTION, Executions(client, "arn:aws:states:us-east-1:1:stateMachine:x")
+        )

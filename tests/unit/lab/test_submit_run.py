@@ -85,7 +85,9 @@ def test_after_a_shortage_the_next_attempt_has_a_new_name() -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run)
     (first,) = lab.jobs.jobs
-    lab.jobs.end(first, "Failed", reason="CapacityError: Unable to provision requested ML compute capacity.")
+    lab.jobs.end(
+        first, "Failed", reason="CapacityError: Unable to provision requested ML compute capacity."
+    )
     finish_run(first, services=lab.services, now=NOW + 500)
     submit(lab, run, "token-2")
     assert [row.number for row in lab.attempt_rows.values()] == [1, 2]
@@ -151,17 +153,23 @@ def test_a_run_that_can_no_longer_fit_the_cap_is_a_result() -> None:
 
 def test_an_unexpected_refusal_of_a_service_still_answers_the_task() -> None:
     lab, (run, *_) = make_lab()
-    lab.jobs.refusals = [ClientError({"Error": {"Code": "Odd", "Message": "odd"}}, "CreateTrainingJob")]
+    lab.jobs.refusals = [
+        ClientError({"Error": {"Code": "Odd", "Message": "odd"}}, "CreateTrainingJob")
+    ]
     submit(lab, run)
     assert lab.answers.given[0][1] == "ServiceFault"
     assert run.run_id in lab.answers.given[0][2]
 
 
-def test_delivery_turned_away_leaves_the_attempt_of_a_simultaneous_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delivery_turned_away_leaves_the_attempt_of_a_simultaneous_one_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run)
     # the second had read before the first wrote
-    monkeypatch.setattr(lab.runs, "read", lambda execution, name: RunRow(execution_id=execution, owner_id=name))
+    monkeypatch.setattr(
+        lab.runs, "read", lambda execution, name: RunRow(execution_id=execution, owner_id=name)
+    )
     lab.jobs.refusals = [Throttled("slow down")]
     submit(lab, run)
     assert list(lab.attempt_rows) == list(lab.jobs.jobs)
@@ -184,7 +192,12 @@ def test_runs_keep_the_code_and_images_of_their_plan_after_a_redeployment() -> N
     for each, settings in ((run, SETTINGS), (other, REDEPLOYED)):
         submit_run(each, "token", services=lab.services, settings=settings, now=NOW, sleep=no_sleep)
         request = dict(lab.jobs.requests[-1])
-        requests.append((request["AlgorithmSpecification"], request["HyperParameters"]["sagemaker_submit_directory"]))
+        requests.append(
+            (
+                request["AlgorithmSpecification"],
+                request["HyperParameters"]["sagemaker_submit_directory"],
+            )
+        )
     assert requests[0] == requests[1]
     assert requests[0][0]["TrainingImage"] == "me/efa:1"
     assert requests[0][1] == '"s3://results/code/execution-1/sourcedir.tar.gz"'

@@ -88,7 +88,9 @@ def test_a_sweep_within_a_sweep_is_skipped_and_the_next_one_is_not(
     assert overdue() == [1, 0]
 
 
-def test_a_sweep_that_fails_gives_its_lease_back(lab: MemoryLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_that_fails_gives_its_lease_back(
+    lab: MemoryLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(**_: Any) -> None:
         raise OSError("no table")
 
@@ -101,7 +103,9 @@ def test_a_sweep_that_fails_gives_its_lease_back(lab: MemoryLab, monkeypatch: py
     assert swept(lab)
 
 
-def test_the_lease_of_a_killed_sweep_expires(lab: MemoryLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lease_of_a_killed_sweep_expires(
+    lab: MemoryLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab.services.sweep_lease.take("killed", now=LATER, seconds=LEASE_SECONDS)
     monkeypatch.setattr(time, "time", lambda: LATER + LEASE_SECONDS - 1)
     reconcile_runs.handle({}, Unhurried())
@@ -136,7 +140,9 @@ def test_a_long_sweep_keeps_its_lease_as_it_goes_on_and_stops_if_it_lost_it() ->
         for _ in range(20):
             clock[0] += LEASE_SECONDS / 2
             assert turn.may_go_on()
-            assert not lease.take("another", now=clock[0] + LEASE_SECONDS / 3, seconds=LEASE_SECONDS)
+            assert not lease.take(
+                "another", now=clock[0] + LEASE_SECONDS / 3, seconds=LEASE_SECONDS
+            )
         clock[0] += LEASE_SECONDS + 1
         assert lease.take("another", now=clock[0], seconds=LEASE_SECONDS)
         assert not turn.may_go_on()

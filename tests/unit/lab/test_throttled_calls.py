@@ -22,7 +22,15 @@ from lambdas.stop_runs import handler as stop_runs
 from lambdas.submit_run import handler as submit_run
 from tests.permissions.reach import REPO_ROOT
 from tests.unit.lab.test_prepare_data import lab_with_preparation, leave_tokens
-from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, Unhurried, make_lab, set_environment
+from tests.unit.lab_in_memory import (
+    EXECUTION,
+    NOW,
+    PRICE,
+    MemoryExecutions,
+    Unhurried,
+    make_lab,
+    set_environment,
+)
 from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab
 from tests.unit.serving_in_memory import MemoryServing
 from tests.unit.step_log_samples import log_lines
@@ -65,7 +73,9 @@ class Story:
                 self.throttle.lift()
         raise AssertionError(f"{handler.__name__} is throttled although nothing is")
 
-    def call_waiting(self, handler: ModuleType, event: Any, has_begun: Callable[[str], bool]) -> None:
+    def call_waiting(
+        self, handler: ModuleType, event: Any, has_begun: Callable[[str], bool]
+    ) -> None:
         """The task gets a new token each time. Unless the function answers it, what the task waits for has begun."""
         answers = self.services.answers
         for _ in range(MOST_TRIES):
@@ -86,7 +96,10 @@ class Story:
         self.call_waiting(
             submit_run,
             {"item": owner},
-            lambda token: any(row.token == token and name in lab.jobs.jobs for name, row in lab.attempt_rows.items()),
+            lambda token: any(
+                row.token == token and name in lab.jobs.jobs
+                for name, row in lab.attempt_rows.items()
+            ),
         )
 
     def sweep(self) -> None:
@@ -156,7 +169,10 @@ def tell_stop(story: Story) -> None:
 
 def tell_suite(story: Story) -> None:
     """From the document to the verdict."""
-    event = {"execution_id": EXECUTION, "suite": unprepared_document(measurement={"jobs": "separate"})}
+    event = {
+        "execution_id": EXECUTION,
+        "suite": unprepared_document(measurement={"jobs": "separate"}),
+    }
     planned = story.call(plan_suite, event)
     planned = story.call(check_quotas, planned)
     round_ = story.call(plan_round, planned)
@@ -219,7 +235,11 @@ def connect_to(patch: pytest.MonkeyPatch, services: Any) -> None:
     patch.setattr(check_quotas, "Quotas", lambda *_, **__: FixedQuotas(4))
     product = {
         "product": {"attributes": {"usagetype": "USE1-Train:ml.g5.xlarge"}},
-        "terms": {"OnDemand": {"a": {"priceDimensions": {"b": {"unit": "Hrs", "pricePerUnit": {"USD": "1.20"}}}}}},
+        "terms": {
+            "OnDemand": {
+                "a": {"priceDimensions": {"b": {"unit": "Hrs", "pricePerUnit": {"USD": "1.20"}}}}
+            }
+        },
     }
     pages = {"PriceList": [json.dumps(product)]}
 
@@ -256,7 +276,10 @@ def test_the_stories_call_every_function_but_those_that_answer_cloudformation(
 
 UNTIL_TOLD = float("inf")
 # A call that is throttled once leaves the function able to answer its task itself.
-CASES = [*((name, UNTIL_TOLD) for name in sorted(STORIES)), *((name, 1) for name in ("refusal", "run", "stop"))]
+CASES = [
+    *((name, UNTIL_TOLD) for name in sorted(STORIES)),
+    *((name, 1) for name in ("refusal", "run", "stop")),
+]
 
 
 @pytest.mark.parametrize(("name", "count"), CASES)

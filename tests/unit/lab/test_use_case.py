@@ -11,11 +11,16 @@ from traindyno.lab.use_case import use_case
 
 
 def client_error(code: str, status: int = 400) -> ClientError:
-    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    answer = {
+        "Error": {"Code": code, "Message": "no"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
     return ClientError(answer, "ListTrainingJobs")  # type: ignore[arg-type]
 
 
-def test_a_use_case_logs_one_line_with_what_it_was_about_and_what_it_found(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_use_case_logs_one_line_with_what_it_was_about_and_what_it_found(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with use_case("SubmitRun", execution="e", run="r") as line:
         line.update(job="j")
     (record,) = caplog.records

@@ -18,7 +18,10 @@ REQUEST: dict[str, Any] = {
     "AlgorithmSpecification": {"TrainingImage": "pytorch"},
     "OutputDataConfig": {"S3OutputPath": "s3://lab/out/"},
     "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1},
-    "HyperParameters": {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": '"s3://lab/code.tar.gz"'},
+    "HyperParameters": {
+        "sagemaker_program": '"train.py"',
+        "sagemaker_submit_directory": '"s3://lab/code.tar.gz"',
+    },
 }
 
 
@@ -33,7 +36,12 @@ def stored(store: JobStore, name: str) -> TrainingJob:
 
 
 def add_job(
-    store: JobStore, name: str, engine: Engine = Engine.PROCESS, *, now_ms: int | None = None, **changes: Any
+    store: JobStore,
+    name: str,
+    engine: Engine = Engine.PROCESS,
+    *,
+    now_ms: int | None = None,
+    **changes: Any,
 ) -> TrainingJob:
     request = {**REQUEST, **changes, "TrainingJobName": name}
     created_ms = SystemClock().now_ms() if now_ms is None else now_ms
@@ -85,7 +93,12 @@ class NoLogs:
 
 
 def job_context(
-    store: JobStore, folder: Path, *, transfer: Any = None, clock: SystemClock | None = None, **settings: Any
+    store: JobStore,
+    folder: Path,
+    *,
+    transfer: Any = None,
+    clock: SystemClock | None = None,
+    **settings: Any,
 ) -> JobContext:
     given = {"port": 0, "state_folder": folder, "aws_endpoint": "", "cores": (0,), **settings}
     return JobContext(

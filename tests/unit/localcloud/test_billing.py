@@ -40,7 +40,9 @@ def test_a_simulated_spot_job_is_billed_for_less_than_it_trained() -> None:
     assert answer["TrainingTimeInSeconds"] == 1000
     # SageMaker states the saving as (1 - billable / training).
     assert answer["BillableTimeInSeconds"] == 400
-    assert 1 - answer["BillableTimeInSeconds"] / answer["TrainingTimeInSeconds"] == pytest.approx(NOMINAL_SPOT_SAVING)
+    assert 1 - answer["BillableTimeInSeconds"] / answer["TrainingTimeInSeconds"] == pytest.approx(
+        NOMINAL_SPOT_SAVING
+    )
 
 
 @pytest.mark.parametrize(("engine", "is_spot"), [(Engine.REPLAY, False), (Engine.PROCESS, True)])

@@ -55,7 +55,9 @@ def test_while_jobs_run_only_the_time_that_passes_counts(machine: Machine) -> No
             began, passed = clock.now_ms(), 0
             assert began == machine.wall_ms
             for _ in range(20):
-                machine.wall_ms += dice.randrange(-HOUR_MS, HOUR_MS)  # it is set, or the machine sleeps
+                machine.wall_ms += dice.randrange(
+                    -HOUR_MS, HOUR_MS
+                )  # it is set, or the machine sleeps
                 step = dice.randrange(10_000)
                 machine.pass_ms(step)
                 passed += step
@@ -67,7 +69,9 @@ def test_while_jobs_run_only_the_time_that_passes_counts(machine: Machine) -> No
 def test_no_time_after_a_run_is_before_its_end(machine: Machine) -> None:
     """Both clocks tick at different parts of a millisecond."""
     clock = SystemClock()
-    for machine.within_ms["wall"], machine.within_ms["monotonic"] in product((0, 300_000, 999_999), repeat=2):
+    for machine.within_ms["wall"], machine.within_ms["monotonic"] in product(
+        (0, 300_000, 999_999), repeat=2
+    ):
         with clock.running():
             for clock_name in machine.within_ms:
                 machine.within_ms[clock_name] += 700_000
@@ -77,7 +81,10 @@ def test_no_time_after_a_run_is_before_its_end(machine: Machine) -> None:
 
 def test_a_killed_job_is_billed_at_most_its_limit_without_pauses(tmp_path: Path) -> None:
     """Limit 600 s: 300 s billed, 400 s waiting, then 200 s billed until the kill; all 500 s are billed."""
-    job = replace(add_job(open_store(tmp_path), "killed", now_ms=0, StoppingCondition=LIMIT), training_start_ms=0)
+    job = replace(
+        add_job(open_store(tmp_path), "killed", now_ms=0, StoppingCondition=LIMIT),
+        training_start_ms=0,
+    )
     for status, now_ms in ((SecondaryStatus.TRAINING, 0), (SecondaryStatus.INTERRUPTED, 300_000)):
         job = moved(job, status, now_ms=now_ms)
     job = moved(job, SecondaryStatus.TRAINING, now_ms=700_000)

@@ -56,7 +56,9 @@ def test_unexpected_error_fails_its_job_with_the_text_and_the_next_job_is_taken(
     engine.close()
 
 
-def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(store: JobStore, tmp_path: Path) -> None:
+def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(
+    store: JobStore, tmp_path: Path
+) -> None:
     """The phases are a cell's time, and the queue is no property of a cell."""
     transfer = Transfer(TypeError("the test's"))
     engine = process_engine(store, tmp_path, transfer=transfer)

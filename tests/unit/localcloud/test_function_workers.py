@@ -23,7 +23,9 @@ class PlainPool:
     workers: list[PlainWorker] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, name: str, config: object, code: bytes, qualifier: str) -> tuple[PlainWorker, str]:
+    def take(
+        self, name: str, config: object, code: bytes, qualifier: str
+    ) -> tuple[PlainWorker, str]:
         with self.lock:
             for worker in self.workers:
                 if not worker.in_use:
@@ -37,7 +39,10 @@ class PlainPool:
 
 
 def limited(
-    plain: PlainPool, most_starting: int, longest_wait_seconds: float = 10, most_workers: int = CALLS
+    plain: PlainPool,
+    most_starting: int,
+    longest_wait_seconds: float = 10,
+    most_workers: int = CALLS,
 ) -> WorkerPool:
     return WorkerPool(
         lambda *_: list(plain.workers),

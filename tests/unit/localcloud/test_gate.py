@@ -11,10 +11,28 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from localcloud.gate import GatedRequestHandler, GatedServer, authorization, find_page, find_refusal, named_key
+from localcloud.gate import (
+    GatedRequestHandler,
+    GatedServer,
+    authorization,
+    find_page,
+    find_refusal,
+    named_key,
+)
 
 KEY = "LOCAL0123456789ABCDEF"
-OTHER_KEYS = ["", "test", "000000000000", KEY[:-1], f"{KEY}0", KEY.lower(), f" {KEY}", f"{KEY}\u00e9", "/", "*"]
+OTHER_KEYS = [
+    "",
+    "test",
+    "000000000000",
+    KEY[:-1],
+    f"{KEY}0",
+    KEY.lower(),
+    f" {KEY}",
+    f"{KEY}\u00e9",
+    "/",
+    "*",
+]
 METHODS = ["DELETE", "FOO", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"]
 HERE = {"host": "127.0.0.1:4566"}
 
@@ -25,7 +43,9 @@ def refusal_of(headers: Mapping[str, str], query: str = "") -> str | None:
 
 def signed(key: str) -> dict[str, str]:
     scope = "20261123/us-east-1/s3/aws4_request"
-    return {"authorization": f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders=host, Signature=00"}
+    return {
+        "authorization": f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders=host, Signature=00"
+    }
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:4566", "localhost:4566", "127.0.0.1", "localhost"])
@@ -34,7 +54,8 @@ def test_a_program_of_this_machine_is_no_page(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example:4566", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1]:80"]
+    "host",
+    ["evil.example:4566", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1]:80"],
 )
 def test_another_name_of_this_address_is_refused(host: str) -> None:
     assert "host" in str(refusal_of({**signed(KEY), "host": host}))
@@ -57,13 +78,22 @@ def test_an_address_that_a_person_types_is_no_page() -> None:
 def test_the_key_is_found_wherever_aws_clients_name_it() -> None:
     assert refusal_of(signed(KEY)) is None
     assert refusal_of({"authorization": authorization(KEY)["Authorization"]}) is None
-    assert refusal_of({}, f"X-Amz-Credential={quote(f'{KEY}/20261123/us-east-1/s3/aws4_request', safe='')}") is None
+    assert (
+        refusal_of(
+            {}, f"X-Amz-Credential={quote(f'{KEY}/20261123/us-east-1/s3/aws4_request', safe='')}"
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("version", ["s3", "s3v4"])
 def test_the_key_of_a_presigned_url_is_found(version: str) -> None:
-    session = boto3.Session(aws_access_key_id=KEY, aws_secret_access_key="x", region_name="us-east-1")
-    client = session.client("s3", endpoint_url="http://127.0.0.1:1", config=Config(signature_version=version))
+    session = boto3.Session(
+        aws_access_key_id=KEY, aws_secret_access_key="x", region_name="us-east-1"
+    )
+    client = session.client(
+        "s3", endpoint_url="http://127.0.0.1:1", config=Config(signature_version=version)
+    )
     url = client.generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "k"})
     assert refusal_of({}, url.partition("?")[2]) is None
 
@@ -122,7 +152,9 @@ for each in METHODS:
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     server = GatedServer(0, Handler, access_key_id=KEY)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    ).start()
     yield server.server_address[1]
     server.shutdown()
     server.server_close()
@@ -145,7 +177,9 @@ def test_a_server_refuses_every_method_before_it_looks_it_up(port: int, method: 
     assert status_of(port, method, {**authorization(KEY), "Origin": "null"}) == 403
 
 
-@pytest.mark.parametrize("begin", [b"GET /health\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n", b"POST //[ HTTP/1.1\r\n\r\n"])
+@pytest.mark.parametrize(
+    "begin", [b"GET /health\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n", b"POST //[ HTTP/1.1\r\n\r\n"]
+)
 def test_an_odd_request_is_refused_too(port: int, begin: bytes) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(begin)
@@ -154,5 +188,7 @@ def test_an_odd_request_is_refused_too(port: int, begin: bytes) -> None:
 
 def test_the_body_of_a_refused_request_is_not_waited_for(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n\r\n")
+        connection.sendall(
+            b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n\r\n"
+        )
         assert connection.recv(10_000).startswith(b"HTTP/1.1 403")

@@ -8,10 +8,15 @@ from localcloud.sagemaker_service.api.pricing_api import PricingApi
 
 def usd_per_hour(api: PricingApi, instance_type: str) -> list[str]:
     conditions = [{"Type": "TERM_MATCH", "Field": "instanceName", "Value": instance_type}]
-    found = api.operations()["GetProducts"]({"ServiceCode": "AmazonSageMaker", "Filters": conditions})
+    found = api.operations()["GetProducts"](
+        {"ServiceCode": "AmazonSageMaker", "Filters": conditions}
+    )
     terms = [each["terms"]["OnDemand"] for each in map(json.loads, found["PriceList"])]
     dimensions = [
-        dimension for term in terms for each in term.values() for dimension in each["priceDimensions"].values()
+        dimension
+        for term in terms
+        for each in term.values()
+        for dimension in each["priceDimensions"].values()
     ]
     return [dimension["pricePerUnit"]["USD"] for dimension in dimensions]
 
@@ -21,5 +26,11 @@ def test_a_given_price_replaces_the_snapshots_and_leaves_the_others() -> None:
     given = PricingApi({"ml.p4d.24xlarge": Decimal("37.69"), "ml.trn2.48xlarge": Decimal(45)})
     assert usd_per_hour(plain, "ml.p4d.24xlarge") == ["25.2512860000"]
     assert usd_per_hour(given, "ml.p4d.24xlarge") == ["37.6900000000"]
-    assert usd_per_hour(given, "ml.trn1.32xlarge") == usd_per_hour(plain, "ml.trn1.32xlarge") == ["24.7250000000"]
-    assert usd_per_hour(given, "ml.trn2.48xlarge") == ["45.0000000000"]  # the snapshot has no price of it
+    assert (
+        usd_per_hour(given, "ml.trn1.32xlarge")
+        == usd_per_hour(plain, "ml.trn1.32xlarge")
+        == ["24.7250000000"]
+    )
+    assert usd_per_hour(given, "ml.trn2.48xlarge") == [
+        "45.0000000000"
+    ]  # the snapshot has no price of it

@@ -20,7 +20,8 @@ PORTS = Ports(aws=1, sagemaker=2)
 def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
     (tmp_path / "ports.json").write_text(text)
     with pytest.raises(
-        HomeUnusable, match=r"ports\.json is damaged.* --erase, then start a new one with: traindyno local up"
+        HomeUnusable,
+        match=r"ports\.json is damaged.* --erase, then start a new one with: traindyno local up",
     ):
         Home(tmp_path).read_as("ports", Ports)
 
@@ -52,7 +53,9 @@ def test_a_second_command_names_the_first_and_waits_for_it(tmp_path: Path) -> No
     with Home(tmp_path).alone(tell=told.append):
         assert (tmp_path / "left").exists()
     first.join()
-    assert told == [f"waiting for process {first.pid}, which starts or stops the local cloud in {tmp_path}"]
+    assert told == [
+        f"waiting for process {first.pid}, which starts or stops the local cloud in {tmp_path}"
+    ]
 
 
 def test_a_daemon_whose_starter_lives_on_is_stopped_at_once(tmp_path: Path) -> None:
@@ -68,13 +71,17 @@ def test_a_daemon_whose_starter_lives_on_is_stopped_at_once(tmp_path: Path) -> N
     process.wait()
 
 
-def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(tmp_path: Path) -> None:
+def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(
+    tmp_path: Path,
+) -> None:
     """They hold its port: the next daemon could not listen on it."""
     home = Home(tmp_path)
     listen = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
     fork = "os.set_inheritable(s.fileno(), True); os.fork() or print('forked', flush=True)"
     script = f"import os, time; {listen}; {fork}; time.sleep(60)"
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True
+    )
     assert process.stdout is not None
     port = int(process.stdout.readline())
     started_at = psutil.Process(process.pid).create_time()
@@ -91,7 +98,9 @@ def test_a_home_of_another_version_is_refused_with_what_removes_it(tmp_path: Pat
     home = Home(tmp_path / "home")
     home.write(cloud.PORTS, PORTS)
     for use in (cloud.require_ports, lambda home: cloud.start(home, tell=print)):
-        with pytest.raises(HomeUnusable, match=r"of another version: .* format-2; .* traindyno local down --erase$"):
+        with pytest.raises(
+            HomeUnusable, match=r"of another version: .* format-2; .* traindyno local down --erase$"
+        ):
             use(home)
     cloud.erase(home)
     assert not home.folder.exists()

@@ -62,19 +62,29 @@ def order_of(folder: Path, command: list[str], **changes: Any) -> HostOrder:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits what a process allocates")
 @pytest.mark.parametrize("memory_bytes", [MEMORY_BYTES, None])
-def test_no_process_of_a_host_allocates_more_than_its_memory(tmp_path: Path, memory_bytes: int | None) -> None:
+def test_no_process_of_a_host_allocates_more_than_its_memory(
+    tmp_path: Path, memory_bytes: int | None
+) -> None:
     (tmp_path / "allocate.py").write_text(ALLOCATING)
-    order = order_of(tmp_path, [sys.executable, str(tmp_path / "allocate.py")], memory_bytes=memory_bytes)
+    order = order_of(
+        tmp_path, [sys.executable, str(tmp_path / "allocate.py")], memory_bytes=memory_bytes
+    )
     hosts = HostProcesses([order], order_folder=tmp_path, grace_seconds=60)
     try:
         while (codes := hosts.wait(0.2)) is None:
             pass
     finally:
         hosts.close()
-    text = "rank 0: MemoryError: no message; a process may allocate 0.5 GiB" if memory_bytes else str(2 * MEMORY_BYTES)
+    text = (
+        "rank 0: MemoryError: no message; a process may allocate 0.5 GiB"
+        if memory_bytes
+        else str(2 * MEMORY_BYTES)
+    )
     assert codes == {"algo-1": 0}
     # The child writes before its parent's output is flushed.
-    assert sorted(order.log.read_text().splitlines()) == sorted([f"mapped {4 * MEMORY_BYTES}", text] * 2)
+    assert sorted(order.log.read_text().splitlines()) == sorted(
+        [f"mapped {4 * MEMORY_BYTES}", text] * 2
+    )
 
 
 def test_hosts_share_the_stated_memory_or_most_of_the_machines_evenly(tmp_path: Path) -> None:
@@ -89,7 +99,9 @@ def test_hosts_share_the_stated_memory_or_most_of_the_machines_evenly(tmp_path: 
 
 
 @pytest.mark.parametrize("stops", Stops)
-def test_a_stop_reaches_all_processes_or_the_first_one_or_none(tmp_path: Path, stops: Stops) -> None:
+def test_a_stop_reaches_all_processes_or_the_first_one_or_none(
+    tmp_path: Path, stops: Stops
+) -> None:
     order = order_of(tmp_path, [sys.executable, "-c", LAUNCHER], stops=stops)
     hears = stops is not Stops.NONE
     hosts = HostProcesses([order], order_folder=tmp_path, grace_seconds=60 if hears else 1)

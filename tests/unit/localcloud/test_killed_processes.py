@@ -17,13 +17,22 @@ from traindyno.sagemaker.failure_reasons import read_failure_reason
 def test_sigkill_is_out_of_memory_only_where_the_kernel_counted_it(
     tmp_path: Path, kills: int, outcome: Outcome
 ) -> None:
-    end = TrainingEnd(exit_codes={"algo-1": 137}, first_failed="algo-1", command=["python", "x.py"], oom_kills=kills)
-    reason = algorithm_error([HostTree(host="algo-1", root=tmp_path)], end, {"algo-1": tmp_path / "log"})
+    end = TrainingEnd(
+        exit_codes={"algo-1": 137},
+        first_failed="algo-1",
+        command=["python", "x.py"],
+        oom_kills=kills,
+    )
+    reason = algorithm_error(
+        [HostTree(host="algo-1", root=tmp_path)], end, {"algo-1": tmp_path / "log"}
+    )
     assert reason.endswith(", exit code: 137")
     assert read_failure_reason(reason)[0] is outcome
     (tmp_path / "output").mkdir()
     (tmp_path / "output" / "failure").write_text(failure_text(Outcome.LOSS_DIVERGED, "loss is nan"))
-    reason = algorithm_error([HostTree(host="algo-1", root=tmp_path)], end, {"algo-1": tmp_path / "log"})
+    reason = algorithm_error(
+        [HostTree(host="algo-1", root=tmp_path)], end, {"algo-1": tmp_path / "log"}
+    )
     assert read_failure_reason(reason)[0] is Outcome.LOSS_DIVERGED
 
 

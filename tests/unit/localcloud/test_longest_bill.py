@@ -14,7 +14,14 @@ import pytest
 from localcloud.sagemaker_service.clock import VirtualClock
 from localcloud.sagemaker_service.host import host_training, job_run
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, SecondaryStatus, Status, TrainingJob, moved
+from localcloud.sagemaker_service.jobs.job import (
+    TERMINAL,
+    Engine,
+    SecondaryStatus,
+    Status,
+    TrainingJob,
+    moved,
+)
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.trace import Trace
@@ -50,7 +57,9 @@ class NoFiles:
         pass
 
 
-def replay(store: JobStore, clock: VirtualClock, traces: tuple[Trace, ...], faults: dict[str, Any]) -> ReplayEngine:
+def replay(
+    store: JobStore, clock: VirtualClock, traces: tuple[Trace, ...], faults: dict[str, Any]
+) -> ReplayEngine:
     injector = FaultInjector(store)
     injector.replace(faults)
     return ReplayEngine(
@@ -122,8 +131,15 @@ def test_a_simulated_job_is_billed_no_more_than_its_reservation(store: JobStore,
     for name, job in jobs.items():
         usd_per_hour = Decimal(rng.randint(1, 10**9)) / 10**6
         billed_usd = cost_usd(job.billable_seconds or 0, 1, usd_per_hour)
-        assert billed_usd <= played[name].terms.worst_case_usd(usd_per_hour), (played[name], job.transitions)
-    timed_out = [name for name, job in jobs.items() if job.secondary_status is SecondaryStatus.MAX_RUNTIME_EXCEEDED]
+        assert billed_usd <= played[name].terms.worst_case_usd(usd_per_hour), (
+            played[name],
+            job.transitions,
+        )
+    timed_out = [
+        name
+        for name, job in jobs.items()
+        if job.secondary_status is SecondaryStatus.MAX_RUNTIME_EXCEEDED
+    ]
     on_demand = [name for name in timed_out if not played[name].is_spot]
     assert len(on_demand) > 5
     for name in on_demand:
@@ -134,7 +150,14 @@ def test_a_simulated_job_is_billed_no_more_than_its_reservation(store: JobStore,
 def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: JobStore) -> None:
     clock = VirtualClock(start_ms=1_790_000_000_000, speed_up=600)
     terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=600)
-    trace = Trace(name="long", download_seconds=10, load_seconds=10, step_seconds=1, steps=10, upload_seconds=7200)
+    trace = Trace(
+        name="long",
+        download_seconds=10,
+        load_seconds=10,
+        step_seconds=1,
+        steps=10,
+        upload_seconds=7200,
+    )
     for name in ("ended", "unheeded"):
         add_job(store, name, Engine.REPLAY, now_ms=clock.now_ms(), StoppingCondition=limited(terms))
         engine = replay(store, clock, (trace,), {"unheeded_limits": name == "unheeded"})
@@ -186,9 +209,16 @@ SCRIPTS = {
 }
 
 
-def run_job(store: JobStore, objects: HoldingBucket, folder: Path, terms: JobTerms = SHORT) -> TrainingJob:
+def run_job(
+    store: JobStore, objects: HoldingBucket, folder: Path, terms: JobTerms = SHORT
+) -> TrainingJob:
     engine = process_engine(store, folder, transfer=objects, stop_grace_seconds=GRACE_SECONDS)
-    add_job(store, "job", StoppingCondition=limited(terms), CheckpointConfig={"S3Uri": "s3://lab/checkpoints"})
+    add_job(
+        store,
+        "job",
+        StoppingCondition=limited(terms),
+        CheckpointConfig={"S3Uri": "s3://lab/checkpoints"},
+    )
     engine.start()
     try:
         return ended_job(store, "job")
@@ -218,7 +248,9 @@ def test_a_job_of_this_machine_is_billed_no_more_than_its_reservation(
     ends_by_itself = what in {"ends by itself", "leaves a checkpoint"}
     terms = replace(SHORT, max_job_seconds=60) if ends_by_itself else SHORT
     job = run_job(store, objects, tmp_path, terms)
-    assert (job.billable_seconds or 0) <= terms.longest_seconds - STOP_SECONDS + GRACE_SECONDS - UPLOAD_SECONDS + 1
+    assert (
+        job.billable_seconds or 0
+    ) <= terms.longest_seconds - STOP_SECONDS + GRACE_SECONDS - UPLOAD_SECONDS + 1
     if not ends_by_itself:
         assert job.secondary_status is SecondaryStatus.MAX_RUNTIME_EXCEEDED
     elif holds_uploads:

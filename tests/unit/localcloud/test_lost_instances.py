@@ -52,13 +52,19 @@ class Ended:
     uploads: dict[str, bytes]
 
 
-def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Callable[[], None] = lambda: None) -> Ended:
+def run_job(
+    store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Callable[[], None] = lambda: None
+) -> Ended:
     asked, ended = folder / "asked", folder / "ended"
     bucket = Bucket(SCRIPT.format(asked=str(asked), ended=str(ended)))
     context = job_context(store, folder, transfer=bucket, checkpoint_sync_seconds=600)
-    add_job(store, "job", StoppingCondition=LIMIT, CheckpointConfig={"S3Uri": "s3://lab/checkpoints"})
+    add_job(
+        store, "job", StoppingCondition=LIMIT, CheckpointConfig={"S3Uri": "s3://lab/checkpoints"}
+    )
     job = store.change("job", lambda job: replace(job, claimed=True))
-    loss = AtTheEnd(after_steps=1, has_notice=has_notice, asked=asked, ended=ended, meanwhile=meanwhile)
+    loss = AtTheEnd(
+        after_steps=1, has_notice=has_notice, asked=asked, ended=ended, meanwhile=meanwhile
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job_run, "plan_interruptions", lambda *_: [loss])
         final = job_run.JobRun(job, context, is_service_ending=lambda: False).run()
@@ -70,21 +76,27 @@ def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Calla
     )
 
 
-def test_a_job_that_loses_its_instances_without_notice_at_its_end_starts_again(store: JobStore, tmp_path: Path) -> None:
+def test_a_job_that_loses_its_instances_without_notice_at_its_end_starts_again(
+    store: JobStore, tmp_path: Path
+) -> None:
     ended = run_job(store, tmp_path, has_notice=False)
     assert (ended.status, ended.moves.count("Interrupted")) == (SecondaryStatus.COMPLETED, 1)
     assert ended.uploads["last_steps"] == b"of launch 2"
     assert "model.tar.gz" in ended.uploads
 
 
-def test_a_job_that_ends_after_the_notice_has_its_files_and_is_over(store: JobStore, tmp_path: Path) -> None:
+def test_a_job_that_ends_after_the_notice_has_its_files_and_is_over(
+    store: JobStore, tmp_path: Path
+) -> None:
     ended = run_job(store, tmp_path, has_notice=True)
     assert (ended.status, ended.moves.count("Interrupted")) == (SecondaryStatus.COMPLETED, 0)
     assert ended.uploads["last_steps"] == b"of launch 1"
     assert "model.tar.gz" in ended.uploads
 
 
-def test_a_job_that_is_stopped_when_its_instances_are_lost_leaves_no_outputs(store: JobStore, tmp_path: Path) -> None:
+def test_a_job_that_is_stopped_when_its_instances_are_lost_leaves_no_outputs(
+    store: JobStore, tmp_path: Path
+) -> None:
     stop = partial(ask_to_stop, store, "job", SystemClock().now_ms)
     ended = run_job(store, tmp_path, has_notice=False, meanwhile=stop)
     assert (ended.status, ended.uploads) == (SecondaryStatus.STOPPED, {})

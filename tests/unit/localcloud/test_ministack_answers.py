@@ -22,9 +22,15 @@ EXCEPTIONS = [
 
 def answer_to(error: Exception, logged: str) -> dict[str, Any]:
     """MiniStack composes it of the worker's standard error and the traceback."""
-    trace = "".join(["Traceback (most recent call last):\n", *traceback.format_exception_only(error)])
+    trace = "".join(
+        ["Traceback (most recent call last):\n", *traceback.format_exception_only(error)]
+    )
     log = "\n".join(filter(None, [logged, trace]))
-    return {"body": {"errorMessage": str(error), "errorType": ANY_EXCEPTION}, "error": True, "log": log}
+    return {
+        "body": {"errorMessage": str(error), "errorType": ANY_EXCEPTION},
+        "error": True,
+        "log": log,
+    }
 
 
 @pytest.mark.parametrize("logged", ["", '{"level": "ERROR", "message": "PlanSuite"}\n'])
@@ -40,8 +46,16 @@ def test_the_type_is_the_class_of_the_exception(error: Exception, logged: str) -
     [
         {"body": {"errorType": "of a result"}},
         {"body": None},
-        {"body": {"errorMessage": "no traceback", "errorType": ANY_EXCEPTION}, "error": True, "log": "a word: "},
-        {"body": {"errorMessage": "Task timed out", "errorType": "Sandbox.Timedout"}, "error": True, "log": ""},
+        {
+            "body": {"errorMessage": "no traceback", "errorType": ANY_EXCEPTION},
+            "error": True,
+            "log": "a word: ",
+        },
+        {
+            "body": {"errorMessage": "Task timed out", "errorType": "Sandbox.Timedout"},
+            "error": True,
+            "log": "",
+        },
     ],
 )
 def test_every_other_answer_is_unchanged(answer: dict[str, Any]) -> None:
@@ -50,13 +64,21 @@ def test_every_other_answer_is_unchanged(answer: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", [ANY_EXCEPTION, "RuntimeError"])
 @pytest.mark.parametrize("message", WORKER_ENDED)
-def test_a_function_whose_process_was_killed_is_a_fault_that_is_tried_again(message: str, name: str) -> None:
-    answer = {"body": {"errorMessage": f"{message}. stderr: ", "errorType": name}, "error": True, "log": "WARN: no"}
+def test_a_function_whose_process_was_killed_is_a_fault_that_is_tried_again(
+    message: str, name: str
+) -> None:
+    answer = {
+        "body": {"errorMessage": f"{message}. stderr: ", "errorType": name},
+        "error": True,
+        "log": "WARN: no",
+    }
     assert with_error_type(answer)["body"]["errorType"] in LAMBDA_FAULTS
 
 
 def test_a_task_takes_one_answer_and_others_are_left_to_ministack() -> None:
-    tasks: dict[str, dict[str, Any]] = {token: {"event": threading.Event()} for token in ("first", "second")}
+    tasks: dict[str, dict[str, Any]] = {
+        token: {"event": threading.Event()} for token in ("first", "second")
+    }
     taken = []
 
     def take(data: Mapping[str, Any]) -> str:
@@ -76,7 +98,11 @@ def test_a_task_takes_one_answer_and_others_are_left_to_ministack() -> None:
     )
     WaitingTasks(machines).install()
     succeed, fail = machines._send_task_success, machines._send_task_failure
-    assert [fail({"taskToken": "first"}), succeed({"taskToken": "first"}), fail({"taskToken": "first"})] == [
+    assert [
+        fail({"taskToken": "first"}),
+        succeed({"taskToken": "first"}),
+        fail({"taskToken": "first"}),
+    ] == [
         "taken",
         "refused",
         "refused",

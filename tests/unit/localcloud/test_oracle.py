@@ -34,9 +34,20 @@ def books() -> dict[str, Any]:
                 **{"spent_usd": spent, "exposed_usd": spent},
             },
             ("execution#main", "run#0b-t1"): {"summary": {"outcome": "cost_stopped"}},
-            ("execution#main", "run#0a-t1"): {"jobs": {FIRST, SECOND}, "summary": {"outcome": "completed"}},
-            (f"job#{FIRST}", "attempt"): {**attempt, "number": 1, "end": {"billable_seconds": Decimal(100)}},
-            (f"job#{SECOND}", "attempt"): {**attempt, "number": 2, "end": {"billable_seconds": Decimal(200)}},
+            ("execution#main", "run#0a-t1"): {
+                "jobs": {FIRST, SECOND},
+                "summary": {"outcome": "completed"},
+            },
+            (f"job#{FIRST}", "attempt"): {
+                **attempt,
+                "number": 1,
+                "end": {"billable_seconds": Decimal(100)},
+            },
+            (f"job#{SECOND}", "attempt"): {
+                **attempt,
+                "number": 2,
+                "end": {"billable_seconds": Decimal(200)},
+            },
         },
         "documents": {
             "suites/main/results/0a-t1.json": {"outcome": "completed"},
@@ -44,7 +55,10 @@ def books() -> dict[str, Any]:
         },
         "receipt": {
             "total_usd": "0.60",
-            "lines": [{"job_name": FIRST, "billable_seconds": "100"}, {"job_name": SECOND, "billable_seconds": "200"}],
+            "lines": [
+                {"job_name": FIRST, "billable_seconds": "100"},
+                {"job_name": SECOND, "billable_seconds": "200"},
+            ],
         },
     }
 
@@ -59,26 +73,32 @@ def problems(change: Callable[[dict[str, Any]], object]) -> list[str]:
 FAULTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "a lost run": lambda each: each["table"].pop(("execution#main", "run#0a-t1")),
     "a lost result": lambda each: each["documents"].clear(),
-    "another outcome in the result": lambda each: each["documents"]["suites/main/results/0a-t1.json"].update(
-        outcome="out_of_memory"
-    ),
+    "another outcome in the result": lambda each: each["documents"][
+        "suites/main/results/0a-t1.json"
+    ].update(outcome="out_of_memory"),
     "a job that was started twice": lambda each: each["ledger"][FIRST].update(status="Completed"),
-    "a job that was stopped for another": lambda each: each["ledger"][FIRST].update(status="Stopped"),
+    "a job that was stopped for another": lambda each: each["ledger"][FIRST].update(
+        status="Stopped"
+    ),
     "a last job that failed": lambda each: each["ledger"][SECOND].update(status="Failed"),
     "an attempt without a job": lambda each: each["ledger"].pop(SECOND),
-    "a job that the run's row does not name": lambda each: each["table"]["execution#main", "run#0a-t1"].update(
-        jobs={SECOND}
-    ),
+    "a job that the run's row does not name": lambda each: each["table"][
+        "execution#main", "run#0a-t1"
+    ].update(jobs={SECOND}),
     "a second too many in an attempt": lambda each: each["table"][f"job#{FIRST}", "attempt"].update(
         end={"billable_seconds": Decimal(101)}
     ),
     "a line missing from the receipt": lambda each: each["receipt"]["lines"].pop(),
-    "a second too few in the receipt": lambda each: each["receipt"]["lines"][0].update(billable_seconds="99"),
+    "a second too few in the receipt": lambda each: each["receipt"]["lines"][0].update(
+        billable_seconds="99"
+    ),
     "a cent too many": lambda each: each["receipt"].update(total_usd="0.61"),
     "money that is still reserved": lambda each: each["table"]["execution#main", "suite"].update(
         exposed_usd=Decimal("0.7")
     ),
-    "more than the cap": lambda each: each["table"]["execution#main", "suite"].update(max_usd=Decimal("0.59")),
+    "more than the cap": lambda each: each["table"]["execution#main", "suite"].update(
+        max_usd=Decimal("0.59")
+    ),
     "a job that completed, of a run without a result for its cost": lambda each: [
         each["table"]["execution#main", "run#0a-t1"]["summary"].update(outcome="cost_stopped"),
         each["documents"]["suites/main/results/0a-t1.json"].update(outcome="cost_stopped"),
@@ -104,7 +124,10 @@ def test_a_job_that_outlives_its_execution_is_seen() -> None:
     assert check_ended(Evidence(**changed), "main") == []
     changed["ledger"][FIRST]["has_ended"] = False
     changed["table"][f"job#{SECOND}", "attempt"]["open"] = "open"
-    assert check_ended(Evidence(**changed), "main") == [f"{FIRST}: still runs", f"{SECOND}: its attempt is still open"]
+    assert check_ended(Evidence(**changed), "main") == [
+        f"{FIRST}: still runs",
+        f"{SECOND}: its attempt is still open",
+    ]
 
 
 def test_a_job_that_no_attempt_names_is_a_stray() -> None:

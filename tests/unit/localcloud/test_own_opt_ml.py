@@ -42,14 +42,24 @@ def test_two_commands_at_once_do_not_see_each_others_opt_ml(tmp_path: Path) -> N
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
-    assert [process.communicate("go\n", timeout=20)[0] for process in processes] == ["one\n", "two\n"]
+    assert [process.communicate("go\n", timeout=20)[0] for process in processes] == [
+        "one\n",
+        "two\n",
+    ]
     assert [(folder / "checkpoints" / "x").read_text() for folder in folders] == ["one", "two"]
     assert names_in_opt() == opt_before
 
 
 def as_nobody(*command: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, user=65534, group=65534, extra_groups=[], cwd="/"
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
     )
 
 
@@ -64,7 +74,9 @@ def python_for_nobody() -> str:
     raise AssertionError("no python3 on the PATH that a user without rights may run")
 
 
-@pytest.mark.skipif(not NAMESPACES or os.geteuid() != 0, reason="needs root to become another user, and namespaces")
+@pytest.mark.skipif(
+    not NAMESPACES or os.geteuid() != 0, reason="needs root to become another user, and namespaces"
+)
 def test_a_user_without_rights_gets_the_view_too_and_stays_that_user(tmp_path: Path) -> None:
     home = tmp_path / "home"
     folder = home / "ml"
@@ -79,7 +91,9 @@ def test_a_user_without_rights_gets_the_view_too_and_stays_that_user(tmp_path: P
     assert set(found.stdout.split()[2:]) == {*names_in_opt(), "ml"}
 
 
-def test_without_a_view_the_command_runs_and_the_log_says_that_the_folder_is_shared(tmp_path: Path) -> None:
+def test_without_a_view_the_command_runs_and_the_log_says_that_the_folder_is_shared(
+    tmp_path: Path,
+) -> None:
     command = with_own_opt_ml(tmp_path / "missing", ["/bin/echo", "ran"])
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     said, ran = found.stdout.splitlines()

@@ -18,10 +18,14 @@ from localcloud.home import Daemon, Home, HomeUnusable, Ports
 
 NOBODY = 65534
 PORTS = Ports(aws=1, sagemaker=2)
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
+NEEDS_ROOT = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root may give a file to another user"
+)
 
 
-@pytest.fixture(params=[0o000, 0o022, 0o077], ids=["all may write", "all may read", "the owner alone"])
+@pytest.fixture(
+    params=[0o000, 0o022, 0o077], ids=["all may write", "all may read", "the owner alone"]
+)
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param
@@ -66,8 +70,14 @@ def test_a_folder_with_files_of_others_is_neither_used_nor_changed(tmp_path: Pat
     tmp_path.chmod(0o755)
     (tmp_path / "of-somebody-else").write_text("")
     home = Home(tmp_path)
-    for use in (lambda: home.write("ports", PORTS), lambda: home.prepare_log("x"), lambda: make_access_key(home)):
-        with pytest.raises(HomeUnusable, match=r"other users can read it.*set TRAINDYNO_HOME to a new folder"):
+    for use in (
+        lambda: home.write("ports", PORTS),
+        lambda: home.prepare_log("x"),
+        lambda: make_access_key(home),
+    ):
+        with pytest.raises(
+            HomeUnusable, match=r"other users can read it.*set TRAINDYNO_HOME to a new folder"
+        ):
             use()
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
     assert [path.name for path in tmp_path.iterdir()] == ["of-somebody-else"]
@@ -102,7 +112,10 @@ def test_a_home_without_a_key_says_how_to_get_one(tmp_path: Path, written: str |
     home.write("ports", PORTS)
     if written is not None:
         home.state("credentials.json").write_text(written)
-    with pytest.raises(HomeUnusable, match=r"(no access key.*make one|is damaged.* start a new one) with: .*local up"):
+    with pytest.raises(
+        HomeUnusable,
+        match=r"(no access key.*make one|is damaged.* start a new one) with: .*local up",
+    ):
         cloud.request_to(home, 1, "/health")
     cloud.erase(home)
     make_access_key(home)
@@ -118,18 +131,28 @@ class Open(GatedRequestHandler):
         pass
 
 
-def test_a_proxy_of_the_user_gets_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_user_gets_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = Home(tmp_path / "home")
     make_access_key(home)
     server = GatedServer(0, Open, access_key_id=read_access_key(home))
     port = server.server_address[1]
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    ).start()
     for name in ("http_proxy", "no_proxy", "HTTP_PROXY", "NO_PROXY"):
-        monkeypatch.setenv(name, "elsewhere.example" if "no" in name.lower() else "http://127.0.0.1:9")
-    assert cloud._read_health(home, Daemon(process_id=0, started_at=0, port=port), "/health") is None
+        monkeypatch.setenv(
+            name, "elsewhere.example" if "no" in name.lower() else "http://127.0.0.1:9"
+        )
+    assert (
+        cloud._read_health(home, Daemon(process_id=0, started_at=0, port=port), "/health") is None
+    )
     assert daemons.answers(cloud.request_to(home, port, "/health"))
     environment = local_environment(Ports(aws=port, sagemaker=port), read_access_key(home))
-    assert {environment["no_proxy"], environment["NO_PROXY"]} == {"elsewhere.example,127.0.0.1,localhost"}
+    assert {environment["no_proxy"], environment["NO_PROXY"]} == {
+        "elsewhere.example,127.0.0.1,localhost"
+    }
     server.shutdown()
     server.server_close()
 
@@ -147,4 +170,7 @@ def test_the_service_does_not_start_without_a_key(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "AWS_ACCESS_KEY_ID"}
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert ended.returncode == 1
-    assert ended.stderr == "AWS_ACCESS_KEY_ID is not set: expected the access key that each request must name\n"
+    assert (
+        ended.stderr
+        == "AWS_ACCESS_KEY_ID is not set: expected the access key that each request must name\n"
+    )

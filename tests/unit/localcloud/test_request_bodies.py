@@ -12,7 +12,10 @@ REFUSED = {
     "3,000 levels": (b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}", "expected at most 100"),
     "300 levels": (b'{"a": ' + b"[" * 300 + b"]" * 300 + b"}", "expected at most 100"),
     "an integer of 5,000 digits": (b'{"a": ' + b"9" * 5000 + b"}", "the body is not valid JSON"),
-    "an integer of 100 digits": (b'{"a": ' + b"9" * 100 + b"}", "expected a finite number within 64 bits"),
+    "an integer of 100 digits": (
+        b'{"a": ' + b"9" * 100 + b"}",
+        "expected a finite number within 64 bits",
+    ),
     "no number": (b'{"a": NaN}', "a: got NaN, expected a finite number within 64 bits"),
 }
 

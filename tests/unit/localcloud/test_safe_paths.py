@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 from localcloud.sagemaker_service.host.container_tree import is_container_path
-from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, relative_name, unpack_data
+from localcloud.sagemaker_service.storage.s3_transfer import (
+    DataUnavailable,
+    relative_name,
+    unpack_data,
+)
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "", mode: int = 0o644) -> tarfile.TarInfo:
+def member(
+    name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "", mode: int = 0o644
+) -> tarfile.TarInfo:
     found = tarfile.TarInfo(name)
     found.type, found.linkname, found.mode = kind, linkname, mode
     return found
@@ -43,7 +49,9 @@ def packed(folder: Path, *members: tarfile.TarInfo) -> Path:
     ],
     ids=lambda members: f"{members[-1].name} -> {members[-1].linkname}",
 )
-def test_an_archive_that_leaves_its_folder_is_refused_whole(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+def test_an_archive_that_leaves_its_folder_is_refused_whole(
+    tmp_path: Path, members: list[tarfile.TarInfo]
+) -> None:
     folder = tmp_path / "a" / "code"
     folder.mkdir(parents=True)
     with pytest.raises(DataUnavailable, match=r"can't be unpacked: (member|link)"):
@@ -64,12 +72,16 @@ def zeros(folder: Path, size: int, files: int = 1) -> Path:
     return path
 
 
-def test_a_small_archive_that_becomes_very_large_is_refused_with_sizes_and_limit(tmp_path: Path) -> None:
+def test_a_small_archive_that_becomes_very_large_is_refused_with_sizes_and_limit(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "code"
     folder.mkdir()
     archive = zeros(tmp_path, 400 * 2**20, files=2)
     assert archive.stat().st_size < 2**20
-    words = r"0\.8 MiB become 800\.0 MiB or more; accepted: at most 512\.0 MiB \(512 MiB, or 100 times"
+    words = (
+        r"0\.8 MiB become 800\.0 MiB or more; accepted: at most 512\.0 MiB \(512 MiB, or 100 times"
+    )
     with pytest.raises(DataUnavailable, match=words):
         unpack_data(archive, folder)
     assert list(folder.iterdir()) == []
@@ -98,7 +110,9 @@ def test_files_folders_and_links_within_the_archive_are_unpacked(tmp_path: Path)
     assert (folder / "lib/data.txt").stat().st_uid == folder.stat().st_uid
 
 
-@pytest.mark.parametrize("key", ["data/a/../../x", "data/../x", "data//../x", "data/.", "data/a/.", "data/./a"])
+@pytest.mark.parametrize(
+    "key", ["data/a/../../x", "data/../x", "data//../x", "data/.", "data/a/.", "data/./a"]
+)
 def test_an_s3_key_that_leads_out_of_its_channel_is_refused(key: str) -> None:
     with pytest.raises(DataUnavailable, match="outside of its channel"):
         relative_name(key, "data/")

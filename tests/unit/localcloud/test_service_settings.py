@@ -25,8 +25,12 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
         "speed_up": ("--speed-up 60", 60.0),
         "jump_when_quiet_seconds": ("--jump-when-quiet-seconds 1", 1.0),
     }
-    settings = _read_settings([*REQUIRED, *" ".join(argument for argument, _ in given.values()).split()])
-    assert {name: getattr(settings, name) for name in given} == {name: value for name, (_, value) in given.items()}
+    settings = _read_settings(
+        [*REQUIRED, *" ".join(argument for argument, _ in given.values()).split()]
+    )
+    assert {name: getattr(settings, name) for name in given} == {
+        name: value for name, (_, value) in given.items()
+    }
     without_argument = {"access_key_id", "cores"}
     assert {field.name for field in fields(ServiceSettings)} == {
         "state_folder",
@@ -38,5 +42,7 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
 
 def test_without_arguments_the_defaults_are_those_of_the_settings() -> None:
     settings = _read_settings(REQUIRED)
-    own = {name: getattr(settings, name) for name in ("port", "state_folder", "aws_endpoint", "cores")}
+    own = {
+        name: getattr(settings, name) for name in ("port", "state_folder", "aws_endpoint", "cores")
+    }
     assert settings == ServiceSettings(**own)

@@ -12,9 +12,20 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
-from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
+from localcloud.sagemaker_service.jobs.job import (
+    Engine,
+    SecondaryStatus,
+    TrainingJob,
+    Transition,
+    new_job,
+)
 from localcloud.sagemaker_service.jobs.job_work import read_work
-from localcloud.sagemaker_service.replay.shared_session import SharedSession, as_begun, next_session, sessions_of
+from localcloud.sagemaker_service.replay.shared_session import (
+    SharedSession,
+    as_begun,
+    next_session,
+    sessions_of,
+)
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import training_seconds
 from localcloud.sagemaker_service.replay.simulation import shared_files
@@ -25,7 +36,14 @@ from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import unprepared_document, unprepared_suite
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
-from traindyno.core.jobs.journal_format import DEADLINE, EXITED, JOBS_DIED, JOURNAL, RUN_SKIPPED, TIME_LIMIT
+from traindyno.core.jobs.journal_format import (
+    DEADLINE,
+    EXITED,
+    JOBS_DIED,
+    JOURNAL,
+    RUN_SKIPPED,
+    TIME_LIMIT,
+)
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
@@ -88,17 +106,28 @@ def journal_of(job: TrainingJob, files: Files) -> JobJournal:
 def skipped(files: Files, run_id: str) -> bool:
     """Whether each host's parent says so."""
     said = f'"{RUN_SKIPPED}", '.encode()
-    lines = (line for key, body in files.items() if key.startswith(f"{JOURNAL}/") for line in body.splitlines())
+    lines = (
+        line
+        for key, body in files.items()
+        if key.startswith(f"{JOURNAL}/")
+        for line in body.splitlines()
+    )
     return sum(said in line and run_id.encode() in line for line in lines) == HOSTS
 
 
 def log_of(job: TrainingJob, files: Files, run_id: str) -> StepLog:
     prefix = f"{run_id}/step_log/"
-    logs = {key.removeprefix(prefix): body.decode() for key, body in files.items() if key.startswith(prefix)}
+    logs = {
+        key.removeprefix(prefix): body.decode()
+        for key, body in files.items()
+        if key.startswith(prefix)
+    }
     return read_step_log({name: text.splitlines(keepends=True) for name, text in logs.items()})
 
 
-def test_each_run_takes_the_time_of_a_job_of_its_own_without_its_start(faults: FaultInjector) -> None:
+def test_each_run_takes_the_time_of_a_job_of_its_own_without_its_start(
+    faults: FaultInjector,
+) -> None:
     suite = make_suite()
     job, work = simulated(faults, suite)
     session = next_session(job, work, (), start_ms=BEGAN_MS)
@@ -136,7 +165,11 @@ def test_whenever_instances_are_lost_every_run_ends_exactly_once(faults: FaultIn
         journal = journal_of(job, files)
         assert set(journal.ends) == before | after
         assert {run_id for run_id in job.simulated_runs if skipped(files, run_id)} == before
-        cut_off = [run_id for run_id in (span.run.run_id for span in sessions[0].spans) if run_id not in before]
+        cut_off = [
+            run_id
+            for run_id in (span.run.run_id for span in sessions[0].spans)
+            if run_id not in before
+        ]
         assert list(journal.interrupted) == cut_off, cut_ms
         for run_id in cut_off:
             done = sessions[0].spans[-1].stretch().next_step
@@ -152,7 +185,9 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(faults: FaultInje
     job, work = simulated(faults)
     first, second, *later = job.simulated_runs
     files: Files = {}
-    for attempt, left in enumerate((job.simulated_runs, job.simulated_runs[1:], job.simulated_runs[1:]), start=1):
+    for attempt, left in enumerate(
+        (job.simulated_runs, job.simulated_runs[1:], job.simulated_runs[1:]), start=1
+    ):
         job = as_begun(replace(job, name=f"job-a{attempt}"), work, files)
         assert job.simulated_runs == left
         whole = next_session(job, work, (), start_ms=BEGAN_MS)
@@ -179,19 +214,25 @@ def test_a_fault_of_a_process_ends_its_run_only(faults: FaultInjector, fault: st
     journal = journal_of(job, written(job, work, [next_session(job, work, (), start_ms=BEGAN_MS)]))
     outcomes = {run_id: outcome_of(end)[0] for run_id, end in journal.ends.items()}
     expected = Outcome.OUT_OF_MEMORY if fault == "out_of_memory" else Outcome.KILLED
-    assert outcomes == {run_id: expected if run_id == victim else Outcome.COMPLETED for run_id in job.simulated_runs}
+    assert outcomes == {
+        run_id: expected if run_id == victim else Outcome.COMPLETED for run_id in job.simulated_runs
+    }
 
 
 def test_a_run_that_its_own_limit_ends_is_recorded_as_such(faults: FaultInjector) -> None:
     job, work = simulated(faults, make_suite(max_run_seconds=10))
     session = next_session(job, work, (), start_ms=0)
-    assert [(span.reason, span.end_ms - span.begin_ms) for span in session.spans] == [(TIME_LIMIT, 10_000)] * 4
+    assert [(span.reason, span.end_ms - span.begin_ms) for span in session.spans] == [
+        (TIME_LIMIT, 10_000)
+    ] * 4
     assert set(map(outcome_of, journal_of(job, written(job, work, [session])).ends.values())) == {
         (Outcome.TIMED_OUT, "still running after 10 seconds")
     }
 
 
-def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(faults: FaultInjector) -> None:
+def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(
+    faults: FaultInjector,
+) -> None:
     # A tenth of the limit is kept for the job's end; each run takes 26 s, and the download before them 45 s.
     for limit, reasons in (
         (140, [EXITED, EXITED, EXITED]),
@@ -213,16 +254,23 @@ COMPILED_IS_SLOW = (TRACE, replace(TRACE, match={"compiler": "inductor"}, step_s
 def test_a_run_that_cannot_win_ends_as_the_parent_would_end_it(faults: FaultInjector) -> None:
     suite = replace(make_suite(), search=Search.RACE)
     job, work = simulated(faults, suite, COMPILED_IS_SLOW)
-    is_slow = {run.run_id: run.cell.settings.compiler is Compiler.INDUCTOR for run in shared_job(suite).runs}
+    is_slow = {
+        run.run_id: run.cell.settings.compiler is Compiler.INDUCTOR
+        for run in shared_job(suite).runs
+    }
     session = next_session(job, work, (), start_ms=BEGAN_MS)
     files = written(job, work, [session])
     journal = journal_of(job, files)
     fast = [run_id for run_id in job.simulated_runs if not is_slow[run_id]]
-    behind = [span for span in session.spans if is_slow[span.run.run_id] and span.begin_ms > BEGAN_MS + 30_000]
+    behind = [
+        span
+        for span in session.spans
+        if is_slow[span.run.run_id] and span.begin_ms > BEGAN_MS + 30_000
+    ]
     assert behind
-    assert {run_id for run_id, end in journal.ends.items() if outcome_of(end)[0] is Outcome.OUTPACED} == {
-        span.run.run_id for span in behind
-    }
+    assert {
+        run_id for run_id, end in journal.ends.items() if outcome_of(end)[0] is Outcome.OUTPACED
+    } == {span.run.run_id for span in behind}
     for span in behind:
         end = journal.ends[span.run.run_id]
         assert end.bound is not None
@@ -251,7 +299,9 @@ def racing_job(root: Path, first: Mapping[str, Any] = MappingProxyType({})) -> S
         given = racing(run_id, seconds, waits=0.6, first=dict(first) if run_id == "level" else {})
         return {**given, "hyperparameters": {"seconds": seconds}}
 
-    again = [{**run(f"{cell}-{number}", cell), "first": cell} for number in (1, 2) for cell in SPEEDS]
+    again = [
+        {**run(f"{cell}-{number}", cell), "first": cell} for number in (1, 2) for cell in SPEEDS
+    ]
     return race(root, *(run(cell, cell) for cell in SPEEDS), limits={**RACE, "again": again})
 
 
@@ -262,7 +312,9 @@ def replayed(
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> tuple[TrainingJob, SharedWork]:
     """The document's job in the replay engine, at the speeds of its runs. ``files``: what earlier jobs have left."""
-    request = build_shared_job_request(shared_job(unprepared_suite()), unprepared_suite(), attempt=1, settings=SETTINGS)
+    request = build_shared_job_request(
+        shared_job(unprepared_suite()), unprepared_suite(), attempt=1, settings=SETTINGS
+    )
     own = replace(service_job(request), name=name)
     traces = [
         replace(TRACE, match={"seconds": seconds}, steps=20, warmup_factor=1, step_seconds=seconds)
@@ -273,11 +325,16 @@ def replayed(
 
 
 def events(job: TrainingJob, files: Files) -> Events:
-    lines = [json.loads(line) for line in files[f"{JOURNAL}/{job.name}/{job.hosts[0]}.jsonl"].splitlines()]
+    lines = [
+        json.loads(line)
+        for line in files[f"{JOURNAL}/{job.name}/{job.hosts[0]}.jsonl"].splitlines()
+    ]
     return [(line["event"], line.get("run_id"), line.get("reason")) for line in lines]
 
 
-def test_the_same_runs_begin_and_end_as_in_a_job_of_the_real_parent(faults: FaultInjector, tmp_path: Path) -> None:
+def test_the_same_runs_begin_and_end_as_in_a_job_of_the_real_parent(
+    faults: FaultInjector, tmp_path: Path
+) -> None:
     """Its contenders run again. Nothing is left for a further attempt."""
     real = racing_job(tmp_path)
     files: Files = {}
@@ -286,10 +343,15 @@ def test_the_same_runs_begin_and_end_as_in_a_job_of_the_real_parent(faults: Faul
         job, work = replayed(real.document(), faults, name, files)
         files |= written(job, work, [next_session(job, work, (), start_ms=BEGAN_MS)])
         assert events(job, files) == real.events(name)
-    assert [run_id for event, run_id, _ in real.events() if event == "run_began"] == [*SPEEDS, *AGAIN]
+    assert [run_id for event, run_id, _ in real.events() if event == "run_began"] == [
+        *SPEEDS,
+        *AGAIN,
+    ]
 
 
-def test_what_an_earlier_job_measured_counts_as_for_the_real_parent(faults: FaultInjector, tmp_path: Path) -> None:
+def test_what_an_earlier_job_measured_counts_as_for_the_real_parent(
+    faults: FaultInjector, tmp_path: Path
+) -> None:
     real = racing_job(tmp_path, first={"waits": LONG_SECONDS})
     with real.start() as guard:
         wait_until(lambda: list((real.folder() / "level" / "step_log").glob("*/rank-*")))
@@ -300,14 +362,22 @@ def test_what_an_earlier_job_measured_counts_as_for_the_real_parent(faults: Faul
     assert real.carry("job-a2")[0] == 0
     died, work = replayed(real.document(), faults)
     _, level, *_ = next_session(died, work, (), start_ms=BEGAN_MS).spans
-    files = written(died, work, [next_session(died, work, (), start_ms=BEGAN_MS, until_ms=level.end_ms - 1000)])
+    files = written(
+        died, work, [next_session(died, work, (), start_ms=BEGAN_MS, until_ms=level.end_ms - 1000)]
+    )
     job, work = replayed(real.document(), faults, "job-a2", files)
     files |= written(job, work, [next_session(job, work, (), start_ms=BEGAN_MS)])
     assert [events(died, files), events(job, files)] == [real.events(), real.events("job-a2")]
-    assert {run_id for event, run_id, _ in real.events("job-a2") if event == "run_ended"} == {"level", "behind", *AGAIN}
+    assert {run_id for event, run_id, _ in real.events("job-a2") if event == "run_ended"} == {
+        "level",
+        "behind",
+        *AGAIN,
+    }
 
 
-def test_contenders_that_are_cut_off_anywhere_end_once(faults: FaultInjector, tmp_path: Path) -> None:
+def test_contenders_that_are_cut_off_anywhere_end_once(
+    faults: FaultInjector, tmp_path: Path
+) -> None:
     job, work = replayed(racing_job(tmp_path).document(), faults)
     whole_ms = (next_session(job, work, (), start_ms=0).closed_ms or 0) + 1
     for cut_ms in range(0, whole_ms, 511):
@@ -316,10 +386,14 @@ def test_contenders_that_are_cut_off_anywhere_end_once(faults: FaultInjector, tm
         sessions = sessions_of(restarted, work, second, until_ms=5 * BEGAN_MS + 2 * whole_ms)
         assert not sessions[0].ended & sessions[1].ended, cut_ms
         assert sessions[0].ended | sessions[1].ended == {*SPEEDS, *AGAIN}, cut_ms
-        assert set(journal_of(restarted, written(job, work, sessions)).ends) == {*SPEEDS, *AGAIN}, cut_ms
+        assert set(journal_of(restarted, written(job, work, sessions)).ends) == {*SPEEDS, *AGAIN}, (
+            cut_ms
+        )
 
 
-def test_a_job_without_time_for_them_leaves_its_contenders(faults: FaultInjector, tmp_path: Path) -> None:
+def test_a_job_without_time_for_them_leaves_its_contenders(
+    faults: FaultInjector, tmp_path: Path
+) -> None:
     job, work = replayed(racing_job(tmp_path).document(), faults)
     whole = next_session(job, work, (), start_ms=0)
     work = replace(work, deadline_ms=whole.spans[len(SPEEDS)].end_ms + 1000)

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from localcloud.sagemaker_service.host.process_environment import pip_environment
-from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
+from localcloud.sagemaker_service.host.source_requirements import (
+    RequirementsNotInstalled,
+    install_requirements,
+)
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
 from tests.unit.localcloud.tiny_wheel import WHEEL, packed_wheel, tiny_wheel
@@ -55,7 +58,9 @@ def test_a_source_without_the_file_gets_no_packages(code: Path, tmp_path: Path) 
     assert install(tmp_path, may_install=False) is None
 
 
-def test_packages_are_installed_once_for_each_content_unless_the_image_has_them(code: Path, tmp_path: Path) -> None:
+def test_packages_are_installed_once_for_each_content_unless_the_image_has_them(
+    code: Path, tmp_path: Path
+) -> None:
     (code / WHEEL).write_bytes(tiny_wheel(1))
     (code / "requirements.txt").write_text(f"--no-index\n./{WHEEL}\npytest\n")
     first = known(install(tmp_path))
@@ -64,22 +69,41 @@ def test_packages_are_installed_once_for_each_content_unless_the_image_has_them(
     assert install(tmp_path, may_install=False) == first
     (code / WHEEL).write_bytes(tiny_wheel(2))
     second = known(install(tmp_path))
-    assert [(folder / "tinywheel.py").read_text() for folder in (first, second)] == ["VALUE = 1\n", "VALUE = 2\n"]
+    assert [(folder / "tinywheel.py").read_text() for folder in (first, second)] == [
+        "VALUE = 1\n",
+        "VALUE = 2\n",
+    ]
 
 
-def test_package_that_pip_cannot_find_is_an_error_with_pips_message_and_a_remedy(code: Path, tmp_path: Path) -> None:
+def test_package_that_pip_cannot_find_is_an_error_with_pips_message_and_a_remedy(
+    code: Path, tmp_path: Path
+) -> None:
     (code / "requirements.txt").write_text("--no-index\nno-such-package-of-anybody\n")
-    with pytest.raises(RequirementsNotInstalled, match=r"No matching distribution.*no-such-package.*PIP_FIND_LINKS"):
+    with pytest.raises(
+        RequirementsNotInstalled, match=r"No matching distribution.*no-such-package.*PIP_FIND_LINKS"
+    ):
         install(tmp_path)
     assert [path for path in (tmp_path / "cache").iterdir() if path.suffix != ".unfinished"] == []
 
 
-def test_pip_gets_its_settings_and_what_a_job_inherits_and_no_secret(code: Path, tmp_path: Path) -> None:
+def test_pip_gets_its_settings_and_what_a_job_inherits_and_no_secret(
+    code: Path, tmp_path: Path
+) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     (wheels / WHEEL).write_bytes(tiny_wheel(3))
-    job = new_job(job_request("job", Environment={"WANTED": "tinywheel"}), arn="arn", engine=Engine.PROCESS, now_ms=0)
-    shell = {**os.environ, "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1", "PRIVATE_TOKEN": "wallet"}
+    job = new_job(
+        job_request("job", Environment={"WANTED": "tinywheel"}),
+        arn="arn",
+        engine=Engine.PROCESS,
+        now_ms=0,
+    )
+    shell = {
+        **os.environ,
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_NO_INDEX": "1",
+        "PRIVATE_TOKEN": "wallet",
+    }
     environment = pip_environment(job, shell)
     assert "PRIVATE_TOKEN" not in environment
     assert environment["AWS_SECRET_ACCESS_KEY"] == "test"
@@ -168,4 +192,7 @@ def test_the_torch_of_the_environment_is_left_where_pip_fails_with_it(
     assert {path.stem for path in folder.glob("*.dist-info")} == {"peft-2.0", "torch-2.14.0"}
     log = (tmp_path / "log.txt").read_text()
     assert "ResolutionImpossible" not in log
-    assert f"pip can't install requirements.txt with torch=={TORCH} of the image, and now tries without it" in log
+    assert (
+        f"pip can't install requirements.txt with torch=={TORCH} of the image, and now tries without it"
+        in log
+    )

@@ -13,10 +13,14 @@ from tests.local.jobs import job_request
 
 
 @pytest.mark.parametrize(("asked", "threads"), [({}, "4"), ({"OMP_NUM_THREADS": "2"}, "2")])
-def test_a_suites_thread_setting_is_the_only_one(asked: dict[str, str], threads: str, tmp_path: Path) -> None:
+def test_a_suites_thread_setting_is_the_only_one(
+    asked: dict[str, str], threads: str, tmp_path: Path
+) -> None:
     """MKL takes OMP_NUM_THREADS unless MKL_NUM_THREADS is set, which would win over the suite's."""
     job = new_job(job_request("job", Environment=asked), arn="arn", engine=Engine.PROCESS, now_ms=0)
-    settings = ServiceSettings(port=1, state_folder=tmp_path, aws_endpoint="http://aws", cores=(0, 1, 2, 3))
+    settings = ServiceSettings(
+        port=1, state_folder=tmp_path, aws_endpoint="http://aws", cores=(0, 1, 2, 3)
+    )
     environment = process_environment(
         job,
         read_program(job),

@@ -40,7 +40,10 @@ def refused_by(client: Any, refuse: Refuse) -> list[str]:
         asked.append(request.url)
         answered = refuse(request.url.partition("127.0.0.1:1")[2], headers)
         return AWSResponse(
-            request.url, answered.status, HTTPHeaders.from_dict(dict(answered.headers)), RawAnswer(answered.body)
+            request.url,
+            answered.status,
+            HTTPHeaders.from_dict(dict(answered.headers)),
+            RawAnswer(answered.body),
         )
 
     client.meta.events.register("before-send", answer)
@@ -52,7 +55,9 @@ def _text(value: bytes | str) -> str:
 
 
 def client_of(service: str) -> Any:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    session = boto3.Session(
+        aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
+    )
     config = Config(retries={"mode": "standard", "total_max_attempts": 2})
     return session.client(service, endpoint_url="http://127.0.0.1:1", config=config)  # type: ignore[call-overload]
 
@@ -60,8 +65,13 @@ def client_of(service: str) -> Any:
 @pytest.mark.parametrize(("service", "call"), CALLS.items(), ids=CALLS)
 def test_boto3_tries_a_throttled_request_again(service: str, call: str) -> None:
     client = client_of(service)
-    asked = refused_by(client, lambda path, headers: error_answer(path, headers, THROTTLED, "Rate exceeded"))
-    with pytest.raises(ClientError, match=r"Throttl|TooManyRequests|SlowDown|Rate exceeded|reduce your request rate"):
+    asked = refused_by(
+        client, lambda path, headers: error_answer(path, headers, THROTTLED, "Rate exceeded")
+    )
+    with pytest.raises(
+        ClientError,
+        match=r"Throttl|TooManyRequests|SlowDown|Rate exceeded|reduce your request rate",
+    ):
         getattr(client, call)()
     assert len(asked) == 2
 

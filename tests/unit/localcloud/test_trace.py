@@ -9,8 +9,17 @@ import pytest
 
 from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import DEFAULT_SAMPLES, read_work
-from localcloud.sagemaker_service.replay.simulated_log import step_seconds, training_seconds, write_stretch
-from localcloud.sagemaker_service.replay.trace import NOMINAL_STEP_OVERHEAD_SECONDS, Trace, choose_trace, nominal_trace
+from localcloud.sagemaker_service.replay.simulated_log import (
+    step_seconds,
+    training_seconds,
+    write_stretch,
+)
+from localcloud.sagemaker_service.replay.trace import (
+    NOMINAL_STEP_OVERHEAD_SECONDS,
+    Trace,
+    choose_trace,
+    nominal_trace,
+)
 from tests.unit.run_samples import known, make_attempt, make_cell, make_run, make_suite, result_from
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.costs.full_run import reschedule
@@ -40,7 +49,9 @@ def simulated(request: dict[str, Any]) -> TrainingJob:
 
 def job_of(cell: Cell, examples: int = 100) -> TrainingJob:
     suite = make_suite(examples=examples, measurement=Measurement(max_steps=1000))
-    return simulated(build_training_job_request(make_run(cell), suite, attempt=1, settings=SETTINGS))
+    return simulated(
+        build_training_job_request(make_run(cell), suite, attempt=1, settings=SETTINGS)
+    )
 
 
 def plain_job(instance_type: str = "ml.g5.12xlarge", **hyperparameters: str) -> TrainingJob:
@@ -53,7 +64,9 @@ def samples_by_rank(job: TrainingJob, trace: Trace = TRACE) -> list[int]:
     """The samples of the first step."""
     work = read_work(job)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
-    log = read_step_log({f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
+    log = read_step_log(
+        {f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()}
+    )
     (session,) = log.sessions
     return [process.steps[0].samples for process in session.processes]
 
@@ -70,12 +83,18 @@ def samples_by_rank(job: TrainingJob, trace: Trace = TRACE) -> list[int]:
         # one replica of all four processes
         ({"strategy": Strategy.TENSOR}, [0, 1, 0, 1], 50),
         # 2 replicas x 3 samples
-        ({"strategy": Strategy.PIPELINE, "pipeline_degree": 2, "batch_size_per_device": 3}, [1, 2, 1, 2], 17),
+        (
+            {"strategy": Strategy.PIPELINE, "pipeline_degree": 2, "batch_size_per_device": 3},
+            [1, 2, 1, 2],
+            17,
+        ),
         # one process, although the instance has four devices
         ({"strategy": Strategy.SINGLE}, [2], 50),
     ],
 )
-def test_a_simulated_job_has_the_batch_of_a_real_one(settings: dict[str, Any], samples: list[int], steps: int) -> None:
+def test_a_simulated_job_has_the_batch_of_a_real_one(
+    settings: dict[str, Any], samples: list[int], steps: int
+) -> None:
     cell = make_cell(**{**FOUR_DEVICES, **settings})
     job = job_of(cell)
     assert samples_by_rank(job) == samples
@@ -86,7 +105,9 @@ def test_a_simulated_job_has_the_batch_of_a_real_one(settings: dict[str, Any], s
 def test_the_nominal_time_of_a_step_is_that_of_its_samples_on_one_device() -> None:
     def seconds(**settings: Any) -> float:
         job = job_of(make_cell(**{**FOUR_DEVICES, **settings}))
-        return (nominal_trace(job, read_work(job)).step_seconds or 0.0) - NOMINAL_STEP_OVERHEAD_SECONDS
+        return (
+            nominal_trace(job, read_work(job)).step_seconds or 0.0
+        ) - NOMINAL_STEP_OVERHEAD_SECONDS
 
     two_samples = seconds()
     assert two_samples > 0
@@ -95,7 +116,12 @@ def test_the_nominal_time_of_a_step_is_that_of_its_samples_on_one_device() -> No
 
 
 def test_a_job_of_another_program_has_a_nominal_batch_on_each_device() -> None:
-    for given in ({}, {"settings": '"fast"'}, {"settings": '{"depth": 3}'}, {"settings": '{"strategy": "fast"}'}):
+    for given in (
+        {},
+        {"settings": '"fast"'},
+        {"settings": '{"depth": 3}'},
+        {"settings": '{"strategy": "fast"}'},
+    ):
         job = plain_job(**given)
         assert samples_by_rank(job) == [DEFAULT_SAMPLES] * 8
         assert read_work(job).steps == 100
@@ -116,12 +142,16 @@ def test_the_trace_says_how_many_samples_each_process_has() -> None:
 
 def test_a_degree_of_more_processes_than_the_job_has_leaves_one_sample() -> None:
     """A suite with it is refused; the service takes any request."""
-    job = plain_job(settings='{"strategy": "tensor", "tensor_degree": 64}', workload='{"examples": 3}')
+    job = plain_job(
+        settings='{"strategy": "tensor", "tensor_degree": 64}', workload='{"examples": 3}'
+    )
     assert sum(samples_by_rank(job)) == 1
     assert read_work(job).steps == 3
 
 
-@pytest.mark.parametrize(("strategy", "played"), [("fsdp", "closer"), ("ddp", "plain"), ("single", "recorded")])
+@pytest.mark.parametrize(
+    ("strategy", "played"), [("fsdp", "closer"), ("ddp", "plain"), ("single", "recorded")]
+)
 def test_the_trace_that_names_most_of_a_jobs_values_is_played(strategy: str, played: str) -> None:
     matches: dict[str, dict[str, Any]] = {
         "plain": {},
@@ -130,20 +160,32 @@ def test_the_trace_that_names_most_of_a_jobs_values_is_played(strategy: str, pla
         "recorded": {"strategy": "single"},
     }
     traces = [replace(TRACE, name=name, match=match) for name, match in matches.items()]
-    assert choose_trace(plain_job(settings=json.dumps({"strategy": strategy})), traces).name == played
+    assert (
+        choose_trace(plain_job(settings=json.dumps({"strategy": strategy})), traces).name == played
+    )
 
 
 def test_recorded_steps_are_repeated_in_their_order() -> None:
-    assert [*islice(step_seconds(replace(TRACE, recorded_step_seconds=(1.0, 2.0)), "job"), 3)] == [1.0, 2.0, 1.0]
+    assert [*islice(step_seconds(replace(TRACE, recorded_step_seconds=(1.0, 2.0)), "job"), 3)] == [
+        1.0,
+        2.0,
+        1.0,
+    ]
 
 
 @pytest.mark.parametrize("value", ["all", [1, 2], None, True, {"a": 1}, 2.5])
 @pytest.mark.parametrize(
-    ("name", "field"), [("measurement", "max_steps"), ("workload", "examples"), ("workload", "sequence_length")]
+    ("name", "field"),
+    [("measurement", "max_steps"), ("workload", "examples"), ("workload", "sequence_length")],
 )
-def test_a_scripts_own_mapping_of_a_known_name_has_nominal_values(name: str, field: str, value: Any) -> None:
+def test_a_scripts_own_mapping_of_a_known_name_has_nominal_values(
+    name: str, field: str, value: Any
+) -> None:
     """A script may have hyperparameters of these names that mean something else."""
-    plain, with_own = read_work(plain_job()), read_work(plain_job(**{name: json.dumps({field: value})}))
+    plain, with_own = (
+        read_work(plain_job()),
+        read_work(plain_job(**{name: json.dumps({field: value})})),
+    )
     assert replace(with_own, values={}) == replace(plain, values={})
 
 
@@ -155,17 +197,28 @@ def test_a_simulated_job_shows_what_the_full_run_does(checkpoint: float, evaluat
     suite = replace(suite, workload=replace(suite.workload, full_run=schedule))
     run = make_run(make_cell())
     job = simulated(build_training_job_request(run, suite, attempt=1, settings=SETTINGS))
-    trace, work = replace(TRACE, checkpoint_seconds=checkpoint, evaluation_seconds=evaluation), read_work(job)
+    trace, work = (
+        replace(TRACE, checkpoint_seconds=checkpoint, evaluation_seconds=evaluation),
+        read_work(job),
+    )
     silent = replace(TRACE, checkpoint_seconds=0.0, evaluation_seconds=0.0)
-    seconds, plain = (training_seconds(each, job, work, first_step=0, last_step=40) for each in (trace, silent))
+    seconds, plain = (
+        training_seconds(each, job, work, first_step=0, last_step=40) for each in (trace, silent)
+    )
     assert seconds == pytest.approx(plain + checkpoint + evaluation)
-    stretch = write_stretch(job, trace, work, start_ms=0, until_ms=round(seconds * 1000), first_step=0)
+    stretch = write_stretch(
+        job, trace, work, start_ms=0, until_ms=round(seconds * 1000), first_step=0
+    )
     assert stretch.next_step == 40
-    log = read_step_log({f"job-a1/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
+    log = read_step_log(
+        {f"job-a1/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()}
+    )
     result = result_from(log, run=run, suite=suite, attempts=[make_attempt(job_name="job-a1")])
     scheduled = known(reschedule(result))
     throughput = result.measured.throughput if result.measured else None
     assert throughput is not None
     step_seconds = throughput.step_times.p50_seconds
     found = scheduled.slower / throughput.steps_per_second
-    assert found == pytest.approx((step_seconds + evaluation / 100) * (1 + checkpoint / 600), rel=0.01)
+    assert found == pytest.approx(
+        (step_seconds + evaluation / 100) * (1 + checkpoint / 600), rel=0.01
+    )

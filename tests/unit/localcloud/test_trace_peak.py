@@ -48,25 +48,36 @@ def trace_at(share: float, instance: InstanceType, instances: int, dice: random.
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(seed: int, faults: FaultInjector) -> None:
+def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(
+    seed: int, faults: FaultInjector
+) -> None:
     dice = random.Random(seed)
-    instance, instances, share = dice.choice(WITH_PEAK), dice.choice([1, 2, 16]), 10 ** dice.uniform(-2, 1)
+    instance, instances, share = (
+        dice.choice(WITH_PEAK),
+        dice.choice([1, 2, 16]),
+        10 ** dice.uniform(-2, 1),
+    )
     cell = make_cell(instance=instance.name, instance_count=instances, batch_size_per_device=2)
     job, trace = job_of(cell), trace_at(share, instance, instances, dice)
     rate = implied_rate(trace, job, read_work(job))
     assert rate.share_of_peak == pytest.approx(share)
     end = end_of(trace, job, faults)
-    assert end.secondary_status is (SecondaryStatus.FAILED if share > 1 else SecondaryStatus.COMPLETED)
+    assert end.secondary_status is (
+        SecondaryStatus.FAILED if share > 1 else SecondaryStatus.COMPLETED
+    )
     if share > 1:
-        assert f"{FAILURE_PREFIX}: {Outcome.USER_CODE_ERROR}: no device computes this: {rate.text}" in str(
-            end.failure_reason
+        assert (
+            f"{FAILURE_PREFIX}: {Outcome.USER_CODE_ERROR}: no device computes this: {rate.text}"
+            in str(end.failure_reason)
         )
         assert len(str(end.failure_reason)) <= 1024
 
 
 def test_the_share_of_the_peak_worked_out_by_hand() -> None:
     job = job_of(make_cell(**P4D))
-    trace = Trace(name="by-hand", step_seconds=0.5, flops_per_sample=78e12, flops_source="a formula")
+    trace = Trace(
+        name="by-hand", step_seconds=0.5, flops_per_sample=78e12, flops_source="a formula"
+    )
     # 8 devices x 2 samples x 78 TFLOP / 0.5 s = 2,496 TFLOPS = 8 x 312: all of the peak
     assert implied_rate(trace, job, read_work(job)).text == (
         "trace by-hand: 16 samples x 7.8e+13 FLOPs (a formula) in 0.5000 s are 2,496.0 TFLOPS, 100.0 % of the peak of"
@@ -85,12 +96,19 @@ def test_devices_without_a_process_add_no_peak(faults: FaultInjector) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed: int, faults: FaultInjector) -> None:
+def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(
+    seed: int, faults: FaultInjector
+) -> None:
     dice = random.Random(seed)
     job = job_of(make_cell(**P4D))
     steady, slow = dice.randint(4, 99), [dice.uniform(1, 1000) for _ in range(dice.randint(1, 3))]
     # 16 samples x 40 TFLOP / 0.01 s, of 8 x 312 TFLOPS
-    trace = Trace(name="t", recorded_step_seconds=(*slow, *[0.01] * steady), flops_per_sample=4e13, flops_source="f")
+    trace = Trace(
+        name="t",
+        recorded_step_seconds=(*slow, *[0.01] * steady),
+        flops_per_sample=4e13,
+        flops_source="f",
+    )
     assert implied_rate(trace, job, read_work(job)).share_of_peak == pytest.approx(64e3 / 2496)
     assert end_of(trace, job, faults).secondary_status is SecondaryStatus.FAILED
 
@@ -98,9 +116,21 @@ def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(seed:
 @pytest.mark.parametrize(
     ("instance", "trace", "reason"),
     [
-        ("ml.p4d.24xlarge", Trace(name="mine", step_seconds=1e-9), "trace mine states no flops_per_sample"),
-        ("ml.g4dn.xlarge", Trace(name="mine", step_seconds=1e-9, flops_per_sample=1e15), "the peak of ml.g4dn.xlarge"),
-        ("ml.p4d.24xlarge", Trace(name="mine", flops_per_sample=1e15), "trace mine has no step time"),
+        (
+            "ml.p4d.24xlarge",
+            Trace(name="mine", step_seconds=1e-9),
+            "trace mine states no flops_per_sample",
+        ),
+        (
+            "ml.g4dn.xlarge",
+            Trace(name="mine", step_seconds=1e-9, flops_per_sample=1e15),
+            "the peak of ml.g4dn.xlarge",
+        ),
+        (
+            "ml.p4d.24xlarge",
+            Trace(name="mine", flops_per_sample=1e15),
+            "trace mine has no step time",
+        ),
     ],
 )
 def test_what_is_not_known_is_said_and_refuses_nothing(
@@ -118,13 +148,21 @@ def test_simulated_step_log_has_its_share_of_the_peak() -> None:
     trace = Trace(name="mine", step_seconds=1.0)
     work = read_work(job)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
-    log = read_step_log({f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
+    log = read_step_log(
+        {f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()}
+    )
     facts = log.environments[0].facts
     assert facts["simulated_share_of_peak"] == implied_rate(trace, job, work).text
 
 
-@pytest.mark.parametrize("given", [{"flops_per_sample": 1e12}, {"flops_per_sample": 0, "flops_source": "a paper"}])
-def test_flops_without_a_source_or_a_number_are_refused(given: dict[str, object], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "given", [{"flops_per_sample": 1e12}, {"flops_per_sample": 0, "flops_source": "a paper"}]
+)
+def test_flops_without_a_source_or_a_number_are_refused(
+    given: dict[str, object], tmp_path: Path
+) -> None:
     (tmp_path / "mine.json").write_text(json.dumps(given), encoding="utf-8")
-    with pytest.raises(TraceInvalid, match=r"mine.json: flops_per_sample is .* a number above 0, and flops_source"):
+    with pytest.raises(
+        TraceInvalid, match=r"mine.json: flops_per_sample is .* a number above 0, and flops_source"
+    ):
         read_traces(tmp_path)

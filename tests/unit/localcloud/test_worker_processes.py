@@ -15,7 +15,9 @@ import pytest
 from localcloud import worker_processes
 from localcloud.worker_processes import ForkedWorkers
 
-pytestmark = pytest.mark.skipif(not ForkedWorkers.is_possible(), reason="workers are forked on Linux only")
+pytestmark = pytest.mark.skipif(
+    not ForkedWorkers.is_possible(), reason="workers are forked on Linux only"
+)
 PIPES: dict[str, Any] = {
     "stdin": subprocess.PIPE,
     "stdout": subprocess.PIPE,
@@ -60,7 +62,9 @@ def unpack(folder: Path, answer: str = "word.upper()") -> Path:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         # A fixed time: equal archives have equal bytes.
-        archive.writestr(zipfile.ZipInfo("function.py"), f"def answer(word):\n    return {answer}\n")
+        archive.writestr(
+            zipfile.ZipInfo("function.py"), f"def answer(word):\n    return {answer}\n"
+        )
     (folder / "code.zip").write_bytes(packed.getvalue())
     with zipfile.ZipFile(packed) as archive:
         archive.extractall(code)
@@ -70,7 +74,9 @@ def unpack(folder: Path, answer: str = "word.upper()") -> Path:
 
 def start(workers: ForkedWorkers, folder: Path, **environment: str) -> Any:
     arguments = [sys.executable, str(folder / "_worker.py")]
-    return workers.start(arguments, cwd=str(folder / "code"), env={"PATH": os.defpath, **environment}, **PIPES)
+    return workers.start(
+        arguments, cwd=str(folder / "code"), env={"PATH": os.defpath, **environment}, **PIPES
+    )
 
 
 def ask(worker: Any, word: str) -> dict[str, Any]:
@@ -82,7 +88,12 @@ def ask(worker: Any, word: str) -> dict[str, Any]:
 def test_a_forked_worker_is_as_one_that_was_started(workers: ForkedWorkers, tmp_path: Path) -> None:
     worker = start(workers, unpack(tmp_path / "a"), LAB="one")
     found = ask(worker, "word")
-    assert (found["said"], found["module"], found["has_boto3"], found["has_lab"]) == ("WORD", "__main__", True, False)
+    assert (found["said"], found["module"], found["has_boto3"], found["has_lab"]) == (
+        "WORD",
+        "__main__",
+        True,
+        False,
+    )
     assert found["environment"] == {"PATH": os.defpath, "LAB": "one"} | {
         name: value for name, value in found["environment"].items() if name == "LC_CTYPE"
     }
@@ -93,7 +104,9 @@ def test_a_forked_worker_is_as_one_that_was_started(workers: ForkedWorkers, tmp_
     assert psutil.Process(found["parent"]).ppid() == os.getpid()
 
 
-def test_workers_end_with_their_input_by_a_signal_and_with_the_server(workers: ForkedWorkers, tmp_path: Path) -> None:
+def test_workers_end_with_their_input_by_a_signal_and_with_the_server(
+    workers: ForkedWorkers, tmp_path: Path
+) -> None:
     first, second, third = (start(workers, unpack(tmp_path / name)) for name in "abc")
     assert first.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
@@ -126,7 +139,9 @@ def test_what_handlers_import_is_imported_once_and_its_state_is_each_workers_own
     counted = f"open({str(note)!r}, 'a').write('imported ')\nseen = []\n"
     texts = {
         "function.py": "from lambdas.first import handler\nanswer = handler.answer\n",
-        **dict.fromkeys((f"lambdas/{folder}__init__.py" for folder in ("", "first/", "second/")), ""),
+        **dict.fromkeys(
+            (f"lambdas/{folder}__init__.py" for folder in ("", "first/", "second/")), ""
+        ),
         "lambdas/first/handler.py": "import counted\ndef answer(word):\n"
         "    counted.seen.append(word)\n    return counted.seen\n",
         "lambdas/second/handler.py": "import missing\n",
@@ -147,7 +162,9 @@ def test_what_handlers_import_is_imported_once_and_its_state_is_each_workers_own
     assert note.read_text() == "imported "
 
 
-def test_what_forks_workers_is_replaced_after_a_kill(workers: ForkedWorkers, tmp_path: Path) -> None:
+def test_what_forks_workers_is_replaced_after_a_kill(
+    workers: ForkedWorkers, tmp_path: Path
+) -> None:
     found = ask(start(workers, unpack(tmp_path / "a")), "word")
     for name in "bc":
         killed = found["parent"]
@@ -169,7 +186,9 @@ def test_where_no_server_starts_a_worker_is_started_as_before(
     assert worker.returncode == 0
 
 
-def test_another_interpreters_worker_is_started_as_before(workers: ForkedWorkers, tmp_path: Path) -> None:
+def test_another_interpreters_worker_is_started_as_before(
+    workers: ForkedWorkers, tmp_path: Path
+) -> None:
     worker = workers.start(["/bin/echo", "as before"], cwd=str(tmp_path), env={}, **PIPES)
     assert worker.stdout.read() == "as before\n"
     assert worker.wait(timeout=10) == 0

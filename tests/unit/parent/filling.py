@@ -13,7 +13,14 @@ import time
 from pathlib import Path
 
 from tests.unit.parent.racing import write
-from traindyno.core.step_log.line import ALLOCATOR_RETRIES, RETRIES, end_line, environment_line, phase_line, step_line
+from traindyno.core.step_log.line import (
+    ALLOCATOR_RETRIES,
+    RETRIES,
+    end_line,
+    environment_line,
+    phase_line,
+    step_line,
+)
 
 SAMPLE_BYTES = 2**23
 STEPS = 10
@@ -21,7 +28,11 @@ STEPS = 10
 
 def fill(batch: int, room: int) -> bytearray:
     """Raises MemoryError beyond the room."""
-    (used,) = (line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line)
+    (used,) = (
+        line.split()[1]
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if "VmData" in line
+    )
     most = int(used) * 1024 + room * SAMPLE_BYTES + SAMPLE_BYTES // 2
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     return bytearray(batch * SAMPLE_BYTES)
@@ -59,5 +70,10 @@ if __name__ == "__main__":
         raise SystemExit("the batch is odd")
     if told.batch >= told.hangs_from:
         time.sleep(600)
-    train(told.batch, 0.04 if told.batch >= told.slow_from else 0.01, len(kept), 2 * (told.batch >= told.retries_from))
+    train(
+        told.batch,
+        0.04 if told.batch >= told.slow_from else 0.01,
+        len(kept),
+        2 * (told.batch >= told.retries_from),
+    )
     time.sleep(told.goes_on)

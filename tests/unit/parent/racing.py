@@ -17,7 +17,9 @@ def race(given: dict[str, float]) -> int:
     began, rank = time.time(), int(os.environ.get("RANK", "0"))
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
     about = environment_line(began, rank, world_size, os.environ["SM_CURRENT_HOST"], {})
-    write(rank, began, [about, *(step(number, began, given) for number in range(int(given["steps"])))])
+    write(
+        rank, began, [about, *(step(number, began, given) for number in range(int(given["steps"])))]
+    )
     time.sleep(60.0 if os.environ["TRAINDYNO_RUN_ID"] == "warm-up" else given["waits"])
     write(rank, began, [end_line(time.time(), int(given["steps"]))])
     time.sleep(given["lingers"])
@@ -28,7 +30,14 @@ def step(number: int, began: float, given: dict[str, float]) -> dict[str, object
     """The spread of the steps is not 0."""
     seconds = given["seconds"]
     begin, end = began + number * seconds, began + (number + 1 + 0.01 * (number % 2)) * seconds
-    return step_line(step=number + 1, begin=begin, end=end, wait_seconds=0.0, samples=int(given["samples"]), loss=1.0)
+    return step_line(
+        step=number + 1,
+        begin=begin,
+        end=end,
+        wait_seconds=0.0,
+        samples=int(given["samples"]),
+        loss=1.0,
+    )
 
 
 def write(rank: int, began: float, lines: list[dict[str, object]]) -> None:
@@ -41,4 +50,6 @@ def write(rank: int, began: float, lines: list[dict[str, object]]) -> None:
 if __name__ == "__main__":
     told = json.loads(sys.argv[1])
     first = told.pop("first", {})
-    sys.exit(race({**GIVEN, **told, **(first if os.environ["TRAINING_JOB_NAME"] == "job-a1" else {})}))
+    sys.exit(
+        race({**GIVEN, **told, **(first if os.environ["TRAINING_JOB_NAME"] == "job-a1" else {})})
+    )

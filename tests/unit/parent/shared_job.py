@@ -125,7 +125,9 @@ class SharedJob:
     def folder(self, host: str = "algo-1") -> Path:
         return self.root / host / "checkpoints"
 
-    def end(self, run_id: str, job_name: str = "job-a1", host: str = "algo-1") -> dict[str, Any] | None:
+    def end(
+        self, run_id: str, job_name: str = "job-a1", host: str = "algo-1"
+    ) -> dict[str, Any] | None:
         path = self.folder(host) / run_id / ENDED / job_name / f"{host}.json"
         return json.loads(path.read_text()) if path.exists() else None
 
@@ -133,8 +135,13 @@ class SharedJob:
         path = self.folder(host) / JOURNAL / job_name / f"{host}.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def events(self, job_name: str = "job-a1", host: str = "algo-1") -> list[tuple[str, str | None, str | None]]:
-        return [(line["event"], line.get("run_id"), line.get("reason")) for line in self.journal(job_name, host)]
+    def events(
+        self, job_name: str = "job-a1", host: str = "algo-1"
+    ) -> list[tuple[str, str | None, str | None]]:
+        return [
+            (line["event"], line.get("run_id"), line.get("reason"))
+            for line in self.journal(job_name, host)
+        ]
 
     def log(self, run_id: str, job_name: str = "job-a1", host: str = "algo-1") -> list[str]:
         path = self.folder(host) / run_id / "step_log" / job_name / "rank-0.jsonl"
@@ -156,4 +163,7 @@ def is_alive(process_id: int) -> bool:
 
 
 def children_of(process_id: int) -> list[int]:
-    return [int(number) for number in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()]
+    return [
+        int(number)
+        for number in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
+    ]

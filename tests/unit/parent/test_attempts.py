@@ -44,7 +44,9 @@ def test_the_jobs_deadline_ends_its_first_run_and_leaves_the_others(tmp_path: Pa
 
 def test_a_job_of_the_same_name_in_another_folder_is_let_alone(tmp_path: Path) -> None:
     """A second local cloud on this machine."""
-    first, second = (SharedJob(root=tmp_path / name, runs=[run_document("a", "--sleep", "1")]) for name in "ab")
+    first, second = (
+        SharedJob(root=tmp_path / name, runs=[run_document("a", "--sleep", "1")]) for name in "ab"
+    )
     for job in (first, second):
         job.root.mkdir()
     with first.start() as parent:
@@ -67,7 +69,9 @@ def test_no_other_user_sees_the_temporary_files_of_any_run(tmp_path: Path) -> No
 
 
 def test_a_run_ends_at_its_own_limit(tmp_path: Path) -> None:
-    job = SharedJob(root=tmp_path, runs=[run_document("a", "--sleep", "600")], limits={"max_run_seconds": 1})
+    job = SharedJob(
+        root=tmp_path, runs=[run_document("a", "--sleep", "600")], limits={"max_run_seconds": 1}
+    )
     assert job.carry()[0] == 0
     assert job.events()[-2:] == [("run_ended", "a", "time_limit"), ("parent_ended", None, None)]
 
@@ -97,7 +101,9 @@ def test_a_process_of_a_run_gets_a_stop_once(tmp_path: Path, launcher: str) -> N
     torchrun = tmp_path / "torchrun.py"
     torchrun.write_text(TORCHRUN)
     runs = [run_document("a", "--count-stops", "1", "--sleep", "600", launcher=launcher)]
-    job = SharedJob(root=tmp_path, runs=runs, environment={TORCHRUN_VARIABLE: str(torchrun)}, limits=PATIENT)
+    job = SharedJob(
+        root=tmp_path, runs=runs, environment={TORCHRUN_VARIABLE: str(torchrun)}, limits=PATIENT
+    )
     job.stop(partial(sleeps, job, "a"))
     assert [line for line in job.log("a") if line == "stop"] == ["stop"]
 
@@ -106,7 +112,16 @@ def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path
     runs = [
         run_document("a"),
         run_document(
-            "b", "--checkpoint", "step-3", "--deaf", "", "--daemon", "600", "--sleep", "600", environment=CHECKPOINTS
+            "b",
+            "--checkpoint",
+            "step-3",
+            "--deaf",
+            "",
+            "--daemon",
+            "600",
+            "--sleep",
+            "600",
+            environment=CHECKPOINTS,
         ),
         run_document("c"),
     ]
@@ -161,7 +176,9 @@ def test_a_run_that_the_jobs_limit_cut_off_has_not_died(tmp_path: Path) -> None:
     job = SharedJob(root=tmp_path, runs=runs)
     for name in ("job-a1", "job-a2"):
         job.die(name, partial(sleeps, job, "b", name))
-    last = SharedJob(root=tmp_path, runs=[run_document("a"), run_document("b")], limits={"cut_off": ["job-a1"]})
+    last = SharedJob(
+        root=tmp_path, runs=[run_document("a"), run_document("b")], limits={"cut_off": ["job-a1"]}
+    )
     assert last.carry("job-a3")[0] == 0
     assert last.events("job-a3")[1:-1] == [
         ("run_skipped", "a", None),
@@ -179,7 +196,10 @@ def test_a_start_under_the_same_name_is_no_death(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(began * 3 + '{"event": "run_be')
     assert job.carry()[0] == 0
-    assert {run_id: (job.end(run_id) or {})["reason"] for run_id in ("a", "b")} == {"a": "exited", "b": "exited"}
+    assert {run_id: (job.end(run_id) or {})["reason"] for run_id in ("a", "b")} == {
+        "a": "exited",
+        "b": "exited",
+    }
 
 
 DAMAGES: dict[str, Callable[[Path, Path], object]] = {
@@ -189,7 +209,9 @@ DAMAGES: dict[str, Callable[[Path, Path], object]] = {
     "end cut off": lambda _log, end: end.write_text(end.read_text()[:-20]),
     "end empty": lambda _log, end: end.write_text(""),
     "end of another run": lambda _log, end: end.write_text(end.read_text().replace('"a"', '"b"')),
-    "end of a later version": lambda _log, end: end.write_text(end.read_text().replace('"version": 1', '"version": 2')),
+    "end of a later version": lambda _log, end: end.write_text(
+        end.read_text().replace('"version": 1', '"version": 2')
+    ),
     "end of two hosts": lambda _log, end: end.write_text(
         json.dumps({**json.loads(end.read_text()), "hosts": ["algo-1", "algo-2"]})
     ),
@@ -242,7 +264,9 @@ def test_the_limit_that_is_over_first_decides(
     if run_limit is not None and run_took > run_limit:
         assert verdict == EndVerdict(reason="time_limit")
     elif spent_seconds > 900:
-        assert verdict == (EndVerdict(reason="time_limit") if is_first else EndVerdict(left="deadline"))
+        assert verdict == (
+            EndVerdict(reason="time_limit") if is_first else EndVerdict(left="deadline")
+        )
     else:
         assert verdict is None
 

@@ -15,9 +15,13 @@ from traindyno.core.search.largest_batch import BEST, LARGEST, MOST_PROBES
 PROGRAM = Path(__file__).with_name("filling.py")
 
 
-def searching(first: int, *arguments: str, choice: str = LARGEST, run_id: str = "a") -> dict[str, Any]:
+def searching(
+    first: int, *arguments: str, choice: str = LARGEST, run_id: str = "a"
+) -> dict[str, Any]:
     order = {"choice": choice, "first": first, "step": 1, "path": ["batch"]}
-    return run_document(run_id, "--batch", "1", *arguments, hyperparameters={"batch": 1}, batch=order)
+    return run_document(
+        run_id, "--batch", "1", *arguments, hyperparameters={"batch": 1}, batch=order
+    )
 
 
 def job_of(root: Path, *runs: dict[str, Any]) -> SharedJob:
@@ -33,7 +37,9 @@ def measured_batch(job: SharedJob, run_id: str = "a", job_name: str = "job-a1") 
 
 
 @pytest.mark.parametrize(("first", "room", "found"), [(24, 37, 37), (24, 14, 14), (1, 1, 1)])
-def test_the_largest_batch_is_found_within_one_probe(tmp_path: Path, first: int, room: int, found: int) -> None:
+def test_the_largest_batch_is_found_within_one_probe(
+    tmp_path: Path, first: int, room: int, found: int
+) -> None:
     job = job_of(tmp_path, searching(first, "--room", str(room)))
     job.succeed()
     end = known(job.end("a"))
@@ -45,7 +51,9 @@ def test_the_largest_batch_is_found_within_one_probe(tmp_path: Path, first: int,
         assert probe["fits"] is (probe["batch"] <= room)
         assert probe["peak_bytes"] == (probe["batch"] * SAMPLE_BYTES if probe["fits"] else None)
         assert (probe["samples_per_second"] is not None) is probe["fits"]
-    assert not [path for path in (tmp_path / "algo-1").rglob("*-batch-*") if path.is_dir()], "a probe left a folder"
+    assert not [path for path in (tmp_path / "algo-1").rglob("*-batch-*") if path.is_dir()], (
+        "a probe left a folder"
+    )
     # The file of the end, whose bytes the lab checks, names the run's own files only.
     assert all(name.startswith("a/step_log/") for name in end["files"])
 
@@ -79,7 +87,9 @@ def test_the_best_batch_is_the_fitting_one_with_the_highest_rate(tmp_path: Path)
 
 
 def test_a_run_that_fails_otherwise_ends_the_search_and_fails(tmp_path: Path) -> None:
-    job = job_of(tmp_path, searching(4, "--breaks-from", "2"), searching(4, "--room", "0", run_id="b"))
+    job = job_of(
+        tmp_path, searching(4, "--breaks-from", "2"), searching(4, "--room", "0", run_id="b")
+    )
     job.carry()
     broken, tiny = job.end("a"), job.end("b")
     assert broken is not None
@@ -87,7 +97,10 @@ def test_a_run_that_fails_otherwise_ends_the_search_and_fails(tmp_path: Path) ->
     assert (broken["exit_code"], broken["batch"]) == (1, {"batch": 4, "probes": []})
     assert "the batch is odd" in broken["failure"]
     # Not even one sample fits: the run shows it.
-    assert (tiny["exit_code"], [probe["fits"] for probe in tiny["batch"]["probes"]]) == (1, [False] * 3)
+    assert (tiny["exit_code"], [probe["fits"] for probe in tiny["batch"]["probes"]]) == (
+        1,
+        [False] * 3,
+    )
     assert "MemoryError" in tiny["failure"]
 
 
@@ -113,7 +126,9 @@ def test_the_next_attempt_goes_on_with_the_probes_of_the_earlier_one(tmp_path: P
     assert "probed" not in [event for event, _, _ in job.events("job-a2")]
 
 
-def write_journal(job: SharedJob, job_name: str, *lines: dict[str, Any], host: str = "algo-1") -> None:
+def write_journal(
+    job: SharedJob, job_name: str, *lines: dict[str, Any], host: str = "algo-1"
+) -> None:
     path = job.folder(host) / "journal" / job_name / f"{host}.jsonl"
     path.parent.mkdir(parents=True)
     started = {"event": "parent_started"}
@@ -121,7 +136,9 @@ def write_journal(job: SharedJob, job_name: str, *lines: dict[str, Any], host: s
 
 
 @pytest.mark.parametrize(("deaths", "found"), [(1, 24), (2, 23)])
-def test_a_batch_with_which_two_jobs_died_does_not_fit(tmp_path: Path, deaths: int, found: int) -> None:
+def test_a_batch_with_which_two_jobs_died_does_not_fit(
+    tmp_path: Path, deaths: int, found: int
+) -> None:
     """The run has not died: it had not begun. A host that is lost once says nothing of the batch."""
     job = job_of(tmp_path, searching(24, "--room", "24"))
     begun = {"event": "probe_began", "run_id": "a", "batch": 24}
@@ -132,7 +149,13 @@ def test_a_batch_with_which_two_jobs_died_does_not_fit(tmp_path: Path, deaths: i
     job.succeed("job-a2")
     end = job.end("a", "job-a2") or {}
     assert (end["reason"], end["batch"]["batch"]) == ("exited", found)
-    died = {"batch": 24, "fits": False, "peak_bytes": None, "samples_per_second": None, "retries": 0}
+    died = {
+        "batch": 24,
+        "fits": False,
+        "peak_bytes": None,
+        "samples_per_second": None,
+        "retries": 0,
+    }
     assert (died in end["batch"]["probes"]) is (deaths == 2)
 
 

@@ -37,8 +37,12 @@ def test_the_environment_names_the_document() -> None:
     with pytest.raises(DocumentRefused, match="TRAINDYNO_JOB_DOCUMENT"):
         find_document({})
     channel = {"SM_CHANNEL_RUNS": "/opt/ml/input/data/runs"}
-    assert find_document({"TRAINDYNO_JOB_DOCUMENT": "j1.json", **channel}) == Path("/opt/ml/input/data/runs/j1.json")
-    assert find_document({"TRAINDYNO_JOB_DOCUMENT": "/elsewhere/j1.json", **channel}) == Path("/elsewhere/j1.json")
+    assert find_document({"TRAINDYNO_JOB_DOCUMENT": "j1.json", **channel}) == Path(
+        "/opt/ml/input/data/runs/j1.json"
+    )
+    assert find_document({"TRAINDYNO_JOB_DOCUMENT": "/elsewhere/j1.json", **channel}) == Path(
+        "/elsewhere/j1.json"
+    )
 
 
 def test_a_parent_without_a_readable_document_says_so_and_fails(tmp_path: Path) -> None:
@@ -59,9 +63,16 @@ def test_the_parent_is_python_3_8() -> None:
 
 @pytest.mark.parametrize(
     ("instance_type", "gpus", "processes"),
-    [("local.gpu", "4", "4"), ("local.gpu", "0", "1"), ("local.cpu", "4", "1"), ("ml.p4d.24xlarge", "4", "1")],
+    [
+        ("local.gpu", "4", "4"),
+        ("local.gpu", "0", "1"),
+        ("local.cpu", "4", "1"),
+        ("ml.p4d.24xlarge", "4", "1"),
+    ],
 )
-def test_each_gpu_of_this_machine_has_a_process(tmp_path: Path, instance_type: str, gpus: str, processes: str) -> None:
+def test_each_gpu_of_this_machine_has_a_process(
+    tmp_path: Path, instance_type: str, gpus: str, processes: str
+) -> None:
     """The lab's table does not know how many there are; of other types it knows it, and the document says it."""
     torchrun = tmp_path / "torchrun.py"
     torchrun.write_text("import sys; print(sys.argv[sys.argv.index('--nproc_per_node') + 1])")

@@ -60,7 +60,9 @@ def forking_job(root: Path, forking: str, *runs: dict[str, Any], **limits: float
 
 def carried(root: Path, forking: str) -> tuple[SharedJob, str]:
     asks = ("--shared-job", "")
-    job = forking_job(root, forking, run_document("a", "--print", "began", *asks), run_document("b", *asks))
+    job = forking_job(
+        root, forking, run_document("a", "--print", "began", *asks), run_document("b", *asks)
+    )
     exit_code, output = job.carry()
     assert exit_code == 0, output
     return job, output
@@ -82,7 +84,10 @@ def test_imports_are_over_before_a_run_begins(tmp_path: Path) -> None:
     job = forking_job(tmp_path, "slow", run_document("a"), run_document("b"), other)
     job.succeed()
     moments = [(line["time"], line["event"], line.get("run_id")) for line in job.journal()[1:-1]]
-    moments += [(float(text), "imported", None) for text in (tmp_path / "code" / "imported").read_text().split()]
+    moments += [
+        (float(text), "imported", None)
+        for text in (tmp_path / "code" / "imported").read_text().split()
+    ]
     assert [(event, run_id) for _, event, run_id in sorted(moments)] == [
         ("imported", None),
         *[(event, run_id) for run_id in ("a", "b") for event in ("run_began", "run_ended")],
@@ -91,7 +96,9 @@ def test_imports_are_over_before_a_run_begins(tmp_path: Path) -> None:
         ("run_ended", "c"),
     ]
     orders = (tmp_path / "code" / "orders").read_text().splitlines()
-    assert list(map(json.loads, orders)) == [{"place": place, "forked": True} for place in (1, 2, 3)]
+    assert list(map(json.loads, orders)) == [
+        {"place": place, "forked": True} for place in (1, 2, 3)
+    ]
 
 
 def test_a_run_whose_imports_are_stopped_has_not_begun(tmp_path: Path) -> None:
@@ -124,7 +131,9 @@ def start_in(folder: Path, forking: str, output: IO[bytes]) -> Start:
     )
 
 
-def test_imports_that_are_not_waited_for_any_longer_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imports_that_are_not_waited_for_any_longer_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No later run waits for them again."""
     monkeypatch.chdir(tmp_path)
     launcher, answers = ForkingLauncher(), iter([True, True, False])
@@ -136,7 +145,9 @@ def test_imports_that_are_not_waited_for_any_longer_end(tmp_path: Path, monkeypa
         assert not launcher.make_ready(setting, lambda: pytest.fail("it waits again"))
 
 
-def test_the_answer_to_an_earlier_run_is_not_the_next_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_to_an_earlier_run_is_not_the_next_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run that was killed is answered late."""
     monkeypatch.chdir(tmp_path)
     launcher = ForkingLauncher()

@@ -24,13 +24,23 @@ sys.exit(under_guard(work))
 
 
 def test_a_parent_that_a_run_has_stopped_is_continued() -> None:
-    assert subprocess.run([sys.executable, "-c", STOPPED_PARENT], timeout=30, check=False).returncode == 7
+    assert (
+        subprocess.run([sys.executable, "-c", STOPPED_PARENT], timeout=30, check=False).returncode
+        == 7
+    )
 
 
-def test_a_parent_removes_the_folders_of_those_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parent_removes_the_folders_of_those_that_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    for name in (f"traindyno-{ended.pid}-a", f"traindyno-{os.getpid()}-b", "traindyno-of-a-person", "other-1-c"):
+    for name in (
+        f"traindyno-{ended.pid}-a",
+        f"traindyno-{os.getpid()}-b",
+        "traindyno-of-a-person",
+        "other-1-c",
+    ):
         (tmp_path / name / "run").mkdir(parents=True)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     program.remove_folders_of_dead_parents()

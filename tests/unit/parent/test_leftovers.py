@@ -74,7 +74,10 @@ def device_job(folder: Path, *arguments: str, device_seconds: float = 0.1) -> Sh
     path = f"{nvidia_smi(folder).parent}:{os.environ['PATH']}"
     return SharedJob(
         root=folder,
-        runs=[run_document("a", "--use-device", str(folder / "used"), *arguments), run_document("b")],
+        runs=[
+            run_document("a", "--use-device", str(folder / "used"), *arguments),
+            run_document("b"),
+        ],
         environment={"PATH": path, "TRAINDYNO_SHARED_MEMORY": str(folder / "memory")},
         limits={"device_seconds": device_seconds},
     )

@@ -12,7 +12,14 @@ import pytest
 from tests.unit.parent.shared_job import ENTRY, SharedJob, run_document
 from tests.unit.run_samples import known
 from traindyno.core.search.outpaced import MOST_STEPS
-from traindyno.core.step_log.line import BATCH_SEARCH, KEPT_STEPS, SETUP, environment_line, phase_line, step_line
+from traindyno.core.step_log.line import (
+    BATCH_SEARCH,
+    KEPT_STEPS,
+    SETUP,
+    environment_line,
+    phase_line,
+    step_line,
+)
 from traindyno.parent.step_times import RunLogs, StepsSoFar, work_per_sample
 
 PROGRAM = Path(__file__).with_name("racing.py")
@@ -31,7 +38,9 @@ def race(root: Path, *runs: dict[str, Any], limits: Mapping[str, Any] = RACE) ->
 
 
 def reasons(job: SharedJob, job_name: str = "job-a1") -> dict[str | None, str | None]:
-    return {run_id: reason for event, run_id, reason in job.events(job_name) if event == "run_ended"}
+    return {
+        run_id: reason for event, run_id, reason in job.events(job_name) if event == "run_ended"
+    }
 
 
 def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
@@ -51,11 +60,20 @@ def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
     bound = end["bound"]
     assert (bound["by"], bound["steps"]) == ("best", 5)
     assert 1.85 < bound["least_ratio"] < 2.0
-    assert (end["exit_code"], end["signal"], end["failure"], end["failed_host"]) == (None, None, None, None)
+    assert (end["exit_code"], end["signal"], end["failure"], end["failed_host"]) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert [name for name in end["files"] if name.startswith("behind/step_log/job-a1/rank-")]
     assert [(job.end(run_id) or {})["bound"] for run_id in others] == [None] * len(others)
     assert job.carry("job-a2")[0] == 0
-    assert {event for event, *_ in job.events("job-a2")} == {"parent_started", "run_skipped", "parent_ended"}
+    assert {event for event, *_ in job.events("job-a2")} == {
+        "parent_started",
+        "run_skipped",
+        "parent_ended",
+    }
 
 
 @pytest.mark.parametrize(
@@ -67,19 +85,30 @@ def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
         ({}, {"lingers": 1.2}, RACE),
         ({"steps": 6}, {"waits": 1.2}, RACE),
     ],
-    ids=["not asked for", "too few steps", "over before a look", "has no step left", "nothing to compare with"],
+    ids=[
+        "not asked for",
+        "too few steps",
+        "over before a look",
+        "has no step left",
+        "nothing to compare with",
+    ],
 )
 def test_a_slow_run_goes_on(
     best: dict[str, Any], behind: dict[str, Any], limits: dict[str, Any], tmp_path: Path
 ) -> None:
-    job = race(tmp_path, racing("best", FAST, **best), racing("behind", SLOW, **behind), limits=limits)
+    job = race(
+        tmp_path, racing("best", FAST, **best), racing("behind", SLOW, **behind), limits=limits
+    )
     assert job.carry()[0] == 0
     assert reasons(job) == {"best": "exited", "behind": "exited"}
     assert (job.end("behind") or {})["bound"] is None
 
 
 def test_a_run_whose_step_lasts_too_long_ends(tmp_path: Path) -> None:
-    behind, warms_up = racing("behind", SLOW, steps=4, waits=LONG_SECONDS), racing("warms-up", SLOW, steps=1, waits=3.0)
+    behind, warms_up = (
+        racing("behind", SLOW, steps=4, waits=LONG_SECONDS),
+        racing("warms-up", SLOW, steps=1, waits=3.0),
+    )
     job = race(tmp_path, racing("best", FAST), behind, warms_up)
     job.entry = f"from traindyno.core.search import outpaced; outpaced.STALL_SECONDS = 1.5; {ENTRY}"
     assert job.carry()[0] == 0
@@ -92,9 +121,17 @@ def test_a_run_whose_step_lasts_too_long_ends(tmp_path: Path) -> None:
 def test_the_contenders_run_again_after_the_last_run(tmp_path: Path) -> None:
     """A cell's further run goes on to its end, however slow. A later attempt neither repeats nor adds one."""
     cells = {"best": FAST, "level": LEVEL, "behind": SLOW, "fails": FAST}
-    runs = [racing(name, seconds, exits=int(name == "fails"), waits=0.6) for name, seconds in cells.items()]
+    runs = [
+        racing(name, seconds, exits=int(name == "fails"), waits=0.6)
+        for name, seconds in cells.items()
+    ]
     again = [
-        {**racing(f"{name}-{number}", SLOW if (name, number) == ("level", 2) else seconds, waits=0.6), "first": name}
+        {
+            **racing(
+                f"{name}-{number}", SLOW if (name, number) == ("level", 2) else seconds, waits=0.6
+            ),
+            "first": name,
+        }
         for number in (1, 2)
         for name, seconds in cells.items()
     ]
@@ -120,7 +157,10 @@ def test_runs_of_a_job_that_died_still_outpace_others(tmp_path: Path) -> None:
     job = race(tmp_path, racing("best", FAST), behind)
     job.die("job-a1", lambda: list((job.folder() / "behind" / "step_log").glob("*/rank-*")))
     assert job.carry("job-a2")[0] == 0
-    assert job.events("job-a2")[1:3] == [("run_skipped", "best", None), ("run_began", "behind", None)]
+    assert job.events("job-a2")[1:3] == [
+        ("run_skipped", "best", None),
+        ("run_began", "behind", None),
+    ]
     assert reasons(job, "job-a2") == {"behind": "outpaced"}
     assert (job.end("behind", "job-a2") or {})["bound"]["by"] == "best"
 
@@ -158,7 +198,12 @@ def test_a_throw_away_run_in_which_a_job_died_is_left_out(tmp_path: Path) -> Non
     job = race(tmp_path, racing("a", SLOW), limits={"warm_up_steps": 1000})
     job.die("job-a1", lambda: "warm_up_began" in {event for event, *_ in job.events()})
     assert job.carry("job-a2")[0] == 0
-    assert [event for event, *_ in job.events("job-a2")] == ["parent_started", "run_began", "run_ended", "parent_ended"]
+    assert [event for event, *_ in job.events("job-a2")] == [
+        "parent_started",
+        "run_began",
+        "run_ended",
+        "parent_ended",
+    ]
 
 
 def environment(world_size: int = 1, **facts: Any) -> dict[str, Any]:
@@ -185,7 +230,9 @@ def test_steps_are_those_that_all_processes_have_ended(tmp_path: Path) -> None:
     assert logs.steps() is None  # the other process has no log yet
     written(tmp_path, environment(2), step(10, 13), rank=1)
     with (tmp_path / "rank-00001.1.jsonl").open("a") as file:
-        file.write('not JSON\n{"kind": "step"}\n' + json.dumps(step(13, 17)))  # without the end of its line
+        file.write(
+            'not JSON\n{"kind": "step"}\n' + json.dumps(step(13, 17))
+        )  # without the end of its line
     logs.read_new()
     found = known(logs.steps())
     assert (found.begin, found.seconds, found.samples) == (10, [3], 8)
@@ -213,7 +260,9 @@ def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
     logs, all_logs = RunLogs(tmp_path, hosts=1, earlier=earlier), RunLogs(tmp_path, hosts=1)
     logs.read_new()
     assert logs.steps() is None
-    written(tmp_path, environment(), *(step(0, 1, loss=nan) for _ in range(MOST_STEPS + 5)), start=2)
+    written(
+        tmp_path, environment(), *(step(0, 1, loss=nan) for _ in range(MOST_STEPS + 5)), start=2
+    )
     for each in (logs, all_logs):
         each.read_new()
         found = known(each.steps())
@@ -223,7 +272,9 @@ def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
 def test_the_steps_of_a_batch_that_did_not_fit_are_no_steps(tmp_path: Path) -> None:
     logs = RunLogs(tmp_path, hosts=1)
     search = phase_line(BATCH_SEARCH, 0, 9, {KEPT_STEPS: 42})
-    written(tmp_path, environment(), *(step(0, 9, step=number) for number in (41, 42, 43, 44)), search)
+    written(
+        tmp_path, environment(), *(step(0, 9, step=number) for number in (41, 42, 43, 44)), search
+    )
     written(tmp_path, environment(), step(9, 10, step=43, samples=1))
     logs.read_new()
     found = known(logs.steps())

@@ -10,7 +10,12 @@ from tests.unit.parent.shared_job import SharedJob, is_alive, run_document
 from traindyno.parent.output import RunOutput
 
 RUNS = [
-    run_document("completes", "--checkpoint", "step-1", environment={"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/x"}),
+    run_document(
+        "completes",
+        "--checkpoint",
+        "step-1",
+        environment={"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/x"},
+    ),
     run_document("exits", "--print", "what happened", "--exit", "3"),
     run_document("fails", "--fail", "traindyno-outcome: loss_diverged: loss is nan"),
     run_document("killed", "--kill", str(int(signal.SIGKILL))),
@@ -69,7 +74,9 @@ def test_leftovers_are_ended_and_counted(carried: Carried) -> None:
 
 def test_an_ended_run_keeps_its_log_and_not_its_checkpoints(carried: Carried) -> None:
     job, *_ = carried
-    assert (job.end("completes") or {})["files"].keys() == {"completes/step_log/job-a1/rank-0.jsonl"}
+    assert (job.end("completes") or {})["files"].keys() == {
+        "completes/step_log/job-a1/rank-0.jsonl"
+    }
     assert job.log("completes") == ["began"]
     assert not (job.folder() / "completes" / "state").exists()
     assert not (job.root / "algo-1" / "output" / "failure").exists()
@@ -99,14 +106,19 @@ def test_a_run_finds_its_folders_empty_and_only_results_stay(tmp_path: Path) -> 
     for run_id in ("a", "b"):
         assert job.log(run_id) == ["began", *(f"{name} 0" for name in names)]
     left = (path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("of-*"))
-    assert sorted(left) == [f"algo-1/{kept}/{run}/of-{run}" for kept in ("model", "output/data") for run in ("a", "b")]
+    assert sorted(left) == [
+        f"algo-1/{kept}/{run}/of-{run}" for kept in ("model", "output/data") for run in ("a", "b")
+    ]
 
 
 @pytest.mark.parametrize("kibibytes", [1, 255, 300, 2000])
 def test_output_is_shown_in_part_and_logged_whole(
     kibibytes: int, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    output, text = RunOutput(tmp_path / "a.log", "a"), LINE * (kibibytes * 1024 // (len(LINE) + len("[a] ")))
+    output, text = (
+        RunOutput(tmp_path / "a.log", "a"),
+        LINE * (kibibytes * 1024 // (len(LINE) + len("[a] "))),
+    )
     for part in (text[:100], text[100:]):
         descriptor = output.open()
         os.write(descriptor, part)

@@ -11,7 +11,11 @@ import pytest
 
 from localcloud.sagemaker_service.host.container_tree import HostTree, make_host_tree
 from localcloud.sagemaker_service.host.process_environment import LocalImage, process_environment
-from localcloud.sagemaker_service.host.toolkit import HostResources, container_hyperparameters, read_program
+from localcloud.sagemaker_service.host.toolkit import (
+    HostResources,
+    container_hyperparameters,
+    read_program,
+)
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.local.jobs import job_request
@@ -22,7 +26,12 @@ from traindyno.parent.document import JobOrder, RunOrder
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.run_environment import arguments_of, run_environment
 
-OWN_FOLDERS = {"SM_OUTPUT_DATA_DIR", "SM_MODEL_DIR", "TRAINDYNO_STEP_LOG_DIRECTORY", "TRAINDYNO_CHECKPOINT_DIRECTORY"}
+OWN_FOLDERS = {
+    "SM_OUTPUT_DATA_DIR",
+    "SM_MODEL_DIR",
+    "TRAINDYNO_STEP_LOG_DIRECTORY",
+    "TRAINDYNO_CHECKPOINT_DIRECTORY",
+}
 ADDED = {*module.CACHES, "TMPDIR", "TRAINDYNO_PARENT"}
 OF_TORCHRUN = {"NCCL_PROTO", "NCCL_SOCKET_IFNAME"}
 HYPERPARAMETERS: list[dict[str, Any]] = [
@@ -33,7 +42,11 @@ HYPERPARAMETERS: list[dict[str, Any]] = [
 CHANNELS = [{}, {"train": "train"}, {"train": "train-2", "runs": "runs-2", "model": "model"}]
 ENVIRONMENTS: list[dict[str, str]] = [
     {},
-    {"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state", "HF_HOME": "/opt/ml/model", "NCCL_DEBUG": "INFO"},
+    {
+        "TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state",
+        "HF_HOME": "/opt/ml/model",
+        "NCCL_DEBUG": "INFO",
+    },
 ]
 CASES = list(itertools.product(HYPERPARAMETERS, CHANNELS, ENVIRONMENTS, ["process", "torchrun"]))
 
@@ -61,7 +74,9 @@ def described_job(
     source = {"DataSource": {"S3DataSource": {"S3Uri": "s3://bucket/data/"}}}
     request = job_request(
         "job-a1",
-        HyperParameters={name: json.dumps(value) for name, value in {**hyperparameters, **toolkit}.items()},
+        HyperParameters={
+            name: json.dumps(value) for name, value in {**hyperparameters, **toolkit}.items()
+        },
         InputDataConfig=[{"ChannelName": name, **source} for name in channels],
         Environment=given,
     )
@@ -69,7 +84,9 @@ def described_job(
 
 
 def environment_of(job: TrainingJob, tree: HostTree) -> dict[str, str]:
-    localised = replace(job, request={**job.request, "HyperParameters": container_hyperparameters(job, tree)})
+    localised = replace(
+        job, request={**job.request, "HyperParameters": container_hyperparameters(job, tree)}
+    )
     return process_environment(
         job,
         read_program(localised),
@@ -77,7 +94,9 @@ def environment_of(job: TrainingJob, tree: HostTree) -> dict[str, str]:
         HostResources(gpu_count=0, core_count=4, master_port=1),
         image=LocalImage(python="python"),
         packages=None,
-        settings=ServiceSettings(port=1, state_folder=tree.root, aws_endpoint="http://aws", cores=(0,)),
+        settings=ServiceSettings(
+            port=1, state_folder=tree.root, aws_endpoint="http://aws", cores=(0,)
+        ),
         shell={"PATH": "/bin"},
     )
 
@@ -94,11 +113,16 @@ def test_a_run_has_the_variables_of_a_job_of_its_own(number: int, tmp_path: Path
     log = "/opt/ml/checkpoints/step_log"
     own = {"TRAINDYNO_STEP_LOG_DIRECTORY": log, "TRAINDYNO_RUN_ID": "a", **given}
     alone = environment_of(
-        described_job("train.py", {**hyperparameters, **flags}, {name: name for name in channels}, **own), tree
+        described_job(
+            "train.py", {**hyperparameters, **flags}, {name: name for name in channels}, **own
+        ),
+        tree,
     )
     host = this_host(
         {
-            **environment_of(described_job("traindyno_runs.py", {}, {n: n for n in channels.values()}), tree),
+            **environment_of(
+                described_job("traindyno_runs.py", {}, {n: n for n in channels.values()}), tree
+            ),
             "TRAINDYNO_OPT_ML": str(tree.root),
         }
     )
@@ -114,7 +138,9 @@ def test_a_run_has_the_variables_of_a_job_of_its_own(number: int, tmp_path: Path
     )
     job = job_of(run)
     shared = run_environment(run, job, host, tmp_path / "own")
-    assert alone.keys() ^ shared.keys() <= ADDED | (OF_TORCHRUN if launcher == "torchrun" else set())
+    assert alone.keys() ^ shared.keys() <= ADDED | (
+        OF_TORCHRUN if launcher == "torchrun" else set()
+    )
     assert alone.keys() <= shared.keys()
     differing = {name for name in alone if alone[name] != shared[name]}
     mapped = {f"SM_CHANNEL_{name.upper()}" for name, channel in channels.items() if name != channel}
@@ -123,26 +149,45 @@ def test_a_run_has_the_variables_of_a_job_of_its_own(number: int, tmp_path: Path
     for name, channel in channels.items():
         assert shared[f"SM_CHANNEL_{name.upper()}"] == str(tree.root / "input" / "data" / channel)
     assert shared["TRAINDYNO_STEP_LOG_DIRECTORY"] == str(tree.root / "checkpoints/a/step_log")
-    assert shared.get("TRAINDYNO_CHECKPOINT_DIRECTORY") in {None, str(tree.root / "checkpoints/a/state")}
+    assert shared.get("TRAINDYNO_CHECKPOINT_DIRECTORY") in {
+        None,
+        str(tree.root / "checkpoints/a/state"),
+    }
 
 
 # What the training toolkit 5.1 sets before it starts torchrun
 EFA = {"FI_PROVIDER": "efa"}
 RDMA = {**EFA, "FI_EFA_USE_DEVICE_RDMA": "1", "RDMAV_FORK_SAFE": "1"}
-OF_PLAIN = {"MASTER_ADDR": "algo-1", "MASTER_PORT": "7777", "NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "WARN"}
+OF_PLAIN = {
+    "MASTER_ADDR": "algo-1",
+    "MASTER_PORT": "7777",
+    "NCCL_IB_DISABLE": "1",
+    "NCCL_DEBUG": "WARN",
+}
 NETWORK = {*RDMA, *OF_PLAIN, "NCCL_PROTO", "NCCL_SOCKET_IFNAME"}
 
 
 @pytest.mark.parametrize(
     ("instance_type", "expected"),
-    [("ml.g5.xlarge", {}), ("ml.g5.48xlarge", EFA), ("ml.p4d.24xlarge", RDMA), ("ml.p5en.48xlarge", {})],
+    [
+        ("ml.g5.xlarge", {}),
+        ("ml.g5.48xlarge", EFA),
+        ("ml.p4d.24xlarge", RDMA),
+        ("ml.p5en.48xlarge", {}),
+    ],
 )
 @pytest.mark.parametrize("launcher", ["process", "torchrun"])
 def test_torchrun_has_the_toolkits_network_and_a_plain_script_keeps_its_own(
     launcher: str, instance_type: str, expected: dict[str, str]
 ) -> None:
     plain = {**OF_PLAIN, "NCCL_SOCKET_IFNAME": "eth0"}
-    host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), {**plain, "SM_NETWORK_INTERFACE_NAME": "eth0"})
+    host = Host(
+        "algo-1",
+        ("algo-1",),
+        "job-a1",
+        Path("/folder"),
+        {**plain, "SM_NETWORK_INTERFACE_NAME": "eth0"},
+    )
     own = variables_of(host, instance_type, launcher=launcher)
     found = {name: value for name, value in own.items() if name in NETWORK}
     if launcher == "torchrun":
@@ -156,7 +201,12 @@ def test_variables_that_the_job_has_for_its_runs_are_the_runs_own() -> None:
     given = {"API_KEY": "sesame", "TMPDIR": "/opt/ml/mine", "TRAINDYNO_OPT_ML": "/here", "B": "job"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), given)
     own = variables_of(host, inherited=("API_KEY", "TMPDIR", "B", "C"), environment={"B": "run"})
-    assert [own.get(name) for name in ("API_KEY", "TMPDIR", "B", "C")] == ["sesame", "/here/mine", "run", None]
+    assert [own.get(name) for name in ("API_KEY", "TMPDIR", "B", "C")] == [
+        "sesame",
+        "/here/mine",
+        "run",
+        None,
+    ]
     assert variables_of(host)["TMPDIR"] == "/own"
 
 
@@ -169,17 +219,30 @@ def test_the_toolkits_description_of_the_job_is_that_of_the_run() -> None:
     }
     environment = {"SM_TRAINING_ENV": json.dumps(given), "SM_HP_OLD": "1", "SM_CHANNEL_RUNS": "x"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), environment)
-    found = variables_of(host, "ml.g5.xlarge", hyperparameters={"lr": 0.1}, channels={"train": "train-2"})
+    found = variables_of(
+        host, "ml.g5.xlarge", hyperparameters={"lr": 0.1}, channels={"train": "train-2"}
+    )
     described = json.loads(found["SM_TRAINING_ENV"])
-    assert (described["hyperparameters"], described["user_entry_point"]) == ({"lr": 0.1}, "train.py")
+    assert (described["hyperparameters"], described["user_entry_point"]) == (
+        {"lr": 0.1},
+        "train.py",
+    )
     assert (described["num_gpus"], described["module_name"]) == (8, "train")
     assert described["channel_input_dirs"] == {"train": "/opt/ml/input/data/train-2"}
-    assert {name for name in found if name.startswith(("SM_HP_", "SM_CHANNEL_"))} == {"SM_HP_LR", "SM_CHANNEL_TRAIN"}
+    assert {name for name in found if name.startswith(("SM_HP_", "SM_CHANNEL_"))} == {
+        "SM_HP_LR",
+        "SM_CHANNEL_TRAIN",
+    }
 
 
 def test_container_paths_are_this_hosts_also_inside_of_values() -> None:
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), {"TRAINDYNO_OPT_ML": "/here"})
-    given = {"a": ["/opt/ml/input", {"b": "file:///opt/ml/x"}], "c": "/opt/mlx", "d": "/opt/ml/../etc", "e": 1}
+    given = {
+        "a": ["/opt/ml/input", {"b": "file:///opt/ml/x"}],
+        "c": "/opt/mlx",
+        "d": "/opt/ml/../etc",
+        "e": 1,
+    }
     assert host.localised(given) == {**given, "a": ["/here/input", {"b": "file:///here/x"}]}
     assert host._replace(environment={}).localised(given) == given
 
@@ -188,8 +251,14 @@ def test_container_paths_are_this_hosts_also_inside_of_values() -> None:
 def test_gloo_is_told_the_interface_where_several_hosts_meet(tmp_path: Path, launcher: str) -> None:
     """The engine does not set it for them; with one host it does, and the run's own value wins."""
     for hosts in (["algo-1"], ["algo-1", "algo-2"]):
-        environment = {"SM_HOSTS": json.dumps(hosts), "SM_CURRENT_HOST": "algo-1", "SM_NETWORK_INTERFACE_NAME": "eth0"}
-        host = this_host({**environment, "TRAINDYNO_JOB_FOLDER": str(tmp_path), "TRAINING_JOB_NAME": "job-a1"})
+        environment = {
+            "SM_HOSTS": json.dumps(hosts),
+            "SM_CURRENT_HOST": "algo-1",
+            "SM_NETWORK_INTERFACE_NAME": "eth0",
+        }
+        host = this_host(
+            {**environment, "TRAINDYNO_JOB_FOLDER": str(tmp_path), "TRAINING_JOB_NAME": "job-a1"}
+        )
         found = variables_of(host, launcher=launcher).get("GLOO_SOCKET_IFNAME")
         assert found == (None if len(hosts) == 1 else "eth0")
         own = variables_of(host, launcher=launcher, environment={"GLOO_SOCKET_IFNAME": "eth1"})

@@ -36,7 +36,9 @@ def do(what: str, value: str) -> None:
         case "--deaf":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         case "--daemon":
-            process = subprocess.Popen(["sleep", value], start_new_session=True, stdout=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                ["sleep", value], start_new_session=True, stdout=subprocess.DEVNULL
+            )
             log(f"daemon {process.pid}")
         case "--shared-memory":
             Path(value).write_bytes(b"x")

@@ -50,7 +50,8 @@ EVIL = "<script>alert('x')</script>\"&]]>"
 
 def sample_suite() -> Suite:
     return make_suite(
-        matrix={"strategy": (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)}, training={"instance": "ml.p4d.24xlarge"}
+        matrix={"strategy": (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)},
+        training={"instance": "ml.p4d.24xlarge"},
     )
 
 
@@ -72,8 +73,14 @@ def report_of(results: Sequence[RunResult], suite: Suite | None = None) -> Repor
 def report() -> Report:
     suite = sample_suite()
     ddp, fsdp, zero1 = expand_cells(suite)
-    results = [completed_result(ddp, trial, step_seconds=1.0 + trial / 100, suite=suite) for trial in (1, 2, 3)]
-    results += [completed_result(fsdp, trial, step_seconds=1.3 + trial / 100, suite=suite) for trial in (1, 2, 3)]
+    results = [
+        completed_result(ddp, trial, step_seconds=1.0 + trial / 100, suite=suite)
+        for trial in (1, 2, 3)
+    ]
+    results += [
+        completed_result(fsdp, trial, step_seconds=1.3 + trial / 100, suite=suite)
+        for trial in (1, 2, 3)
+    ]
     failed = failed_result(zero1, 1, Outcome.OUT_OF_MEMORY, f"out of memory {EVIL}")
     return report_of([*results, replace(failed, log_tail=("step 1", EVIL))], suite)
 
@@ -95,7 +102,9 @@ class _Structure(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
-        self.references += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href", "action")]
+        self.references += [
+            value or "" for name, value in attrs if name in ("src", "href", "xlink:href", "action")
+        ]
         assert not [name for name, _ in attrs if name.startswith("on")]
         self.open.append(tag)
 
@@ -165,7 +174,11 @@ def test_the_runs_are_there_as_a_table_too(page: str, report: Report) -> None:
 
 
 def test_every_plot_has_its_data_as_csv(page: str, report: Report) -> None:
-    found = {name: list(csv.DictReader(io.StringIO(text))) for name, text in downloads(page).items() if "csv" in name}
+    found = {
+        name: list(csv.DictReader(io.StringIO(text)))
+        for name, text in downloads(page).items()
+        if "csv" in name
+    }
     assert {
         "verdict.csv",
         "samples-per-second.csv",
@@ -184,17 +197,25 @@ def test_every_plot_has_its_data_as_csv(page: str, report: Report) -> None:
     assert page.count('class="csv"') == len(found) - 1
 
 
-def test_the_recommendation_is_three_sentences_with_the_statistics_below(page: str, report: Report) -> None:
+def test_the_recommendation_is_three_sentences_with_the_statistics_below(
+    page: str, report: Report
+) -> None:
     section = page.split('<section id="verdict"')[1].split("</section>", maxsplit=1)[0]
     spoken, picture, below = section.partition("<figure>")
     text = re.sub(r"<[^>]+>", "\n", spoken)
     sentences = [line for line in text.splitlines() if line.endswith(".")]
     assert sentences == [*describe_verdict(report.verdict).lead]
     # 12,499 steps of 1.02 s and 110 s beside them are billed, at one cent a second
-    assert "takes about 3.59 h (nine of ten runs: 3.45 to 3.74 h) and costs about $128.61 (nine of" in sentences[1]
+    assert (
+        "takes about 3.59 h (nine of ten runs: 3.45 to 3.74 h) and costs about $128.61 (nine of"
+        in sentences[1]
+    )
     # 6 runs of 110 s and 60 steps each, and a failed one of 50 s
     assert sentences[2].startswith("6 of 7 runs measured 2 of 3 cells; the 7 runs cost $11.31;")
-    assert "Trials of 61.2 s can't show what begins later in a work of 3.59 h or is rare" in sentences[2]
+    assert (
+        "Trials of 61.2 s can't show what begins later in a work of 3.59 h or is rare"
+        in sentences[2]
+    )
     assert "confirm: {minutes: 20} runs the two leaders for so long" in sentences[2]
     assert picture and "<table" not in spoken
     for term in ("interval", "confidence", "p value"):
@@ -226,7 +247,9 @@ def long_run(suite: Suite, source: random.Random) -> RunResult:
     return remeasured(result, timeline=replace(known(result.measured).timeline, seconds=seconds))
 
 
-@pytest.mark.parametrize(("cell_count", "trials", "most_bytes"), [(100, 3, 2_000_000), (200, 5, 5_000_000)])
+@pytest.mark.parametrize(
+    ("cell_count", "trials", "most_bytes"), [(100, 3, 2_000_000), (200, 5, 5_000_000)]
+)
 def test_a_report_of_300_runs_stays_below_2_mb_and_one_of_1000_below_5_mb(
     cell_count: int, trials: int, most_bytes: int
 ) -> None:
@@ -273,14 +296,23 @@ def test_a_crashed_run_shows_no_rate() -> None:
         str(draw_runs(report_of([replace(whole, outcome=outcome)], suite)))
         for outcome in (Outcome.COMPLETED, Outcome.USER_CODE_ERROR)
     ]
-    assert [number_text(known(whole.samples_per_second)) in table for table in tables] == [True, False]
+    assert [number_text(known(whole.samples_per_second)) in table for table in tables] == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
     ("planned", "shown", "expected"),
-    [(3, 3, "-t1, seed 3<"), (3, None, "-t1, seed 3 not shown by the script<"), (None, None, "-t1<")],
+    [
+        (3, 3, "-t1, seed 3<"),
+        (3, None, "-t1, seed 3 not shown by the script<"),
+        (None, None, "-t1<"),
+    ],
 )
-def test_a_run_is_listed_with_its_seed(planned: int | None, shown: int | None, expected: str) -> None:
+def test_a_run_is_listed_with_its_seed(
+    planned: int | None, shown: int | None, expected: str
+) -> None:
     suite = sample_suite()
     whole = completed_result(expand_cells(suite)[0], 1, suite=suite)
     known = replace(whole, run=replace(whole.run, seed=planned), seed=shown)
@@ -291,7 +323,9 @@ def test_a_saved_model_is_named_in_the_sdks_call_for_a_batch() -> None:
     suite = replace(sample_suite(), measurement=Measurement(save_model=True))
     result = completed_result(expand_cells(suite)[0], 1, suite=suite)
     key = saved_model_key(result.run.execution_id, result.run.run_id, result.attempts[-1].job_name)
-    saved, unsaved = (str(batch_hint(report_of([result], each))) for each in (suite, sample_suite()))
+    saved, unsaved = (
+        str(batch_hint(report_of([result], each))) for each in (suite, sample_suite())
+    )
     assert f"s3://BUCKET/{key}" in saved
     assert (".transformer(1, " in saved, ".transformer(" in unsaved) == (True, False)
 
@@ -347,11 +381,16 @@ def test_ticks_are_round_and_carry_a_fitting_unit() -> None:
 def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() -> None:
     suite = sample_suite()
     ddp, fsdp, _ = expand_cells(suite)
-    results = [completed_result(ddp, trial, step_seconds=1.0 + trial / 100, suite=suite) for trial in (1, 2)]
+    results = [
+        completed_result(ddp, trial, step_seconds=1.0 + trial / 100, suite=suite)
+        for trial in (1, 2)
+    ]
     spot = [completed_result(fsdp, trial, step_seconds=1.3, suite=suite) for trial in (1, 2)]
     for result in spot:
         (attempt,) = result.attempts
-        cheaper = replace(attempt, billable_seconds=(attempt.billable_seconds or 0) * 0.3, training_seconds=188.0)
+        cheaper = replace(
+            attempt, billable_seconds=(attempt.billable_seconds or 0) * 0.3, training_seconds=188.0
+        )
         results.append(replace(remeasured(result, recurring_share=0.25), attempts=(cheaper,)))
     plain, shown = (report_of(some, suite) for some in (results[:2], results))
     whole = cells_section(shown)
@@ -369,13 +408,18 @@ def test_the_cells_show_iterations_price_and_billed_time() -> None:
     """The table of the Trainium post has them, and the Training Compiler post's chart of billable seconds."""
     suite = sample_suite()
     cell = expand_cells(suite)[0]
-    report = report_of([completed_result(cell, trial, step_seconds=0.5, suite=suite) for trial in (1, 2)], suite)
+    report = report_of(
+        [completed_result(cell, trial, step_seconds=0.5, suite=suite) for trial in (1, 2)], suite
+    )
     (row,) = [row for row in report.verdict.rows if row.trials]
     # 2 steps a second; 100,000 examples in steps of 8 are 12,500: the first of 10 s, the others of 0.5 s, 100 s beside
     assert known(row.steps_per_second).mean == pytest.approx(2.0)
     # a fault of the service in 6,000 hours is expected, which repeats half of the run
     assert known(row.billable_seconds).mean == pytest.approx(100 + 10 + 12_499 * 0.5, rel=2e-4)
-    assert [row.usd_per_hour, replace(row, instance_count=2).usd_per_hour] == [Decimal(36), Decimal(72)]
+    assert [row.usd_per_hour, replace(row, instance_count=2).usd_per_hour] == [
+        Decimal(36),
+        Decimal(72),
+    ]
     assert {"Steps/s", "Billed time", "Price per hour"} <= set(headings_of(report))
     whole = cells_section(report)
     assert "$36.00" in whole
@@ -398,7 +442,9 @@ def headings_of(report: Report) -> list[str]:
 
 
 def test_a_long_run_that_confirms_a_leader_has_its_name(report: Report) -> None:
-    results = [replace(each, run=replace(each.run, confirming_steps=900)) for each in report.results]
+    results = [
+        replace(each, run=replace(each.run, confirming_steps=900)) for each in report.results
+    ]
     page = render(replace(report, results=tuple(results)))
     assert not re.search(r"trial \d", str(draw_runs(replace(report, results=tuple(results)), ())))
     assert "long run" in page
@@ -414,7 +460,9 @@ def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     assert "1 of 2 trials. step times drift: by +3.0%." in page
 
 
-def searched(result: RunResult, *probes: Probe, batch: int, outcome: Outcome = Outcome.COMPLETED) -> RunResult:
+def searched(
+    result: RunResult, *probes: Probe, batch: int, outcome: Outcome = Outcome.COMPLETED
+) -> RunResult:
     attempt = replace(result.attempts[-1], batch=BatchFinding(batch=batch, probes=probes))
     return replace(result, outcome=outcome, attempts=(attempt,))
 
@@ -423,7 +471,9 @@ def batches_of(report: Report, *results: RunResult) -> tuple[str, list[str]]:
     """The section of the report with these results, as it is after it was stored, and the text of its rows."""
     page = render(parse_report(report_document(replace(report, results=results))))
     section = page.partition('id="batches"')[2].partition("</section>")[0]
-    return section, [re.sub(r"<[^>]*>", "|", row) for row in section.partition("<table")[2].split("<tr>")[2:]]
+    return section, [
+        re.sub(r"<[^>]*>", "|", row) for row in section.partition("<table")[2].split("<tr>")[2:]
+    ]
 
 
 def test_probed_batches_have_rows(report: Report) -> None:
@@ -458,12 +508,16 @@ def test_the_section_of_batches_says_where_the_search_ended(
     assert ("(measured)" in section) is (outcome is Outcome.COMPLETED)
 
 
-def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(report: Report) -> None:
+def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(
+    report: Report,
+) -> None:
     """The first trial was lost after its probes, and the second one searched again. Another cell found the same."""
     second, *_ = report.results
     other = next(each for each in report.results if each.run.cell != second.run.cell)
     lost = replace(second, run=replace(second.run, trial=9))
-    of = {batch: Probe(batch=batch, fits=True, samples_per_second=batch) for batch in (8, 16, 24, 32)}
+    of = {
+        batch: Probe(batch=batch, fits=True, samples_per_second=batch) for batch in (8, 16, 24, 32)
+    }
     section, rows = batches_of(
         report,
         searched(second, of[16], of[32], batch=32),
@@ -480,8 +534,12 @@ def test_runs_that_shared_a_job_are_lines_with_parts_of_its_bill() -> None:
     suite = sample_suite()
     results = []
     for place, cell in zip((3, 1, 2), expand_cells(suite), strict=True):
-        share = RunShare(own_seconds=100.0 * place, start_seconds=65.0, end_seconds=5.0, place=place, runs=3)
-        attempt = make_attempt(job_name="shared-a1", billable_seconds=100.0 * place + 23.333, share=share)
+        share = RunShare(
+            own_seconds=100.0 * place, start_seconds=65.0, end_seconds=5.0, place=place, runs=3
+        )
+        attempt = make_attempt(
+            job_name="shared-a1", billable_seconds=100.0 * place + 23.333, share=share
+        )
         results.append(replace(completed_result(cell, 1, suite=suite), attempts=(attempt,)))
     assert "run 3 of 3 in job shared-a1" in draw_runs(report_of(results, suite))
     lines = str(draw_receipt(report_of(results, suite)))

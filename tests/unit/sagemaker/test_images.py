@@ -26,14 +26,20 @@ from traindyno.sagemaker.images import (
 from traindyno.sagemaker.job_settings import JobSettings
 
 # Each worker collects this module, and the SDK's import takes seconds.
-(PYTORCH_TABLE,) = (each for each in files("sagemaker") or () if each.match("sagemaker/image_uri_config/pytorch.json"))
+(PYTORCH_TABLE,) = (
+    each
+    for each in files("sagemaker") or ()
+    if each.match("sagemaker/image_uri_config/pytorch.json")
+)
 TABLES = Path(str(PYTORCH_TABLE.locate())).parent
 WORKLOAD = Workload(task=Task.CAUSAL_LM, examples=1)
 LAB = JobSettings(
     region="us-east-1",
     role_arn="arn",
     results_bucket="b",
-    images={kind: f"1.dkr.ecr.us-east-1.amazonaws.com/lab:{image}" for kind, image in IMAGES.items()},
+    images={
+        kind: f"1.dkr.ecr.us-east-1.amazonaws.com/lab:{image}" for kind, image in IMAGES.items()
+    },
 )
 
 
@@ -64,13 +70,20 @@ def test_the_address_is_the_one_that_the_sdk_retrieves(region: str) -> None:
     from sagemaker import image_uris
 
     theirs = image_uris.retrieve(
-        "pytorch", region, version="2.5.1", py_version="py311", instance_type="ml.p4d.24xlarge", image_scope="training"
+        "pytorch",
+        region,
+        version="2.5.1",
+        py_version="py311",
+        instance_type="ml.p4d.24xlarge",
+        image_scope="training",
     )
     assert stock_image_uri("pytorch-training:2.5.1-gpu-py311", region) == theirs
 
 
 def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:
-    with pytest.raises(ImageUnavailable, match="not published in mars-1; regions that have it: af-south-1"):
+    with pytest.raises(
+        ImageUnavailable, match="not published in mars-1; regions that have it: af-south-1"
+    ):
         stock_image_uri("pytorch-training:2.8.0-gpu-py312", "mars-1")
 
 
@@ -80,8 +93,14 @@ def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:
         ({"instance": "ml.g5.xlarge"}, "lab:efa"),
         ({"instance": "ml.trn1.32xlarge", "compiler": Compiler.XLA}, "lab:neuron"),
         ({"instance": "ml.m5.xlarge"}, "lab:cpu"),
-        ({"instance": "ml.p4d.24xlarge", "strategy": Strategy.SMDDP}, "pytorch-training:2.5.1-gpu-py311"),
-        ({"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA}, "pytorch-trcomp-training:1.13.1-gpu-py39"),
+        (
+            {"instance": "ml.p4d.24xlarge", "strategy": Strategy.SMDDP},
+            "pytorch-training:2.5.1-gpu-py311",
+        ),
+        (
+            {"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA},
+            "pytorch-trcomp-training:1.13.1-gpu-py39",
+        ),
         ({"instance": "ml.g5.xlarge", "image": "mine:1"}, "mine:1"),
         ({"instance": "local.cpu", "image": "mine:1"}, "local"),
         ({"instance": "local.cpu", "compiler": Compiler.XLA}, "local-xla"),
@@ -99,13 +118,17 @@ def test_a_script_on_a_cpu_type_needs_none_of_the_labs_packages() -> None:
 
 def test_without_images_of_its_own_the_lab_uses_awss() -> None:
     uri = select_image_uri(Settings(instance="ml.g5.xlarge"), WORKLOAD, SETTINGS)
-    assert uri == "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch:2.13-cu133-amzn2023-sagemaker"
+    assert (
+        uri == "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch:2.13-cu133-amzn2023-sagemaker"
+    )
 
 
 def test_versions_are_read_from_awss_tags_only() -> None:
     aws = "763104351884.dkr.ecr.us-east-1.amazonaws.com/"
     assert framework_version(f"{aws}pytorch-training:1.12-gpu-py38") == (1, 12, 0)
-    assert framework_version(f"{aws}huggingface-pytorch-training:1.10.2-transformers4.17.0-gpu-py38") == (1, 10, 2)
+    assert framework_version(
+        f"{aws}huggingface-pytorch-training:1.10.2-transformers4.17.0-gpu-py38"
+    ) == (1, 10, 2)
     assert framework_version("111122223333.dkr.ecr.us-east-1.amazonaws.com/lab:1.2") is None
     assert not has_framework_version(f"{aws}pytorch:2.13-cu133-amzn2023-sagemaker")
 
@@ -116,7 +139,9 @@ def test_an_image_of_aws_by_its_name_is_in_the_account_of_the_region() -> None:
         "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:1.12-gpu-py38"
     )
     in_africa = replace(LAB, region="af-south-1")
-    assert select_image_uri(settings, WORKLOAD, in_africa).startswith("626614931356.dkr.ecr.af-south-1.")
+    assert select_image_uri(settings, WORKLOAD, in_africa).startswith(
+        "626614931356.dkr.ecr.af-south-1."
+    )
 
 
 def test_an_image_of_ones_own_is_taken_as_it_is() -> None:
@@ -124,16 +149,23 @@ def test_an_image_of_ones_own_is_taken_as_it_is() -> None:
     assert select_image_uri(Settings(instance="ml.p4d.24xlarge", image=own), WORKLOAD, LAB) == own
 
 
-def test_the_table_of_accounts_is_read_from_the_wheel_of_the_sdks_third_version(tmp_path: Path) -> None:
+def test_the_table_of_accounts_is_read_from_the_wheel_of_the_sdks_third_version(
+    tmp_path: Path,
+) -> None:
     def table(repository: str, **versions: dict[str, str]) -> str:
-        rows = {name: {"repository": repository, "registries": accounts} for name, accounts in versions.items()}
+        rows = {
+            name: {"repository": repository, "registries": accounts}
+            for name, accounts in versions.items()
+        }
         return json.dumps({"training": {"versions": rows}})
 
     wheel = tmp_path / "sagemaker_core-9.9.0-py3-none-any.whl"
     with ZipFile(wheel, "w") as archive:
         pytorch = table("pytorch-training", first={"b": "1", "a": "2"}, second={"b": "3"})
         archive.writestr("sagemaker/core/image_uri_config/pytorch.json", pytorch)
-        archive.writestr("sagemaker/core/image_uri_config/pytorch-smp.json", table("smp", first={"a": "4"}))
+        archive.writestr(
+            "sagemaker/core/image_uri_config/pytorch-smp.json", table("smp", first={"a": "4"})
+        )
     assert read_accounts(wheel) == {
         "source": "image_uri_config of sagemaker-core 9.9.0: pytorch and pytorch-smp",
         "deep_learning_containers": {"a": "2", "b": "3"},

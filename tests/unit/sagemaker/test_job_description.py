@@ -37,7 +37,11 @@ def described(status: str, secondary: str | None = None, **changes: Any) -> dict
         "TrainingJobName": "traindyno-job",
         "TrainingJobStatus": status,
         "SecondaryStatus": secondary or status,
-        "ResourceConfig": {"InstanceType": "ml.p4d.24xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+        "ResourceConfig": {
+            "InstanceType": "ml.p4d.24xlarge",
+            "InstanceCount": 2,
+            "VolumeSizeInGB": 30,
+        },
         "StoppingCondition": {"MaxRuntimeInSeconds": 3600, "MaxPendingTimeInSeconds": 7200},
         "CreationTime": at(0),
         "TrainingStartTime": at(300),
@@ -68,14 +72,29 @@ MESSAGES = [
         Outcome.OUT_OF_MEMORY,
     ),
     *(
-        (f'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "{error}", exit code: 1', outcome)
+        (
+            f'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "{error}", exit code: 1',
+            outcome,
+        )
         for error, outcome in (
             ("MemoryError", Outcome.OUT_OF_MEMORY),
-            ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB", Outcome.OUT_OF_MEMORY),
-            ("RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried", Outcome.OUT_OF_MEMORY),
+            (
+                "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB",
+                Outcome.OUT_OF_MEMORY,
+            ),
+            (
+                "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried",
+                Outcome.OUT_OF_MEMORY,
+            ),
             ("OSError: [Errno 12] Cannot allocate memory", Outcome.OUT_OF_MEMORY),
-            ("terminate called after throwing an instance of 'std::bad_alloc'", Outcome.OUT_OF_MEMORY),
-            ("ImportError: libgomp.so.1: cannot allocate memory in static TLS block", Outcome.USER_CODE_ERROR),
+            (
+                "terminate called after throwing an instance of 'std::bad_alloc'",
+                Outcome.OUT_OF_MEMORY,
+            ),
+            (
+                "ImportError: libgomp.so.1: cannot allocate memory in static TLS block",
+                Outcome.USER_CODE_ERROR,
+            ),
         )
     ),
     ("AlgorithmError: , exit code: 137", Outcome.KILLED),
@@ -91,9 +110,18 @@ MESSAGES = [
         'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "KeyError: loss", exit code: 1',
         Outcome.USER_CODE_ERROR,
     ),
-    ("AlgorithmError: Framework Error: \nTraceback (most recent call last)", Outcome.USER_CODE_ERROR),
-    ("ClientError: Data download failed:No S3 objects found under S3 URL s3://bucket/data", Outcome.USER_CODE_ERROR),
-    ("ClientError: Data download failed: AccessDenied (403): Access Denied", Outcome.PERMISSION_ERROR),
+    (
+        "AlgorithmError: Framework Error: \nTraceback (most recent call last)",
+        Outcome.USER_CODE_ERROR,
+    ),
+    (
+        "ClientError: Data download failed:No S3 objects found under S3 URL s3://bucket/data",
+        Outcome.USER_CODE_ERROR,
+    ),
+    (
+        "ClientError: Data download failed: AccessDenied (403): Access Denied",
+        Outcome.PERMISSION_ERROR,
+    ),
     (
         "ClientError: Cannot pull image 1.dkr.ecr.us-east-1.amazonaws.com/lab:efa: CannotPullContainerError",
         Outcome.IMAGE_ERROR,
@@ -136,17 +164,29 @@ def test_a_word_of_ours_within_a_message_is_text(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("place", OWN_PLACES)
 @pytest.mark.parametrize("outcome", sorted(NOT_OF_CONTAINER))
-def test_no_container_of_a_failed_job_can_say_what_only_the_lab_knows(outcome: Outcome, place: str) -> None:
+def test_no_container_of_a_failed_job_can_say_what_only_the_lab_knows(
+    outcome: Outcome, place: str
+) -> None:
     """A failed job never completed, whatever its script wrote: its exit code decides."""
-    assert read_failure_reason(place.format(failure_text(outcome, "all fine")))[0] is Outcome.USER_CODE_ERROR
+    assert (
+        read_failure_reason(place.format(failure_text(outcome, "all fine")))[0]
+        is Outcome.USER_CODE_ERROR
+    )
 
 
-SERVICE_WORDS = [text for text, meaning in MESSAGES if meaning in (Outcome.IMAGE_ERROR, Outcome.PERMISSION_ERROR)]
+SERVICE_WORDS = [
+    text for text, meaning in MESSAGES if meaning in (Outcome.IMAGE_ERROR, Outcome.PERMISSION_ERROR)
+]
 
 
 @pytest.mark.parametrize("place", OWN_PLACES)
 @pytest.mark.parametrize(
-    "printed", [*SERVICE_WORDS, "Image Not Found /opt/ml/input/data/train/cat 1.jpg", "HTTP Error 403: Forbidden"]
+    "printed",
+    [
+        *SERVICE_WORDS,
+        "Image Not Found /opt/ml/input/data/train/cat 1.jpg",
+        "HTTP Error 403: Forbidden",
+    ],
 )
 def test_sagemakers_words_in_a_scripts_output_are_the_scripts(printed: str, place: str) -> None:
     script = printed.replace("AlgorithmError: ", "")
@@ -160,12 +200,18 @@ OF_SERVICES = [(text, meaning) for text, meaning in MESSAGES if not isinstance(m
 def test_a_scripts_error_never_leads_to_another_attempt(text: str, meaning: object) -> None:
     """A script may print a service's text, such as the answer to a call of its own: its job is not tried again."""
     assert read_failure_reason(text)[0] is meaning
-    for place in (*OWN_PLACES, "AlgorithmError: botocore.exceptions.ClientError: An error occurred ({})"):
+    for place in (
+        *OWN_PLACES,
+        "AlgorithmError: botocore.exceptions.ClientError: An error occurred ({})",
+    ):
         assert read_failure_reason(place.format(text))[0] is Outcome.USER_CODE_ERROR
 
 
 def test_a_word_that_is_no_outcome_is_read_as_a_message() -> None:
-    assert read_failure_reason("AlgorithmError: traindyno-outcome: made_up: no")[0] is Outcome.USER_CODE_ERROR
+    assert (
+        read_failure_reason("AlgorithmError: traindyno-outcome: made_up: no")[0]
+        is Outcome.USER_CODE_ERROR
+    )
 
 
 def test_every_status_that_sagemaker_has_is_an_end_or_not() -> None:
@@ -199,7 +245,9 @@ def test_a_completed_job_tells_its_time_and_place() -> None:
         ("Stopped", None, Outcome.STOPPED_BY_USER),
     ],
 )
-def test_a_stopped_job_says_for_whom(secondary: str, stopped_for: Outcome | None, outcome: Outcome) -> None:
+def test_a_stopped_job_says_for_whom(
+    secondary: str, stopped_for: Outcome | None, outcome: Outcome
+) -> None:
     assert read_job_end(described("Stopped", secondary), stopped_for=stopped_for).outcome is outcome
 
 
@@ -214,7 +262,11 @@ def test_spot_that_never_lasted_leads_to_the_next_attempt() -> None:
 
 
 def test_a_job_stopped_while_pending_at_its_limit_met_a_shortage() -> None:
-    never_started = {"TrainingStartTime": None, "TrainingEndTime": None, "BillableTimeInSeconds": None}
+    never_started = {
+        "TrainingStartTime": None,
+        "TrainingEndTime": None,
+        "BillableTimeInSeconds": None,
+    }
     at_limit = described("Stopped", LastModifiedTime=at(7200), **never_started)
     assert read_job_end(at_limit).next_attempt is CapacityUnavailable
     assert read_job_end(at_limit).billable_seconds == 0
@@ -223,13 +275,20 @@ def test_a_job_stopped_while_pending_at_its_limit_met_a_shortage() -> None:
 
 
 def test_a_capacity_error_is_the_next_attempt_and_bills_nothing() -> None:
-    job = described("Failed", FailureReason=MESSAGES[0][0], TrainingStartTime=None, BillableTimeInSeconds=None)
+    job = described(
+        "Failed", FailureReason=MESSAGES[0][0], TrainingStartTime=None, BillableTimeInSeconds=None
+    )
     end = read_job_end(job)
     assert (end.outcome, end.next_attempt, end.billable_seconds) == (None, CapacityUnavailable, 0)
 
 
 def test_billable_time_that_is_missing_after_a_start_is_unknown() -> None:
-    assert read_job_end(described("Failed", FailureReason="x", BillableTimeInSeconds=None)).billable_seconds is None
+    assert (
+        read_job_end(
+            described("Failed", FailureReason="x", BillableTimeInSeconds=None)
+        ).billable_seconds
+        is None
+    )
 
 
 TRANSITIONS = [
@@ -247,7 +306,10 @@ TRANSITIONS = [
 
 def test_phases_add_up_to_the_time_from_creation_to_end() -> None:
     phases = read_phases(TRANSITIONS)
-    seconds = {name.value: sum(phase.seconds for phase in phases if phase.name is name) for name in JobPhaseName}
+    seconds = {
+        name.value: sum(phase.seconds for phase in phases if phase.name is name)
+        for name in JobPhaseName
+    }
     # 100 waiting, 60 starting, 40 downloading, 300 + 300 training, 20 interrupted, 10 uploading = 830
     assert seconds == {
         "waiting": 100, "starting": 60, "downloading": 40, "training": 600, "interrupted": 20, "uploading": 10,

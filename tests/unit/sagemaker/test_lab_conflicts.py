@@ -38,14 +38,19 @@ def test_a_secret_must_be_one_that_the_labs_jobs_may_read() -> None:
     ("workload", "expected"),
     [
         ({"model": "gpt2"}, "workload.model.path: got gpt2: {} an S3 prefix"),
-        ({"dataset": {"path": "nyu-mll/glue"}}, "workload.dataset.path: got nyu-mll/glue: {} an S3 prefix"),
+        (
+            {"dataset": {"path": "nyu-mll/glue"}},
+            "workload.dataset.path: got nyu-mll/glue: {} an S3 prefix",
+        ),
         (
             {"dataset": {"path": "s3://b/d/", "input_mode": "stream"}},
             "workload.dataset.input_mode: got stream: {} File or FastFile",
         ),
     ],
 )
-def test_an_isolated_container_reaches_nothing_but_its_channels(workload: dict[str, Any], expected: str) -> None:
+def test_an_isolated_container_reaches_nothing_but_its_channels(
+    workload: dict[str, Any], expected: str
+) -> None:
     (found,) = conflicts(suite_with(**{**IN_S3, **workload}), isolates_network=True)
     assert found == expected.format(NO_NETWORK)
     assert conflicts(suite_with(**IN_S3), isolates_network=True) == []
@@ -53,12 +58,18 @@ def test_an_isolated_container_reaches_nothing_but_its_channels(workload: dict[s
 
 def test_accelerators_need_the_labs_image_for_them() -> None:
     """The stack of these images may have failed, or be built later: the lab works on CPUs without it."""
-    trainium = small_suite(training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={})
+    trainium = small_suite(
+        training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={}
+    )
     built = replace(SETTINGS, lab="mine", images={"none": "lab:cpu"})
     (found,) = conflicts(trainium, replace(built, images={**built.images, "gpu": "lab:efa"}))
-    assert found.startswith("ml.trn1.32xlarge: this lab has no image for Trainium: set neuron = true in labs/mine.toml")
+    assert found.startswith(
+        "ml.trn1.32xlarge: this lab has no image for Trainium: set neuron = true in labs/mine.toml"
+    )
     assert "build it with: cdk deploy --all -c lab=mine;" in found
-    assert conflicts(trainium, replace(built, images={**built.images, "neuron": "lab:neuron"})) == []
+    assert (
+        conflicts(trainium, replace(built, images={**built.images, "neuron": "lab:neuron"})) == []
+    )
     (found,) = conflicts(small_suite(), built)
     assert found == (
         "ml.g5.xlarge: this lab has no image for GPUs: build it, in stack mine-lab-images, with: cdk deploy --all -c"
@@ -71,7 +82,10 @@ def test_accelerators_need_the_labs_image_for_them() -> None:
 
 def test_what_a_person_decided_about_jobs_survives_a_functions_environment() -> None:
     jobs = LabJobs(
-        subnet_ids=("subnet-1",), encrypts_traffic=True, tags={"team": "vision"}, hub_token_secrets=(SECRET,)
+        subnet_ids=("subnet-1",),
+        encrypts_traffic=True,
+        tags={"team": "vision"},
+        hub_token_secrets=(SECRET,),
     )
     assert read_lab_jobs(write_lab_jobs(jobs)) == jobs
     assert read_lab_jobs("{}") == LabJobs()

@@ -75,7 +75,9 @@ def our_requests(pack: str) -> tuple[dict[str, Any], ...]:
         ),
     )
     runs = trial_runs("execution-1", expand_cells(suite), [1])
-    return tuple(build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs)
+    return tuple(
+        build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs
+    )
 
 
 @pytest.mark.parametrize("pack", PACKS)
@@ -84,7 +86,9 @@ def test_the_cells_of_an_original_suite_are_the_sdks_jobs(pack: str) -> None:
     captured = json.loads((GOLDEN / f"originals/{pack}.json").read_text())
     with_regex = pack != "gpt2-compiler"
     ours = [comparable(request, with_regex=with_regex) for request in our_requests(pack)]
-    missing = [name for name, job in captured.items() if comparable(job, with_regex=with_regex) not in ours]
+    missing = [
+        name for name, job in captured.items() if comparable(job, with_regex=with_regex) not in ours
+    ]
     assert missing == []
     assert len(ours) == len(captured)
 
@@ -117,9 +121,13 @@ def test_a_cell_is_the_authors_own_job(pack: str, name: str) -> None:
 
 def test_the_pipeline_cell_gives_the_library_the_authors_parameters() -> None:
     """Their pipeline notebook has a script and arguments of its own; the library's parameters are the experiment."""
-    golden = json.loads((GOLDEN / "seed001_gptj_smp_v1_pipeline_parallel.json").read_text())["request"]
+    golden = json.loads((GOLDEN / "seed001_gptj_smp_v1_pipeline_parallel.json").read_text())[
+        "request"
+    ]
     wanted = golden["HyperParameters"]["mp_parameters"]
-    assert wanted in [request["HyperParameters"]["mp_parameters"] for request in our_requests("gptj-parallel")]
+    assert wanted in [
+        request["HyperParameters"]["mp_parameters"] for request in our_requests("gptj-parallel")
+    ]
 
 
 def test_the_corrected_expressions_read_whole_numbers() -> None:

@@ -31,7 +31,10 @@ SETTINGS = JobSettings(
     source_s3_uri="s3://results/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
 )
 # Options that a person gives to a launcher, as hyperparameters of a script.
-GIVEN_OPTIONS = ("sagemaker_mpi_custom_mpi_options", "sagemaker_distributed_dataparallel_custom_mpi_options")
+GIVEN_OPTIONS = (
+    "sagemaker_mpi_custom_mpi_options",
+    "sagemaker_distributed_dataparallel_custom_mpi_options",
+)
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 MODEL = SERVICE.shape_for("CreateTrainingJobRequest")
 
@@ -52,17 +55,31 @@ def limit_problems(value: Any, shape: Any, path: str = "") -> list[str]:
     problems = []
     if shape.type_name == "structure":
         return [
-            p for name, inner in value.items() for p in limit_problems(inner, shape.members[name], f"{path}.{name}")
+            p
+            for name, inner in value.items()
+            for p in limit_problems(inner, shape.members[name], f"{path}.{name}")
         ]
     if shape.type_name == "list":
         problems = [p for item in value for p in limit_problems(item, shape.member, f"{path}[]")]
     if shape.type_name == "map":
         problems = [p for key in value for p in limit_problems(key, shape.key, f"{path} key")]
-        problems += [p for key, item in value.items() for p in limit_problems(item, shape.value, f"{path}.{key}")]
-    size = value if shape.type_name in ("integer", "long") else len(value) if hasattr(value, "__len__") else 0
+        problems += [
+            p
+            for key, item in value.items()
+            for p in limit_problems(item, shape.value, f"{path}.{key}")
+        ]
+    size = (
+        value
+        if shape.type_name in ("integer", "long")
+        else len(value)
+        if hasattr(value, "__len__")
+        else 0
+    )
     if not limits.get("min", size) <= size <= limits.get("max", size):
         problems.append(f"{path}: {size} is not within {limits}")
-    if "pattern" in limits and not re.fullmatch(limits["pattern"].replace(r"\p{L}\p{Z}\p{N}", r"\w\s"), str(value)):
+    if "pattern" in limits and not re.fullmatch(
+        limits["pattern"].replace(r"\p{L}\p{Z}\p{N}", r"\w\s"), str(value)
+    ):
         problems.append(f"{path}: {value!r} does not match {limits['pattern']}")
     if limits.get("enum") and value not in limits["enum"]:
         problems.append(f"{path}: {value!r} is not one of the model's")
@@ -93,7 +110,9 @@ def golden_suite(golden: dict[str, Any], **training: Any) -> Suite:
     for channel in golden.get("InputDataConfig", []):
         uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
         mode = {"input_mode": channel["InputMode"]} if "InputMode" in channel else {}
-        further = {} if channel["ChannelName"] == "train" else {"channels": {channel["ChannelName"]: uri}}
+        further = (
+            {} if channel["ChannelName"] == "train" else {"channels": {channel["ChannelName"]: uri}}
+        )
         workload |= further or {"dataset": {"path": uri, **mode}}
     return parse_suite(
         script_document(
@@ -111,15 +130,28 @@ def golden_suite(golden: dict[str, Any], **training: Any) -> Suite:
 
 def in_our_place(golden: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
     """The golden request with what the lab names, bounds and adds itself: the rest must be equal."""
-    request = {name: value for name, value in golden.items() if name not in ("MetricDefinitions", "DebugHookConfig")}
+    request = {
+        name: value
+        for name, value in golden.items()
+        if name not in ("MetricDefinitions", "DebugHookConfig")
+    }
     request["AlgorithmSpecification"] = {
-        name: value for name, value in request["AlgorithmSpecification"].items() if name != "MetricDefinitions"
+        name: value
+        for name, value in request["AlgorithmSpecification"].items()
+        if name != "MetricDefinitions"
     }
     name = ours["TrainingJobName"]
     request["TrainingJobName"] = name
-    request["HyperParameters"] = {**request["HyperParameters"], "sagemaker_job_name": json.dumps(name)}
-    request["OutputDataConfig"] = {"S3OutputPath": "s3://results/runs/execution-1/" + run_id(ours) + "/output/"}
-    request["CheckpointConfig"] = {"S3Uri": "s3://results/runs/execution-1/" + run_id(ours) + "/checkpoints/"}
+    request["HyperParameters"] = {
+        **request["HyperParameters"],
+        "sagemaker_job_name": json.dumps(name),
+    }
+    request["OutputDataConfig"] = {
+        "S3OutputPath": "s3://results/runs/execution-1/" + run_id(ours) + "/output/"
+    }
+    request["CheckpointConfig"] = {
+        "S3Uri": "s3://results/runs/execution-1/" + run_id(ours) + "/checkpoints/"
+    }
     request["StoppingCondition"] = {**request["StoppingCondition"], "MaxPendingTimeInSeconds": 7200}
     request["Environment"] = {
         "TRAINDYNO_STEP_LOG_DIRECTORY": "/opt/ml/checkpoints/step_log",
@@ -157,10 +189,16 @@ def run_id(request: dict[str, Any]) -> str:
 )
 def test_the_request_equals_the_sdks_own(name: str, training: dict[str, Any]) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())["request"]
-    golden["ResourceConfig"].pop("KeepAlivePeriodInSeconds", None)  # a suite keeps no instances warm
-    ours = first_request(golden_suite(golden, **training), volume_size_gb=golden["ResourceConfig"]["VolumeSizeInGB"])
+    golden["ResourceConfig"].pop(
+        "KeepAlivePeriodInSeconds", None
+    )  # a suite keeps no instances warm
+    ours = first_request(
+        golden_suite(golden, **training), volume_size_gb=golden["ResourceConfig"]["VolumeSizeInGB"]
+    )
     # The SDK leaves it to the toolkit, whose version in the images does not know every type.
-    ours["Environment"] = {key: text for key, text in ours["Environment"].items() if not key.startswith("FI_")}
+    ours["Environment"] = {
+        key: text for key, text in ours["Environment"].items() if not key.startswith("FI_")
+    }
     assert ours == in_our_place(golden, ours)
     assert model_problems(ours) == []
 
@@ -191,7 +229,9 @@ def test_a_built_in_task_gets_the_target_at_which_it_ends() -> None:
 
 
 def test_a_script_gets_the_users_hyperparameters_and_the_cells_and_no_others() -> None:
-    suite = parse_suite(script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [0.001, 0.01]}))
+    suite = parse_suite(
+        script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [0.001, 0.01]})
+    )
     told = first_request(suite)["HyperParameters"]
     own = {name: text for name, text in told.items() if not name.startswith("sagemaker_")}
     assert own == {"model": '"gpt2"', "epochs": "1", "lr": "0.001", "bf16": "true"}
@@ -201,7 +241,10 @@ def test_spot_waits_for_the_run_and_the_capacity_together() -> None:
     request = first_request(small_suite(purchase="spot"))
     assert request["EnableManagedSpotTraining"] is True
     # 1800 s of running and 7200 s (the default) of waiting
-    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800, "MaxWaitTimeInSeconds": 9000}
+    assert request["StoppingCondition"] == {
+        "MaxRuntimeInSeconds": 1800,
+        "MaxWaitTimeInSeconds": 9000,
+    }
     assert model_problems(request) == []
 
 
@@ -214,19 +257,31 @@ def test_only_aws_accelerators_get_a_pending_limit(instance: str) -> None:
 def test_a_training_plan_applies_to_its_instance_type_only() -> None:
     arn = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
     plans = {"ml.p5.48xlarge": arn}
-    planned = first_request(small_suite(training={"instance": "ml.p5.48xlarge"}, training_plans=plans))
+    planned = first_request(
+        small_suite(training={"instance": "ml.p5.48xlarge"}, training_plans=plans)
+    )
     assert planned["ResourceConfig"]["TrainingPlanArn"] == arn
     assert model_problems(planned) == []
-    assert "TrainingPlanArn" not in first_request(small_suite(training_plans=plans))["ResourceConfig"]
+    assert (
+        "TrainingPlanArn" not in first_request(small_suite(training_plans=plans))["ResourceConfig"]
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "keeps"),
-    [({}, False), ({"purchase": "spot"}, True), ({"measurement": {"checkpoint_every_steps": 50}}, True)],
+    [
+        ({}, False),
+        ({"purchase": "spot"}, True),
+        ({"measurement": {"checkpoint_every_steps": 50}}, True),
+    ],
 )
-def test_a_job_keeps_checkpoints_on_spot_or_where_the_suite_asks_for_them(changes: dict[str, Any], keeps: bool) -> None:
+def test_a_job_keeps_checkpoints_on_spot_or_where_the_suite_asks_for_them(
+    changes: dict[str, Any], keeps: bool
+) -> None:
     environment = first_request(small_suite(**changes))["Environment"]
-    assert environment.get("TRAINDYNO_CHECKPOINT_DIRECTORY") == ("/opt/ml/checkpoints/state" if keeps else None)
+    assert environment.get("TRAINDYNO_CHECKPOINT_DIRECTORY") == (
+        "/opt/ml/checkpoints/state" if keeps else None
+    )
 
 
 def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -> None:
@@ -234,14 +289,19 @@ def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -
     assert two["Environment"]["FI_PROVIDER"] == "efa"
     # libfabric refuses to start where RDMA is asked for and the type has none
     assert "FI_EFA_USE_DEVICE_RDMA" not in two["Environment"]
-    assert "FI_PROVIDER" not in first_request(small_suite(training={"instance": "ml.g6e.12xlarge"}))["Environment"]
+    assert (
+        "FI_PROVIDER"
+        not in first_request(small_suite(training={"instance": "ml.g6e.12xlarge"}))["Environment"]
+    )
 
 
 # What sagemaker-training 5.1.1 sets FI_EFA_USE_DEVICE_RDMA for, with FI_PROVIDER.
 TOOLKITS_RDMA = {"ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.trn1.32xlarge", "ml.p6e-gb200.36xlarge"}
 
 
-@pytest.mark.parametrize("name", sorted(each.name for each in instance_types().values() if each.has_rdma))
+@pytest.mark.parametrize(
+    "name", sorted(each.name for each in instance_types().values() if each.has_rdma)
+)
 def test_several_instances_of_a_type_with_rdma_use_it(name: str) -> None:
     compilers = ["xla" if ".trn" in name else "none"]
     request = first_request(
@@ -252,13 +312,18 @@ def test_several_instances_of_a_type_with_rdma_use_it(name: str) -> None:
         )
     )
     asked = {key: value for key, value in request["Environment"].items() if key.startswith("FI_")}
-    expected = {} if name in TOOLKITS_RDMA else {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
+    expected = (
+        {} if name in TOOLKITS_RDMA else {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}
+    )
     assert asked == expected
 
 
 def test_a_local_job_runs_the_local_image_with_torchrun() -> None:
     request = first_request(small_suite(training={"instance": "local.cpu", "instance_count": 2}))
-    assert request["AlgorithmSpecification"] == {"TrainingInputMode": "File", "TrainingImage": "local"}
+    assert request["AlgorithmSpecification"] == {
+        "TrainingInputMode": "File",
+        "TrainingImage": "local",
+    }
     assert request["HyperParameters"]["sagemaker_torch_distributed_enabled"] == "true"
     assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800}
 
@@ -270,8 +335,15 @@ def test_model_and_tokenizer_in_s3_come_as_channels() -> None:
         "tokenizer": {"path": "s3://bucket/tok/"},
     }
     channels = first_request(small_suite(workload=workload))["InputDataConfig"]
-    places = {channel["ChannelName"]: channel["DataSource"]["S3DataSource"]["S3Uri"] for channel in channels}
-    assert places == {"train": "s3://bucket/data/abc/", "model": "s3://bucket/model/", "tokenizer": "s3://bucket/tok/"}
+    places = {
+        channel["ChannelName"]: channel["DataSource"]["S3DataSource"]["S3Uri"]
+        for channel in channels
+    }
+    assert places == {
+        "train": "s3://bucket/data/abc/",
+        "model": "s3://bucket/model/",
+        "tokenizer": "s3://bucket/tok/",
+    }
 
 
 def test_a_tokenizer_alone_comes_through_the_models_channel() -> None:
@@ -320,15 +392,21 @@ def test_no_labs_jobs_begin_as_another_labs_do() -> None:
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
 
 
-@pytest.mark.parametrize(("instance", "has_key"), [("ml.m5.xlarge", True), ("ml.p4d.24xlarge", False)])
-def test_a_volume_key_is_left_out_where_an_instance_has_storage_of_its_own(instance: str, has_key: bool) -> None:
+@pytest.mark.parametrize(
+    ("instance", "has_key"), [("ml.m5.xlarge", True), ("ml.p4d.24xlarge", False)]
+)
+def test_a_volume_key_is_left_out_where_an_instance_has_storage_of_its_own(
+    instance: str, has_key: bool
+) -> None:
     """SageMaker refuses the key there: the hardware encrypts instance storage."""
     request = first_request(small_suite(training={"instance": instance}), volume_key_arn=KEY)
     assert ("VolumeKmsKeyId" in request["ResourceConfig"]) is has_key
 
 
 def test_tags_of_the_lab_are_added_to_every_job() -> None:
-    assert {"Key": "team", "Value": "vision"} in first_request(small_suite(), tags={"team": "vision"})["Tags"]
+    assert {"Key": "team", "Value": "vision"} in first_request(
+        small_suite(), tags={"team": "vision"}
+    )["Tags"]
 
 
 JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
@@ -337,8 +415,14 @@ JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
     "spot": {"task": "causal-lm", "purchase": "spot"},
     "checkpoints": {"task": "causal-lm", "measurement": {"checkpoint_every_steps": 10}},
     "two instances": {"training": {"instance_count": 2}},
-    "EFA": {"training": {"instance_count": 2}, "matrix": {"instance": ["ml.g6e.12xlarge", "ml.g5.12xlarge"]}},
-    "EFA with RDMA": {"task": "causal-lm", "training": {"instance": "ml.p5en.48xlarge", "instance_count": 2}},
+    "EFA": {
+        "training": {"instance_count": 2},
+        "matrix": {"instance": ["ml.g6e.12xlarge", "ml.g5.12xlarge"]},
+    },
+    "EFA with RDMA": {
+        "task": "causal-lm",
+        "training": {"instance": "ml.p5en.48xlarge", "instance_count": 2},
+    },
     "EFA in one cell": {
         "task": "causal-lm",
         "training": {"instance": "ml.p5en.48xlarge"},
@@ -353,23 +437,33 @@ def test_a_job_has_as_many_variables_as_the_service_takes(name: str) -> None:
     """The largest number that the check accepts, with the lab's own, is 100 in the requests of the suite's jobs."""
     changes = dict(JOBS_OF_MOST_VARIABLES[name])
     document = small_document() if changes.pop("task", None) else script_document()
-    document = {**document, **{key: merged(document.get(key), value) for key, value in changes.items()}}
+    document = {
+        **document,
+        **{key: merged(document.get(key), value) for key, value in changes.items()},
+    }
 
     def check(count: int) -> Suite:
-        workload = {**document["workload"], "environment": {f"n{index}": "1" for index in range(count)}}
+        workload = {
+            **document["workload"],
+            "environment": {f"n{index}": "1" for index in range(count)},
+        }
         return parse_suite({**document, "workload": workload})
 
     with pytest.raises(SuiteInvalid) as refused:
         check(100)
     (problem,) = refused.value.problems
-    found = re.match(r"got 100 names, expected at most (\d+): a job has at most 100", problem.message)
+    found = re.match(
+        r"got 100 names, expected at most (\d+): a job has at most 100", problem.message
+    )
     assert found
     most = int(found[1])
     suite = check(most)
     with pytest.raises(SuiteInvalid, match=f"got {most + 1} names"):
         check(most + 1)
     runs = with_seeds(suite, trial_runs("execution-1", expand_cells(suite), range(1, 2)))
-    requests = [build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs]
+    requests = [
+        build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs
+    ]
     assert max(len(request["Environment"]) for request in requests) == 100
 
 

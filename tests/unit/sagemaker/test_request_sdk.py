@@ -40,7 +40,9 @@ def sdk_session() -> Any:
     return Session(boto_session=boto_session, sagemaker_client=client, default_bucket="results")
 
 
-def sdk_request(session: Any, suite: Suite, ours: dict[str, Any], **arguments: Any) -> dict[str, Any]:
+def sdk_request(
+    session: Any, suite: Suite, ours: dict[str, Any], **arguments: Any
+) -> dict[str, Any]:
     """What the SDK sends for the job that ``ours`` describes, asked for in the SDK's own terms."""
     from sagemaker.inputs import TrainingInput
     from sagemaker.pytorch import PyTorch
@@ -76,7 +78,9 @@ def sdk_request(session: Any, suite: Suite, ours: dict[str, Any], **arguments: A
 
 def without_pending_limit(request: dict[str, Any]) -> dict[str, Any]:
     """The SDK 2.x has no argument for MaxPendingTimeInSeconds."""
-    condition = {name: value for name, value in request["StoppingCondition"].items() if "Pending" not in name}
+    condition = {
+        name: value for name, value in request["StoppingCondition"].items() if "Pending" not in name
+    }
     return {**request, "StoppingCondition": condition}
 
 
@@ -88,12 +92,21 @@ def test_a_job_with_channels_and_checkpoints_is_the_sdks_own(sdk_session: Any) -
         "image": ESTIMATOR_IMAGE,
     }
     suite = parse_suite(
-        script_document(workload=workload, training={"instance_count": 2}, matrix={"instance": ["ml.g5.12xlarge"]})
+        script_document(
+            workload=workload,
+            training={"instance_count": 2},
+            matrix={"instance": ["ml.g5.12xlarge"]},
+        )
     )
     ours = first_request(suite)
     distribution = {"torch_distributed": {"enabled": True}}
     theirs = sdk_request(
-        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", distribution=distribution
+        sdk_session,
+        suite,
+        ours,
+        framework_version="2.8.0",
+        py_version="py312",
+        distribution=distribution,
     )
     assert without_pending_limit(ours) == theirs
 
@@ -101,7 +114,9 @@ def test_a_job_with_channels_and_checkpoints_is_the_sdks_own(sdk_session: Any) -
 def test_a_spot_job_on_an_image_of_ones_own_is_the_sdks_own(sdk_session: Any) -> None:
     image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/lab:efa"
     workload = {**script_document()["workload"], "image": image}
-    suite = parse_suite(script_document(workload=workload, purchase="spot", training={"strategy": "single"}))
+    suite = parse_suite(
+        script_document(workload=workload, purchase="spot", training={"strategy": "single"})
+    )
     ours = first_request(suite)
     theirs = sdk_request(
         sdk_session, suite, ours, image_uri=image, use_spot_instances=True,
@@ -125,7 +140,11 @@ def test_a_job_in_a_vpc_with_encryption_everywhere_is_the_sdks_own(sdk_session: 
     # a type without storage of its own, so that the volume's key is sent
     workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE.replace("gpu", "cpu")}
     suite = parse_suite(
-        script_document(workload=workload, training={"strategy": "single"}, matrix={"instance": ["ml.m5.xlarge"]})
+        script_document(
+            workload=workload,
+            training={"strategy": "single"},
+            matrix={"instance": ["ml.m5.xlarge"]},
+        )
     )
     ours = first_request(suite, **GUARDED)
     theirs = sdk_request(
@@ -142,17 +161,29 @@ def test_an_isolated_job_is_the_sdks_own(sdk_session: Any, tmp_path: Path) -> No
     suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}))
     ours = first_request(suite, isolates_network=True)
     theirs = sdk_request(
-        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", enable_network_isolation=True
+        sdk_session,
+        suite,
+        ours,
+        framework_version="2.8.0",
+        py_version="py312",
+        enable_network_isolation=True,
     )
     assert without_pending_limit(ours) == theirs
 
 
 def test_a_job_of_the_model_parallel_librarys_version_2_is_the_sdks_own(sdk_session: Any) -> None:
-    workload = {**script_document()["workload"], "hyperparameters": {"mp_parameters": '{"hybrid_shard_degree": 8}'}}
+    workload = {
+        **script_document()["workload"],
+        "hyperparameters": {"mp_parameters": '{"hybrid_shard_degree": 8}'},
+    }
     image = "658645717510.dkr.ecr.us-east-1.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311-cu121"
     workload["image"] = image
     suite = parse_suite(
-        script_document(workload=workload, training={"instance_count": 2}, matrix={"instance": ["ml.p4d.24xlarge"]})
+        script_document(
+            workload=workload,
+            training={"instance_count": 2},
+            matrix={"instance": ["ml.p4d.24xlarge"]},
+        )
     )
     ours = first_request(suite)
     parameters = {"hybrid_shard_degree": 8}
@@ -169,12 +200,20 @@ def test_a_job_of_the_model_parallel_librarys_version_2_is_the_sdks_own(sdk_sess
 
 
 def test_a_shared_job_is_the_sdks_own_for_a_script_without_a_launcher(sdk_session: Any) -> None:
-    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE, "dataset": {"path": "s3://bucket/data/"}}
+    workload = {
+        **script_document()["workload"],
+        "image": ESTIMATOR_IMAGE,
+        "dataset": {"path": "s3://bucket/data/"},
+    }
     matrix = {"instance": ["ml.g5.12xlarge"], "hyperparameters.lr": [0.001, 0.01]}
-    suite = parse_suite(script_document(workload=workload, training={"instance_count": 2}, matrix=matrix))
+    suite = parse_suite(
+        script_document(workload=workload, training={"instance_count": 2}, matrix=matrix)
+    )
     runs = trial_runs("execution-1", expand_cells(suite), [1])
     job = Job(execution_id="execution-1", job_id="j1a2b3c4d-1", runs=runs)
     ours = build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)
-    parents = replace(suite, workload=replace(suite.workload, entry_point="traindyno_runs.py", hyperparameters={}))
+    parents = replace(
+        suite, workload=replace(suite.workload, entry_point="traindyno_runs.py", hyperparameters={})
+    )
     theirs = sdk_request(sdk_session, parents, ours, framework_version="2.8.0", py_version="py312")
     assert without_pending_limit(ours) == theirs

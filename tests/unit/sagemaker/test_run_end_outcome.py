@@ -51,14 +51,19 @@ def test_what_the_container_says_of_itself_counts(outcome: Outcome) -> None:
 
 def test_a_process_that_the_kernel_killed_for_memory_was_out_of_memory() -> None:
     assert outcome_of(ended(exit_code=None, signal=signal.SIGKILL))[0] is Outcome.KILLED
-    assert outcome_of(ended(exit_code=None, signal=signal.SIGKILL, oom_kills=1))[0] is Outcome.OUT_OF_MEMORY
+    assert (
+        outcome_of(ended(exit_code=None, signal=signal.SIGKILL, oom_kills=1))[0]
+        is Outcome.OUT_OF_MEMORY
+    )
     assert outcome_of(ended(exit_code=1, oom_kills=1))[0] is Outcome.USER_CODE_ERROR
 
 
 @pytest.mark.parametrize("reason", [*sorted(set(REASONS) - {EXITED}), "a later version's"])
 def test_every_other_reason_is_named(reason: str) -> None:
     outcome, message = outcome_of(ended(reason=reason, exit_code=None))
-    assert outcome is {TIME_LIMIT: Outcome.TIMED_OUT, OUTPACED: Outcome.OUTPACED}.get(reason, Outcome.INTERNAL_ERROR)
+    assert outcome is {TIME_LIMIT: Outcome.TIMED_OUT, OUTPACED: Outcome.OUTPACED}.get(
+        reason, Outcome.INTERNAL_ERROR
+    )
     assert message
 
 
@@ -69,4 +74,7 @@ def test_a_run_that_could_not_win_says_by_how_much() -> None:
 
 
 def test_a_run_that_its_limit_ended_says_after_which_time() -> None:
-    assert outcome_of(ended(reason=TIME_LIMIT, exit_code=None, own_seconds=61.6))[1] == "still running after 62 seconds"
+    assert (
+        outcome_of(ended(reason=TIME_LIMIT, exit_code=None, own_seconds=61.6))[1]
+        == "still running after 62 seconds"
+    )

@@ -24,7 +24,9 @@ def wrapped(message: str, code: int = 1, joined: bool = False) -> str:
 @pytest.mark.parametrize("joined", [False, True])
 def test_the_words_of_argparse_come_before_its_usage(joined: bool) -> None:
     error = "train.py: error: argument --hidden: invalid int value: '[500,'"
-    _, message = read_failure_reason(wrapped(f"usage: train.py [-h] [--hidden HIDDEN]\n{error}", 2, joined))
+    _, message = read_failure_reason(
+        wrapped(f"usage: train.py [-h] [--hidden HIDDEN]\n{error}", 2, joined)
+    )
     assert message == f"{error} (exit code 2)"
 
 
@@ -53,7 +55,13 @@ def test_of_several_errors_the_last_one_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "begin"), [(139, "segmentation fault"), (-11, "segmentation fault"), (135, "bus error"), (134, "aborted")]
+    ("code", "begin"),
+    [
+        (139, "segmentation fault"),
+        (-11, "segmentation fault"),
+        (135, "bus error"),
+        (134, "aborted"),
+    ],
 )
 def test_a_signal_is_named_in_words(code: int, begin: str) -> None:
     _, silent = read_failure_reason(wrapped("", code))
@@ -64,7 +72,8 @@ def test_a_signal_is_named_in_words(code: int, begin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", [wrapped("the end of a log", 3), wrapped("", 3), "AlgorithmError: something, exit code: 1"]
+    "reason",
+    [wrapped("the end of a log", 3), wrapped("", 3), "AlgorithmError: something, exit code: 1"],
 )
 def test_a_reason_that_says_no_more_stays_whole(reason: str) -> None:
     assert read_failure_reason(reason) == (Outcome.USER_CODE_ERROR, " ".join(reason.split()))
@@ -106,7 +115,10 @@ def test_torchruns_report_of_a_signal_is_read_and_left_out(line: str, joined: bo
     report = f"{line}\n{TORCHRUN_REPORT.format(code=-9, traceback='Signal 9 (SIGKILL) received by PID 14115')}"
     killed = "another program, a person or the kernel ended the process (SIGKILL, exit code 1)"
     for output, shown in (("step 7\n", f"{killed}; its last output: step 7"), ("", killed)):
-        assert read_failure_reason(wrapped(output + report, joined=joined)) == (Outcome.KILLED, shown)
+        assert read_failure_reason(wrapped(output + report, joined=joined)) == (
+            Outcome.KILLED,
+            shown,
+        )
 
 
 @pytest.mark.parametrize("line", TORCHRUN_LINES)
@@ -118,7 +130,9 @@ def test_an_error_before_torchruns_report_is_the_scripts(line: str) -> None:
 
 def test_a_kill_by_the_kernel_for_memory_says_so() -> None:
     kernel = " out of memory: the kernel killed 2 processes while the job ran, exit code: 137"
-    meaning, message = read_failure_reason(wrapped("step 7", 137).replace(", exit code: 137", kernel))
+    meaning, message = read_failure_reason(
+        wrapped("step 7", 137).replace(", exit code: 137", kernel)
+    )
     assert meaning is Outcome.OUT_OF_MEMORY
     assert message.startswith("out of memory: the kernel killed 2 processes (SIGKILL, ")
 
@@ -134,12 +148,18 @@ def test_torchruns_own_error_is_not_the_users() -> None:
         'Traceback (most recent call last):\n  File "/opt/conda/bin/torchrun", line 8, in <module>\n'
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED\n"
     )
-    _, message = read_failure_reason(wrapped(f"{TRACEBACK}ModuleNotFoundError: No module named 'nope'\n{torchrun}"))
-    assert message == "ModuleNotFoundError: No module named 'nope' (reader.py, line 7) (exit code 1)"
+    _, message = read_failure_reason(
+        wrapped(f"{TRACEBACK}ModuleNotFoundError: No module named 'nope'\n{torchrun}")
+    )
+    assert (
+        message == "ModuleNotFoundError: No module named 'nope' (reader.py, line 7) (exit code 1)"
+    )
 
 
 def test_a_full_disk_is_told_with_the_setting_of_its_size() -> None:
-    _, message = read_failure_reason(wrapped(f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/tmp/x'"))
+    _, message = read_failure_reason(
+        wrapped(f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/tmp/x'")
+    )
     assert message.startswith(
         "OSError: [Errno 28] No space left on device: '/tmp/x' (reader.py, line 7) (exit code 1); "
     )
@@ -147,19 +167,27 @@ def test_a_full_disk_is_told_with_the_setting_of_its_size() -> None:
 
 
 HINTS = [
-    ("ClientError: Artifact upload failed:Insufficient disk space", Outcome.USER_CODE_ERROR, "job.volume_size_gb"),
+    (
+        "ClientError: Artifact upload failed:Insufficient disk space",
+        Outcome.USER_CODE_ERROR,
+        "job.volume_size_gb",
+    ),
     (
         "ClientError: Data download failed:No S3 objects found under S3 URL s3://bucket/data",
         Outcome.USER_CODE_ERROR,
         "the script did not start: check the S3 addresses",
     ),
     (
-        wrapped(f"{TRACEBACK}torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"),
+        wrapped(
+            f"{TRACEBACK}torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
+        ),
         Outcome.INTERNAL_ERROR,
         "a device of the host is faulty",
     ),
     (
-        wrapped(f"{TRACEBACK}RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."),
+        wrapped(
+            f"{TRACEBACK}RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+        ),
         Outcome.KILLED,
         "use fewer loader workers",
     ),
@@ -172,16 +200,24 @@ HINTS = [
 
 
 @pytest.mark.parametrize(("reason", "outcome", "words"), HINTS)
-def test_causes_outside_of_the_code_say_what_to_do(reason: str, outcome: Outcome, words: str) -> None:
+def test_causes_outside_of_the_code_say_what_to_do(
+    reason: str, outcome: Outcome, words: str
+) -> None:
     meaning, message = read_failure_reason(reason)
     assert meaning is outcome
     assert words in message
     assert ("job.volume_size_gb" in message) == ("Insufficient disk" in reason)
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGSEGV, signal.SIGTERM, signal.SIGUSR1])
-@pytest.mark.parametrize("form", ["AlgorithmError: , exit code: {}", "AlgorithmError: step 7, exit code: {}"])
-def test_exit_codes_of_signals_are_explained_without_the_toolkit_too(number: signal.Signals, form: str) -> None:
+@pytest.mark.parametrize(
+    "number", [signal.SIGHUP, signal.SIGINT, signal.SIGSEGV, signal.SIGTERM, signal.SIGUSR1]
+)
+@pytest.mark.parametrize(
+    "form", ["AlgorithmError: , exit code: {}", "AlgorithmError: step 7, exit code: {}"]
+)
+def test_exit_codes_of_signals_are_explained_without_the_toolkit_too(
+    number: signal.Signals, form: str
+) -> None:
     meaning, message = read_failure_reason(form.format(128 + number))
     assert meaning is Outcome.USER_CODE_ERROR
     assert f"({number.name}, exit code {128 + number})" in message

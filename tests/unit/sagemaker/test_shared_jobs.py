@@ -35,10 +35,14 @@ JOB_ID = "j1a2b3c4d-1-12"
 WITH_ARGUMENTS = {"lr": 1e-4, "flag": True, "parts": {"b": 1, "a": 2}, "x": "a,b"}
 SUITES = {
     "built-in": small_document(),
-    "spot": small_document(purchase="spot", matrix={"packing": [True, False]}, baseline={"packing": True}),
+    "spot": small_document(
+        purchase="spot", matrix={"packing": [True, False]}, baseline={"packing": True}
+    ),
     "two instances": small_document(training={"instance": "ml.g6e.12xlarge", "instance_count": 2}),
     "local": small_document(training={"instance": "local.cpu"}),
-    "script": script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [0.001, 0.01]}),
+    "script": script_document(
+        matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [0.001, 0.01]}
+    ),
     "script's words": script_document(
         workload={
             **script_document()["workload"],
@@ -81,7 +85,9 @@ def test_each_run_gets_what_a_job_of_its_own_gives_it(name: str) -> None:
         inherited = {key: ours["Environment"][key] for key in document["inherited"]}
         assert {**inherited, **told["environment"]} == own_folders
         got = {own: channels[shared] for own, shared in told["channels"].items()}
-        assert got == {entry["ChannelName"]: without_name(entry) for entry in alone.get("InputDataConfig", [])}
+        assert got == {
+            entry["ChannelName"]: without_name(entry) for entry in alone.get("InputDataConfig", [])
+        }
         assert ours["ResourceConfig"] == alone["ResourceConfig"]
         assert document["instance_type"] in json.dumps(alone["ResourceConfig"])
 
@@ -100,7 +106,9 @@ def test_the_parents_document_comes_through_a_channel_of_its_own() -> None:
         "TRAINDYNO_JOB_DOCUMENT": f"/opt/ml/input/data/runs/{JOB_ID}.json",
         "TRAINDYNO_JOB_FOLDER": "/opt/ml/checkpoints",
     }
-    assert ours["CheckpointConfig"] == {"S3Uri": f"s3://results/runs/execution-1/{JOB_ID}/checkpoints/"}
+    assert ours["CheckpointConfig"] == {
+        "S3Uri": f"s3://results/runs/execution-1/{JOB_ID}/checkpoints/"
+    }
     assert {tag["Key"]: tag["Value"] for tag in ours["Tags"]}["traindyno:run"] == JOB_ID
     assert model_problems(ours) == []
 
@@ -115,7 +123,10 @@ def test_values_of_the_workloads_variables_are_in_the_request_only() -> None:
     """Every job of a lab can read the documents of all jobs, and describe none."""
     suite = parse_suite(SUITES["script's words"])
     job = shared_job(suite)
-    assert build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)["Environment"]["API_KEY"] == "sesame"
+    assert (
+        build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)["Environment"]["API_KEY"]
+        == "sesame"
+    )
     document = job_document(job, suite, SETTINGS)
     assert document["inherited"] == ["API_KEY"]
     assert "sesame" not in json.dumps(document)
@@ -131,7 +142,9 @@ def test_most_of_the_jobs_limit_is_the_runs(max_job_seconds: int) -> None:
 
 @pytest.mark.parametrize("search", sorted(Search))
 @pytest.mark.parametrize("accuracy", [None, 0.8])
-def test_only_first_runs_of_a_race_to_do_the_work_end_early(search: Search, accuracy: float | None) -> None:
+def test_only_first_runs_of_a_race_to_do_the_work_end_early(
+    search: Search, accuracy: float | None
+) -> None:
     kind = GoalKind.CHEAPEST if accuracy is None else GoalKind.CHEAPEST_TO
     suite = replace(small_suite(), search=search, goal=Goal(kind=kind, accuracy=accuracy))
     first = shared_job(suite)
@@ -141,15 +154,23 @@ def test_only_first_runs_of_a_race_to_do_the_work_end_early(search: Search, accu
         document = job_document(job, suite, SETTINGS)
         assert document.get("warm_up_steps") == (7 if is_race else None)
         samples = {"samples": suite.workload.examples}
-        assert document.get("race") == (samples if is_race and accuracy is None and job is first else None)
+        assert document.get("race") == (
+            samples if is_race and accuracy is None and job is first else None
+        )
 
 
-@pytest.mark.parametrize(("kind", "again"), [("fastest", [2]), ("cheapest", [1]), ("cheapest-to", [])])
-def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward(kind: str, again: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "again"), [("fastest", [2]), ("cheapest", [1]), ("cheapest-to", [])]
+)
+def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward(
+    kind: str, again: list[int]
+) -> None:
     """By time the most instances, by cost the fewest; a quality may need fewer steps at a slower rate."""
     training = {"instance": "ml.g5.xlarge", "strategy": "ddp"}
     matrix = {"instance_count": [1, 2], "compiler": ["none", "inductor"]}
-    suite = small_suite(training=training, matrix=matrix, baseline={"instance_count": 1}, measurement={"trials": 5})
+    suite = small_suite(
+        training=training, matrix=matrix, baseline={"instance_count": 1}, measurement={"trials": 5}
+    )
     goal = Goal(kind=GoalKind(kind), accuracy=0.8 if kind == "cheapest-to" else None)
     suite = replace(suite, search=Search.RACE, goal=goal)
     jobs = share_jobs(with_seeds(suite, trial_runs("execution-1", expand_cells(suite), [1])), suite)
@@ -158,35 +179,55 @@ def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward
         told = job_document(job, suite, SETTINGS)
         first, second = (run.cell.cell_id for run in job.runs)
         may_run = [(each["run_id"], each["first"]) for each in told.get("again", [])]
-        expected = [(cell, trial) for cell, trial in ((second, 2), (first, 2), (first, 3), (second, 3))]
+        expected = [
+            (cell, trial) for cell, trial in ((second, 2), (first, 2), (first, 3), (second, 3))
+        ]
         is_likely = job.instance_count in again
-        assert may_run == [(f"{cell}-t{trial}", f"{cell}-t1") for cell, trial in expected if is_likely]
+        assert may_run == [
+            (f"{cell}-t{trial}", f"{cell}-t1") for cell, trial in expected if is_likely
+        ]
         for each in told.get("again", []):
             trial = int(each["run_id"][-1])
             same = next(run for run in told["runs"] if run["run_id"] == each["first"])
-            assert each["hyperparameters"]["trial_seed"] == same["hyperparameters"]["trial_seed"] + trial - 1
+            assert (
+                each["hyperparameters"]["trial_seed"]
+                == same["hyperparameters"]["trial_seed"] + trial - 1
+            )
             assert each["channels"] == same["channels"]
     later = make_runs("execution-1", [(cell, 2) for cell in expand_cells(suite)], round_number=2)
-    assert all("again" not in job_document(job, suite, SETTINGS) for job in share_jobs(later, suite))
+    assert all(
+        "again" not in job_document(job, suite, SETTINGS) for job in share_jobs(later, suite)
+    )
 
 
 def test_every_attempt_has_the_same_document_and_another_name() -> None:
     suite = small_suite(purchase="spot")
     job = shared_job(suite)
-    first, second = (build_shared_job_request(job, suite, attempt=n, settings=SETTINGS) for n in (1, 2))
+    first, second = (
+        build_shared_job_request(job, suite, attempt=n, settings=SETTINGS) for n in (1, 2)
+    )
     names = [request["TrainingJobName"] for request in (first, second)]
     assert [attempt_number(name) for name in names] == [1, 2]
     assert all(f"-{execution_digest('execution-1')}-" in name for name in names)
-    assert {name for name in first if first[name] != second[name]} == {"TrainingJobName", "HyperParameters"}
+    assert {name for name in first if first[name] != second[name]} == {
+        "TrainingJobName",
+        "HyperParameters",
+    }
 
 
-@pytest.mark.parametrize("name", sorted(each.name for each in instance_types().values() if each.has_training_quota))
+@pytest.mark.parametrize(
+    "name", sorted(each.name for each in instance_types().values() if each.has_training_quota)
+)
 def test_what_the_planner_lets_share_a_job_has_a_document(name: str) -> None:
     """Without the number of devices, nobody can count the processes before there is an instance."""
     matrix = {"instance": [name], "hyperparameters.lr": [0.1, 0.2]}
     is_counted = instance_types()[name].devices_per_instance is not None
     for strategy in ("ddp", "single"):
-        given = {"matrix": matrix, "training": {"strategy": strategy}, "measurement": {"jobs": "shared"}}
+        given = {
+            "matrix": matrix,
+            "training": {"strategy": strategy},
+            "measurement": {"jobs": "shared"},
+        }
         suite = parse_suite(script_document(**given))
         may_share = is_counted or strategy == "single"
         assert {why_alone(cell, suite) is None for cell in expand_cells(suite)} == {may_share}
@@ -194,21 +235,37 @@ def test_what_the_planner_lets_share_a_job_has_a_document(name: str) -> None:
             assert job_document(shared_job(suite), suite, SETTINGS)["instance_type"] == name
 
 
-REPOSITORIES = json.loads(files("traindyno.sagemaker.data").joinpath("stock_images.json").read_text())["repositories"]
+REPOSITORIES = json.loads(
+    files("traindyno.sagemaker.data").joinpath("stock_images.json").read_text()
+)["repositories"]
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "single"])
-@pytest.mark.parametrize("tag", ["1.12-gpu", "1.13.0", "1.13.1-gpu-py39", "1.13", "2.13.0", "latest"])
+@pytest.mark.parametrize(
+    "tag", ["1.12-gpu", "1.13.0", "1.13.1-gpu-py39", "1.13", "2.13.0", "latest"]
+)
 @pytest.mark.parametrize("repository", [*sorted(REPOSITORIES), "own"])
-def test_planner_and_request_agree_on_what_sagemaker_starts(repository: str, tag: str, strategy: str) -> None:
+def test_planner_and_request_agree_on_what_sagemaker_starts(
+    repository: str, tag: str, strategy: str
+) -> None:
     """A user's own image may have any numbers in its tag."""
     is_own = repository == "own"
-    image = f"111122223333.dkr.ecr.us-east-1.amazonaws.com/own:{tag}" if is_own else f"{repository}:{tag}"
+    image = (
+        f"111122223333.dkr.ecr.us-east-1.amazonaws.com/own:{tag}"
+        if is_own
+        else f"{repository}:{tag}"
+    )
     workload = {**script_document()["workload"], "image": image}
     given = {"instance": "ml.g5.12xlarge", "strategy": strategy}
     matrix = {"hyperparameters.lr": [0.1, 0.2]}
     suite = parse_suite(
-        script_document(workload=workload, matrix=matrix, baseline={}, training=given, measurement={"jobs": "shared"})
+        script_document(
+            workload=workload,
+            matrix=matrix,
+            baseline={},
+            training=given,
+            measurement={"jobs": "shared"},
+        )
     )
     cell, instance_type = expand_cells(suite)[0], instance_types()["ml.g5.12xlarge"]
     uri = select_image_uri(cell.settings, suite.workload, SETTINGS)
@@ -218,7 +275,9 @@ def test_planner_and_request_agree_on_what_sagemaker_starts(repository: str, tag
 
 @pytest.mark.parametrize("data", [{"path": "s3://bucket/data/"}, {"format": "synthetic"}], ids=str)
 @pytest.mark.parametrize("model", ["s3://bucket/model/", "of/the-hub"])
-def test_the_planner_makes_no_job_with_more_channels_than_sagemaker_gives(model: str, data: dict[str, Any]) -> None:
+def test_the_planner_makes_no_job_with_more_channels_than_sagemaker_gives(
+    model: str, data: dict[str, Any]
+) -> None:
     """Packed and unpacked tokens are two channels of data."""
     sizes = set()
     for count in range(17):
@@ -230,7 +289,9 @@ def test_the_planner_makes_no_job_with_more_channels_than_sagemaker_gives(model:
             "channels": {f"part{number}": f"s3://bucket/{number}/" for number in range(count)},
         }
         matrix = {"packing": [False, True], "batch_size_per_device": [1, 2]}
-        suite = small_suite(workload=workload, matrix=matrix, baseline={}, measurement={"jobs": "shared"})
+        suite = small_suite(
+            workload=workload, matrix=matrix, baseline={}, measurement={"jobs": "shared"}
+        )
         for job in share_jobs(trial_runs("e", expand_cells(suite), [1]), suite):
             sizes.add(len(job.runs))
             if job.is_shared:
@@ -245,7 +306,11 @@ def test_the_planner_makes_no_job_with_more_channels_than_sagemaker_gives(model:
 def as_prepared(run: Run, suite: Suite) -> Run:
     """With the tokens of its cell, if the suite has any, and the lab's copy of the model."""
     key = f"{run.cell.settings.packing}"
-    tokens = Tokens(key=key, s3_uri=f"s3://results/prepared/{key}/") if needs_preparation(suite.workload) else None
+    tokens = (
+        Tokens(key=key, s3_uri=f"s3://results/prepared/{key}/")
+        if needs_preparation(suite.workload)
+        else None
+    )
     return replace(run, tokens=tokens, model_s3_uri="s3://results/prepared/model/")
 
 
@@ -253,7 +318,12 @@ def test_an_isolated_job_has_its_code_as_a_channel_too() -> None:
     suite = small_suite()
     settings = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
     ours = build_shared_job_request(shared_job(suite), suite, attempt=1, settings=settings)
-    assert [entry["ChannelName"] for entry in ours["InputDataConfig"]] == ["train", "train-2", "runs", "code"]
+    assert [entry["ChannelName"] for entry in ours["InputDataConfig"]] == [
+        "train",
+        "train-2",
+        "runs",
+        "code",
+    ]
 
 
 @pytest.mark.parametrize("attempt", [1, MOST_ATTEMPTS])

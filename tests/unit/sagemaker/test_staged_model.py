@@ -24,7 +24,11 @@ DATA = {"path": "s3://bucket/data/abc/"}
 
 
 def request(*, tokens: Tokens | None, **workload: Any) -> dict[str, Any]:
-    changed = {**small_document()["workload"], "model": {"path": "me/model", "revision": "v1"}, "tokenizer": None}
+    changed = {
+        **small_document()["workload"],
+        "model": {"path": "me/model", "revision": "v1"},
+        "tokenizer": None,
+    }
     suite = small_suite(workload={**changed, "hub_token_secret": SECRET, **workload})
     (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
     run = replace(run, tokens=tokens, model_s3_uri=COPY)
@@ -32,14 +36,19 @@ def request(*, tokens: Tokens | None, **workload: Any) -> dict[str, Any]:
 
 
 def channels(job: dict[str, Any]) -> dict[str, str]:
-    return {each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"] for each in job["InputDataConfig"]}
+    return {
+        each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"]
+        for each in job["InputDataConfig"]
+    }
 
 
 def test_the_copy_is_the_runs_model_and_the_hub_is_not_named() -> None:
     job = request(tokens=TOKENS)
     assert channels(job) == {"train": TOKENS.s3_uri, "model": COPY}
     asked = json.loads(job["HyperParameters"]["workload"])
-    assert asked["model"] == {"path": COPY, "config": None, "revision": None} or asked["model"] == {"path": COPY}
+    assert asked["model"] == {"path": COPY, "config": None, "revision": None} or asked["model"] == {
+        "path": COPY
+    }
     assert "me/model" not in json.dumps(job)
     assert SECRET not in json.dumps(job)
 
@@ -54,20 +63,30 @@ def test_the_copy_is_the_runs_model_and_the_hub_is_not_named() -> None:
     ],
     ids=str,
 )
-def test_the_hubs_token_is_kept_for_what_else_is_on_the_hub(workload: dict[str, Any], needs_hub: bool) -> None:
+def test_the_hubs_token_is_kept_for_what_else_is_on_the_hub(
+    workload: dict[str, Any], needs_hub: bool
+) -> None:
     assert (SECRET in json.dumps(request(tokens=None, **workload))) is needs_hub
 
 
 def test_a_tokenizer_in_s3_has_a_channel_beside_the_copy() -> None:
     job = request(tokens=None, dataset=DATA, tokenizer={"path": "s3://bucket/tokenizer/"})
-    assert channels(job) == {"train": DATA["path"], "model": COPY, "tokenizer": "s3://bucket/tokenizer/"}
+    assert channels(job) == {
+        "train": DATA["path"],
+        "model": COPY,
+        "tokenizer": "s3://bucket/tokenizer/",
+    }
 
 
-@pytest.mark.parametrize("pack", ["gptj-parallel", "albert-scaling", "gpt2-compiler", "bert-trainium"])
+@pytest.mark.parametrize(
+    "pack", ["gptj-parallel", "albert-scaling", "gpt2-compiler", "bert-trainium"]
+)
 def test_no_run_of_a_modern_suite_loads_its_model_from_the_hub(pack: str) -> None:
     suite = load_suite(SUITES / pack / "modern.yaml").suite
     hub_id = str(suite.workload.model and suite.workload.model.path)
-    assert [each.stages_model for each in needed_tokens(suite, expand_cells(suite))].count(True) == 1
+    assert [each.stages_model for each in needed_tokens(suite, expand_cells(suite))].count(
+        True
+    ) == 1
     settings = replace(SETTINGS, images={"gpu": "me/lab:1", "neuron": "me/lab-neuron:1"})
     for run in trial_runs("execution-1", expand_cells(suite), [1]):
         job = build_training_job_request(

@@ -35,7 +35,9 @@ CELLS = expand_cells(SUITE)
 
 def cell_of(strategy: Strategy, instance_count: int = 1) -> Cell:
     return next(
-        cell for cell in CELLS if (cell.settings.strategy, cell.settings.instance_count) == (strategy, instance_count)
+        cell
+        for cell in CELLS
+        if (cell.settings.strategy, cell.settings.instance_count) == (strategy, instance_count)
     )
 
 
@@ -79,7 +81,10 @@ def measured(results: list[RunResult], **changes: Any) -> float:
 
 def shipped(name: str) -> dict[str, ClaimJudgement]:
     document = yaml.safe_load((SUITES / name / "claims.yaml").read_text(encoding="utf-8"))
-    return {judgement.claim.claim_id: judgement for judgement in judge_claims(parse_claims(document), (), ())}
+    return {
+        judgement.claim.claim_id: judgement
+        for judgement in judge_claims(parse_claims(document), (), ())
+    }
 
 
 def test_a_figure_within_its_tolerance_is_reproduced() -> None:
@@ -118,14 +123,20 @@ def test_a_claim_that_several_cells_match_or_none_says_so() -> None:
     assert (several.finding, several.measured) == (ClaimFinding.AMBIGUOUS, None)
     assert "{strategy: fsdp} matches 2 cells of different settings" in several.reason
     none = judged(results, against={"strategy": "zero1"})
-    assert (none.finding, none.reason) == (ClaimFinding.NO_CELL, "no cell of the suite matches {strategy: zero1}")
+    assert (none.finding, none.reason) == (
+        ClaimFinding.NO_CELL,
+        "no cell of the suite matches {strategy: zero1}",
+    )
 
 
 def test_an_accuracy_is_compared_with_the_last_evaluations() -> None:
     def evaluated(strategy: Strategy, *shares: float) -> list[RunResult]:
         return [
             completed_result(
-                cell_of(strategy), trial, suite=SUITE, after=[evaluation_line(START, 60, {"accuracy": share})]
+                cell_of(strategy),
+                trial,
+                suite=SUITE,
+                after=[evaluation_line(START, 60, {"accuracy": share})],
             )
             for trial, share in enumerate(shares, start=1)
         ]
@@ -147,9 +158,14 @@ def test_contradiction_within_the_tolerance_leaves_the_figure_to_the_measurement
     results = steady(0.8)
     near = {"value": 0.262, "text": "a = 0.262; contradicts another"}
     assert judged(results, contradiction=near).finding is ClaimFinding.REPRODUCED
-    assert judged(results, contradiction=near).reason.endswith("published 0.25000, but a = 0.262; contradicts another")
+    assert judged(results, contradiction=near).reason.endswith(
+        "published 0.25000, but a = 0.262; contradicts another"
+    )
     assert judged([], contradiction=near).finding is ClaimFinding.INCONSISTENT
-    assert judged(results, contradiction={"value": 0.31, "text": "a"}).finding is ClaimFinding.INCONSISTENT
+    assert (
+        judged(results, contradiction={"value": 0.31, "text": "a"}).finding
+        is ClaimFinding.INCONSISTENT
+    )
 
 
 def test_a_figure_that_simulated_runs_return_is_played() -> None:
@@ -169,9 +185,14 @@ def test_a_saving_in_time_is_not_a_gain_in_rate() -> None:
 def test_scaling_efficiency_divides_by_the_instances() -> None:
     one, two = cell_of(Strategy.DDP), cell_of(Strategy.DDP, 2)
     results = trials(one, [1.0, 1.0]) + trials(two, [0.625, 0.625])
-    compared = {"cell": {"strategy": "ddp", "instance_count": 2}, "against": {"strategy": "ddp", "instance_count": 1}}
+    compared = {
+        "cell": {"strategy": "ddp", "instance_count": 2},
+        "against": {"strategy": "ddp", "instance_count": 1},
+    }
     # 1.6 times the rate of one on two instances
-    assert measured(results, form="scaling_efficiency", published=0.8, **compared) == pytest.approx(0.8, rel=1e-3)
+    assert measured(results, form="scaling_efficiency", published=0.8, **compared) == pytest.approx(
+        0.8, rel=1e-3
+    )
 
 
 def test_claim_without_runs_is_not_measured_or_not_testable() -> None:
@@ -230,12 +251,17 @@ def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: s
         for each in judge_claims(without_contradictions(claims), suite_trials(SUITE, cells, ()), ())
     }
     assert {name: each.reason for name, each in findings.items() if each.finding in UNCLEAR} == {}
-    assert {each.finding for each in findings.values()} == {ClaimFinding.NOT_MEASURED, ClaimFinding.NOT_TESTABLE}
+    assert {each.finding for each in findings.values()} == {
+        ClaimFinding.NOT_MEASURED,
+        ClaimFinding.NOT_TESTABLE,
+    }
 
 
 def without_contradictions(claims: Claims) -> Claims:
     """The same claims to be judged by cells alone."""
-    return replace(claims, claims=tuple(replace(claim, contradiction=None) for claim in claims.claims))
+    return replace(
+        claims, claims=tuple(replace(claim, contradiction=None) for claim in claims.claims)
+    )
 
 
 UNCLEAR = (ClaimFinding.AMBIGUOUS, ClaimFinding.NO_CELL)
@@ -268,13 +294,22 @@ TRAINIUM = SUITES / "bert-trainium/claims.yaml"
 def test_without_an_execution_the_claims_are_counted_and_contradictions_listed() -> None:
     listed = CliRunner().invoke(commands, ["claims", str(TRAINIUM), "--format", "json"])
     findings = {each["claim"]["claim_id"]: each["finding"] for each in json.loads(listed.stdout)}
-    assert (findings["faster-time-to-train"], findings["p4d-cost"]) == ("internally_inconsistent", "not_measured")
+    assert (findings["faster-time-to-train"], findings["p4d-cost"]) == (
+        "internally_inconsistent",
+        "not_measured",
+    )
     done = CliRunner().invoke(commands, ["claims", str(TRAINIUM)], env={"COLUMNS": "200"})
     text = " ".join(done.stdout.split())
     assert "39 claims; contradictions of the source's figures: 3" in text
     assert "findings: 7 internally inconsistent, 8 not measured, 24 not testable" in text
-    assert "statements of another form than a number, such as versions, which are not judged: 1" in text
-    assert "in 7 claims: trn1-price, trn1-billed-time, trn1-cost, faster-time-to-train, half-the-cost," in text
+    assert (
+        "statements of another form than a number, such as versions, which are not judged: 1"
+        in text
+    )
+    assert (
+        "in 7 claims: trn1-price, trn1-billed-time, trn1-cost, faster-time-to-train, half-the-cost,"
+        in text
+    )
 
 
 @pytest.mark.parametrize("pack", PACKS)

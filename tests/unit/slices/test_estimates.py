@@ -24,7 +24,12 @@ from traindyno.core.s3_keys import report_html_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import OptimizerName, Precision, Strategy
 from traindyno.core.suite.settings import Settings
-from traindyno.slices.estimates.candidates import choose, estimate_candidate, find_candidates, usual_candidate
+from traindyno.slices.estimates.candidates import (
+    choose,
+    estimate_candidate,
+    find_candidates,
+    usual_candidate,
+)
 from traindyno.slices.estimates.memory import estimate_peak
 from traindyno.slices.estimates.report import measured_bytes, measured_seconds, measured_usd
 from traindyno.slices.estimates.step_time import NORMAL_90, TERMS, ModelShape, device_of, fitted
@@ -41,9 +46,18 @@ SHAPE = ModelShape(
 SETTINGS = Settings(instance="ml.p4d.24xlarge", precision=Precision.BF16, batch_size_per_device=4)
 PRICES: PriceList = {
     name: Price(
-        instance_type=name, region="us-east-1", usd_per_hour=Decimal(usd), as_of="2026-11-27", source="the test"
+        instance_type=name,
+        region="us-east-1",
+        usd_per_hour=Decimal(usd),
+        as_of="2026-11-27",
+        source="the test",
     )
-    for name, usd in {"ml.g5.xlarge": 1, "ml.g5.12xlarge": 5, "ml.p4d.24xlarge": 25, "ml.p5.48xlarge": 60}.items()
+    for name, usd in {
+        "ml.g5.xlarge": 1,
+        "ml.g5.12xlarge": 5,
+        "ml.p4d.24xlarge": 25,
+        "ml.p5.48xlarge": 60,
+    }.items()
 }
 
 
@@ -61,7 +75,9 @@ def test_memory_grows_with_what_is_held_and_shrinks_with_what_is_shared() -> Non
         assert peak(**of) < peak(replace(SHAPE, layers=48, parameters=2 * SHAPE.parameters), **of)
         assert peak(**of, activation_checkpointing=True) < peak(**of)
         assert peak(**of, optimizer=OptimizerName.SGD) < peak(**of)
-    assert peak(strategy=Strategy.FSDP) < peak(strategy=Strategy.ZERO1) < peak(strategy=Strategy.DDP)
+    assert (
+        peak(strategy=Strategy.FSDP) < peak(strategy=Strategy.ZERO1) < peak(strategy=Strategy.DDP)
+    )
     assert peak(processes=16, strategy=Strategy.FSDP) < peak(strategy=Strategy.FSDP)
     # parameters and optimizer of 4 + 8 bytes, and no less
     assert peak() > 12 * SHAPE.parameters
@@ -96,7 +112,10 @@ def test_candidates_fit_by_the_upper_end_and_are_in_the_order_of_the_goal() -> N
         assert each.device_bytes is not None
         assert each.memory_bytes.high <= each.device_bytes
         larger = replace(each.settings, batch_size_per_device=2 * each.settings.batch_size)
-        assert each.settings.batch_size == 64 or not estimate_candidate(SHAPE, 10_000, larger, PRICES).fits
+        assert (
+            each.settings.batch_size == 64
+            or not estimate_candidate(SHAPE, 10_000, larger, PRICES).fits
+        )
     by_cost, by_time = (choose(found, is_time=is_time, most=4) for is_time in (False, True))
     costs = [each.usd.mean for each in by_cost if each.usd]
     times = [each.seconds.mean for each in by_time if each.seconds]
@@ -132,7 +151,11 @@ def rounded(mean: float) -> dict[str, float]:
 def measured(**changes: Any) -> MemoryLab:
     """A lab in memory has 40 steps of 8 samples that take 0.5 s, at $1.20 an hour, and peaks of about 1000 bytes."""
     cells = {
-        EAGER.cell_id: {"memory_bytes": rounded(2000), "seconds": rounded(625), "usd": rounded(0.2)},
+        EAGER.cell_id: {
+            "memory_bytes": rounded(2000),
+            "seconds": rounded(625),
+            "usd": rounded(0.2),
+        },
         COMPILED.cell_id: {"memory_bytes": rounded(400)},
         "ffffffff": {"seconds": rounded(1)},
     }
@@ -143,7 +166,9 @@ def measured(**changes: Any) -> MemoryLab:
     return lab
 
 
-def test_the_history_has_the_estimates_of_each_cell_with_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_has_the_estimates_of_each_cell_with_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     document = json.loads(listed(measured(), monkeypatch, "--format", "json"))
     (row,) = document["executions"]
     assert (row["execution_id"], row["of"]) == (EXECUTION, "estimates")
@@ -176,16 +201,23 @@ def test_the_report_has_them_too() -> None:
 def test_estimates_of_another_workload_are_not_compared(
     changes: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert json.loads(listed(measured(**changes), monkeypatch, "--format", "json"))["executions"] == []
+    assert (
+        json.loads(listed(measured(**changes), monkeypatch, "--format", "json"))["executions"] == []
+    )
 
 
 def test_time_is_that_of_all_examples_and_memory_the_largest_peak() -> None:
     cell = make_cell()
-    results = [remeasured(completed_result(cell, trial), samples_per_second=rate) for trial, rate in ((1, 10), (2, 20))]
+    results = [
+        remeasured(completed_result(cell, trial), samples_per_second=rate)
+        for trial, rate in ((1, 10), (2, 20))
+    ]
     examples = results[0].examples
     assert measured_seconds(results) == pytest.approx((examples / 10 + examples / 20) / 2)
     assert measured_usd(unprepared_suite(purchase="spot"), results) is None
-    peaks = [remeasured(each, peak_memory_bytes=size) for each, size in zip(results, (5, 7), strict=True)]
+    peaks = [
+        remeasured(each, peak_memory_bytes=size) for each, size in zip(results, (5, 7), strict=True)
+    ]
     assert measured_bytes(peaks) == 7
     assert (measured_bytes([]), measured_seconds([])) == (None, None)
 
@@ -193,5 +225,7 @@ def test_time_is_that_of_all_examples_and_memory_the_largest_peak() -> None:
 def test_a_cell_that_ran_out_of_memory_needed_all_of_its_device() -> None:
     cell = make_cell()
     out = failed_result(cell, 1, Outcome.OUT_OF_MEMORY)
-    assert measured_bytes([completed_result(cell, 2), out]) == usable_memory_bytes(cell.settings.instance)
+    assert measured_bytes([completed_result(cell, 2), out]) == usable_memory_bytes(
+        cell.settings.instance
+    )
     assert measured_seconds([out]) is None

@@ -26,10 +26,23 @@ from traindyno.api.suite_text import read_suite_text
 from traindyno.cli.option_values import write_new
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.slices.imported.client import MOST_BYTES, import_described, neighbours, notes, suggest_axes, suite_text
+from traindyno.slices.imported.client import (
+    MOST_BYTES,
+    import_described,
+    neighbours,
+    notes,
+    suggest_axes,
+    suite_text,
+)
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.imported.model_trainer import from_model_trainer
-from traindyno.slices.imported.suite_of_job import Decisions, ImportedSuite, base_request, differences_of, import_job
+from traindyno.slices.imported.suite_of_job import (
+    Decisions,
+    ImportedSuite,
+    base_request,
+    differences_of,
+    import_job,
+)
 
 CAPTURED = json.loads((Path(__file__).parents[2] / "data/golden/model_trainer.json").read_text())
 PAGE = Path(__file__).parents[3] / "docs" / "own-script.md"
@@ -46,10 +59,25 @@ IMPORTED = sorted(CAPTURED.keys() - REFUSED)
 DECISIONS = Decisions(examples=1000, max_usd=5, max_hours=2)  # type: ignore[arg-type]
 # What v3 adds to each job, and the lab to each of its own: all other differences are listed below by trainer.
 ALWAYS = {
-    *("TrainingJobName", "RoleArn", "Tags", "OutputDataConfig", "CheckpointConfig", "ProfilerConfig"),
-    *("HyperParameters.sagemaker_", "Environment.TRAINDYNO_", "InputDataConfig.code", "InputDataConfig.sm_drivers"),
+    *(
+        "TrainingJobName",
+        "RoleArn",
+        "Tags",
+        "OutputDataConfig",
+        "CheckpointConfig",
+        "ProfilerConfig",
+    ),
+    *(
+        "HyperParameters.sagemaker_",
+        "Environment.TRAINDYNO_",
+        "InputDataConfig.code",
+        "InputDataConfig.sm_drivers",
+    ),
     *("AlgorithmSpecification.ContainerEntrypoint", "AlgorithmSpecification.ContainerArguments"),
-    *("AlgorithmSpecification.EnableSageMakerMetricsTimeSeries", "StoppingCondition.MaxPendingTimeInSeconds"),
+    *(
+        "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries",
+        "StoppingCondition.MaxPendingTimeInSeconds",
+    ),
 }
 FURTHER = {
     "channels": {
@@ -59,7 +87,11 @@ FURTHER = {
     "network": {"VpcConfig", "EnableInterContainerTrafficEncryption"},
     "metrics": {"RemoteDebugConfig"},
     "torchrun-2-nodes-kept-alive": {
-        *("ResourceConfig.KeepAlivePeriodInSeconds", "Environment.FI_PROVIDER", "Environment.FI_EFA_USE_DEVICE_RDMA"),
+        *(
+            "ResourceConfig.KeepAlivePeriodInSeconds",
+            "Environment.FI_PROVIDER",
+            "Environment.FI_EFA_USE_DEVICE_RDMA",
+        ),
     },
     "model-parallel": {"Arguments.--mp_parameters"},
 }
@@ -73,7 +105,9 @@ def trainer_of(name: str, **changes: Any) -> Any:
 def as_object(value: Any, name: str = "") -> Any:
     if isinstance(value, dict) and name not in MAPPINGS:
         kind = type(value.get("class", "Namespace"), (SimpleNamespace,), {})
-        return kind(**{key: as_object(inner, key) for key, inner in value.items() if key != "class"})
+        return kind(
+            **{key: as_object(inner, key) for key, inner in value.items() if key != "class"}
+        )
     return [as_object(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -84,11 +118,15 @@ def imported(name: str, **changes: Any) -> ImportedSuite:
 @pytest.mark.parametrize("name", IMPORTED)
 def test_all_differences_from_the_sdks_request_are_listed_and_no_others(name: str) -> None:
     found = imported(name)
-    recorded = differences_of(CAPTURED[name]["request"], parse_suite(found.document), is_toolkit=False)
+    recorded = differences_of(
+        CAPTURED[name]["request"], parse_suite(found.document), is_toolkit=False
+    )
     assert {each.path for each in found.differences} == {each.path for each in recorded}
     further = {each.path for each in found.differences if not each.path.startswith(tuple(ALWAYS))}
     assert further == FURTHER.get(name, set())
-    assert {"InputDataConfig.code", "InputDataConfig.sm_drivers"} <= {each.path for each in found.differences}
+    assert {"InputDataConfig.code", "InputDataConfig.sm_drivers"} <= {
+        each.path for each in found.differences
+    }
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -127,7 +165,9 @@ def test_a_value_that_a_pipeline_fills_in_is_refused() -> None:
 
     trainer = trainer_of("basic")
     trainer.training_image = PipelineVariable()
-    with pytest.raises(JobNotImportable, match="got PipelineVariable, expected a value that is known before"):
+    with pytest.raises(
+        JobNotImportable, match="got PipelineVariable, expected a value that is known before"
+    ):
         from_model_trainer(trainer)
 
 
@@ -148,19 +188,45 @@ def test_the_example_of_the_page_makes_a_suite_of_a_trainer() -> None:
 
 
 GOLDEN = Path(__file__).parents[2] / "data/golden"
-FILES = sorted(path for path in (*GOLDEN.glob("*_*.json"), *GOLDEN.glob("v2*/*.json")) if path.stem != "model_trainer")
+FILES = sorted(
+    path
+    for path in (*GOLDEN.glob("*_*.json"), *GOLDEN.glob("v2*/*.json"))
+    if path.stem != "model_trainer"
+)
 ORIGINALS = {
     f"{path.stem} {name}": request
     for path in sorted((GOLDEN / "originals").glob("*.json"))
     for name, request in json.loads(path.read_text()).items()
 }
-REQUESTS = {str(path.relative_to(GOLDEN)): json.loads(path.read_text())["request"] for path in FILES} | ORIGINALS
-DESCRIBED = botocore.session.get_session().get_service_model("sagemaker").shape_for("DescribeTrainingJobResponse")
+REQUESTS = {
+    str(path.relative_to(GOLDEN)): json.loads(path.read_text())["request"] for path in FILES
+} | ORIGINALS
+DESCRIBED = (
+    botocore.session.get_session()
+    .get_service_model("sagemaker")
+    .shape_for("DescribeTrainingJobResponse")
+)
 # The lab's own, as the request of the SDK 2 has them too.
 PLACES = (
-    *("TrainingJobName", "RoleArn", "Tags", "OutputDataConfig", "CheckpointConfig", "DebugHookConfig.S3OutputPath"),
-    *("Environment.TRAINDYNO_", "Environment.FI_", "HyperParameters.sagemaker_job_name", "ProfilerConfig"),
-    *("StoppingCondition.MaxPendingTimeInSeconds", "ExperimentConfig", "ResourceConfig.KeepAlivePeriodInSeconds"),
+    *(
+        "TrainingJobName",
+        "RoleArn",
+        "Tags",
+        "OutputDataConfig",
+        "CheckpointConfig",
+        "DebugHookConfig.S3OutputPath",
+    ),
+    *(
+        "Environment.TRAINDYNO_",
+        "Environment.FI_",
+        "HyperParameters.sagemaker_job_name",
+        "ProfilerConfig",
+    ),
+    *(
+        "StoppingCondition.MaxPendingTimeInSeconds",
+        "ExperimentConfig",
+        "ResourceConfig.KeepAlivePeriodInSeconds",
+    ),
 )
 
 
@@ -206,12 +272,18 @@ def test_a_run_of_a_built_in_task_gives_its_workload_and_settings_back() -> None
     found = import_job(description(first_request(suite)), Decisions(max_usd=1, max_hours=1))  # type: ignore[arg-type]
     imported = parse_suite(found.document)
     assert imported.workload == suite.workload
-    assert (imported.training["precision"], imported.training["instance"]) == ("bf16", "ml.g5.xlarge")
+    assert (imported.training["precision"], imported.training["instance"]) == (
+        "bf16",
+        "ml.g5.xlarge",
+    )
     assert suggest_axes(found.document)["batch_size_per_device"] == [1, 2]
 
 
 ALGORITHM = {"TrainingInputMode": "File"}
-SHARED = {"sagemaker_program": '"traindyno_runs.py"', "sagemaker_submit_directory": '"s3://code/a.tar.gz"'}
+SHARED = {
+    "sagemaker_program": '"traindyno_runs.py"',
+    "sagemaker_submit_directory": '"s3://code/a.tar.gz"',
+}
 
 SCRIPT = {**SHARED, "sagemaker_program": '"train.py"'}
 
@@ -266,7 +338,9 @@ def built_in(**workload: Any) -> dict[str, Any]:
 
 
 def data_at(kind: str, path: str) -> dict[str, Any]:
-    return built_in(**({"channels": {"more": path}} if kind == "channels" else {kind: {"path": path}}))
+    return built_in(
+        **({"channels": {"more": path}} if kind == "channels" else {kind: {"path": path}})
+    )
 
 
 LOCAL = (
@@ -297,15 +371,22 @@ def test_a_path_of_this_machine_in_a_job_is_refused(kind: str, path: str) -> Non
 @pytest.mark.parametrize("path", ["gpt2", "Qwen/Qwen2.5-0.5B", "nyu-mll/glue", "s3://b/k.jsonl"])
 def test_s3_uris_and_names_of_the_hub_stay_in_the_suite_of_a_built_in_run(path: str) -> None:
     for kind in ("dataset", "model", "tokenizer"):
-        assert import_job(data_at(kind, path), DECISIONS).document["workload"][kind] == {"path": path}
+        assert import_job(data_at(kind, path), DECISIONS).document["workload"][kind] == {
+            "path": path
+        }
     if not path.startswith("s3:"):
         with pytest.raises(JobNotImportable, match=r"workload\.channels\.more"):
             import_job(data_at("channels", path), DECISIONS)
 
 
 def test_a_channel_of_a_script_names_no_folder_of_this_machine() -> None:
-    channel = {"ChannelName": "train", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "/home"}}}
-    with pytest.raises(JobNotImportable, match=r'workload\.dataset\.path: got "/home", expected s3://'):
+    channel = {
+        "ChannelName": "train",
+        "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "/home"}},
+    }
+    with pytest.raises(
+        JobNotImportable, match=r'workload\.dataset\.path: got "/home", expected s3://'
+    ):
         import_job(job_of(InputDataConfig=[channel]), DECISIONS)
 
 
@@ -322,13 +403,18 @@ class Bucket:
 
 def files(source_code: Any, distributed: Any = None) -> Any:
     """What the SDK 3 uploads for a trainer."""
-    return Bucket(sourcecode=json.dumps(source_code).encode(), distributed=json.dumps(distributed or {}).encode())
+    return Bucket(
+        sourcecode=json.dumps(source_code).encode(),
+        distributed=json.dumps(distributed or {}).encode(),
+    )
 
 
 def test_a_job_of_the_sdk_3_is_read_from_its_drivers() -> None:
     captured = CAPTURED["torchrun-2-nodes-kept-alive"]
     job, trainer = description(captured["request"]), captured["trainer"]
-    found = import_described(job, DECISIONS, s3=files(trainer["source_code"], trainer["distributed"]))
+    found = import_described(
+        job, DECISIONS, s3=files(trainer["source_code"], trainer["distributed"])
+    )
     suite = parse_suite(found.document)
     assert suite.workload.entry_point == "train.py"
     # never a path of the machine that made the job: this one would send what is there
@@ -341,16 +427,24 @@ def test_a_job_of_the_sdk_3_is_read_from_its_drivers() -> None:
 
 @pytest.mark.parametrize("name", ["../../home", "a b", "/etc"])
 def test_the_folder_for_a_jobs_code_is_below_the_suites(name: str) -> None:
-    found = import_described({**JOBS["sdk 3"], "TrainingJobName": name}, DECISIONS, s3=files(SOURCE_CODE))
+    found = import_described(
+        {**JOBS["sdk 3"], "TrainingJobName": name}, DECISIONS, s3=files(SOURCE_CODE)
+    )
     assert re.fullmatch(r"code-of-[a-z-]+", found.document["workload"]["source"])
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b'{"source_dir": ["a"], "entry_script": "a.py"}', r"expected a source_dir and a \.py file in it"),
+        (
+            b'{"source_dir": ["a"], "entry_script": "a.py"}',
+            r"expected a source_dir and a \.py file in it",
+        ),
         (b'{"source_dir": "a", "entry_script": 3}', r"expected a source_dir and a \.py file in it"),
-        *((each, r"sourcecode\.json") for each in (b"\x80\x04K\x01.", b"[1]", b"{", b"[" * 100_000)),
+        *(
+            (each, r"sourcecode\.json")
+            for each in (b"\x80\x04K\x01.", b"[1]", b"{", b"[" * 100_000)
+        ),
         (b" " * MOST_BYTES + b"{}", r"sourcecode\.json"),
     ],
 )
@@ -390,21 +484,36 @@ JOBS = {
 
 
 def told(found: ImportedSuite) -> str:
-    return json.dumps([found.document, found.missing, dict(found.left_out)]) + repr(found.differences)
+    return json.dumps([found.document, found.missing, dict(found.left_out)]) + repr(
+        found.differences
+    )
 
 
 @pytest.mark.parametrize(("name", "value"), NAMED)
-def test_both_importers_leave_out_what_has_the_name_or_value_of_a_secret(name: str, value: str) -> None:
+def test_both_importers_leave_out_what_has_the_name_or_value_of_a_secret(
+    name: str, value: str
+) -> None:
     job = job_of()
     job["Environment"] = {**job.get("Environment", {}), "KEPT": "1", name: value}
-    job["HyperParameters"] |= {"kept": "1", name: json.dumps(value), f"a_{name}": json.dumps({name: [value]})}
+    job["HyperParameters"] |= {
+        "kept": "1",
+        name: json.dumps(value),
+        f"a_{name}": json.dumps({name: [value]}),
+    }
     given = {"kept": 1, name: value, f"a_{name}": {name: [value]}}
     trainer = trainer_of("basic", environment={"KEPT": "1", name: value}, hyperparameters=given)
-    for found in (import_described(job, DECISIONS, s3=files(SOURCE_CODE)), from_model_trainer(trainer, DECISIONS)):
+    for found in (
+        import_described(job, DECISIONS, s3=files(SOURCE_CODE)),
+        from_model_trainer(trainer, DECISIONS),
+    ):
         workload = parse_suite(found.document).workload
         assert workload.environment.items() >= {"KEPT": "1"}.items()
         assert "kept" in workload.hyperparameters
-        assert {f"Environment.{name}", f"HyperParameters.{name}", f"HyperParameters.a_{name}"} <= found.left_out.keys()
+        assert {
+            f"Environment.{name}",
+            f"HyperParameters.{name}",
+            f"HyperParameters.a_{name}",
+        } <= found.left_out.keys()
         assert name not in workload.environment.keys() | workload.hyperparameters.keys()
         assert value not in told(found)
 
@@ -433,7 +542,13 @@ def planted(value: Any) -> Iterator[Any]:
 def texts_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
     if isinstance(value, str):
         yield path, value
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, inner in parts:
         yield from texts_of(inner, (*path, name))
 
@@ -461,7 +576,9 @@ def test_a_secret_at_any_place_of_a_job_is_in_no_result_and_no_message(kind: str
 
 
 def test_a_secret_in_the_files_of_the_drivers_is_in_no_result_and_no_message() -> None:
-    texts = said(SOURCE_CODE, lambda code: import_described(JOBS["sdk 3"], DECISIONS, s3=files(code)))
+    texts = said(
+        SOURCE_CODE, lambda code: import_described(JOBS["sdk 3"], DECISIONS, s3=files(code))
+    )
     assert texts
     assert all(text.startswith("refused: ") and "source_code." in text for text in texts)
 
@@ -475,8 +592,38 @@ def test_a_secret_at_any_place_of_a_trainer_is_in_no_result_and_no_message(name:
 
 
 TRICKY = (
-    *("1e-5", "1E5", "0x1f", "0o17", "1_000", ".5", "1.", "+1", "true", "no", "null", "~", "", " a", "a: b", "# c"),
-    *("2026-11-23", "12:30:00", "'", '"', "\\", "a\nb", "\u202e", "é", "\U0001f600", "*a", "&a", "!!python/object:os"),
+    *(
+        "1e-5",
+        "1E5",
+        "0x1f",
+        "0o17",
+        "1_000",
+        ".5",
+        "1.",
+        "+1",
+        "true",
+        "no",
+        "null",
+        "~",
+        "",
+        " a",
+        "a: b",
+        "# c",
+    ),
+    *(
+        "2026-11-23",
+        "12:30:00",
+        "'",
+        '"',
+        "\\",
+        "a\nb",
+        "\u202e",
+        "é",
+        "\U0001f600",
+        "*a",
+        "&a",
+        "!!python/object:os",
+    ),
 )
 
 
@@ -501,7 +648,9 @@ def test_the_file_is_a_suite_and_its_axes_are_comments(tmp_path: Path) -> None:
     suite = load_suite(written(tmp_path, text)).suite
     assert dict(suite.matrix) == {}
     assert "# Axes to try" in text
-    block = "".join(line.removeprefix("# ") for line in text.partition("# matrix")[2].splitlines(keepends=True))
+    block = "".join(
+        line.removeprefix("# ") for line in text.partition("# matrix")[2].splitlines(keepends=True)
+    )
     assert yaml.safe_load(f"matrix{block}")["matrix"] == axes
 
 
@@ -510,7 +659,9 @@ def test_what_only_a_person_decides_is_asked_for_until_it_is_given() -> None:
     for found in (import_job(job_of(), Decisions()), from_model_trainer(trainer_of("basic"))):
         assert found.missing == open_paths
         assert "# Write limits.max_usd: no job says it." in suite_text(found, {})
-        assert "missing: workload.examples; no job says it, write it into the suite" in list(notes(found))
+        assert "missing: workload.examples; no job says it, write it into the suite" in list(
+            notes(found)
+        )
     assert imported("basic").missing == ()
 
 

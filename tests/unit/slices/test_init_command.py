@@ -12,9 +12,7 @@ import yaml
 
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
 
-PRICES = (
-    "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408, ml.g6e.xlarge: 2.6, ml.g5.12xlarge: 7.09}\n"
-)
+PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408, ml.g6e.xlarge: 2.6, ml.g5.12xlarge: 7.09}\n"
 QUOTAS = """
 region: us-east-1
 quotas:
@@ -23,14 +21,34 @@ quotas:
   ml.g6e.xlarge for training job usage: 0
   Number of instances across all training jobs: 8
 """
-CONFIG = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024, "vocab_size": 50257}
+CONFIG = {
+    "model_type": "gpt2",
+    "n_layer": 12,
+    "n_embd": 768,
+    "n_head": 12,
+    "n_positions": 1024,
+    "vocab_size": 50257,
+}
 FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
-MODEL = ("--task", "causal-lm", "--model", "config.json", "--data", "s3://bucket/texts/", "--sequence-length", "512")
+MODEL = (
+    "--task",
+    "causal-lm",
+    "--model",
+    "config.json",
+    "--data",
+    "s3://bucket/texts/",
+    "--sequence-length",
+    "512",
+)
 WORK = (*MODEL, "--examples", "100000", "--max-usd", "50")
 
 
 def init(folder: Path, *options: str) -> Answer:
-    for name, text in {"prices.yaml": PRICES, "quotas.yaml": QUOTAS, "config.json": json.dumps(CONFIG)}.items():
+    for name, text in {
+        "prices.yaml": PRICES,
+        "quotas.yaml": QUOTAS,
+        "config.json": json.dumps(CONFIG),
+    }.items():
         (folder / name).write_text(text)
     return run_command(*options, folder=folder)
 
@@ -43,12 +61,21 @@ def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> 
     answer = init(tmp_path, "init", *WORK, *FILES, "--format", "json")
     assert answer.status == 0, answer.errors
     cells = answer.json()["cells"]
-    assert all(each["fits"] and each["usd"]["low"] < each["usd"]["mean"] < each["usd"]["high"] for each in cells)
-    costs = [each["usd"]["mean"] for each in cells[1:-1]]  # between the usual cell and the compiled one
+    assert all(
+        each["fits"] and each["usd"]["low"] < each["usd"]["mean"] < each["usd"]["high"]
+        for each in cells
+    )
+    costs = [
+        each["usd"]["mean"] for each in cells[1:-1]
+    ]  # between the usual cell and the compiled one
     assert costs == sorted(costs)
     assert cells[0]["settings"]["precision"] == "fp32"
-    assert {each["settings"]["instance"]: each["quota"]["have"] for each in cells}["ml.g6e.xlarge"] == 0
-    assert any("request-service-quota-increase" in line for line in answer.json()["before_it_can_run"])
+    assert {each["settings"]["instance"]: each["quota"]["have"] for each in cells}[
+        "ml.g6e.xlarge"
+    ] == 0
+    assert any(
+        "request-service-quota-increase" in line for line in answer.json()["before_it_can_run"]
+    )
     planned = init(tmp_path, "plan", "suite.yaml", *FILES, "--format", "json")
     assert [each["label"] for each in planned.json()["cells"]] == [each["label"] for each in cells]
     kept = written(tmp_path)["estimates"]
@@ -60,20 +87,34 @@ def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> 
 
 def test_the_name_of_the_file_is_made_one_of_a_suite(tmp_path: Path) -> None:
     """As `plan` makes it of a file without a name."""
-    answer = init(tmp_path, "init", "my_first suite.yaml", *WORK, *FILES, "--instance", "ml.g5.xlarge")
+    answer = init(
+        tmp_path, "init", "my_first suite.yaml", *WORK, *FILES, "--instance", "ml.g5.xlarge"
+    )
     assert answer.status == 0, answer.errors
-    assert yaml.safe_load((tmp_path / "my_first suite.yaml").read_text())["name"] == "my-first-suite"
+    assert (
+        yaml.safe_load((tmp_path / "my_first suite.yaml").read_text())["name"] == "my-first-suite"
+    )
 
 
-def test_a_type_alone_leads_to_a_suite_without_refusal_and_without_the_other_types(tmp_path: Path) -> None:
-    answer = init(tmp_path, "init", *WORK, *FILES, "--instance", "ml.g5.xlarge", "--goal", "fastest")
+def test_a_type_alone_leads_to_a_suite_without_refusal_and_without_the_other_types(
+    tmp_path: Path,
+) -> None:
+    answer = init(
+        tmp_path, "init", *WORK, *FILES, "--instance", "ml.g5.xlarge", "--goal", "fastest"
+    )
     assert answer.status == 0, answer.errors
     suite = written(tmp_path)
     assert (suite["goal"], suite["training"]["instance"]) == ("fastest", "ml.g5.xlarge")
-    assert suite["baseline"] == {"precision": "fp32", "batch_size_per_device": 8, "compiler": "none"}
+    assert suite["baseline"] == {
+        "precision": "fp32",
+        "batch_size_per_device": 8,
+        "compiler": "none",
+    }
 
 
-def test_without_an_account_prices_are_those_of_a_snapshot_and_quotas_the_defaults(tmp_path: Path) -> None:
+def test_without_an_account_prices_are_those_of_a_snapshot_and_quotas_the_defaults(
+    tmp_path: Path,
+) -> None:
     answer = init(tmp_path, "init", *WORK, "--instance", "ml.g5.xlarge")
     assert answer.status == 0, answer.errors
     assert "$" in answer.output
@@ -90,24 +131,50 @@ def test_in_a_terminal_a_refused_answer_is_asked_for_again(tmp_path: Path) -> No
     (tmp_path / "quotas.yaml").write_text(QUOTAS)
     person, terminal = os.openpty()
     os.write(person, b"bert\nsequence-classification\n./nowhere\nconfig.json\ndata.csv\nmuch\n50\n")
-    command = [sys.executable, "-m", "traindyno", "init", *FILES, "--text-column", "body", "--label-column", "mood"]
+    command = [
+        sys.executable,
+        "-m",
+        "traindyno",
+        "init",
+        *FILES,
+        "--text-column",
+        "body",
+        "--label-column",
+        "mood",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(REPO_ROOT)}
     done = subprocess.run(
-        command, stdin=terminal, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+        command,
+        stdin=terminal,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
     )
     os.close(person)
     os.close(terminal)
     assert done.returncode == 0, done.stderr
     said = " ".join((done.stdout + done.stderr).split())
-    for each in ("a task of the built-in trainer", "'./nowhere' does not exist", "Input should be a valid number"):
+    for each in (
+        "a task of the built-in trainer",
+        "'./nowhere' does not exist",
+        "Input should be a valid number",
+    ):
         assert each in said, said
-    assert written(tmp_path)["dataset"] == {"path": "data.csv", "text_column": "body", "label_column": "mood"}
+    assert written(tmp_path)["dataset"] == {
+        "path": "data.csv",
+        "text_column": "body",
+        "label_column": "mood",
+    }
 
 
 def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").write_text("print('trains')\n")
-    answer = init(tmp_path, "init", "--script", "code", "--examples", "1000", "--max-usd", "20", *FILES)
+    answer = init(
+        tmp_path, "init", "--script", "code", "--examples", "1000", "--max-usd", "20", *FILES
+    )
     assert answer.status == 0, answer.errors
     assert "no basis: a script's model is known only while it runs" in answer.output
     suite = written(tmp_path)
@@ -125,11 +192,24 @@ def test_types_of_which_one_job_is_over_the_cap_are_left_out_unless_all_are(
 ) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").write_text("print('trains')\n")
-    options = (*work, "--examples", "1000", "--max-hours", "4", "--max-usd", cap, "--instance", "ml.g5.xlarge")
+    options = (
+        *work,
+        "--examples",
+        "1000",
+        "--max-hours",
+        "4",
+        "--max-usd",
+        cap,
+        "--instance",
+        "ml.g5.xlarge",
+    )
     answer = init(tmp_path, "init", *options, "--instance", "ml.g6e.xlarge", *FILES)
     assert answer.status == 0, answer.errors
     said = "left out, as one job may cost more than --max-usd: ml.g6e.xlarge"
-    assert (said in answer.output, "over limits.max_usd" not in answer.output) == (is_left_out, is_left_out)
+    assert (said in answer.output, "over limits.max_usd" not in answer.output) == (
+        is_left_out,
+        is_left_out,
+    )
     assert ("ml.g6e.xlarge" not in (tmp_path / "suite.yaml").read_text()) == is_left_out
 
 
@@ -155,8 +235,14 @@ def test_what_is_missing_or_wrong_is_named_and_nothing_is_written(
 
 
 def test_a_model_that_fits_nowhere_is_refused_and_a_file_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "large.json").write_text(json.dumps({**CONFIG, "n_layer": 96, "n_embd": 12288, "n_head": 96}))
-    large = ("--model", "large.json", *(each for each in WORK if each not in ("--model", "config.json")))
+    (tmp_path / "large.json").write_text(
+        json.dumps({**CONFIG, "n_layer": 96, "n_embd": 12288, "n_head": 96})
+    )
+    large = (
+        "--model",
+        "large.json",
+        *(each for each in WORK if each not in ("--model", "config.json")),
+    )
     answer = init(tmp_path, "init", *large, *FILES)
     assert answer.status == 2
     assert "175 billion parameters fits into" in answer.errors

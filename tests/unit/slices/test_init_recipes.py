@@ -23,12 +23,19 @@ from training.models.model_config import model_config
 
 FOLDER = REPO_ROOT / "tests" / "data" / "published"
 RECIPES = list(csv.DictReader((FOLDER / "hyperpod_recipes_instances.csv").open(encoding="utf-8")))
-MODELS: dict[str, dict[str, Any]] = json.loads((FOLDER / "model_configurations.json").read_text(encoding="utf-8"))
+MODELS: dict[str, dict[str, Any]] = json.loads(
+    (FOLDER / "model_configurations.json").read_text(encoding="utf-8")
+)
 #: Words of a recipe's technique, adapter or name that its trainer does and `causal-lm` doesn't.
 TECHNIQUES = ("eval", "dpo", "grpo", "ppo", "rft", "lora")
 #: Of a recipe that names none; most fine-tuning recipes have it.
 SEQUENCE_LENGTH = 4096
-PLAN, NO_STEP_FITS, NO_PRICE, NO_CONFIGURATION = "plan", "no step fits", "no known price", "no public configuration"
+PLAN, NO_STEP_FITS, NO_PRICE, NO_CONFIGURATION = (
+    "plan",
+    "no step fits",
+    "no known price",
+    "no public configuration",
+)
 NO_TASK = "a technique that the built-in trainer lacks"
 
 
@@ -41,15 +48,29 @@ def _options(recipe: dict[str, str], folder: Path) -> tuple[str, ...]:
     name = f"{recipe['Technique']} {recipe['Adapter']} {recipe['Model']}".lower()
     distils = ("distillation",) if recipe["Technique"] == "Distillation" else ()
     task = next(iter((*distils, *(each for each in TECHNIQUES if each in name), "causal-lm")))
-    known = [model for model in MODELS if _letters(model) in _letters(recipe["Model"].replace("Distilled", "Distill"))]
+    known = [
+        model
+        for model in MODELS
+        if _letters(model) in _letters(recipe["Model"].replace("Distilled", "Distill"))
+    ]
     model = f"unpublished/{_letters(recipe['Model'])}"
     if known:
         model = str(folder / f"{_letters(known[0])}.json")
         Path(model).write_text(json.dumps(MODELS[known[0]]["config"]), encoding="utf-8")
     length = recipe["Seq Length"].replace(",", "").replace("-", str(SEQUENCE_LENGTH))
-    types = [f"--instance=ml.{each.strip()}" for each in recipe["Instance Type"].split(",") if "." in each]
+    types = [
+        f"--instance=ml.{each.strip()}"
+        for each in recipe["Instance Type"].split(",")
+        if "." in each
+    ]
     nodes = recipe["Nodes"].replace("-", "1")
-    fixed = (f"--task={task}", f"--model={model}", f"--sequence-length={length}", f"--max-instances={nodes}", *types)
+    fixed = (
+        f"--task={task}",
+        f"--model={model}",
+        f"--sequence-length={length}",
+        f"--max-instances={nodes}",
+        *types,
+    )
     return (*fixed, "--data=s3://bucket/texts/", "--examples=10000", "--max-usd=500")
 
 
@@ -58,7 +79,9 @@ def _outcome(done: Result) -> str:
     if done.exit_code == 0:
         found = json.loads(done.stdout)
         if not found["why_no_basis"]:
-            assert all(each["memory_bytes"] and each["seconds"] and each["usd"] for each in found["cells"])
+            assert all(
+                each["memory_bytes"] and each["seconds"] and each["usd"] for each in found["cells"]
+            )
             return PLAN
         assert "is not on this machine" in found["why_no_basis"]
         return NO_CONFIGURATION
@@ -70,7 +93,9 @@ def _outcome(done: Result) -> str:
 
 
 @pytest.mark.timeout(1800)  # counts the FLOPs of 26 models
-def test_each_published_recipe_has_a_plan_or_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_published_recipe_has_a_plan_or_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     count = first_suite.read_shape  # takes seconds a model, and recipes share models
     counted: dict[str, ModelShape | None] = {}
 
@@ -81,21 +106,30 @@ def test_each_published_recipe_has_a_plan_or_a_reason(tmp_path: Path, monkeypatc
         return counted[key]
 
     monkeypatch.setattr(first_suite, "read_shape", counted_once)
-    account = dict.fromkeys(("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"))
+    account = dict.fromkeys(
+        ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID")
+    )
     environment = {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true", **account}
 
     @cache
     def answer(options: tuple[str, ...]) -> str:
         file = tmp_path / f"{len(list(tmp_path.iterdir()))}.yaml"
-        return _outcome(CliRunner().invoke(commands, ["init", str(file), *options, "--format=json"], env=environment))
+        return _outcome(
+            CliRunner().invoke(
+                commands, ["init", str(file), *options, "--format=json"], env=environment
+            )
+        )
 
-    assert Counter(answer(_options(recipe, tmp_path)) for recipe in RECIPES) == {
-        PLAN: 31,
-        NO_STEP_FITS: 6,  # 27 to 33 billion parameters in full on one p5, with a state of 16 bytes each
-        NO_PRICE: 1,  # the snapshot of prices lacks p4de
-        NO_TASK: 256,  # LoRA, DPO, GRPO, PPO, RFT, distillation, evaluation
-        NO_CONFIGURATION: 9,  # Nova, which is not published
-    }
+    assert (
+        Counter(answer(_options(recipe, tmp_path)) for recipe in RECIPES)
+        == {
+            PLAN: 31,
+            NO_STEP_FITS: 6,  # 27 to 33 billion parameters in full on one p5, with a state of 16 bytes each
+            NO_PRICE: 1,  # the snapshot of prices lacks p4de
+            NO_TASK: 256,  # LoRA, DPO, GRPO, PPO, RFT, distillation, evaluation
+            NO_CONFIGURATION: 9,  # Nova, which is not published
+        }
+    )
 
 
 def test_the_size_of_a_model_with_linear_attention_is_that_of_all_its_layers() -> None:

@@ -52,18 +52,28 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
             billed = seconds + result.phases_seconds["steady"]
             (attempt,) = result.attempts
             attempt = replace(attempt, billable_seconds=billed, phase_seconds={"training": billed})
-            results.append(replace(result, examples=1, attempts=(attempt,), billable_seconds=billed))
+            results.append(
+                replace(result, examples=1, attempts=(attempt,), billable_seconds=billed)
+            )
     return results
 
 
-def record_of(suite: Suite, results: Sequence[RunResult], priors: HostPriors | None = None) -> ExecutionRecord:
+def record_of(
+    suite: Suite, results: Sequence[RunResult], priors: HostPriors | None = None
+) -> ExecutionRecord:
     cells = expand_cells(suite)
-    return ExecutionRecord(execution_id="e", suite=suite, cells=cells, results=tuple(results), host_priors=priors)
+    return ExecutionRecord(
+        execution_id="e", suite=suite, cells=cells, results=tuple(results), host_priors=priors
+    )
 
 
 def price(instance: str, usd: str) -> dict[str, Price]:
     found = Price(
-        instance_type=instance, region="us-west-2", usd_per_hour=Decimal(usd), as_of="2026-11-21", source="a file"
+        instance_type=instance,
+        region="us-west-2",
+        usd_per_hour=Decimal(usd),
+        as_of="2026-11-21",
+        source="a file",
     )
     return {instance: found}
 
@@ -76,7 +86,11 @@ def test_the_published_answer_holds_at_the_published_prices() -> None:
     assert not repriced.is_flipped
     # the P4d price at which both cost the same: 24.725 x 6033 / 6553 = 22.7630
     (found,) = repriced.verdict.sensitivity.break_evens
-    assert (found.cell_id, found.instance, found.usd_per_instance_hour) == (p4d, P4D, Decimal("22.7630"))
+    assert (found.cell_id, found.instance, found.usd_per_instance_hour) == (
+        p4d,
+        P4D,
+        Decimal("22.7630"),
+    )
 
 
 def test_a_price_below_break_even_flips_the_answer() -> None:
@@ -133,19 +147,29 @@ def test_spot_prices_say_where_they_flip_the_verdict() -> None:
     assert demand.usd[trn1] == pytest.approx(41.435, rel=1e-3)
     assert (spot.recommended, spot.is_flipped) == (p4d, True)
     assert spot.usd == {p4d: pytest.approx(68.606 * 0.4, rel=1e-3)}
-    assert "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)" in spot.basis
+    assert (
+        "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)"
+        in spot.basis
+    )
 
 
 def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
     """Each cell ran on one host: whether 5 % are a difference depends on the spread between hosts."""
-    suite = suite_of(spot={name: SpotTerms(discount=0.0, interruptions_per_hour=0) for name in (P4D, TRN1)})
+    suite = suite_of(
+        spot={name: SpotTerms(discount=0.0, interruptions_per_hour=0) for name in (P4D, TRN1)}
+    )
     cells = expand_cells(suite)
     results = [
-        on_host(completed_result(cell, trial, step_seconds=seconds * (1 + trial / 10_000), suite=suite), cell.cell_id)
+        on_host(
+            completed_result(cell, trial, step_seconds=seconds * (1 + trial / 10_000), suite=suite),
+            cell.cell_id,
+        )
         for cell, seconds in zip(cells, (1.0, 1.05), strict=True)
         for trial in (1, 2, 3)
     ]
-    history = dict.fromkeys(HostClass, HostSpread(deviation=0.002, typical=0.002, degrees_of_freedom=20, source="past"))
+    history = dict.fromkeys(
+        HostClass, HostSpread(deviation=0.002, typical=0.002, degrees_of_freedom=20, source="past")
+    )
     for prior in (None, history):
         finding = judge(suite, cells, results, host_priors=prior).finding
         options = price_options(record_of(suite, results, prior))
@@ -156,7 +180,9 @@ def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
 def test_an_observed_discount_counts_first_and_a_given_rate_as_much_as_one_hour() -> None:
     suite = suite_of(spot={P4D: SpotTerms(discount=0.9, interruptions_per_hour=0.5)})
     results = [
-        on_spot(result, billed=0.3, interruptions=1) if result.run.cell.settings.instance == P4D else result
+        on_spot(result, billed=0.3, interruptions=1)
+        if result.run.cell.settings.instance == P4D
+        else result
         for result in measured(suite)
     ]
     assert observe_discounts(results) == {P4D: pytest.approx(0.7)}
@@ -171,12 +197,17 @@ def test_a_measurement_on_spot_is_priced_on_demand_for_all_of_its_training_time(
     suite = suite_of()
     p4d, _ = (cell.cell_id for cell in expand_cells(suite))
     plain = measured(suite)
-    paid = [on_spot(each, billed=0.3) if each.run.cell.settings.instance == P4D else each for each in plain]
+    paid = [
+        on_spot(each, billed=0.3) if each.run.cell.settings.instance == P4D else each
+        for each in plain
+    ]
     found = options_of(suite, paid)
     assert found["on demand, us-west-2"].usd[p4d] == pytest.approx(68.606, rel=1e-3)
     # 0.05 interruptions an hour by the prior; three jobs of 6,613 s had none
     exposure = 0.05 / (1 + 3 * 6613 / 3600) * 6553 / 3600
-    assert found["spot, us-west-2"].usd[p4d] == pytest.approx(68.606 * 0.3 * expm1(exposure) / exposure, rel=1e-3)
+    assert found["spot, us-west-2"].usd[p4d] == pytest.approx(
+        68.606 * 0.3 * expm1(exposure) / exposure, rel=1e-3
+    )
     # as it was paid, P4d on spot won; on demand, Trainium does
     assert found["on demand, us-west-2"].is_flipped
     assert not found["spot, us-west-2"].is_flipped
@@ -189,9 +220,15 @@ def spot_of(suite: Suite, results: list[RunResult]) -> PricedOption:
 def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     """36,109 s of training: 110 s once, and 287,992 samples at 8 a second; a checkpoint an hour."""
     terms = SpotTerms(discount=0.5, interruptions_per_hour=0.1)
-    suite = make_suite(matrix={"instance": (P4D, TRN1)}, examples=288_000, pricing=Pricing(spot={P4D: terms}))
+    suite = make_suite(
+        matrix={"instance": (P4D, TRN1)}, examples=288_000, pricing=Pricing(spot={P4D: terms})
+    )
     p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
-    plain = [completed_result(cell, trial, suite=suite) for cell in expand_cells(suite) for trial in (1, 2)]
+    plain = [
+        completed_result(cell, trial, suite=suite)
+        for cell in expand_cells(suite)
+        for trial in (1, 2)
+    ]
     results = [replace(result, checkpoint_every_steps=3600) for result in plain]
     spot, demand = spot_of(suite, results), options_of(suite, results)["on demand, us-west-2"]
     # 20 s to download and 10 s of a first step come again: exp(0.1 x 30 / 3600) x (exp(0.1) - 1) / 0.1
@@ -202,14 +239,22 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     assert spot.usd[p4d] == pytest.approx(36_109 * factor * 18 / 3600, rel=1e-5)
     # on demand 1.6e-4 an hour, after two fault-free runs of 170 s
     exposure = 1.6e-4 / (1 + 2 * 170 / 3600)
-    assert demand.usd[p4d] == pytest.approx(36_109 * 36 / 3600 * expm1(exposure) / exposure, rel=1e-5)
+    assert demand.usd[p4d] == pytest.approx(
+        36_109 * 36 / 3600 * expm1(exposure) / exposure, rel=1e-5
+    )
     assert trn1 not in spot.usd
-    assert "0.1 interruptions per instance-hour (no run shows it; prior: given in the suite)" in spot.basis
+    assert (
+        "0.1 interruptions per instance-hour (no run shows it; prior: given in the suite)"
+        in spot.basis
+    )
     assert spot.basis.endswith("lost work and restarts included")
 
 
 def test_a_faster_cell_may_lose_on_spot_where_its_type_is_interrupted_more_often() -> None:
-    terms = {P4D: SpotTerms(discount=0.5, interruptions_per_hour=0.2), TRN1: SpotTerms(discount=0.5)}
+    terms = {
+        P4D: SpotTerms(discount=0.5, interruptions_per_hour=0.2),
+        TRN1: SpotTerms(discount=0.5),
+    }
     suite = make_suite(
         goal=Goal(kind=GoalKind.FASTEST),
         matrix={"instance": (P4D, TRN1)},
@@ -250,7 +295,9 @@ def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> 
     assert checkpoint_seconds(first) == pytest.approx(hours * 3600)
     assert checkpoint_seconds(measured(plain)[0]) is None
     p4d, _ = (cell.cell_id for cell in expand_cells(suite))
-    without, with_them = (options_of(each, measured(each))["spot, us-west-2"].usd[p4d] for each in (plain, suite))
+    without, with_them = (
+        options_of(each, measured(each))["spot, us-west-2"].usd[p4d] for each in (plain, suite)
+    )
     # the first step, of 10 s, comes again: exp(0.5 x 10 / 3600)
     once, lost = 68.606 * 0.4 * 1.00139, expm1(0.5 * hours) / (0.5 * hours)
     assert with_them == pytest.approx(once * lost, rel=1e-3)
@@ -265,7 +312,9 @@ def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> 
     assert result.measured.throughput is not None
     event = RecurringEvent(name="checkpoint", count=4, steps_between=25.0, seconds=1.0)
     logged = replace(remeasured(result, recurring=(event,)), checkpoint_every_steps=1000)
-    assert checkpoint_seconds(logged) == pytest.approx(25 / result.measured.throughput.steps_per_second)
+    assert checkpoint_seconds(logged) == pytest.approx(
+        25 / result.measured.throughput.steps_per_second
+    )
     given = replace(logged, full_run=FullRun(checkpoint_every_minutes=30))
     assert checkpoint_seconds(given) == 1800
 
@@ -273,10 +322,16 @@ def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> 
 def test_the_report_says_where_the_verdict_changes() -> None:
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)})
     results = measured(suite)
-    report = replace(report_of(results, suite), parts={PART: to_document(price_options(record_of(suite, results)))})
+    report = replace(
+        report_of(results, suite),
+        parts={PART: to_document(price_options(record_of(suite, results)))},
+    )
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page
-    assert "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)" in page
+    assert (
+        "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)"
+        in page
+    )
     # 6553 s on P4d: of spot in the summary, and beside its cost in the column of spot
     assert page.count("109 min") >= 2
     assert parse_report(report_document(report)) == report
@@ -286,7 +341,12 @@ def test_a_job_of_less_than_a_billed_second_has_a_price_on_demand_and_none_on_sp
     """What spot would have billed of so short a job is not known."""
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)})
     results = [
-        replace(result, attempts=(replace(result.attempts[0], training_seconds=0.7, phase_seconds={"training": 0.7}),))
+        replace(
+            result,
+            attempts=(
+                replace(result.attempts[0], training_seconds=0.7, phase_seconds={"training": 0.7}),
+            ),
+        )
         for cell in expand_cells(suite)
         for result in (completed_result(cell, trial, suite=suite) for trial in (1, 2))
     ]

@@ -66,7 +66,9 @@ def grid(source: random.Random, least_sizes: int = 2) -> tuple[list[Cell], list[
     own = {Strategy.DDP: 1, Strategy.FSDP: 2} if source.random() < 0.5 else {}
     cells: list[Cell] = []
     truth: list[tuple[Any, ...]] = []
-    for strategy, size, values in product(strategies, sizes, product(*(AXES[name] for name in axes))):
+    for strategy, size, values in product(
+        strategies, sizes, product(*(AXES[name] for name in axes))
+    ):
         point = dict(zip(axes, values, strict=True))
         arguments = {**point, **{name: FOLLOWERS[name](size, point) for name in followers}}
         if own:
@@ -84,7 +86,9 @@ def partition(cells: Sequence[Cell], keys: Sequence[Any]) -> set[frozenset[str]]
 
 
 def found_partition(cells: Sequence[Cell]) -> set[frozenset[str]]:
-    return {frozenset(each.cell_id for each in series.cells) for series in find_series(cells, SCRIPT)}
+    return {
+        frozenset(each.cell_id for each in series.cells) for series in find_series(cells, SCRIPT)
+    }
 
 
 @pytest.mark.parametrize("is_full", [True, False])
@@ -100,12 +104,16 @@ def test_the_axes_part_the_series_and_what_follows_does_not(seed: int, is_full: 
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_without_some_cells_each_size_is_once_in_a_series_and_nothing_else_differs(seed: int) -> None:
+def test_without_some_cells_each_size_is_once_in_a_series_and_nothing_else_differs(
+    seed: int,
+) -> None:
     source = random.Random(seed)
     cells, _ = grid(source)
     left = source.sample(cells, max(1, int(len(cells) * source.uniform(0.3, 1.0))))
     found = find_series(left, SCRIPT)
-    assert sorted(each.cell_id for series in found for each in series.cells) == sorted(each.cell_id for each in left)
+    assert sorted(each.cell_id for series in found for each in series.cells) == sorted(
+        each.cell_id for each in left
+    )
     for series in found:
         sizes = [each.settings.instance_count for each in series.cells]
         assert sizes == sorted(set(sizes))
@@ -120,9 +128,21 @@ def test_without_some_cells_each_size_is_once_in_a_series_and_nothing_else_diffe
 
 def test_settings_true_and_text_never_follow_and_a_text_that_is_a_number_does() -> None:
     assert (
-        len(find_series([cell(0, 1, {}, compiler=Compiler.NONE), cell(1, 2, {}, compiler=Compiler.XLA)], SCRIPT)) == 2
+        len(
+            find_series(
+                [cell(0, 1, {}, compiler=Compiler.NONE), cell(1, 2, {}, compiler=Compiler.XLA)],
+                SCRIPT,
+            )
+        )
+        == 2
     )
-    for one, two, series in ((True, False, 2), ("a", "b", 2), ("100", "50", 1), (100, "5e1", 1), ("nan", "inf", 2)):
+    for one, two, series in (
+        (True, False, 2),
+        ("a", "b", 2),
+        ("100", "50", 1),
+        (100, "5e1", 1),
+        ("nan", "inf", 2),
+    ):
         assert len(find_series([cell(0, 1, {"x": one}), cell(1, 2, {"x": two})], SCRIPT)) == series
 
 
@@ -137,13 +157,17 @@ def test_switch_of_zero_and_one_parts_the_series(seed: int) -> None:
             number,
             size,
             {
-                "fp16": (int if source.random() < 0.5 else str)(first if size < changes_from else second),
+                "fp16": (int if source.random() < 0.5 else str)(
+                    first if size < changes_from else second
+                ),
                 "batch": 32 * 16 // size,
             },
         )
         for number, size in enumerate(sizes)
     ]
-    assert found_partition(cells) == partition(cells, [int(str(each.hyperparameters["fp16"])) for each in cells])
+    assert found_partition(cells) == partition(
+        cells, [int(str(each.hyperparameters["fp16"])) for each in cells]
+    )
     assert all("fp16" not in series.following for series in find_series(cells, SCRIPT))
 
 
@@ -161,14 +185,18 @@ def test_the_published_table_by_its_throughput() -> None:
     cells = [make_cell(f"0000000{count:x}", instance_count=count) for count in (2, 4, 8)]
     cells.append(make_cell("00000010", instance_count=16))
     results = [
-        completed_result(cell, trial, step_seconds=8000 / PUBLISHED[cell.settings.instance_count], samples=8000)
+        completed_result(
+            cell, trial, step_seconds=8000 / PUBLISHED[cell.settings.instance_count], samples=8000
+        )
         for cell in cells
         for trial in (1, 2)
     ]
     (series,) = measure_scaling(make_suite(), cells, results)
     assert [point.instance_count for point in series.points] == [2, 4, 8, 16]
     # 10814.09728 / 3234.6185 / 8 is 0.41790, where the table prints 0.41724
-    assert [point.efficiency for point in series.points] == pytest.approx([1, 0.84043, 0.62559, 0.41790], abs=2e-5)
+    assert [point.efficiency for point in series.points] == pytest.approx(
+        [1, 0.84043, 0.62559, 0.41790], abs=2e-5
+    )
     assert series.points[3].speed_up == pytest.approx(3.3432, abs=1e-4)
 
 
@@ -199,7 +227,9 @@ SMDDP_LINES = [
 
 def step_seconds(cell: Cell, workload: Workload) -> float:
     """Grows with the nodes, and falls with the loader workers."""
-    workers = arguments_of(cell, workload).get("dataloader_num_workers", cell.settings.loader_workers)
+    workers = arguments_of(cell, workload).get(
+        "dataloader_num_workers", cell.settings.loader_workers
+    )
     return 0.1 + 0.01 * cell.settings.instance_count + 0.05 / (1 + int(str(workers)))
 
 
@@ -253,10 +283,14 @@ def test_albert_has_a_rate_over_nodes_for_each_series(name: str) -> None:
 
 def test_a_cell_has_the_same_figures_in_the_table_of_cells_and_in_that_of_scaling() -> None:
     goal = Goal(kind=GoalKind.FASTEST)  # the two can't be told apart
-    suite = make_suite(matrix={"instance_count": (1, 2)}, training={"instance": "ml.p4d.24xlarge"}, goal=goal)
+    suite = make_suite(
+        matrix={"instance_count": (1, 2)}, training={"instance": "ml.p4d.24xlarge"}, goal=goal
+    )
     seconds = {1: (1.0, 1.2, 1.1), 2: (1.05, 1.25, 1.1)}
     results = [
-        completed_result(cell, trial, step_seconds=seconds[cell.settings.instance_count][trial - 1], suite=suite)
+        completed_result(
+            cell, trial, step_seconds=seconds[cell.settings.instance_count][trial - 1], suite=suite
+        )
         for cell in expand_cells(suite)
         for trial in (1, 2, 3)
     ]
@@ -292,6 +326,8 @@ def test_a_series_of_one_measured_size_is_left_out() -> None:
         training={"instance": "ml.p4d.24xlarge"},
     )
     results = results_of(suite)
-    lost = [each for each in results if each.run.cell.settings.strategy is Strategy.FSDP][-1].run.cell.cell_id
+    lost = [each for each in results if each.run.cell.settings.strategy is Strategy.FSDP][
+        -1
+    ].run.cell.cell_id
     page = render(report_of([each for each in results if each.run.cell.cell_id != lost], suite))
     assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"ml.p4d.24xlarge"}

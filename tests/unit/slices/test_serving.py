@@ -19,14 +19,26 @@ from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.cli.test_text_is_text import call as start
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryObjects, make_lab
 from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
-from tests.unit.serving_in_memory import DEPLOYMENT, NAME, ROLE, SAMPLES, SAVED_MODEL, SETTINGS, MemoryServing
+from tests.unit.serving_in_memory import (
+    DEPLOYMENT,
+    NAME,
+    ROLE,
+    SAMPLES,
+    SAVED_MODEL,
+    SETTINGS,
+    MemoryServing,
+)
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.core.errors import DocumentInvalid
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, run_result_document
 from traindyno.core.s3_keys import result_key, samples_key, served_model_key, suite_key, verdict_key
-from traindyno.core.serving.deployment import ModelNotServable, deployment_document, parse_deployment
+from traindyno.core.serving.deployment import (
+    ModelNotServable,
+    deployment_document,
+    parse_deployment,
+)
 from traindyno.core.serving.samples import EvaluationSamples, Latency, samples_document
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Measurement
@@ -48,7 +60,9 @@ from training.serving import inference
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/abc"
 SUBNETS, GROUPS = ("subnet-0123456789abcdef0",), ("sg-0123456789abcdef0",)
-OWN_JOBS = LabJobs(subnet_ids=SUBNETS, security_group_ids=GROUPS, volume_key_arn=KEY, tags={"team": "vision"})
+OWN_JOBS = LabJobs(
+    subnet_ids=SUBNETS, security_group_ids=GROUPS, volume_key_arn=KEY, tags={"team": "vision"}
+)
 SAGEMAKER = botocore.session.get_session().get_service_model("sagemaker")
 
 
@@ -92,15 +106,21 @@ def test_the_requests_are_those_of_the_sdk(monkeypatch: pytest.MonkeyPatch) -> N
 def test_each_type_gets_known_requests_and_nvidia_types_the_images_driver() -> None:
     types = SAGEMAKER.shape_for("ProductionVariantInstanceType").metadata["enum"]
     served = [each for each in types if not each.startswith(("ml.trn", "ml.inf"))]
-    for instance_type, jobs in ((each, jobs) for each in (*served, "ml.g99.xlarge") for jobs in (LabJobs(), OWN_JOBS)):
+    for instance_type, jobs in (
+        (each, jobs) for each in (*served, "ml.g99.xlarge") for jobs in (LabJobs(), OWN_JOBS)
+    ):
         deployment = replace(DEPLOYMENT, instance_type=instance_type)
         requests = model, config, _ = build_requests(deployment, replace(SETTINGS, jobs=jobs))
         container, (variant,) = model["PrimaryContainer"], config["ProductionVariants"]
         is_gpu = has_gpu(instance_type) or instance_type.startswith(("ml.g", "ml.p"))
-        assert ("-gpu-" in container["Image"]) == (GPU_VARIABLE in container["Environment"]) == is_gpu
+        assert (
+            ("-gpu-" in container["Image"]) == (GPU_VARIABLE in container["Environment"]) == is_gpu
+        )
         assert ("InferenceAmiVersion" in variant) == is_gpu
         assert config.get("KmsKeyId") == jobs.volume_key_arn
-        for operation, request in zip(("CreateModel", "CreateEndpointConfig", "CreateEndpoint"), requests, strict=True):
+        for operation, request in zip(
+            ("CreateModel", "CreateEndpointConfig", "CreateEndpoint"), requests, strict=True
+        ):
             shape = SAGEMAKER.operation_model(operation)
             if instance_type in types:
                 check_request(shape, request, {})
@@ -115,18 +135,25 @@ def test_each_type_gets_known_requests_and_nvidia_types_the_images_driver() -> N
 def test_what_can_not_be_served_creates_nothing() -> None:
     lab = MemoryServing()
     isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
-    with pytest.raises(ModelNotServable, match=r"lab traindyno has isolate_network=on, .*needs a network"):
+    with pytest.raises(
+        ModelNotServable, match=r"lab traindyno has isolate_network=on, .*needs a network"
+    ):
         deploy_model(DEPLOYMENT, lab.serving, isolated, clock=lambda: NOW)
     for refused, says in (
         ({"name": "other--x"}, r'name: got "other--x", expected a name .* begins with traindyno--'),
         ({"hours": 9000}, "hours: got 9000.0, expected up to 8784 hours"),
         ({"max_usd": Decimal("0.067")}, r"expected at least \$0.068, which pays for the 1200 s"),
-        ({"max_usd": Decimal(1), "usd_per_hour": None}, r"no amount, as the price of ml\.c5\.xlarge is unknown"),
+        (
+            {"max_usd": Decimal(1), "usd_per_hour": None},
+            r"no amount, as the price of ml\.c5\.xlarge is unknown",
+        ),
     ):
         with pytest.raises(DocumentInvalid, match=says):
             parse_deployment(deployment_document(replace(DEPLOYMENT, **refused)), lab="traindyno")
     for late in (NOW + 3601, NOW + 901):
-        with pytest.raises(ModelNotServable, match="or reached its limit of time, while its model was copied"):
+        with pytest.raises(
+            ModelNotServable, match="or reached its limit of time, while its model was copied"
+        ):
             deploy_model(DEPLOYMENT, lab.serving, SETTINGS, clock=iter([late]).__next__)
     assert served_model_key(NAME) not in lab.objects.contents
     del lab.objects.contents[SAVED_MODEL]
@@ -174,7 +201,9 @@ def bucket_of(
             key = samples_key(EXECUTION, run_id, result.attempts[-1].job_name)
             bucket.write_json(key, samples_document(samples))
     if results:
-        bucket.write_json(verdict_key(EXECUTION), verdict_document(judge(suite, [FAST, SLOW], results)))
+        bucket.write_json(
+            verdict_key(EXECUTION), verdict_document(judge(suite, [FAST, SLOW], results))
+        )
     return bucket
 
 
@@ -188,20 +217,40 @@ def test_the_recommended_cells_latest_model_is_found_and_a_named_cells() -> None
 
 
 BROKEN = [failed_result(FAST, 1, Outcome.OUT_OF_MEMORY)]
-SCRIPT: dict[str, Any] = {"task": Task.SCRIPT, "source": "s3://b/x/sourcedir.tar.gz", "entry_point": "train.py"}
+SCRIPT: dict[str, Any] = {
+    "task": Task.SCRIPT,
+    "source": "s3://b/x/sourcedir.tar.gz",
+    "entry_point": "train.py",
+}
 
 
 @pytest.mark.parametrize(
     ("bucket", "cell", "says"),
     [
         (MemoryObjects(), None, "the lab has no suite of execution execution-1: expected"),
-        (bucket_of(saves=False), None, "add to it measurement: {save_model: true}, then run it again"),
+        (
+            bucket_of(saves=False),
+            None,
+            "add to it measurement: {save_model: true}, then run it again",
+        ),
         (bucket_of([]), None, "has no verdict: it is still running, or it failed; name one"),
-        (bucket_of(**SCRIPT), None, "expected one of causal-lm, masked-lm, sequence-classification"),
+        (
+            bucket_of(**SCRIPT),
+            None,
+            "expected one of causal-lm, masked-lm, sequence-classification",
+        ),
         (bucket_of(), "tensor", "--cell: 0000000a (ddp), 0000000b (fsdp)"),
         (bucket_of(BROKEN), "ddp", "expected a completed run, found out_of_memory"),
-        (bucket_of(BROKEN), None, "recommends no cell; name one of its cells with --cell: 0000000a (ddp)"),
-        (bucket_of(samples=None), None, "run 0000000a-t3 left no evaluation samples at s3://results/runs/"),
+        (
+            bucket_of(BROKEN),
+            None,
+            "recommends no cell; name one of its cells with --cell: 0000000a (ddp)",
+        ),
+        (
+            bucket_of(samples=None),
+            None,
+            "run 0000000a-t3 left no evaluation samples at s3://results/runs/",
+        ),
         (bucket_of(samples=replace(SAMPLES, samples=())), None, "shared its job with others"),
     ],
 )
@@ -229,10 +278,16 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
     return lambda *words: (start(*words), "".join(capsys.readouterr()))
 
 
-def test_a_model_is_copied_deployed_once_checked_listed_and_undeployed(lab: MemoryServing, call: Call) -> None:
+def test_a_model_is_copied_deployed_once_checked_listed_and_undeployed(
+    lab: MemoryServing, call: Call
+) -> None:
     status, text = call("deploy", EXECUTION)
     assert status == 0, text
-    for said in ("2 answers agree", "latency of 100 requests", f"delete it with: traindyno undeploy {NAME}"):
+    for said in (
+        "2 answers agree",
+        "latency of 100 requests",
+        f"delete it with: traindyno undeploy {NAME}",
+    ):
         assert said in text
     lab.deploy()  # the same requests again
     assert lab.objects.contents[served_model_key(NAME)] == b"the model"
@@ -242,7 +297,10 @@ def test_a_model_is_copied_deployed_once_checked_listed_and_undeployed(lab: Memo
     assert not any((*lab.sagemaker.kept.values(), lab.serving.names()))
     assert call("undeploy", NAME)[0] == 1
     lab.sagemaker.add("traindyno--mine")
-    assert "no endpoint traindyno--mine has the tag of lab traindyno" in call("undeploy", "traindyno--mine")[1]
+    assert (
+        "no endpoint traindyno--mine has the tag of lab traindyno"
+        in call("undeploy", "traindyno--mine")[1]
+    )
     assert set(lab.sagemaker.endpoints) == {"traindyno--mine"}
 
 
@@ -254,7 +312,9 @@ def test_what_fails_or_differs_is_told_and_deleted(lab: MemoryServing, call: Cal
         "no reason": rf"gave no reason\nthe container's log is /aws/sagemaker/Endpoints/{NAME}",
     }
     for fault, pattern in said.items():
-        lab.sagemaker.refuse(fault, "ResourceLimitExceeded", "the account-level limit is 0 Instances")
+        lab.sagemaker.refuse(
+            fault, "ResourceLimitExceeded", "the account-level limit is 0 Instances"
+        )
         lab.sagemaker.wrong = {"bad"} if fault == "no answer" else set()
         lab.sagemaker.first_status = "Failed" if fault == "no reason" else "InService"
         status, text = call("deploy", EXECUTION)

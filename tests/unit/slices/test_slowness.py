@@ -63,7 +63,9 @@ def probed(
     )
 
 
-@pytest.mark.parametrize("unknown", [(), (COMMUNICATION,), (OPTIMIZER,), (COMMUNICATION, OPTIMIZER)])
+@pytest.mark.parametrize(
+    "unknown", [(), (COMMUNICATION,), (OPTIMIZER,), (COMMUNICATION, OPTIMIZER)]
+)
 @pytest.mark.parametrize("noise", [0.001, 0.05, 0.5])
 def test_shares_of_any_probes_are_100_percent_and_none_is_claimed_that_may_be_noise(
     noise: float, unknown: tuple[str, ...]
@@ -72,7 +74,12 @@ def test_shares_of_any_probes_are_100_percent_and_none_is_claimed_that_may_be_no
     for _ in range(200):
         falling = [1.0, *sorted((random.random() for _ in RAW), reverse=True)]
         times = [max(0.01, random.gauss(time, noise)) for time in falling]
-        parts = probed(times, [random.uniform(0, 2 * noise) for _ in times], unknown=unknown, waiting=random.random())
+        parts = probed(
+            times,
+            [random.uniform(0, 2 * noise) for _ in times],
+            unknown=unknown,
+            waiting=random.random(),
+        )
         shares = divide_step(parts)
         assert shares is not None
         told = [*shares.found.values(), shares.rest]
@@ -84,12 +91,17 @@ def test_shares_of_any_probes_are_100_percent_and_none_is_claimed_that_may_be_no
         assert "-" not in "".join(texts)
         if "too noisy" in texts[-1]:
             assert not shares.found
-            assert any(share.half_width > LEAST_NAMED_SHARE for share in shares.parts.values() if share)
+            assert any(
+                share.half_width > LEAST_NAMED_SHARE for share in shares.parts.values() if share
+            )
             continue
         (sentence,) = [text for text in texts if text.startswith("By its probes")]
         percents = [int(found) for found in re.findall(r"(\d+) % \(±", sentence)]
         assert sum(percents) == pytest.approx(100, abs=len(percents) / 2)
-        named = [SAID[name] for name in re.findall(r"\) (loading data|communication|optimizer)", sentence)]
+        named = [
+            SAID[name]
+            for name in re.findall(r"\) (loading data|communication|optimizer)", sentence)
+        ]
         claimed += len(named)
         for name in named:
             part = getattr(parts, name)
@@ -109,13 +121,17 @@ def test_probes_that_contradict_each_other_show_how_little_they_tell() -> None:
     shares = divide_step(probed([1.0, 0.2, 0.9, 0.1], [0.001] * 4))
     assert shares is not None
     # Closest times that never rise: 1.0, 0.55, 0.55, 0.1
-    assert [share.value for share in shares.parts.values() if share] == pytest.approx([0.45, 0.0, 0.45])
-    assert [share.half_width for share in shares.parts.values() if share] == pytest.approx([0.7] * 3)
+    assert [share.value for share in shares.parts.values() if share] == pytest.approx(
+        [0.45, 0.0, 0.45]
+    )
+    assert [share.half_width for share in shares.parts.values() if share] == pytest.approx(
+        [0.7] * 3
+    )
     assert shares.found == {}
     assert shares.rest.value == 1
-    assert [*describe_steps("A", CellSteps(step_parts=probed([1.0, 0.2, 0.9, 0.1], [0.001] * 4)))] == [
-        "The probes of A are too noisy to tell what its step consists of (± 70 %)."
-    ]
+    assert [
+        *describe_steps("A", CellSteps(step_parts=probed([1.0, 0.2, 0.9, 0.1], [0.001] * 4)))
+    ] == ["The probes of A are too noisy to tell what its step consists of (± 70 %)."]
 
 
 def test_a_step_is_longer_than_its_probes_by_what_they_leave_out() -> None:
@@ -134,7 +150,9 @@ def test_a_single_process_has_no_communication_and_no_noise_of_it() -> None:
     communication = shares.parts[COMMUNICATION]
     assert communication is not None
     assert (communication.value, communication.half_width) == (0, 0)
-    texts = describe_steps("single", CellSteps(step_parts=probed([1.0, 1.02, 1.02, 0.9], [0.02, 0.0, 0.02, 0.02])))
+    texts = describe_steps(
+        "single", CellSteps(step_parts=probed([1.0, 1.02, 1.02, 0.9], [0.02, 0.0, 0.02, 0.02]))
+    )
     assert "communication" not in "".join(texts)
 
 
@@ -164,7 +182,12 @@ def test_noisy_probes_do_not_hide_the_logs_wait(
     data: tuple[float, float], waiting: tuple[float, float], is_named: bool
 ) -> None:
     text = described(data=data, waiting=waiting)
-    assert text.startswith("29 % (± 4 %) of a step of A waits for data, by its step log. The probes of A") == is_named
+    assert (
+        text.startswith(
+            "29 % (± 4 %) of a step of A waits for data, by its step log. The probes of A"
+        )
+        == is_named
+    )
     assert ("waits for data" in text) == is_named
     assert ("45 % (± 8 %) loading data" in text) == (data[0] == 0.45)
     assert ("too noisy to tell what its step consists of (± 39 %)." in text) == (data[1] == 0.20)
@@ -184,10 +207,14 @@ def step_seconds(load: float, rest: float, workers: int) -> float:
     return now / count
 
 
-def advice(load: float, rest: float, workers: int, instance: str = G5.instance) -> LoaderAdvice | None:
+def advice(
+    load: float, rest: float, workers: int, instance: str = G5.instance
+) -> LoaderAdvice | None:
     step = step_seconds(load, rest, workers)
     data = PartSeconds(mean=step - rest, error=0.0)
-    parts = StepParts(samples_per_step=8, step=PartSeconds(mean=step, error=0.0), waiting=data, data=data)
+    parts = StepParts(
+        samples_per_step=8, step=PartSeconds(mean=step, error=0.0), waiting=data, data=data
+    )
     return advise_workers(replace(G5, instance=instance, loader_workers=workers), parts)
 
 
@@ -199,7 +226,9 @@ def test_the_advice_saves_what_it_says(load: float, workers: int) -> None:
         assert now == pytest.approx(rest, rel=0.08)
         return
     assert workers < found.loader_workers <= 7
-    assert 1 - step_seconds(load, rest, found.loader_workers) / now == pytest.approx(found.saving, abs=0.03)
+    assert 1 - step_seconds(load, rest, found.loader_workers) / now == pytest.approx(
+        found.saving, abs=0.03
+    )
     assert found.is_bounded == (step_seconds(load, rest, 7) > rest * 1.05)
 
 
@@ -220,8 +249,12 @@ ABOUT_STEPS = ("waits for data", "By its probes", "within the noise", "By estima
 
 def parts(data: float, *, communication: float = 0.1, is_probed: bool = True) -> StepParts:
     """A step of 1 s with 100 samples: 1,000 s for the work of the samples of a verdict."""
-    of_data, exchange, known = (PartSeconds(mean=mean, error=0.01) for mean in (data, communication, 0.2))
-    waiting = StepParts(samples_per_step=100, step=PartSeconds(mean=1, error=0), waiting=of_data, data=of_data)
+    of_data, exchange, known = (
+        PartSeconds(mean=mean, error=0.01) for mean in (data, communication, 0.2)
+    )
+    waiting = StepParts(
+        samples_per_step=100, step=PartSeconds(mean=1, error=0), waiting=of_data, data=of_data
+    )
     rest = PartSeconds(mean=0.8 - data - communication, error=0.01)
     if not is_probed:
         return waiting
@@ -229,10 +262,17 @@ def parts(data: float, *, communication: float = 0.1, is_probed: bool = True) ->
 
 
 def said(first: StepParts, second: StepParts, **changes: Any) -> list[str]:
-    rows = (make_row(step_parts=first, **changes), make_row(SECOND, step_parts=second, seconds=make_estimate(1500.0)))
+    rows = (
+        make_row(step_parts=first, **changes),
+        make_row(SECOND, step_parts=second, seconds=make_estimate(1500.0)),
+    )
     verdict = make_verdict(rows=rows, rivals=(make_rival(),))
     assert parse_verdict(verdict_document(verdict)) == verdict
-    return [text for text in describe_verdict(verdict).support if any(words in text for words in ABOUT_STEPS)]
+    return [
+        text
+        for text in describe_verdict(verdict).support
+        if any(words in text for words in ABOUT_STEPS)
+    ]
 
 
 def test_the_finalists_parts_are_sentences() -> None:
@@ -254,11 +294,15 @@ def test_without_probes_a_wait_is_named_if_it_matters() -> None:
 @pytest.mark.parametrize("facts", [{}, {"run": {"task": "causal-lm"}}])
 def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) -> None:
     """Only a built-in task gets advice: a script's argument for its workers is its own."""
-    suite = make_suite(training={"batch_size_per_device": 8}, matrix={"instance": ("ml.g5.2xlarge",)})
+    suite = make_suite(
+        training={"batch_size_per_device": 8}, matrix={"instance": ("ml.g5.2xlarge",)}
+    )
     (cell,) = expand_cells(suite)
     seconds = {line.WHOLE_STEP: 0.1, line.HELD_BATCHES: 0.06, line.NO_OPTIMIZER: 0.05}
     probes = [probe_line(name, [each] * 10) for name, each in seconds.items()]
-    log = log_lines(step_seconds=[0.1] * 200, wait_seconds=0.04, after=probes, facts={"torch": "2", **facts})
+    log = log_lines(
+        step_seconds=[0.1] * 200, wait_seconds=0.04, after=probes, facts={"torch": "2", **facts}
+    )
     result = result_from(read_step_log({file_name(): log}), run=make_run(cell), suite=suite)
     assert parse_run_result(run_result_document(result)) == result
     assert summarise(result).time.probe_seconds == pytest.approx(1)
@@ -271,4 +315,6 @@ def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) ->
     section = render(report).partition("Why slow</h3>")[2].partition("</table>")[0]
     cells = [re.sub(r"<[^>]*>", "", cell) for cell in section.split("<td")[1:]]
     # waiting, data, communication of one process, optimizer, the rest
-    assert [cell.rpartition(">")[2] for cell in cells][1:6] == [f"{share} % (± 0 %)" for share in (40, 40, 0, 10, 50)]
+    assert [cell.rpartition(">")[2] for cell in cells][1:6] == [
+        f"{share} % (± 0 %)" for share in (40, 40, 0, 10, 50)
+    ]

@@ -25,13 +25,18 @@ QUICKSTART = Path(__file__).parents[3] / "suites/quickstart.yaml"
 
 def main() -> None:
     loaded = load_suite(QUICKSTART, local=True).document
-    workload = {**loaded["workload"], "dataset": {"format": "synthetic"}}  # which no job has to prepare
+    workload = {
+        **loaded["workload"],
+        "dataset": {"format": "synthetic"},
+    }  # which no job has to prepare
     lab = empty_lab()
     take_in(lab, {**loaded, "workload": workload, "search": "grid"}, instance="local.cpu")
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     for item in items_of_round(lab):
         measure(lab, item)
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    verdict = judge_suite(
+        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
+    )
     assert verdict.recommended is not None
     assert len(lab.bucket.read(report_html_key(EXECUTION))) > 10_000
     print_verdict(STANDARD_OUTPUT, parse_report(lab.bucket.read_json(report_data_key(EXECUTION))))

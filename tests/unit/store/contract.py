@@ -102,28 +102,43 @@ class StoreContract:
     ) -> None:
         rows = ExecutionRows(table)
         judgement = Judgement(
-            finding="recommended", headline="use it", recommended=None, is_simulated=False, run_count=4
+            finding="recommended",
+            headline="use it",
+            recommended=None,
+            is_simulated=False,
+            run_count=4,
         )
         rows.judge(execution, judgement)
         rows.mark_stopping(execution)
-        assert rows.find(execution) == replace(execution_row(execution), judgement=judgement, is_stopping=True)
+        assert rows.find(execution) == replace(
+            execution_row(execution), judgement=judgement, is_stopping=True
+        )
 
     def test_an_execution_without_a_row_has_nothing_to_stop(self, table: Table) -> None:
         name = f"refused-{uuid.uuid4().hex}"
         ExecutionRows(table).mark_stopping(name)
         assert ExecutionRows(table).find(name) is None
 
-    def test_the_first_reservation_is_refused_over_the_cap_like_every_other(self, table: Table, execution: str) -> None:
+    def test_the_first_reservation_is_refused_over_the_cap_like_every_other(
+        self, table: Table, execution: str
+    ) -> None:
         spending = Spending(table)
         first, second = attempt_row(execution, "50.2"), attempt_row(execution, "50.1")
         assert spending.reserve(first, cap_usd=usd("50.1")) is Reservation.NO_ROOM
         assert spending.read(execution) == SpendingRow()
         assert spending.reserve(second, cap_usd=usd("50.1")) is Reservation.MADE
-        assert spending.reserve(attempt_row(execution, "0.000001"), cap_usd=usd("50.1")) is Reservation.NO_ROOM
+        assert (
+            spending.reserve(attempt_row(execution, "0.000001"), cap_usd=usd("50.1"))
+            is Reservation.NO_ROOM
+        )
         assert spending.read(execution).exposed_usd == usd("50.1")
-        assert {row.job_name for row in AttemptRows(table).list_open(execution)} == {second.job_name}
+        assert {row.job_name for row in AttemptRows(table).list_open(execution)} == {
+            second.job_name
+        }
 
-    def test_reservations_at_once_never_pass_the_cap_together(self, table: Table, execution: str) -> None:
+    def test_reservations_at_once_never_pass_the_cap_together(
+        self, table: Table, execution: str
+    ) -> None:
         spending = Spending(table)
         rows = [attempt_row(execution, "0.3") for _ in range(8)]
         with ThreadPoolExecutor(8) as pool:
@@ -144,18 +159,26 @@ class StoreContract:
         assert spending.read(execution).exposed_usd == 0
         assert AttemptRows(table).find(row.job_name) is None
 
-    def test_jobs_of_a_run_are_noted_with_their_reservation_or_not_at_all(self, table: Table, execution: str) -> None:
+    def test_jobs_of_a_run_are_noted_with_their_reservation_or_not_at_all(
+        self, table: Table, execution: str
+    ) -> None:
         spending, runs, row = Spending(table), RunRows(table), attempt_row(execution, "0.3")
         noting = runs.noting(execution, "r", row.job_name)
         runs.note_start(execution, "r", NOW + 0.5)
         assert spending.reserve(row, cap_usd=usd("0.2"), also=[noting]) is Reservation.NO_ROOM
-        assert runs.read(execution, "r") == RunRow(execution_id=execution, owner_id="r", start_at=NOW + 0.5)
+        assert runs.read(execution, "r") == RunRow(
+            execution_id=execution, owner_id="r", start_at=NOW + 0.5
+        )
         assert spending.reserve(row, cap_usd=usd("1"), also=[noting]) is Reservation.MADE
-        assert runs.read(execution, "r") == RunRow(execution_id=execution, owner_id="r", jobs=frozenset({row.job_name}))
+        assert runs.read(execution, "r") == RunRow(
+            execution_id=execution, owner_id="r", jobs=frozenset({row.job_name})
+        )
         assert spending.withdraw(row, also=[runs.forgetting(execution, "r", row.job_name)])
         assert runs.read(execution, "r").jobs == frozenset()
 
-    def test_spending_replaces_its_reservation_rounded_up_to_a_millionth(self, table: Table, execution: str) -> None:
+    def test_spending_replaces_its_reservation_rounded_up_to_a_millionth(
+        self, table: Table, execution: str
+    ) -> None:
         spending, row = Spending(table), attempt_row(execution, "0.3333333333")
         spending.reserve(row, cap_usd=usd("10"))
         assert spending.read(execution).exposed_usd == usd("0.333334")
@@ -165,7 +188,9 @@ class StoreContract:
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.2"), spent_usd=usd("0.2"))
         assert AttemptRows(table).find(row.job_name) == replace(row, end=end)
 
-    def test_an_end_without_a_known_cost_keeps_its_reservation(self, table: Table, execution: str) -> None:
+    def test_an_end_without_a_known_cost_keeps_its_reservation(
+        self, table: Table, execution: str
+    ) -> None:
         spending, row = Spending(table), attempt_row(execution, "0.3")
         spending.reserve(row, cap_usd=usd("10"))
         assert spending.end(row, replace(END, job_name=row.job_name), None)
@@ -186,10 +211,14 @@ class StoreContract:
         assert not spending.end(row, end, usd("0.5"))
         held = replace(row, reserved_usd=usd("0.7"))
         assert spending.end(held, end, usd("0.5"))
-        assert spending.reserve_more(held, usd("0.9"), cap_usd=usd("1")) is Reservation.ROW_REFUSED, "the job has ended"
+        assert (
+            spending.reserve_more(held, usd("0.9"), cap_usd=usd("1")) is Reservation.ROW_REFUSED
+        ), "the job has ended"
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.5"), spent_usd=usd("0.5"))
 
-    def test_a_run_gets_its_summary_once_and_keeps_its_jobs(self, table: Table, execution: str) -> None:
+    def test_a_run_gets_its_summary_once_and_keeps_its_jobs(
+        self, table: Table, execution: str
+    ) -> None:
         result = completed_result(make_cell(), 2)
         summary, run_id = summarise(result), result.run.run_id
         rows = RunRows(table)
@@ -200,7 +229,9 @@ class StoreContract:
         row = rows.read(execution, run_id)
         assert (row.summary, row.jobs) == (summary, frozenset({"job-1"}))
 
-    def test_runs_shared_jobs_and_preparations_are_listed_apart(self, table: Table, execution: str) -> None:
+    def test_runs_shared_jobs_and_preparations_are_listed_apart(
+        self, table: Table, execution: str
+    ) -> None:
         """Lists of runs don't show the row of a job that several of them share."""
         runs, jobs, preparations = RunRows(table), SharedJobRows(table), PreparationRows(table)
         noted = [runs.noting(execution, name, f"job-{name}") for name in ("b", "a")]
@@ -238,7 +269,9 @@ class StoreContract:
         assert rows.find(attempt.job_name) == attempt
         assert rows.find("another") is None
 
-    def test_open_attempt_takes_a_new_token_and_a_reason_to_stop(self, table: Table, attempt: AttemptRow) -> None:
+    def test_open_attempt_takes_a_new_token_and_a_reason_to_stop(
+        self, table: Table, attempt: AttemptRow
+    ) -> None:
         rows, name = AttemptRows(table), attempt.job_name
         assert rows.hand_over(name, "u")
         assert rows.note_stop(name, Outcome.COST_STOPPED)
@@ -268,7 +301,10 @@ class StoreContract:
         rows = AttemptRows(table)
         second = attempt_row(execution, "0.6")
         Spending(table).reserve(second, cap_usd=usd("50"))
-        assert {row.job_name for row in rows.list_open(execution)} == {attempt.job_name, second.job_name}
+        assert {row.job_name for row in rows.list_open(execution)} == {
+            attempt.job_name,
+            second.job_name,
+        }
         assert attempt in list(rows.list_open())
         rows.close(attempt.job_name)
         assert list(rows.list_open(execution)) == [second]
@@ -276,7 +312,9 @@ class StoreContract:
         Spending(table).withdraw(second)
         assert list(rows.list_open(execution)) == []
 
-    def test_executions_of_the_same_work_are_listed_once_each_the_latest_first(self, table: Table) -> None:
+    def test_executions_of_the_same_work_are_listed_once_each_the_latest_first(
+        self, table: Table
+    ) -> None:
         index, work = WorkIndex(table), uuid.uuid4().hex
         for seconds, name in ((10, "a"), (20, "a"), (30, "b"), (1, "c")):
             index.note(work, name, started_at=1_790_000_000 + seconds)
@@ -288,7 +326,9 @@ class StoreContract:
         table.delete(KEY)
         slots = StartSlots(table)
         with ThreadPoolExecutor(4) as pool:
-            given = sorted(pool.map(lambda _: slots.reserve(now=NOW, seconds_between=1.05), range(8)))
+            given = sorted(
+                pool.map(lambda _: slots.reserve(now=NOW, seconds_between=1.05), range(8))
+            )
         assert given == pytest.approx([NOW + 1.05 * number for number in range(8)])
         assert slots.reserve(now=NOW + 100, seconds_between=1.05) == NOW + 100
         slots.free(now=NOW + 100.5)
@@ -298,7 +338,11 @@ class StoreContract:
         table.delete(LEASE_KEY)
         lease = SweepLease(table)
         with ThreadPoolExecutor(8) as pool:
-            taken = list(pool.map(lambda number: lease.take(f"sweep-{number}", now=NOW, seconds=60), range(8)))
+            taken = list(
+                pool.map(
+                    lambda number: lease.take(f"sweep-{number}", now=NOW, seconds=60), range(8)
+                )
+            )
         assert Counter(taken) == {True: 1, False: 7}
         assert lease.renew(f"sweep-{taken.index(True)}", now=NOW, seconds=60)
 
@@ -326,7 +370,9 @@ class StoreContract:
 
 def attempt_row(execution: str, reserved_usd: str) -> AttemptRow:
     owner = replace(RUN, execution_id=execution)
-    return replace(ROW, job_name=f"job-{uuid.uuid4().hex}", owner=owner, reserved_usd=usd(reserved_usd))
+    return replace(
+        ROW, job_name=f"job-{uuid.uuid4().hex}", owner=owner, reserved_usd=usd(reserved_usd)
+    )
 
 
 class ObjectsContract:
@@ -345,14 +391,23 @@ class ObjectsContract:
         key = f"contract/{uuid.uuid4().hex}"
         assert objects.find_part(key, 0, 2) is None
         objects.write(key, b"12345", "text/plain")
-        assert [objects.find_part(key, first, 2) for first in (0, 2, 4, 5, 9)] == [b"12", b"34", b"5", b"", b""]
+        assert [objects.find_part(key, first, 2) for first in (0, 2, 4, 5, 9)] == [
+            b"12",
+            b"34",
+            b"5",
+            b"",
+            b"",
+        ]
         objects.write(key, b"", "text/plain")
         assert objects.find_part(key, 0, 2) == b""
 
     def test_a_copy_keeps_its_key_when_the_original_changes(self, objects: Objects) -> None:
         key = f"contract/{uuid.uuid4().hex}"
         objects.write(key, b"one", "text/plain")
-        assert objects.copy(f"s3://{objects.name}/{key}", f"{key}-copy") == f"s3://{objects.name}/{key}-copy"
+        assert (
+            objects.copy(f"s3://{objects.name}/{key}", f"{key}-copy")
+            == f"s3://{objects.name}/{key}-copy"
+        )
         objects.write(key, b"two", "text/plain")
         assert objects.find(f"{key}-copy") == b"one"
 
@@ -366,10 +421,16 @@ class ObjectsContract:
         prefix = f"contract/{uuid.uuid4().hex}/"
         for name in ("b", "a/2", "a/1"):
             objects.write(f"{prefix}{name}", name.encode(), "text/plain")
-        assert list(objects.list_keys(prefix)) == [f"{prefix}{name}" for name in ("a/1", "a/2", "b")]
+        assert list(objects.list_keys(prefix)) == [
+            f"{prefix}{name}" for name in ("a/1", "a/2", "b")
+        ]
         assert list(objects.list_keys(f"{prefix}a/")) == [f"{prefix}a/1", f"{prefix}a/2"]
         assert list(objects.list_keys(f"{prefix}none")) == []
-        assert list(objects.list_sizes(prefix)) == [(f"{prefix}a/1", 3), (f"{prefix}a/2", 3), (f"{prefix}b", 1)]
+        assert list(objects.list_sizes(prefix)) == [
+            (f"{prefix}a/1", 3),
+            (f"{prefix}a/2", 3),
+            (f"{prefix}b", 1),
+        ]
 
     def test_a_large_copy_and_a_deletion_leave_the_original(self, objects: Objects) -> None:
         objects.write("large/original", b"weights", "application/gzip")

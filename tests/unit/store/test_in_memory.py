@@ -26,6 +26,14 @@ class TestMemoryObjects(ObjectsContract):
 
 
 def test_a_row_of_another_version_is_refused_with_a_sentence() -> None:
-    earlier = {"pk": "execution#e1", "sk": "suite", "execution_id": "e1", "name": "sample", "started_at": Decimal(1)}
-    with pytest.raises(RowUnreadable, match=r"row execution#e1, suite was written by another version.*suite_name"):
+    earlier = {
+        "pk": "execution#e1",
+        "sk": "suite",
+        "execution_id": "e1",
+        "name": "sample",
+        "started_at": Decimal(1),
+    }
+    with pytest.raises(
+        RowUnreadable, match=r"row execution#e1, suite was written by another version.*suite_name"
+    ):
         ExecutionRow.from_item(earlier)

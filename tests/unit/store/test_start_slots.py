@@ -24,11 +24,23 @@ PACED = replace(SETTINGS, seconds_between_starts=BETWEEN)
 
 def many_runs(count: int) -> tuple[MemoryLab, list[Any]]:
     """One cell of the suite has so many trials, under a cap that lets all of them start."""
-    lab, (run, *_) = make_lab(limits={"max_usd": 1_000_000, "max_hours": 24, "max_job_seconds": 1800})
-    return lab, [replace(run, run_id=f"run-{number}", trial=number) for number in range(1, count + 1)]
+    lab, (run, *_) = make_lab(
+        limits={"max_usd": 1_000_000, "max_hours": 24, "max_job_seconds": 1800}
+    )
+    return lab, [
+        replace(run, run_id=f"run-{number}", trial=number) for number in range(1, count + 1)
+    ]
 
 
-def submit(lab: MemoryLab, run: Any, token: str, now: float, slept: list[float], *, late_seconds: float = 0.0) -> None:
+def submit(
+    lab: MemoryLab,
+    run: Any,
+    token: str,
+    now: float,
+    slept: list[float],
+    *,
+    late_seconds: float = 0.0,
+) -> None:
     """``late_seconds``: how long the function takes from its beginning to its request."""
     submit_run(
         run,
@@ -56,7 +68,9 @@ def play(lab: MemoryLab, runs: list[Any]) -> tuple[list[float], Counter[str]]:
         else:
             token, error, cause = lab.answers.given.pop()
             assert (token, error) == (f"token-{number}", "StartLater")
-            heapq.heappush(waiting, (datetime.fromisoformat(json.loads(cause)["at"]).timestamp(), number))
+            heapq.heappush(
+                waiting, (datetime.fromisoformat(json.loads(cause)["at"]).timestamp(), number)
+            )
     return started, submissions
 
 
@@ -118,7 +132,9 @@ def test_unused_turns_of_an_execution_are_freed_and_not_those_of_another() -> No
 def test_without_a_limit_there_are_no_turns() -> None:
     lab, (run, *_) = many_runs(1)
     lab.next_start = NOW + 100
-    submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=lambda seconds: None)
+    submit_run(
+        run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=lambda seconds: None
+    )
     assert len(lab.jobs.jobs) == 1
 
 
@@ -137,13 +153,19 @@ def test_a_turn_is_one_conditional_write_so_that_no_two_functions_get_the_same()
     queued, free = "next_at > :now", "attribute_not_exists(next_at) OR next_at <= :now"
     with stubbed_table() as (table, stubber):
         stubber.add_response(
-            "update_item", {"Attributes": {"next_at": {"N": "107.05"}}}, asked("next_at + :between", queued)
+            "update_item",
+            {"Attributes": {"next_at": {"N": "107.05"}}},
+            asked("next_at + :between", queued),
         )
         assert StartSlots(Table(table)).reserve(now=100.5, seconds_between=BETWEEN) == 106.0
         stubber.add_client_error(
-            "update_item", "ConditionalCheckFailedException", expected_params=asked("next_at + :between", queued)
+            "update_item",
+            "ConditionalCheckFailedException",
+            expected_params=asked("next_at + :between", queued),
         )
         stubber.add_response(
-            "update_item", {"Attributes": {"next_at": {"N": "101.55"}}}, asked(":now + :between", free)
+            "update_item",
+            {"Attributes": {"next_at": {"N": "101.55"}}},
+            asked(":now + :between", free),
         )
         assert StartSlots(Table(table)).reserve(now=100.5, seconds_between=BETWEEN) == 100.5

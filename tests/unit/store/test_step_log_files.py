@@ -21,7 +21,9 @@ def lines_of(content: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_lines_are_the_same_in_parts_of_any_size(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_the_same_in_parts_of_any_size(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = random.Random(seed)
     content = bytes(source.choices(b"ab\n\r\xc3\xa9\xff\xe2\x80\xa8", k=source.randint(0, 200)))
     whole = [line.decode(errors="replace") for line in BytesIO(content)]

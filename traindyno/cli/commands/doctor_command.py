@@ -8,7 +8,12 @@ import boto3
 import typer
 
 from traindyno.api.suite_text import InputFileInvalid
-from traindyno.cli.inputs.doctor_checks import DEFAULT_QUALIFIER, Check, check_account, check_machine
+from traindyno.cli.inputs.doctor_checks import (
+    DEFAULT_QUALIFIER,
+    Check,
+    check_account,
+    check_machine,
+)
 from traindyno.cli.lab_choice import LabOption, ProfileOption, RegionOption
 from traindyno.cli.option_rules import need, with_rules
 from traindyno.cli.output import STANDARD_OUTPUT, tell
@@ -17,9 +22,20 @@ from traindyno.core.lab_names import DEFAULT_LAB
 QUALIFIER_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
 
 
-@with_rules(need("lab", "region", "profile", "try_build", option="aws", why="without it only this machine is checked"))
+@with_rules(
+    need(
+        "lab",
+        "region",
+        "profile",
+        "try_build",
+        option="aws",
+        why="without it only this machine is checked",
+    )
+)
 def doctor(
-    aws: Annotated[bool, typer.Option("--aws", help="Check the AWS account too; nothing in it is changed.")] = False,
+    aws: Annotated[
+        bool, typer.Option("--aws", help="Check the AWS account too; nothing in it is changed.")
+    ] = False,
     try_build: Annotated[
         bool,
         typer.Option(
@@ -39,7 +55,9 @@ def doctor(
     if aws:
         session = boto3.Session(profile_name=profile, region_name=region)
         checks += check_account(
-            lambda service: session.client(service, region_name="us-east-1" if service == "pricing" else None),  # type: ignore[call-overload]
+            lambda service: session.client(
+                service, region_name="us-east-1" if service == "pricing" else None
+            ),  # type: ignore[call-overload]
             region=session.region_name,
             lab=lab,
             qualifier=bootstrap_qualifier(Path.cwd()),

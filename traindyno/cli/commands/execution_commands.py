@@ -25,8 +25,23 @@ from traindyno.cli.lab_choice import (
     with_options_of,
 )
 from traindyno.cli.option_values import execution_name
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, tell, titled_table
-from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
+from traindyno.cli.output import (
+    SIMULATED,
+    STANDARD_OUTPUT,
+    OutputFormat,
+    Terminal,
+    print_json,
+    tell,
+    titled_table,
+)
+from traindyno.core.costs.quantity_text import (
+    UNKNOWN,
+    change_text,
+    number_text,
+    range_text,
+    share_text,
+    usd_text,
+)
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.loss_parity import ParityFinding
@@ -38,9 +53,14 @@ from traindyno.store.results import load_record
 @with_options_of(LabChoice)
 def compare(
     choice: LabChoice,
-    first: Annotated[str, typer.Argument(help="The execution to compare with.", callback=execution_name)],
+    first: Annotated[
+        str, typer.Argument(help="The execution to compare with.", callback=execution_name)
+    ],
     second: Annotated[
-        str, typer.Argument(help="The execution that may have become better or worse.", callback=execution_name)
+        str,
+        typer.Argument(
+            help="The execution that may have become better or worse.", callback=execution_name
+        ),
     ],
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
@@ -51,7 +71,9 @@ def compare(
     target = choice.find_target()
     for execution in (first, second):
         target.require_execution(execution)
-    compared = compare_executions(*(load_record(target.results, execution) for execution in (first, second)))
+    compared = compare_executions(
+        *(load_record(target.results, execution) for execution in (first, second))
+    )
     if output is OutputFormat.JSON:
         print_json(to_document(compared))
     else:
@@ -69,7 +91,10 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
             finding += "; losses differ, so the work is not the same"
         table.add_row(
             cell.label,
-            " → ".join(_estimate(each.samples_per_second, number_text) for each in (cell.first, cell.second)),
+            " → ".join(
+                _estimate(each.samples_per_second, number_text)
+                for each in (cell.first, cell.second)
+            ),
             _change(cell.rate),
             " → ".join(_estimate(each.usd, usd_text) for each in (cell.first, cell.second)),
             _change(cell.usd),
@@ -90,11 +115,16 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
     console.print("± and brackets: 95 % intervals; change: the second ÷ the first")
     changed = [cell for cell in compared.cells if cell.change in (Change.FASTER, Change.SLOWER)]
     console.print(f"{len(changed)} of {len(compared.cells)} shared cells changed detectably")
-    for execution, labels in ((compared.first_id, compared.only_first), (compared.second_id, compared.only_second)):
+    for execution, labels in (
+        (compared.first_id, compared.only_first),
+        (compared.second_id, compared.only_second),
+    ):
         if labels:
             console.print(f"only in {execution}: {'; '.join(labels)}")
     if compared.running or compared.environment:
-        console.print("each difference is a possible cause of a change; this comparison can't separate them")
+        console.print(
+            "each difference is a possible cause of a change; this comparison can't separate them"
+        )
     else:
         console.print("no other recorded difference")
 
@@ -110,7 +140,9 @@ def _change(found: Comparison | None) -> str:
         return UNKNOWN
     if found.interval is None:
         return f"{change_text(found.ratio)} (one trial)"
-    reach = range_text(change_text(found.interval.low).removesuffix(" %"), change_text(found.interval.high))
+    reach = range_text(
+        change_text(found.interval.low).removesuffix(" %"), change_text(found.interval.high)
+    )
     return f"{change_text(found.ratio)} ({reach})"
 
 
@@ -128,7 +160,10 @@ def list_executions(
     limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
     projected: Annotated[
         bool,
-        typer.Option("--projected", help="Of those that were projected, list what came of it: time, cost and memory."),
+        typer.Option(
+            "--projected",
+            help="Of those that were projected, list what came of it: time, cost and memory.",
+        ),
     ] = False,
 ) -> None:
     """List executions, the newest first."""
@@ -158,7 +193,13 @@ def list_executions(
     for each in listed:
         started = each["started_at"].replace("T", " ")[:19]
         ended, most = each["ended_run_count"], each["run_count"]
-        runs = UNKNOWN if most is None else str(most) if ended in (None, most) else f"{ended} of {most}"
+        runs = (
+            UNKNOWN
+            if most is None
+            else str(most)
+            if ended in (None, most)
+            else f"{ended} of {most}"
+        )
         outcome = each["headline"] or each["error"] or ""
         table.add_row(each["execution_id"], each["status"].lower(), started, runs, outcome)
     STANDARD_OUTPUT.print(table)
@@ -182,14 +223,20 @@ def stop(
         receipt = f"traindyno report {execution} --receipt{target.option}"
         # First: a task of the execution may go on after its end, and SubmitRun would start its job.
         target.services.executions.mark_stopping(execution)
-        target.executions.stop(execution, reason=f"a person stopped it with traindyno stop; its cost: {receipt}")
+        target.executions.stop(
+            execution, reason=f"a person stopped it with traindyno stop; its cost: {receipt}"
+        )
         tell(f"stopping {execution}: it starts no further training job")
     await_jobs(target, execution)
-    tell(f"{execution} {'is stopped' if found.is_running else 'has ended'}; all its training jobs have ended")
+    tell(
+        f"{execution} {'is stopped' if found.is_running else 'has ended'}; all its training jobs have ended"
+    )
     for line in summary(read_receipt(target, execution)):
         tell(line)
     tell(f"to list each job: traindyno report {execution} --receipt{target.option}")
-    with suppress(ExecutionFailed, ReportMissing):  # it measured nothing, or Step Functions is still ending it
+    with suppress(
+        ExecutionFailed, ReportMissing
+    ):  # it measured nothing, or Step Functions is still ending it
         show_report(read_report(target, target.describe(execution)), OutputFormat.TABLE, folder)
 
 

@@ -13,7 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud import cloud, daemons, deployment
 from localcloud.daemons import LocalCloudFailed
-from localcloud.environment import FOREIGN, aws_settings, local_client, local_environment, read_access_key
+from localcloud.environment import (
+    FOREIGN,
+    aws_settings,
+    local_client,
+    local_environment,
+    read_access_key,
+)
 from localcloud.home import DocumentDamaged, Home, HomeUnusable, Ports
 from localcloud.sagemaker_service.instance_table import PricesInvalid, read_given_prices
 from localcloud.sagemaker_service.replay.trace import TraceInvalid, read_traces
@@ -55,7 +61,9 @@ def failed_by_restart(home: Home, *, since: float) -> Iterator[str]:
 
 
 def _machine(home: Home) -> Executions:
-    ministack, sagemaker = (daemons.running(home, part) for part in (cloud.MINISTACK, cloud.SAGEMAKER))
+    ministack, sagemaker = (
+        daemons.running(home, part) for part in (cloud.MINISTACK, cloud.SAGEMAKER)
+    )
     if ministack is None:
         raise daemons.LocalCloudFailed(f"MiniStack of the local cloud in {home.folder} has ended")
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port if sagemaker else ministack.port)
@@ -78,7 +86,10 @@ def confirm(question: str, *, otherwise: str) -> None:
         raise NotConfirmed(otherwise)
 
 
-app = typer.Typer(help="The cloud on this machine: MiniStack and the local SageMaker service.", no_args_is_help=True)
+app = typer.Typer(
+    help="The cloud on this machine: MiniStack and the local SageMaker service.",
+    no_args_is_help=True,
+)
 
 
 def check_traces(folder: Path | None) -> Path | None:
@@ -131,11 +142,15 @@ PricesOption = Annotated[
 
 
 @app.command(epilog="Example: traindyno local up --grant-quotas 8")
-def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: PricesOption = None) -> None:
+def up(
+    grant_quotas: GrantOption = None, traces: TracesOption = None, prices: PricesOption = None
+) -> None:
     """Start the local cloud and deploy the CDK app into it; running services are used again."""
     home = Home.from_environment()
     given = {"--grant-quotas": grant_quotas, "--traces": traces, "--prices": prices}
-    options = tuple(word for name, value in given.items() if value is not None for word in (name, str(value)))
+    options = tuple(
+        word for name, value in given.items() if value is not None for word in (name, str(value))
+    )
     with home.alone(tell=tell):
         if options and cloud.status(home).sagemaker:
             raise LocalCloudFailed(
@@ -146,8 +161,12 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
         ports = cloud.start(home, tell=tell, service_options=options)
         is_new = deployment.deploy(home, ports, tell=tell)
         for name in failed_by_restart(home, since=started_at):
-            tell(f"execution {name} was running and has failed; what it measured: traindyno report {name} --local")
-    tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
+            tell(
+                f"execution {name} was running and has failed; what it measured: traindyno report {name} --local"
+            )
+    tell(
+        f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down"
+    )
 
 
 @app.command(epilog="Example: traindyno local status --format json")
@@ -158,7 +177,10 @@ def status(output: FormatOption = OutputFormat.TABLE) -> None:
     if output is OutputFormat.JSON:
         print_json({**asdict(found), "home": str(found.home)})
     else:
-        for name, is_running in (("MiniStack", found.ministack), ("SageMaker service", found.sagemaker)):
+        for name, is_running in (
+            ("MiniStack", found.ministack),
+            ("SageMaker service", found.sagemaker),
+        ):
             STANDARD_OUTPUT.print(f"{name:18} {'running' if is_running else 'not running'}")
         STANDARD_OUTPUT.print(f"{'state':18} {found.home}", soft_wrap=True)
         if found.problem:
@@ -168,8 +190,12 @@ def status(output: FormatOption = OutputFormat.TABLE) -> None:
 
 @app.command(epilog="Example: traindyno local down --erase")
 def down(
-    erase: Annotated[bool, typer.Option("--erase", help="Also remove all state and results.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask, although executions are running.")] = False,
+    erase: Annotated[
+        bool, typer.Option("--erase", help="Also remove all state and results.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Don't ask, although executions are running.")
+    ] = False,
 ) -> None:
     """Stop the local cloud and the training jobs that run in it. Executions that are running end as failed."""
     home = Home.from_environment()

@@ -6,7 +6,12 @@ from traindyno.api.plans import PlannedSuite, plan_in_account
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.plan_totals import jobs_of_plan
-from traindyno.cli.inputs.plan_options import AlsoSendOption, MemoryOption, PricesOption, QuotasOption
+from traindyno.cli.inputs.plan_options import (
+    AlsoSendOption,
+    MemoryOption,
+    PricesOption,
+    QuotasOption,
+)
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
@@ -42,7 +47,13 @@ def plan(
     if prices is None or quotas is None:
         choice.choose()
     planned = plan_in_account(
-        loaded, lab=choice.chosen.name, prices=prices, quotas=quotas, memory=memory, allowed=allowed, say=tell
+        loaded,
+        lab=choice.chosen.name,
+        prices=prices,
+        quotas=quotas,
+        memory=memory,
+        allowed=allowed,
+        say=tell,
     )
     lines = [*planned.files, *loaded.lines]
     if output is OutputFormat.JSON:
@@ -51,11 +62,15 @@ def plan(
         print_json(plan_document(planned))
     else:
         why_none = planned.histories.why_none
-        print_plan(STANDARD_OUTPUT, loaded.suite, planned.plan, planned.inputs, why_no_history=why_none)
+        print_plan(
+            STANDARD_OUTPUT, loaded.suite, planned.plan, planned.inputs, why_no_history=why_none
+        )
         for line in lines:
             STANDARD_OUTPUT.print(line)
     if planned.is_refused:
-        raise SuiteRefused([f"refused for {counted(len(planned.plan.refusals), 'reason')}:", *planned.refusals])
+        raise SuiteRefused(
+            [f"refused for {counted(len(planned.plan.refusals), 'reason')}:", *planned.refusals]
+        )
 
 
 def plan_document(planned: PlannedSuite) -> dict[str, Any]:

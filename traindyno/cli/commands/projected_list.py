@@ -5,9 +5,22 @@ from itertools import groupby
 from typing import Any
 
 from traindyno.api.lab_target import LabTarget
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
+from traindyno.cli.output import (
+    SIMULATED,
+    STANDARD_OUTPUT,
+    OutputFormat,
+    print_json,
+    tell,
+    titled_table,
+)
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projected_actual import TEXTS, ProjectedActual, job_seconds, job_usd, summarise_ratios
+from traindyno.core.costs.projected_actual import (
+    TEXTS,
+    ProjectedActual,
+    job_seconds,
+    job_usd,
+    summarise_ratios,
+)
 from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.plan import read_stored_plan
@@ -21,27 +34,45 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
     """A row for each that succeeded, of the newest ``limit``, and for each cell; below it the ratios by kind."""
     rows: list[dict[str, Any]] = []
     by_kind: dict[str, list[ProjectedActual]] = {}
-    for name in (each.execution_id for each in target.executions.list_latest(limit) if each.status == "SUCCEEDED"):
+    for name in (
+        each.execution_id
+        for each in target.executions.list_latest(limit)
+        if each.status == "SUCCEEDED"
+    ):
         row = target.services.executions.find(name)
         is_simulated = bool(row and row.judgement and row.judgement.is_simulated)
         for of, read in {**PROJECTED, "suite": _planned}.items():
             compared = tuple(read(target.results, name))
             if compared:
                 by_kind.setdefault(of, []).extend(compared)
-                rows.append({"execution_id": name, "of": of, "is_simulated": is_simulated, "compared": compared})
+                rows.append(
+                    {
+                        "execution_id": name,
+                        "of": of,
+                        "is_simulated": is_simulated,
+                        "compared": compared,
+                    }
+                )
             if any(one.cell is None for one in compared):
                 break
     ratios = {of: summarise_ratios(found) for of, found in by_kind.items()}
     if output is OutputFormat.JSON:
         for each in rows:
-            each["compared"] = [to_document(one) | {"ratio": one.ratio, "side": one.side} for one in each["compared"]]
+            each["compared"] = [
+                to_document(one) | {"ratio": one.ratio, "side": one.side}
+                for one in each["compared"]
+            ]
         print_json({"executions": rows, "ratios": ratios})
         return
     if not rows:
-        tell("none has a projection: a suite has one by earlier runs or by init, a training by a verdict")
+        tell(
+            "none has a projection: a suite has one by earlier runs or by init, a training by a verdict"
+        )
         return
     quantities = [name for name in TEXTS if any(name in sums for sums in ratios.values())]
-    table = titled_table("actual ÷ projected", "execution~", "of", *(f"{name}~" for name in quantities))
+    table = titled_table(
+        "actual ÷ projected", "execution~", "of", *(f"{name}~" for name in quantities)
+    )
     for each in rows:
         for cell, of_cell in groupby(each["compared"], lambda one: one.cell):
             texts = {one.quantity: _ratio_text(one) for one in of_cell if one.ratio is not None}
@@ -52,7 +83,10 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
         known = [sums.get(name, {}) for name in quantities]
         for end in ("minimum", "median", "maximum"):
             table.add_row(end, of, *(number_text(found[end]) if found else "" for found in known))
-        held = (f"{found['inside']} of {found['intervals']}" if found.get("intervals") else "" for found in known)
+        held = (
+            f"{found['inside']} of {found['intervals']}" if found.get("intervals") else ""
+            for found in known
+        )
         table.add_row("inside the interval", of, *held)
     if any(each["is_simulated"] for each in rows):
         STANDARD_OUTPUT.print(SIMULATED)
@@ -72,4 +106,6 @@ def _planned(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActu
         results, usd = load_results(bucket, execution_id), plan.expected.usd
         seconds = float(plan.expected.hours * SECONDS_PER_HOUR)
         yield ProjectedActual(quantity="time", projected=seconds, actual=job_seconds(results))
-        yield ProjectedActual(quantity="cost", projected=None if usd is None else float(usd), actual=job_usd(results))
+        yield ProjectedActual(
+            quantity="cost", projected=None if usd is None else float(usd), actual=job_usd(results)
+        )

@@ -47,7 +47,10 @@ FOLLOWERS: list[Callable[[LabTarget, str, Path], bool]] = []
 DEPLOYERS: list[Callable[[LabChoice, str], None]] = []
 
 
-@with_options_of(LabChoice, refuse("folder", beside="wait", why="the report is written when the execution has ended"))
+@with_options_of(
+    LabChoice,
+    refuse("folder", beside="wait", why="the report is written when the execution has ended"),
+)
 def run(
     choice: LabChoice,
     suite: SuiteArgument,
@@ -59,7 +62,8 @@ def run(
         ),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Follow the execution to its end, or only start it.")
+        bool,
+        typer.Option("--wait/--no-wait", help="Follow the execution to its end, or only start it."),
     ] = True,
     also_send: AlsoSendOption = None,
     output: FormatOption = OutputFormat.TABLE,
@@ -110,7 +114,10 @@ def report(
     execution: ExecutionArgument,
     receipt: Annotated[
         bool,
-        typer.Option("--receipt", help="Print the cost of every training job instead, also while the execution runs."),
+        typer.Option(
+            "--receipt",
+            help="Print the cost of every training job instead, also while the execution runs.",
+        ),
     ] = False,
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
@@ -137,9 +144,15 @@ def follow_to_end(target: LabTarget, execution: str, display: Display | None = N
         return follow(target, execution, display or display_on(STANDARD_ERROR))
     except KeyboardInterrupt:
         with suppress(KeyboardInterrupt):
-            running = [row for row in target.services.attempts.list_open(execution) if row.end is None]
-            usd_per_hour = sum((row.usd_per_hour * row.instance_count for row in running), Decimal(0))
-            cost = "" if target.is_local or not running else f" at {usd_text(usd_per_hour)} per hour"
+            running = [
+                row for row in target.services.attempts.list_open(execution) if row.end is None
+            ]
+            usd_per_hour = sum(
+                (row.usd_per_hour * row.instance_count for row in running), Decimal(0)
+            )
+            cost = (
+                "" if target.is_local or not running else f" at {usd_text(usd_per_hour)} per hour"
+            )
             where = f"{execution}{target.option}"
             tell(
                 f"interrupted: {execution} continues, {counted(len(running), 'training job')} running{cost}; "

@@ -58,12 +58,20 @@ def print_plan(
     why_no_history: str | None,
 ) -> None:
     if len(planned.cells) <= MOST_CELLS:
-        table = titled_table(f"{suite.name}: cells", "cell", "what varies~", "instances", ">one run at most")
+        table = titled_table(
+            f"{suite.name}: cells", "cell", "what varies~", "instances", ">one run at most"
+        )
         prices = {lane.instance_type: lane.price for lane in planned.lanes}
         for cell in planned.cells:
             count, price = cell.settings.instance_count, prices[cell.settings.instance]
-            usd = run_terms(cell.settings, suite).worst_case_usd(price.usd_per_hour) if price else None
-            table.add_row(cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd))
+            usd = (
+                run_terms(cell.settings, suite).worst_case_usd(price.usd_per_hour)
+                if price
+                else None
+            )
+            table.add_row(
+                cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd)
+            )
         console.print(table)
     else:
         console.print(f"{suite.name}: {len(planned.cells)} cells, listed by --format json")
@@ -75,7 +83,9 @@ def print_plan(
     lanes = titled_table("lanes", "instance", *(f">{heading}" for heading in LANE_HEADINGS))
     for name, *values in map(_lane_cells, planned.lanes):
         if console.width < NARROW:
-            named = ", ".join(f"{heading} {value}" for heading, value in zip(LANE_HEADINGS, values, strict=True))
+            named = ", ".join(
+                f"{heading} {value}" for heading, value in zip(LANE_HEADINGS, values, strict=True)
+            )
             console.print(f"lane {name}: {named}")
         lanes.add_row(name, *values)
     if console.width >= NARROW:
@@ -113,7 +123,11 @@ def _quotas(inputs: PlanInputs) -> Table:
     headings = ("quota", "code", ">applied", ">AWS's default", ">in use", "known from")
     table = titled_table(f"quotas in {inputs.region}", *headings)
     for reading in inputs.quotas.values():
-        applied = "none" if reading.applied is None and reading.limit is not None else count_text(reading.applied)
+        applied = (
+            "none"
+            if reading.applied is None and reading.limit is not None
+            else count_text(reading.applied)
+        )
         counts = reading.quota.counts is not None
         known_from = "" if reading.in_use_source is None else SOURCES[reading.in_use_source]
         if known_from and reading.in_use_as_of is not None:
@@ -131,7 +145,13 @@ def _quotas(inputs: PlanInputs) -> Table:
 
 
 def print_memory(console: Terminal, planned: Plan) -> None:
-    headings = ("cell", "what varies~", *(f">{heading}" for heading in MEMORY_HEADINGS), "fits", ">batch")
+    headings = (
+        "cell",
+        "what varies~",
+        *(f">{heading}" for heading in MEMORY_HEADINGS),
+        "fits",
+        ">batch",
+    )
     table = titled_table("memory of one device, estimated", *headings)
     cells = {cell.cell_id: cell for cell in planned.cells}
     for each in planned.memory:
@@ -142,11 +162,20 @@ def print_memory(console: Terminal, planned: Plan) -> None:
         batch = fitting_batch(estimate, cell.settings, usable_memory_bytes(instance))
         parts, share = [UNKNOWN] * 4, UNKNOWN
         if estimate is not None:
-            sizes = (estimate.peak_bytes, estimate.parameter_bytes, estimate.optimizer_bytes, estimate.activation_bytes)
+            sizes = (
+                estimate.peak_bytes,
+                estimate.parameter_bytes,
+                estimate.optimizer_bytes,
+                estimate.activation_bytes,
+            )
             parts = [bytes_text(size) for size in sizes]
-            share = share_text(estimate.peak_bytes / each.device_bytes if each.device_bytes else None, digits=0)
+            share = share_text(
+                estimate.peak_bytes / each.device_bytes if each.device_bytes else None, digits=0
+            )
         figures = (*parts, bytes_text(each.device_bytes), share)
-        table.add_row(cell.cell_id, cell.label, *figures, fits, "-" if batch is None else f"{batch:,}")
+        table.add_row(
+            cell.cell_id, cell.label, *figures, fits, "-" if batch is None else f"{batch:,}"
+        )
     console.print(table)
     for note in (OUTSIDE_NOTE, BATCH_NOTE):
         console.print(f"note: {note}")

@@ -21,7 +21,12 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.plan import Plan, prices_of
 from traindyno.core.planning.planned_jobs import PlannedJob, planned_jobs
 from traindyno.core.planning.preparation_plan import PreparationPlan
-from traindyno.core.search.largest_batch import FEW_PROBES, LONGEST_PROBE_SECONDS, MOST_PROBES, PROBE_STEPS
+from traindyno.core.search.largest_batch import (
+    FEW_PROBES,
+    LONGEST_PROBE_SECONDS,
+    MOST_PROBES,
+    PROBE_STEPS,
+)
 from traindyno.core.step_log.line import SEED_VARIABLE
 from traindyno.core.suite.choices import Jobs, Purchase, Task
 from traindyno.core.suite.job_time import ENDING_SECONDS
@@ -58,7 +63,13 @@ def job_table(suite: Suite, planned: Plan) -> Table:
         labels = ", ".join(cells[cell_id].label for cell_id in job.cell_ids)
         if job.is_further:
             several = len(job.cell_ids) > 1
-            again = "once" if job.runs == 1 else "forward and backward" if several else f"{job.runs} times"
+            again = (
+                "once"
+                if job.runs == 1
+                else "forward and backward"
+                if several
+                else f"{job.runs} times"
+            )
             which = f"up to {len(job.cell_ids)} cells" if several else labels
             labels = f"again, if close behind the best one: {which}, {again}"
         table.add_row(
@@ -98,7 +109,10 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     if suite.measurement.probes:
         yield "probes", probed_steps_text(suite)
     if planned.preparation:
-        yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation, ending)
+        yield (
+            ("data" if planned.preparation.makes_tokens else "model"),
+            _preparation_text(planned.preparation, ending),
+        )
         if planned.preparation.stages_model and suite.workload.model:
             name = "model" if planned.preparation.makes_tokens else ""
             yield name, _copy_text(planned.preparation, suite.workload.model)
@@ -106,7 +120,9 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     owner = "job" if is_shared else "run"
     once = f"if {before}every {owner} takes one attempt of {limits.max_job_seconds} s (its limit)"
     more = ", and one more for each further run of the job," if is_shared else ""
-    attempts = {1: "the attempt", 2: "both attempts"}.get(limits.max_attempts, f"all {limits.max_attempts} attempts")
+    attempts = {1: "the attempt", 2: "both attempts"}.get(
+        limits.max_attempts, f"all {limits.max_attempts} attempts"
+    )
     reach = "reaches" if limits.max_attempts == 1 else "reach"
     worst = f"worst case: {attempts} of every {owner}{more} {reach} the limit"
     yield "cost", expected_cost_text(planned.expected, why_none=why_none)
@@ -123,15 +139,23 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     for line in dict.fromkeys(f"{p.source}, {p.region}, {p.as_of}, {p.currency}" for p in prices):
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
-        yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
+        yield (
+            "",
+            "on-demand prices: spot has no list price; the billed seconds show the saving afterwards",
+        )
         if planned.expected.known_cells:
-            yield "spot", "the expected cost has the discount and the interruptions that earlier runs observed"
+            yield (
+                "spot",
+                "the expected cost has the discount and the interruptions that earlier runs observed",
+            )
 
 
 def _runs_text(suite: Suite, planned: Plan) -> str:
     cells, trials = len(planned.cells), suite.measurement.trials
     is_shared = suite.measurement.jobs is Jobs.SHARED
-    in_jobs = f" in {counted(sum(lane.job_count for lane in planned.lanes), 'job')}" if is_shared else ""
+    in_jobs = (
+        f" in {counted(sum(lane.job_count for lane in planned.lanes), 'job')}" if is_shared else ""
+    )
     if suite.search.is_race:
         again = f", then only cells close behind the best one, up to {counted(trials, 'time')} each"
         return f"at most {planned.run_count}{in_jobs}: {cells} in the first round{again}"
@@ -139,7 +163,11 @@ def _runs_text(suite: Suite, planned: Plan) -> str:
 
 
 def confirm_text(planned: Plan, confirm: Confirm) -> str:
-    hourly = [lane.price.usd_per_hour * lane.largest_instance_count for lane in planned.lanes if lane.price]
+    hourly = [
+        lane.price.usd_per_hour * lane.largest_instance_count
+        for lane in planned.lanes
+        if lane.price
+    ]
     is_known = len(hourly) == len(planned.lanes)
     usd = usd_text(max(hourly) * Decimal(2 * confirm.minutes) / 60 if is_known else None)
     long = f"the two leading cells once more, {confirm.minutes:g} min each"
@@ -156,15 +184,19 @@ def measured_text(suite: Suite, planned: Plan) -> str | None:
     if suite.workload.task is Task.SCRIPT or not batches:
         return None
     steps = suite.measurement.max_steps
-    measured = sum(min(work, steps * batch) for batch in batches) * planned.run_count // len(batches)
+    measured = (
+        sum(min(work, steps * batch) for batch in batches) * planned.run_count // len(batches)
+    )
     if measured <= work:
         return None
     fewer = work * len(batches) // (planned.run_count * sum(batches))
-    less = f"max_steps: {fewer} measures no more than that" if fewer >= FEWEST_STEPS else "one run of each cell is less"
-    found = f"they train on up to {measured:,} examples, the whole work has {work:,}"
-    return (
-        f"{found}: measuring costs more than it can save; {less}, or give examples the size of the work that you mean"
+    less = (
+        f"max_steps: {fewer} measures no more than that"
+        if fewer >= FEWEST_STEPS
+        else "one run of each cell is less"
     )
+    found = f"they train on up to {measured:,} examples, the whole work has {work:,}"
+    return f"{found}: measuring costs more than it can save; {less}, or give examples the size of the work that you mean"
 
 
 def probes_text(suite: Suite, planned: Plan) -> str:
@@ -173,7 +205,11 @@ def probes_text(suite: Suite, planned: Plan) -> str:
     seconds = min(MOST_PROBES * LONGEST_PROBE_SECONDS, suite.limits.max_job_seconds)
     prices = prices_of(planned)
     hours = Decimal(seconds) / SECONDS_PER_HOUR
-    known = [prices[each.instance].usd_per_hour * each.instance_count for each in searching if each.instance in prices]
+    known = [
+        prices[each.instance].usd_per_hour * each.instance_count
+        for each in searching
+        if each.instance in prices
+    ]
     usd = sum(known, Decimal(0)) * hours if len(known) == len(searching) else None
     count = "1 cell searches its" if len(searching) == 1 else f"{len(searching)} cells search their"
     return (
@@ -198,7 +234,11 @@ def seeds_text(suite: Suite, first: int) -> str:
     if compares_seeds(suite):
         return "those of the cells, in all trials: the suite compares seeds"
     last = trial_seed(first, suite.measurement.trials)
-    each = f"{first}" if first == last else f"{first} to {last}, one for each trial, the same in all cells"
+    each = (
+        f"{first}"
+        if first == last
+        else f"{first} to {last}, one for each trial, the same in all cells"
+    )
     if suite.workload.task is not Task.SCRIPT:
         return each
     argument = suite.measurement.seed_argument
@@ -231,11 +271,17 @@ def _copy_text(preparation: PreparationPlan, model: Model) -> str:
 
 
 def _cap_text(planned: Plan, max_usd: Decimal) -> str:
-    if planned.one_attempt_usd is None or planned.worst_case_usd is None or planned.worst_case_usd <= max_usd:
+    if (
+        planned.one_attempt_usd is None
+        or planned.worst_case_usd is None
+        or planned.worst_case_usd <= max_usd
+    ):
         return ""
     is_tight = planned.one_attempt_usd > max_usd
     covered = (
-        f", {share_text(float(max_usd / planned.one_attempt_usd))} of one attempt of every run" if is_tight else ""
+        f", {share_text(float(max_usd / planned.one_attempt_usd))} of one attempt of every run"
+        if is_tight
+        else ""
     )
     return f"{covered}: a run starts only if its worst case fits under the cap"
 
@@ -248,7 +294,9 @@ def expected_cost_text(expected: Expectation, *, why_none: str | None) -> str:
     if expected.usd is not None:
         return f"{usd_text(expected.usd)} expected, {_basis_text(expected)}"
     if expected.known_cells == 0:
-        return f"expected cost {UNKNOWN}: {why_none or 'no run of these cells has been measured yet'}"
+        return (
+            f"expected cost {UNKNOWN}: {why_none or 'no run of these cells has been measured yet'}"
+        )
     missing = expected.cells - expected.known_cells
     if not missing:
         return f"expected cost {UNKNOWN}: a price is unknown"
@@ -265,5 +313,9 @@ def expected_time_text(expected: Expectation) -> str:
 
 
 def _basis_text(expected: Expectation) -> str:
-    runs = "1 earlier run" if expected.past_runs == 1 else f"{count_text(expected.past_runs)} earlier runs"
+    runs = (
+        "1 earlier run"
+        if expected.past_runs == 1
+        else f"{count_text(expected.past_runs)} earlier runs"
+    )
     return f"from {runs} of these cells{' (simulated)' if expected.is_simulated else ''}"

@@ -7,7 +7,14 @@ from rich.table import Table
 
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED, Terminal, titled_table
-from traindyno.core.costs.quantity_text import UNKNOWN, counted, exact_usd_text, seconds_text, to_cents, usd_text
+from traindyno.core.costs.quantity_text import (
+    UNKNOWN,
+    counted,
+    exact_usd_text,
+    seconds_text,
+    to_cents,
+    usd_text,
+)
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, exact_phase_usd
 
 WIDEST = 64
@@ -20,7 +27,9 @@ def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
     if found.is_simulated:
         console.print(SIMULATED)
     numbers = (">billed", ">instances", ">price per hour", ">computed", ">cost")
-    table = titled_table(f"{found.execution_id}: training jobs", "job and its phases~", "outcome", *numbers)
+    table = titled_table(
+        f"{found.execution_id}: training jobs", "job and its phases~", "outcome", *numbers
+    )
     table.show_lines, table.columns[0].max_width = True, WIDEST
     for line in found.receipt.lines:
         table.add_row(*_cells(line, found.receipt))
@@ -39,15 +48,25 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
     of_unknown = (line.job_name for line in receipt.lines if line.usd is None)
     unknown = [name for name in dict.fromkeys(of_unknown) if name not in found.running_jobs]
     jobs = counted(receipt.job_count, "training job")
-    exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
-    computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd and not receipt.is_small else ""
-    total = f"total {usd_text(exact if receipt.is_small else receipt.known_usd)}{computed} for {jobs}"
+    exact = sum(
+        (line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0)
+    )
+    computed = (
+        f" (computed: {exact_usd_text(exact)})"
+        if exact != receipt.known_usd and not receipt.is_small
+        else ""
+    )
+    total = (
+        f"total {usd_text(exact if receipt.is_small else receipt.known_usd)}{computed} for {jobs}"
+    )
     if found.is_final and not unknown:
         yield total
         return
     why = []
     if found.running_jobs:
-        why.append(f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})")
+        why.append(
+            f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
+        )
     elif not found.is_final:
         why.append("the execution is still running")
     if unknown:
@@ -56,7 +75,10 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
 
 
 def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
-    paid = [f" ({usd_text(phase.usd)})" if phase.usd and not receipt.is_small else "" for phase in line.phases]
+    paid = [
+        f" ({usd_text(phase.usd)})" if phase.usd and not receipt.is_small else ""
+        for phase in line.phases
+    ]
     phases = ", ".join(
         f"{phase.name.replace('_', ' ')} {seconds_text(phase.seconds)}{usd}"
         for phase, usd in zip(line.phases, paid, strict=True)
@@ -81,8 +103,12 @@ def _phases(found: ExecutionReceipt) -> Table:
         table.add_row(
             phase.name.replace("_", " "),
             seconds_text(phase.seconds),
-            usd_text(exact.get(phase.name, Decimal(0)) if exact else phase.usd and to_cents(phase.usd)),
+            usd_text(
+                exact.get(phase.name, Decimal(0)) if exact else phase.usd and to_cents(phase.usd)
+            ),
         )
     table.add_section()
-    table.add_row("all", "", usd_text(sum(exact.values(), Decimal(0)) if exact else found.receipt.known_usd))
+    table.add_row(
+        "all", "", usd_text(sum(exact.values(), Decimal(0)) if exact else found.receipt.known_usd)
+    )
     return table

@@ -7,10 +7,22 @@ from rich.padding import Padding
 from rich.table import Table
 
 from traindyno.cli.output import SIMULATED, Terminal, styled, titled_table
-from traindyno.core.costs.quantity_text import UNKNOWN, is_end_known, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import (
+    UNKNOWN,
+    is_end_known,
+    seconds_text,
+    share_text,
+    usd_text,
+)
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, InTerminal, find_trade_offs, outcomes_text
+from traindyno.core.verdict.cell_figures import (
+    CELL_FIGURES,
+    CellFigure,
+    InTerminal,
+    find_trade_offs,
+    outcomes_text,
+)
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.report_data import Report
@@ -59,18 +71,25 @@ def _table(verdict: Verdict) -> Table:
     shown = [
         each
         for each in CELL_FIGURES
-        if each.in_terminal is InTerminal.ALWAYS or (each.in_terminal is InTerminal.IF_KNOWN and each.is_known_of(rows))
+        if each.in_terminal is InTerminal.ALWAYS
+        or (each.in_terminal is InTerminal.IF_KNOWN and each.is_known_of(rows))
     ]
-    bars = interval_bars([estimate_of(row, verdict.metric) for row in rows[:MOST_CELLS]], tolerance=verdict.tolerance)
+    bars = interval_bars(
+        [estimate_of(row, verdict.metric) for row in rows[:MOST_CELLS]], tolerance=verdict.tolerance
+    )
     numbers = (f">{figure.heading[0].lower()}{figure.heading[1:]}~" for figure in shown)
-    table = titled_table(title, "", "cell~", f"{verdict.metric.value.replace('_', ' ')}, 95 %", *numbers)
+    table = titled_table(
+        title, "", "cell~", f"{verdict.metric.value.replace('_', ' ')}, 95 %", *numbers
+    )
     table.columns[2].no_wrap = True
     as_good = {rival.cell_id for rival in verdict.related(Relation.EQUIVALENT)}
     for row, bar in zip(rows[:MOST_CELLS], bars, strict=True):
         is_best = row.cell_id == verdict.recommended
         mark = "→" if is_best else "≈" if row.cell_id in as_good else ""
         figures = (_draw(each, row) for each in shown)
-        table.add_row(mark, row.label or row.instance, bar, *figures, style="bold" if is_best else None)
+        table.add_row(
+            mark, row.label or row.instance, bar, *figures, style="bold" if is_best else None
+        )
     return table
 
 
@@ -78,7 +97,9 @@ def _draw(figure: CellFigure, row: CellRow) -> str:
     value = figure.value(row)
     if isinstance(value, Mapping):
         return outcomes_text(value)
-    return _estimate(value, figure.text) if isinstance(value, Estimate) else figure.plain_text(value)
+    return (
+        _estimate(value, figure.text) if isinstance(value, Estimate) else figure.plain_text(value)
+    )
 
 
 def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
@@ -88,7 +109,9 @@ def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
     if text is not share_text and not is_end_known(estimate.interval.low, estimate.interval.high):
         return f"{text(estimate.mean)} ± {UNKNOWN}"
     half_width = (estimate.interval.high - estimate.interval.low) / 2
-    spread = f"{half_width * 100:.1f}" if text is share_text else share_text(half_width / estimate.mean)
+    spread = (
+        f"{half_width * 100:.1f}" if text is share_text else share_text(half_width / estimate.mean)
+    )
     return f"{text(estimate.mean)} ± {spread}"
 
 

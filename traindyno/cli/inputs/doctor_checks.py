@@ -56,7 +56,11 @@ def _compiler(path: str | None) -> Check:
 
 
 def _disk(free_gb: float) -> Check:
-    advice = None if free_gb >= NEEDED_DISK_GB else f"free {NEEDED_DISK_GB} GB: environments and jobs' folders need it"
+    advice = (
+        None
+        if free_gb >= NEEDED_DISK_GB
+        else f"free {NEEDED_DISK_GB} GB: environments and jobs' folders need it"
+    )
     return Check(subject="free disk space", found=f"{free_gb:.0f} GB", advice=advice)
 
 
@@ -73,7 +77,9 @@ def _package(name: str) -> Check:
     try:
         return Check(subject=name, found=metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Check(subject=name, found="not installed", advice="run `make install` in the checkout")
+        return Check(
+            subject=name, found="not installed", advice="run `make install` in the checkout"
+        )
 
 
 # The instance type of suites/smoke_aws.yaml, which README's AWS path runs first.
@@ -84,7 +90,9 @@ ENDPOINT_QUOTA = Quota(name=f"{SERVING_INSTANCE} for endpoint usage", code=None,
 # Quota → what needs at least one instance of it.
 USES = {
     instance_quota(SMOKE_INSTANCE, Purchase.ON_DEMAND): "suites/smoke_aws.yaml",
-    instance_quota(REMOTE_INSTANCE, Purchase.ON_DEMAND): "the preparation of suites that set no other type for it",
+    instance_quota(
+        REMOTE_INSTANCE, Purchase.ON_DEMAND
+    ): "the preparation of suites that set no other type for it",
     account_quota(Purchase.ON_DEMAND): "each training job",
     ENDPOINT_QUOTA: "traindyno deploy without --instance",
 }
@@ -155,7 +163,9 @@ def _guarded(subject: str, check: Callable[[], Any]) -> Any:
         return check()
     except (ClientError, BotoCoreError) as error:
         settings = "name an account with --region and --profile, or set one up with `aws configure`"
-        advice = settings if settings_problem(error) else "allow this call, or check your AWS settings"
+        advice = (
+            settings if settings_problem(error) else "allow this call, or check your AWS settings"
+        )
         advice = f"{advice}: `aws sts get-caller-identity` must succeed"
         return Check(subject=subject, found=f"not known: {error}", advice=advice)
 
@@ -172,8 +182,14 @@ def _region(region: str | None) -> Check:
 def _bootstrap(ssm: Any, region: str | None, qualifier: str) -> Check:
     version = bootstrap_version(ssm, qualifier)
     is_enough = version is not None and version >= NEEDED_BOOTSTRAP
-    advice = None if is_enough else f"run `cdk bootstrap` in {region}: version {NEEDED_BOOTSTRAP} or newer is needed"
-    return Check(subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice)
+    advice = (
+        None
+        if is_enough
+        else f"run `cdk bootstrap` in {region}: version {NEEDED_BOOTSTRAP} or newer is needed"
+    )
+    return Check(
+        subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice
+    )
 
 
 def _builds(service_quotas: Any, region: str | None) -> Check:
@@ -188,13 +204,19 @@ def _try_build(connect: Connect, region: str | None, tell: Callable[[str], None]
         problem = try_build(connect("codebuild"), connect("iam"), sleep=time.sleep, tell=tell)
     except NoBuildAllowed as error:
         problem = str(error)
-    console = f"https://{region}.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas"
+    console = (
+        f"https://{region}.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas"
+    )
     advice = f"{console}: raise quota {QUOTA_NAME.format('Medium')!r}; without builds the lab has no images"
-    return Check(subject=TRIAL, found=problem or "CodeBuild ran it", advice=advice if problem else None)
+    return Check(
+        subject=TRIAL, found=problem or "CodeBuild ran it", advice=advice if problem else None
+    )
 
 
 def _price(pricing: Any, region: str | None) -> Check:
-    price = PriceSource(region=region or "", pricing=pricing).read([SMOKE_INSTANCE]).get(SMOKE_INSTANCE)
+    price = (
+        PriceSource(region=region or "", pricing=pricing).read([SMOKE_INSTANCE]).get(SMOKE_INSTANCE)
+    )
     found = f"{SMOKE_INSTANCE} ${price.usd_per_hour}/h" if price else f"none for {SMOKE_INSTANCE}"
     advice = None if price else "choose a region where SageMaker trains on this type"
     return Check(subject="prices", found=found, advice=advice)

@@ -12,7 +12,12 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import AttemptOwner, owner_id, runs_of
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_phases import measure_phases
-from traindyno.core.measurement.run_result import PaidPrice, PreparationResult, RunResult, build_run_result
+from traindyno.core.measurement.run_result import (
+    PaidPrice,
+    PreparationResult,
+    RunResult,
+    build_run_result,
+)
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Suite
@@ -27,14 +32,26 @@ AnyResult = RunResult | PreparationResult
 Result = TypeVar("Result", RunResult, PreparationResult)
 
 
-def load_paid(execution_id: str, services: LabServices) -> tuple[list[PreparationResult], list[RunResult]]:
+def load_paid(
+    execution_id: str, services: LabServices
+) -> tuple[list[PreparationResult], list[RunResult]]:
     """The recorded results; for the other runs, results made from their attempts."""
-    preparations = [_refreshed(each, services) for each in load_preparations(services.bucket, execution_id)]
-    runs = {each.run.run_id: _refreshed(each, services) for each in load_results(services.bucket, execution_id)}
+    preparations = [
+        _refreshed(each, services) for each in load_preparations(services.bucket, execution_id)
+    ]
+    runs = {
+        each.run.run_id: _refreshed(each, services)
+        for each in load_results(services.bucket, execution_id)
+    }
     recorded = runs.keys() | {each.preparation.preparation_id for each in preparations}
     owned = [
-        _Owned(owner=rows[0].owner, rows=rows, attempts=[row.end or _unfinished(row) for row in rows])
-        for of_kind in (services.preparations.list_all(execution_id), services.runs.list_all(execution_id))
+        _Owned(
+            owner=rows[0].owner, rows=rows, attempts=[row.end or _unfinished(row) for row in rows]
+        )
+        for of_kind in (
+            services.preparations.list_all(execution_id),
+            services.runs.list_all(execution_id),
+        )
         for each in of_kind
         if (rows := attempts_of(each, services.attempts))
     ]
@@ -63,13 +80,17 @@ class _Owned:
     attempts: Sequence[Attempt]
 
 
-def _shared_attempts(execution_id: str, runs: Mapping[str, RunResult], services: LabServices) -> Iterator[_Owned]:
+def _shared_attempts(
+    execution_id: str, runs: Mapping[str, RunResult], services: LabServices
+) -> Iterator[_Owned]:
     """Attempts of shared jobs with a run that has no result, or that was recorded before the job ended."""
     for each in services.shared_jobs.list_all(execution_id):
         rows = attempts_of(each, services.attempts)
         carried = runs_of(rows[0].owner) if rows else ()
         known = [runs.get(run.run_id) for run in carried]
-        if all(run and all(each.billable_seconds is not None for each in run.attempts) for run in known):
+        if all(
+            run and all(each.billable_seconds is not None for each in run.attempts) for run in known
+        ):
             continue
         ends = [row.end or _unfinished(row) for row in rows]
         if shared := shared_runs_of(rows[-1], services.bucket):
@@ -167,7 +188,9 @@ def load_receipt(execution: Execution, *, services: LabServices) -> ExecutionRec
 
 def _running(results: Sequence[AnyResult], services: LabServices) -> Iterator[str]:
     for attempt in (attempt for result in results for attempt in result.attempts):
-        has_ended = attempt.ended_at is not None and attempt.share is None  # the end of a share is the run's
+        has_ended = (
+            attempt.ended_at is not None and attempt.share is None
+        )  # the end of a share is the run's
         if attempt.billable_seconds is None and not has_ended:
             row = services.attempts.find(attempt.job_name)
             if row and row.end is None:

@@ -10,7 +10,9 @@ import typer
 def check_also_send(paths: list[Path] | None) -> list[Path] | None:
     for path in paths or ():
         if not os.path.exists(path):  # noqa: PTH110  (Path.exists raises for a name that is too long)
-            raise typer.BadParameter(f"{path} does not exist on this machine; accepted: a file or a folder")
+            raise typer.BadParameter(
+                f"{path} does not exist on this machine; accepted: a file or a folder"
+            )
     return paths
 
 
@@ -27,12 +29,15 @@ AlsoSendOption = Annotated[
 MemoryOption = Annotated[
     bool,
     typer.Option(
-        "--memory", help="Estimate each cell's memory per device on this machine; needs the packages of extra train."
+        "--memory",
+        help="Estimate each cell's memory per device on this machine; needs the packages of extra train.",
     ),
 ]
 PricesOption = Annotated[
     Path | None,
-    typer.Option(help="A file of prices: {region: us-east-1, as_of: 2026-11-21, prices: {ml.g5.xlarge: 1.408}}."),
+    typer.Option(
+        help="A file of prices: {region: us-east-1, as_of: 2026-11-21, prices: {ml.g5.xlarge: 1.408}}."
+    ),
 ]
 QuotasOption = Annotated[
     Path | None,

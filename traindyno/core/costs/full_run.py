@@ -65,7 +65,9 @@ def checkpoint_seconds(result: RunResult) -> float | None:
     throughput = result.throughput
     if result.measured is None or throughput is None:
         return None
-    logged = (event.steps_between for event in result.measured.recurring if event.name in CHECKPOINTS)
+    logged = (
+        event.steps_between for event in result.measured.recurring if event.name in CHECKPOINTS
+    )
     steps = next(logged, result.checkpoint_every_steps)
     return None if steps is None else steps / throughput.steps_per_second
 

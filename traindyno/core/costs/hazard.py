@@ -35,7 +35,9 @@ def measure_success(results: Sequence[RunResult]) -> SuccessRate:
         if attempt.billable_seconds and attempt.error is None
     ]
     successes = sum(outcome in SUCCESSES for outcome in outcomes)
-    return SuccessRate(successes=successes, attempts=successes + sum(each in OWN_FAILURES for each in outcomes))
+    return SuccessRate(
+        successes=successes, attempts=successes + sum(each in OWN_FAILURES for each in outcomes)
+    )
 
 
 # Instance type, purchase option.
@@ -64,7 +66,9 @@ PRIORS: Mapping[str, Prior] = {
         source="419 unexpected interruptions of 2,048 hosts in 54 days, Llama 3 (2024), table 5",
     ),
     # Some hours of trials show a rate above one per hour.
-    Purchase.SPOT.value: Prior(per_instance_hour=0.05, source="an assumption: SageMaker publishes no rate", most=1.0),
+    Purchase.SPOT.value: Prior(
+        per_instance_hour=0.05, source="an assumption: SageMaker publishes no rate", most=1.0
+    ),
 }
 
 
@@ -101,7 +105,9 @@ class Hazard:
     @property
     def basis(self) -> str:
         """Where the rate comes from."""
-        seen = f"{self.count} in {self.hours:.1f} h of the runs" if self.hours else "no run shows it"
+        seen = (
+            f"{self.count} in {self.hours:.1f} h of the runs" if self.hours else "no run shows it"
+        )
         return f"{seen}; prior: {self.source}"
 
 
@@ -129,7 +135,13 @@ def observe_hazards(
             known += [unbilled_seconds(measured, restarts) / restarts] * restarts
     return {
         key: replace(
-            posterior(key, count=counts[key], hours=hours[key], given=given or {}, instances=instances[key]),
+            posterior(
+                key,
+                count=counts[key],
+                hours=hours[key],
+                given=given or {},
+                instances=instances[key],
+            ),
             wait_seconds=fmean(waits[key]) if waits[key] else None,
             resumed=resumed,
         )
@@ -157,7 +169,9 @@ def seen_resumption(results: Sequence[RunResult]) -> Restart | None:
         lost += measured.job.lost_seconds
         waiting += min(measured.job.lost_seconds, unbilled_seconds(attempt, restarts))
         is_resumed = is_resumed or bool(measured.job.kept_seconds)
-    return Restart(waiting=waiting / count, training=(lost - waiting) / count) if is_resumed else None
+    return (
+        Restart(waiting=waiting / count, training=(lost - waiting) / count) if is_resumed else None
+    )
 
 
 def posterior(
@@ -168,7 +182,9 @@ def posterior(
     terms = given.get(instance) if purchase == Purchase.SPOT else None
     prior = PRIORS.get(purchase, PRIORS[Purchase.ON_DEMAND])
     if terms is not None and terms.interruptions_per_hour is not None:
-        prior = Prior(per_instance_hour=terms.interruptions_per_hour / instances, source="given in the suite")
+        prior = Prior(
+            per_instance_hour=terms.interruptions_per_hour / instances, source="given in the suite"
+        )
     shape = count + prior.per_instance_hour * PRIOR_HOURS
     figure = shape / (hours + PRIOR_HOURS)
     low, high = (gamma_quantile(tail, shape) / (hours + PRIOR_HOURS) for tail in (_TAIL, 1 - _TAIL))

@@ -52,7 +52,10 @@ class Work:
         exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the time to write a checkpoint is in the
         measured rate). A run that starts again from its first step repeats its start with the rest: R is 0.
         """
-        hours, rate = self.training_seconds / SECONDS_PER_HOUR, per_instance_hour * self.instance_count
+        hours, rate = (
+            self.training_seconds / SECONDS_PER_HOUR,
+            per_instance_hour * self.instance_count,
+        )
         waiting = self.restart.waiting if hazard.wait_seconds is None else hazard.wait_seconds
         segment = self.segment_seconds
         if not segment and hazard.resumed is not None:
@@ -62,7 +65,9 @@ class Work:
             part = min(hours, segment / SECONDS_PER_HOUR) if segment else hours
             again = rate * self.restart.training / SECONDS_PER_HOUR if part < hours else 0.0
             working = min(rate * part, MOST_EXPOSURE)
-            factor = exp(min(again, MOST_EXPOSURE - working)) * (expm1(working) / working if working else 1.0)
+            factor = exp(min(again, MOST_EXPOSURE - working)) * (
+                expm1(working) / working if working else 1.0
+            )
             count = rate * hours * factor
         added = self.training_seconds * (factor - 1) + count * waiting
         return Interrupted(interruptions=count, wall=1 + added / self.seconds, training=factor)
@@ -84,7 +89,8 @@ def mean_work(results: Sequence[RunResult], target: QualityTarget | None = None)
         training_seconds=fmean(times[1] for _, times in found),
         instance_count=found[0][0].run.cell.settings.instance_count,
         restart=Restart(
-            waiting=fmean(each.waiting for each in restarts), training=fmean(each.training for each in restarts)
+            waiting=fmean(each.waiting for each in restarts),
+            training=fmean(each.training for each in restarts),
         ),
         segment_seconds=fmean(segments) if segments else None,
     )
@@ -96,7 +102,8 @@ def restart_of(result: RunResult) -> Restart:
     service = attempt.phase_seconds if attempt else {}
     return Restart(
         waiting=service.get("waiting", 0.0) + service.get("starting", 0.0),
-        training=service.get("downloading", 0.0) + sum(result.phases_seconds.get(name, 0.0) for name in STARTS),
+        training=service.get("downloading", 0.0)
+        + sum(result.phases_seconds.get(name, 0.0) for name in STARTS),
     )
 
 

@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 from math import ceil, exp, log, sqrt
 from statistics import fmean
 
-from traindyno.core.costs.hazard import PRIOR_HOURS, Hazard, hazard_key, measure_success, observe_hazards
+from traindyno.core.costs.hazard import (
+    PRIOR_HOURS,
+    Hazard,
+    hazard_key,
+    measure_success,
+    observe_hazards,
+)
 from traindyno.core.costs.interruptions import Interrupted, mean_work
 from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.measurement.run_result import RunResult
@@ -15,7 +21,10 @@ from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread, Trial, one
 
 PREDICTION_CONFIDENCE = 0.90
 _TAIL = (1 - PREDICTION_CONFIDENCE) / 2
-_GROUP, _MOST = 4, 2**20  # from the first number on, numbers of interruptions are looked at in steps of a quarter
+_GROUP, _MOST = (
+    4,
+    2**20,
+)  # from the first number on, numbers of interruptions are looked at in steps of a quarter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +79,25 @@ def predict_run(
     first, reason = projected[0][0], _why_not(projected)
     hazard = hazard or observe_hazards(each for each, _ in projected)[hazard_key(first)]
 
-    def interval(values: Sequence[float], mean: float | None, incidents: _Incidents) -> Interval | None:
+    def interval(
+        values: Sequence[float], mean: float | None, incidents: _Incidents
+    ) -> Interval | None:
         if reason or len(values) < len(projected):
             return None
         drawn = trials or [Trial(value=1.0) for _ in values]
         spread, degrees = one_more_run(
-            [replace(each, value=value) for each, value in zip(drawn, values, strict=True)], host_spread, inflation
+            [replace(each, value=value) for each, value in zip(drawn, values, strict=True)],
+            host_spread,
+            inflation,
         )
         reach = t_quantile(1 - _TAIL, degrees) * sqrt(spread)
         plain = log(mean / incidents.mean) if mean else fmean(map(log, values))
         low = plain + min(0.0, shift) + undecided.low + log(incidents.low) - reach
         high = plain + max(0.0, shift) + undecided.high + log(incidents.high) + reach
         mean = exp(plain) * incidents.mean
-        return Interval(low=min(exp(low), mean), high=max(exp(high), mean), confidence=PREDICTION_CONFIDENCE)
+        return Interval(
+            low=min(exp(low), mean), high=max(exp(high), mean), confidence=PREDICTION_CONFIDENCE
+        )
 
     projections = [each for _, each in projected]
     success = measure_success([*(result for result, _ in projected), *others])
@@ -101,14 +116,18 @@ def predict_run(
         usd=interval(
             [float(each.usd) for each in projections if each.usd],
             means[1],
-            _incidents([each.training for each in at_rates], at_rates[1].interruptions, hazard, share),
+            _incidents(
+                [each.training for each in at_rates], at_rates[1].interruptions, hazard, share
+            ),
         ),
         interruptions_per_hour=hazard.per_instance_hour * first.run.cell.settings.instance_count,
         reason=reason,
     )
 
 
-def _incidents(factors: Sequence[float], expected: float, hazard: Hazard, success: float) -> _Incidents:
+def _incidents(
+    factors: Sequence[float], expected: float, hazard: Hazard, success: float
+) -> _Incidents:
     """At the ends are quantiles of the number of interruptions and of own failures, which take a whole run each.
 
     An interruption costs up to twice its mean, with equal probability: the place between two checkpoints is random. At
@@ -140,7 +159,8 @@ def _why_not(projected: Sequence[tuple[RunResult, Projection]]) -> str | None:
     """Why the trials don't tell how a later run differs from them."""
     count = len(projected)
     unsteady = sum(
-        result.measured is not None and not result.measured.steady_state.is_reached for result, _ in projected
+        result.measured is not None and not result.measured.steady_state.is_reached
+        for result, _ in projected
     )
     if unsteady and 2 * unsteady >= count:
         return f"{unsteady} of {count} trials were not steady"

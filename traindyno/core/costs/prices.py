@@ -74,15 +74,23 @@ def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
     """Problems of content; the converter reports problems of form."""
     as_of, prices = document.get("as_of"), document.get("prices")
     if isinstance(as_of, str) and not _is_date(as_of):
-        yield Problem(path="as_of", message=f"got {shown(as_of)}, expected a date such as 2026-11-21")
+        yield Problem(
+            path="as_of", message=f"got {shown(as_of)}, expected a date such as 2026-11-21"
+        )
     if prices == {}:
-        yield Problem(path="prices", message="got none, expected at least one instance type with its price")
+        yield Problem(
+            path="prices", message="got none, expected at least one instance type with its price"
+        )
     for name, usd_per_hour in prices.items() if isinstance(prices, Mapping) else ():
         if find_instance_type(str(name)) is None:
-            message = refusal(f"got {shown(name)}", "an instance type", close_instance_types(str(name)))
+            message = refusal(
+                f"got {shown(name)}", "an instance type", close_instance_types(str(name))
+            )
             yield Problem(path=f"prices.{name}", message=message)
         if isinstance(usd_per_hour, int | float) and usd_per_hour <= 0:
-            yield Problem(path=f"prices.{name}", message=f"got {usd_per_hour}, expected USD per hour above 0")
+            yield Problem(
+                path=f"prices.{name}", message=f"got {usd_per_hour}, expected USD per hour above 0"
+            )
 
 
 def _is_date(text: str) -> bool:

@@ -42,13 +42,27 @@ class ProjectedActual:
         found = self.interval
         if found is None or self.actual is None:
             return None
-        return "inside" if found.low <= self.actual <= found.high else "above" if self.actual > found.high else "below"
+        return (
+            "inside"
+            if found.low <= self.actual <= found.high
+            else "above"
+            if self.actual > found.high
+            else "below"
+        )
 
     def texts(self) -> tuple[str, str, str, str, str]:
         """What HEADINGS name."""
         text, found = TEXTS[self.quantity], self.interval
-        projected = text(self.projected) + (f" ({interval_text(found.low, found.high, text)})" if found else "")
-        return self.quantity, projected, text(self.actual), number_text(self.ratio), self.side or "no interval"
+        projected = text(self.projected) + (
+            f" ({interval_text(found.low, found.high, text)})" if found else ""
+        )
+        return (
+            self.quantity,
+            projected,
+            text(self.actual),
+            number_text(self.ratio),
+            self.side or "no interval",
+        )
 
 
 HEADINGS = ("quantity", "projected", "actual", "actual ÷ projected", "90 % interval")
@@ -78,5 +92,10 @@ def summarise_ratios(found: Sequence[ProjectedActual]) -> dict[str, dict[str, fl
         sides = [each.side for each in own if each.side]
         if ratios:
             ends = {"minimum": min(ratios), "median": median(ratios), "maximum": max(ratios)}
-            sums[quantity] = {"count": len(ratios), **ends, "intervals": len(sides), "inside": sides.count("inside")}
+            sums[quantity] = {
+                "count": len(ratios),
+                **ends,
+                "intervals": len(sides),
+                "inside": sides.count("inside"),
+            }
     return sums

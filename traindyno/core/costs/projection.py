@@ -74,7 +74,13 @@ def project_run(result: RunResult) -> Projection | None:
     attempt = measured_attempt(result)
     is_spot = result.price.purchase == Purchase.SPOT
     job_time = None if attempt is None else read_job_time(attempt, is_spot=is_spot)
-    if measured is None or measured.throughput is None or attempt is None or job_time is None or scheduled is None:
+    if (
+        measured is None
+        or measured.throughput is None
+        or attempt is None
+        or job_time is None
+        or scheduled is None
+    ):
         return None
     # A run of the whole work has no probes, and the measured session is the only one of its job.
     if lost := measured.job.lost_seconds + measured.job.kept_seconds:
@@ -120,7 +126,9 @@ def project(
         billable_share=share,
         billable_seconds=billable,
         instance_hours=training * instance_count / SECONDS_PER_HOUR,
-        usd=None if billable is None else known_cost_usd(billable, instance_count, usd_per_instance_hour),
+        usd=None
+        if billable is None
+        else known_cost_usd(billable, instance_count, usd_per_instance_hour),
     )
 
 
@@ -165,7 +173,9 @@ def paid_usd(result: RunResult) -> Decimal | None:
     return known_cost_usd(result.billable_seconds, count, price)
 
 
-def known_cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None) -> Decimal | None:
+def known_cost_usd(
+    seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None
+) -> Decimal | None:
     """None if the price is unknown. Seconds are converted through their shortest text, so that 0.1 is 0.1."""
     if usd_per_instance_hour is None:
         return None

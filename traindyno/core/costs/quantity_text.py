@@ -75,7 +75,11 @@ def seconds_text(seconds: float | None) -> str:
     if round(seconds) < 2 * HOUR:
         minutes, rest = divmod(round(seconds), MINUTE)
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    return f"{number_text(seconds / HOUR)} h" if seconds < 2 * DAY else f"{number_text(seconds / DAY)} days"
+    return (
+        f"{number_text(seconds / HOUR)} h"
+        if seconds < 2 * DAY
+        else f"{number_text(seconds / DAY)} days"
+    )
 
 
 def time_limit_text(max_hours: Decimal) -> str:
@@ -91,7 +95,9 @@ def usd_text(usd: Decimal | float | None) -> str:
         return UNKNOWN
     amount = Decimal(str(usd))
     cents = to_cents(amount)
-    return dollars(cents if abs(amount) >= Decimal("0.1") or cents == amount else number_text(float(usd)))
+    return dollars(
+        cents if abs(amount) >= Decimal("0.1") or cents == amount else number_text(float(usd))
+    )
 
 
 def range_text(low: str, high: str) -> str:
@@ -124,7 +130,11 @@ def change_text(ratio: float) -> str:
 def bytes_text(count: int | None) -> str:
     if count is None:
         return UNKNOWN
-    return f"{number_text(count / 2**30)} GiB" if count >= 2**30 else f"{number_text(count / 2**20)} MiB"
+    return (
+        f"{number_text(count / 2**30)} GiB"
+        if count >= 2**30
+        else f"{number_text(count / 2**20)} MiB"
+    )
 
 
 def place_text(place: int | None, runs: int) -> str | None:

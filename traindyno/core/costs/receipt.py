@@ -89,7 +89,10 @@ def write_receipt(
     ]
     cents = _cents_by_line(drafts)
     known = sum(cents.values(), Decimal("0.00"))
-    lines = tuple(_in_cents(each, cents[index]) if index in cents else each for index, each in enumerate(drafts))
+    lines = tuple(
+        _in_cents(each, cents[index]) if index in cents else each
+        for index, each in enumerate(drafts)
+    )
     return Receipt(
         lines=lines,
         known_usd=known,
@@ -103,7 +106,9 @@ def _cents_by_line(drafts: Sequence[ReceiptLine]) -> dict[int, Decimal]:
     jobs: dict[str | int, dict[int, Decimal]] = {}
     for index, draft in enumerate(drafts):
         if draft.exact_usd is not None:
-            jobs.setdefault(index if draft.place is None else draft.job_name, {})[index] = draft.exact_usd
+            jobs.setdefault(index if draft.place is None else draft.job_name, {})[index] = (
+                draft.exact_usd
+            )
     exact = [sum(lines.values(), Decimal(0)) for lines in jobs.values()]
     cents = apportion(exact, to_cents(sum(exact, Decimal(0))))
     return {
@@ -113,7 +118,9 @@ def _cents_by_line(drafts: Sequence[ReceiptLine]) -> dict[int, Decimal]:
     }
 
 
-def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running: bool) -> ReceiptLine:
+def _line(
+    result: RunResult | PreparationResult, attempt: Attempt, *, is_running: bool
+) -> ReceiptLine:
     logged: Attempt | None = result.attempts[-1]
     if isinstance(result, PreparationResult):
         job = result.preparation
@@ -139,7 +146,9 @@ def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running
         usd_per_instance_hour=price,
         exact_usd=None if billed is None or price is None else cost_usd(billed, count, price),
         usd=None,
-        phases=tuple(PhaseCost(name=name, seconds=value, usd=None) for name, value in seconds.items()),
+        phases=tuple(
+            PhaseCost(name=name, seconds=value, usd=None) for name, value in seconds.items()
+        ),
         place=attempt.share.place if attempt.share else None,
         runs=attempt.share.runs if attempt.share else 1,
     )
@@ -174,7 +183,9 @@ def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
     exact = _by_phase(line, usd)
     shares = dict(zip(exact, apportion(list(exact.values()), usd), strict=True))
     return replace(
-        line, usd=usd, phases=tuple(replace(each, usd=shares.get(each.name, Decimal(0))) for each in line.phases)
+        line,
+        usd=usd,
+        phases=tuple(replace(each, usd=shares.get(each.name, Decimal(0))) for each in line.phases),
     )
 
 
@@ -194,4 +205,6 @@ def _sum_phases(lines: Sequence[ReceiptLine]) -> tuple[PhaseCost, ...]:
     for phase in (phase for line in lines for phase in line.phases):
         seconds[phase.name] = seconds.get(phase.name, 0.0) + phase.seconds
         usd[phase.name] = usd.get(phase.name, Decimal(0)) + (phase.usd or Decimal(0))
-    return tuple(PhaseCost(name=name, seconds=value, usd=usd[name]) for name, value in seconds.items())
+    return tuple(
+        PhaseCost(name=name, seconds=value, usd=usd[name]) for name, value in seconds.items()
+    )

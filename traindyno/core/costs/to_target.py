@@ -75,7 +75,11 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
     for evaluation, value in evaluated(result, target.quality):
         logged = evaluation.time - measured.job.began_at
         # what other sessions lost is before the measured one, and so before its evaluations
-        logged -= measured.job.lost_seconds if logged >= measured.job.lost_seconds + measured.job.kept_seconds else 0.0
+        logged -= (
+            measured.job.lost_seconds
+            if logged >= measured.job.lost_seconds + measured.job.kept_seconds
+            else 0.0
+        )
         if target.is_reached(value):
             return Reached(
                 step=evaluation.step,
@@ -90,7 +94,8 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
 def evaluated(result: RunResult, quality: Quality) -> list[tuple[Evaluation, float]]:
     """The run's evaluations that measured the quality, each with its value."""
     found = (
-        (each, each.metrics.get(quality.value)) for each in (result.measured.evaluations if result.measured else ())
+        (each, each.metrics.get(quality.value))
+        for each in (result.measured.evaluations if result.measured else ())
     )
     return [(each, value) for each, value in found if value is not None]
 
@@ -126,4 +131,9 @@ def _point(result: RunResult, step: int, logged: float, value: float) -> Learnin
     if clock is None:
         return LearningPoint(step=step, seconds=None, usd=None, value=value)
     usd = clock.usd(logged)
-    return LearningPoint(step=step, seconds=clock.seconds(logged), usd=None if usd is None else float(usd), value=value)
+    return LearningPoint(
+        step=step,
+        seconds=clock.seconds(logged),
+        usd=None if usd is None else float(usd),
+        value=value,
+    )

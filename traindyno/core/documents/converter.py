@@ -14,7 +14,13 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
 from traindyno.core.documents.field_description import described_fields
-from traindyno.core.documents.problems import EXPECTED_OF_TYPE, Unexpected, close_to, expected_of, one_of
+from traindyno.core.documents.problems import (
+    EXPECTED_OF_TYPE,
+    Unexpected,
+    close_to,
+    expected_of,
+    one_of,
+)
 from traindyno.core.documents.stored import JsonScalar, JsonValue, frozen_json, is_number
 
 Structure = Callable[[Any, Any], Any]
@@ -37,11 +43,19 @@ def strict_converter(choices: Iterable[type[StrEnum]]) -> Converter:
     converter.register_structure_hook_func(lambda kind: kind == JsonScalar, _scalar)
     converter.register_structure_hook_func(lambda kind: kind == JsonValue, _json_value)
     converter.register_unstructure_hook_func(lambda kind: kind == JsonValue, lambda value: value)
-    converter.register_structure_hook_factory(_is_list, lambda kind: _list_structure(converter, kind))
-    converter.register_structure_hook_factory(_is_mapping, lambda kind: _mapping_structure(converter, kind))
-    converter.register_structure_hook_factory(is_dataclass, lambda kind: dataclass_structure(converter, kind))
+    converter.register_structure_hook_factory(
+        _is_list, lambda kind: _list_structure(converter, kind)
+    )
+    converter.register_structure_hook_factory(
+        _is_mapping, lambda kind: _mapping_structure(converter, kind)
+    )
+    converter.register_structure_hook_factory(
+        is_dataclass, lambda kind: dataclass_structure(converter, kind)
+    )
     converter.register_unstructure_hook(Decimal, lambda value: format(value, "f"))
-    converter.register_unstructure_hook_factory(is_dataclass, lambda kind: _dataclass_unstructure(converter, kind))
+    converter.register_unstructure_hook_factory(
+        is_dataclass, lambda kind: _dataclass_unstructure(converter, kind)
+    )
     return converter
 
 
@@ -67,7 +81,9 @@ def dataclass_structure(converter: Converter, kind: type, **overrides: Any) -> S
 def _described_overrides(converter: Converter, kind: type) -> dict[str, Any]:
     """The overrides for fields whose document has a word for None."""
     return {
-        field.name: override(struct_hook=_word_or_value(converter, field.type, description.none_word))
+        field.name: override(
+            struct_hook=_word_or_value(converter, field.type, description.none_word)
+        )
         for field, description in described_fields(kind)
         if description.none_word is not None
     }
@@ -94,7 +110,10 @@ def _dataclass_unstructure(converter: Converter, kind: type) -> Callable[[Any], 
 
     def unstructure(value: Any) -> dict[str, Any]:
         found = ((name, getattr(value, name), word) for name, word in words.items())
-        spelt = ((name, word if inner is None else converter.unstructure(inner)) for name, inner, word in found)
+        spelt = (
+            (name, word if inner is None else converter.unstructure(inner))
+            for name, inner, word in found
+        )
         return {name: inner for name, inner in spelt if inner is not None}
 
     return unstructure
@@ -154,7 +173,9 @@ def _json_value(value: Any, _: Any) -> JsonValue:
     try:
         return frozen_json(value)
     except ValueError as error:
-        raise Unexpected("text, a number, true, false, null, or a list or a mapping of these", value) from error
+        raise Unexpected(
+            "text, a number, true, false, null, or a list or a mapping of these", value
+        ) from error
 
 
 def _decimal(value: Any, _: Any) -> Decimal:
@@ -166,12 +187,17 @@ def _decimal(value: Any, _: Any) -> Decimal:
         raise Unexpected("a number", value)
     try:
         number = Decimal(str(value))
-    except (InvalidOperation, ValueError) as error:  # Python writes no integer of more than 4300 digits
+    except (
+        InvalidOperation,
+        ValueError,
+    ) as error:  # Python writes no integer of more than 4300 digits
         raise Unexpected("a number", value) from error
     if not number.is_finite():
         raise Unexpected("a number", value)
     if len(number.as_tuple().digits) > MOST_DIGITS or abs(number.adjusted()) > LARGEST_EXPONENT:
-        raise Unexpected(f"a number of at most {MOST_DIGITS} digits and a size of 1e±{LARGEST_EXPONENT}", value)
+        raise Unexpected(
+            f"a number of at most {MOST_DIGITS} digits and a size of 1e±{LARGEST_EXPONENT}", value
+        )
     return number
 
 
@@ -183,4 +209,10 @@ def _member(value: Any, kind: Any) -> StrEnum:
         raise Unexpected(one_of(names), value, meant=close_to(value, names)) from error
 
 
-STRICT: dict[type, Structure] = {int: _exact, float: _number, bool: _exact, str: _exact, Decimal: _decimal}
+STRICT: dict[type, Structure] = {
+    int: _exact,
+    float: _number,
+    bool: _exact,
+    str: _exact,
+    Decimal: _decimal,
+}

@@ -24,11 +24,18 @@ def excess_of(document: object) -> Problem | None:
         if depth > MOST_DEPTH:
             return Problem(path="", message=f"too many levels, expected at most {MOST_DEPTH}")
         names = [str(name) for name in value] if isinstance(value, Mapping) else []
-        for text in (each for each in (value, *names) if isinstance(each, str) and not _is_encodable(each)):
-            return Problem(path=path, message=f"got {visible(shown(text))}, expected text that UTF-8 can encode")
+        for text in (
+            each for each in (value, *names) if isinstance(each, str) and not _is_encodable(each)
+        ):
+            return Problem(
+                path=path,
+                message=f"got {visible(shown(text))}, expected text that UTF-8 can encode",
+            )
         is_finite = not isinstance(value, float) or math.isfinite(value)
         if not is_finite or (isinstance(value, int) and abs(value) > LARGEST_INTEGER):
-            return Problem(path=path, message=f"got {shown(value)}, expected a finite number within 64 bits")
+            return Problem(
+                path=path, message=f"got {shown(value)}, expected a finite number within 64 bits"
+            )
         waiting += [(inner, join_path(path, part), depth + 1) for part, inner in _parts(value)]
     return None
 

@@ -64,7 +64,11 @@ def describe(meaning: str, **description: Any) -> Mapping[str, FieldDescription]
 
 
 def described(
-    value: Value, meaning: str, *, kind: type[FieldDescription] = FieldDescription, **description: Any
+    value: Value,
+    meaning: str,
+    *,
+    kind: type[FieldDescription] = FieldDescription,
+    **description: Any,
 ) -> Value:
     """A field of a dataclass with this default. Each object gets its own mapping where the default is one."""
     metadata = {KEY: kind(meaning=meaning, **description)}

@@ -39,7 +39,13 @@ def _visible(letter: str) -> str:
 
 SHOWN_CHARACTERS = 60
 LARGEST_SHOWN_INTEGER = 10**SHOWN_CHARACTERS  # Python writes no integer of more than 4300 digits
-EXPECTED_OF_TYPE = {int: "an integer", float: "a number", Decimal: "a number", str: "text", bool: "true or false"}
+EXPECTED_OF_TYPE = {
+    int: "an integer",
+    float: "a number",
+    Decimal: "a number",
+    str: "text",
+    bool: "true or false",
+}
 
 
 class Unexpected(ValueError):
@@ -63,7 +69,9 @@ def shown(value: object) -> str:
         case None:
             return "nothing"
         case Mapping():
-            return f"a mapping with {', '.join(map(str, value)) or 'nothing in it'}"[:SHOWN_CHARACTERS]
+            return f"a mapping with {', '.join(map(str, value)) or 'nothing in it'}"[
+                :SHOWN_CHARACTERS
+            ]
         case list() | tuple():
             return "a list"
         case int() if abs(value) >= LARGEST_SHOWN_INTEGER:
@@ -81,7 +89,9 @@ def refusal(found: str, expected: str, meant: Sequence[str] = ()) -> str:
 
 def close_to(found: object, accepted: Iterable[str]) -> list[str]:
     """The accepted name of which ``found`` looks like a misspelling, if there is one."""
-    return get_close_matches(found, list(accepted), n=1, cutoff=0.5) if isinstance(found, str) else []
+    return (
+        get_close_matches(found, list(accepted), n=1, cutoff=0.5) if isinstance(found, str) else []
+    )
 
 
 def one_of(choices: Iterable[str]) -> str:
@@ -96,15 +106,30 @@ def join_path(path: str, part: str | int) -> str:
 
 #: Fields of a suite that earlier versions accepted
 REMOVED = {
-    *("checkpoint_hours", "estimate_memory", "infra_check", "instance_preferences", "max_contended_repeats"),
-    *("max_upload_seconds", "measure_anyway", "prefetch_factor", "regions", "remote_debug", "scaling"),
+    *(
+        "checkpoint_hours",
+        "estimate_memory",
+        "infra_check",
+        "instance_preferences",
+        "max_contended_repeats",
+    ),
+    *(
+        "max_upload_seconds",
+        "measure_anyway",
+        "prefetch_factor",
+        "regions",
+        "remote_debug",
+        "scaling",
+    ),
     *("training_plan", "warm_pool_seconds"),
 }
 
 
 def unknown_field(path: str, name: object, accepted: Sequence[str]) -> Problem:
     if name in REMOVED:
-        return Problem(path=join_path(path, str(name)), message=f"the field {name} was removed; delete it")
+        return Problem(
+            path=join_path(path, str(name)), message=f"the field {name} was removed; delete it"
+        )
     message = refusal(f"unknown field {shown(name)}", one_of(accepted), close_to(name, accepted))
     return Problem(path=join_path(path, str(name)), message=message)
 
@@ -118,7 +143,13 @@ def problems_of(error: Exception, path: str) -> Iterator[Problem]:
                 yield unknown_field(path, name, accepted)
         case FieldProblems():
             for problem in error.problems:
-                inner = problem.path if problem.path.startswith("[") else f".{problem.path}" if problem.path else ""
+                inner = (
+                    problem.path
+                    if problem.path.startswith("[")
+                    else f".{problem.path}"
+                    if problem.path
+                    else ""
+                )
                 yield Problem(path=f"{path}{inner}".lstrip("."), message=problem.message)
         case BaseValidationError():
             yield from _nested_problems(error, path)

@@ -64,16 +64,23 @@ def _converter() -> Converter:
     converter.register_unstructure_hook(str, str)  # makes plain text of a StrEnum
     converter.register_structure_hook(Decimal, lambda text, _: Decimal(str(text)))
     configure_union_passthrough(JsonScalar, converter)
-    converter.register_structure_hook_func(lambda kind: kind == JsonValue, lambda value, _: frozen_json(value))
+    converter.register_structure_hook_func(
+        lambda kind: kind == JsonValue, lambda value, _: frozen_json(value)
+    )
     converter.register_unstructure_hook_func(lambda kind: kind == JsonValue, lambda value: value)
     converter.register_unstructure_hook_func(
         lambda kind: kind is StoredPart,
-        lambda part: {"part": type(part).__name__, **converter.unstructure(part, unstructure_as=type(part))},
+        lambda part: {
+            "part": type(part).__name__,
+            **converter.unstructure(part, unstructure_as=type(part)),
+        },
     )
     converter.register_structure_hook_func(
         lambda kind: kind is StoredPart,
         lambda document, _: converter.structure(document, StoredPart.KINDS[document["part"]]),
     )
-    converter.register_structure_hook(float, lambda number, _: nan if number is None else float(number))
+    converter.register_structure_hook(
+        float, lambda number, _: nan if number is None else float(number)
+    )
     converter.register_unstructure_hook(float, lambda number: number if isfinite(number) else None)
     return converter

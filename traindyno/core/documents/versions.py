@@ -24,12 +24,19 @@ class Format:
 
     def mark(self, document: Mapping[str, Any]) -> Document:
         """The document with the current version."""
-        return {VERSION: self.version, **{name: value for name, value in document.items() if name != VERSION}}
+        return {
+            VERSION: self.version,
+            **{name: value for name, value in document.items() if name != VERSION},
+        }
 
     def read(self, document: Mapping[str, Any]) -> Document:
         """The document without its version; raises VersionUnknown."""
         found = document.get(VERSION)
         if isinstance(found, bool) or found != self.version:
-            given = f"no {VERSION}" if found is None else f"{VERSION} {shown(found)} of another Traindyno"
+            given = (
+                f"no {VERSION}"
+                if found is None
+                else f"{VERSION} {shown(found)} of another Traindyno"
+            )
             raise VersionUnknown(f"{self.name}: got {given}, expected {self.version}")
         return {name: value for name, value in document.items() if name != VERSION}

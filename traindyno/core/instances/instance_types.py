@@ -77,9 +77,13 @@ def close_instance_types(name: str) -> list[str]:
 @cache
 def instance_types() -> Mapping[str, InstanceType]:
     table = json.loads(
-        files("traindyno.core.instances.data").joinpath("instance_types.json").read_text(encoding="utf-8")
+        files("traindyno.core.instances.data")
+        .joinpath("instance_types.json")
+        .read_text(encoding="utf-8")
     )
-    return {name: _read_row(name, row, table["accelerators"]) for name, row in table["types"].items()}
+    return {
+        name: _read_row(name, row, table["accelerators"]) for name, row in table["types"].items()
+    }
 
 
 def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]) -> InstanceType:
@@ -103,7 +107,17 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
 
 
 # Families with EFA types that the toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
-EFA_FAMILIES_WITHOUT_SETUP = ("p5", "p5e", "p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n", "trn2")
+EFA_FAMILIES_WITHOUT_SETUP = (
+    "p5",
+    "p5e",
+    "p5en",
+    "p6-b200",
+    "p6-b300",
+    "g6e",
+    "g7e",
+    "trn1n",
+    "trn2",
+)
 
 
 def efa_environment(instance_type: InstanceType, instance_count: int) -> dict[str, str]:

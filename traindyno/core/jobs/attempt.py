@@ -71,7 +71,11 @@ LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
 }
 # Errors of the service and of missing capacity, after which the state machine starts another attempt.
 FAULT_ERRORS = (ServiceFault.__name__, CapacityUnavailable.__name__)
-UNBILLED_PHASES = (JobPhaseName.WAITING.value, JobPhaseName.STARTING.value, JobPhaseName.INTERRUPTED.value)
+UNBILLED_PHASES = (
+    JobPhaseName.WAITING.value,
+    JobPhaseName.STARTING.value,
+    JobPhaseName.INTERRUPTED.value,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,9 +106,16 @@ def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
     first, last = sessions[0], sessions[-1]
     over, closed = last.over, last.closed_seconds
     begin, end = min(first.began.values(), default=None), max(over.values(), default=None)
-    is_whole = len(sessions) == 1 and begin is not None and end is not None and len(over) == len(first.began)
+    is_whole = (
+        len(sessions) == 1
+        and begin is not None
+        and end is not None
+        and len(over) == len(first.began)
+    )
     warm_up = 0.0 if begin is None else min(first.warm_up_seconds, begin)
-    thrown_away = sum(each.warm_up_seconds + each.probes_between_seconds for each in sessions) - warm_up
+    thrown_away = (
+        sum(each.warm_up_seconds + each.probes_between_seconds for each in sessions) - warm_up
+    )
     return JobJournal(
         job_name=job_name,
         began=tuple(dict.fromkeys(run_id for each in sessions for run_id in each.began)),
@@ -120,7 +127,9 @@ def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
         start_seconds=begin,
         warm_up_seconds=warm_up,
         thrown_away_seconds=0.0 if is_whole else thrown_away,
-        runs_seconds=max(0.0, end - begin) if is_whole and begin is not None and end is not None else None,
+        runs_seconds=max(0.0, end - begin)
+        if is_whole and begin is not None and end is not None
+        else None,
         end_seconds=None if closed is None or end is None else max(0.0, closed - end),
     )
 
@@ -129,7 +138,9 @@ def _interrupted(sessions: Sequence[_Session]) -> Iterator[str]:
     """A run that a later session skips had ended, though the journal lost the line."""
     for number, session in enumerate(sessions[:-1], start=1):
         for run_id in session.began:
-            if run_id not in session.ended and not any(run_id in later.skipped for later in sessions[number:]):
+            if run_id not in session.ended and not any(
+                run_id in later.skipped for later in sessions[number:]
+            ):
                 yield run_id
 
 
@@ -150,7 +161,11 @@ _END_DEPTH = 4  # of ends, as <run id>/<ended>/<job name>/<host>.json
 
 
 def read_job_journal(
-    files: Mapping[str, bytes], *, job_name: str, host_count: int, sizes: Mapping[str, int] | None = None
+    files: Mapping[str, bytes],
+    *,
+    job_name: str,
+    host_count: int,
+    sizes: Mapping[str, int] | None = None,
 ) -> JobJournal:
     """``files``: key, relative to the job's checkpoint prefix → contents, at least of its journals and ends.
 
@@ -162,7 +177,9 @@ def read_job_journal(
         if folder == journal_format.JOURNAL and job == job_name and name.endswith(".jsonl")
     ]
     ends = _ends(files, sizes or {}, host_count=host_count, job_name=job_name)
-    return replace(merge_journals(job_name, hosts), ends={run_id: end for (run_id, _), end in ends.items()})
+    return replace(
+        merge_journals(job_name, hosts), ends={run_id: end for (run_id, _), end in ends.items()}
+    )
 
 
 def ended_runs(

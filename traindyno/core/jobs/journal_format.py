@@ -76,7 +76,9 @@ PROBE_BEGAN, PROBED = "probe_began", "probed"  # a throw-away run that shows whe
 RUN_LEFT = "run_left"  # not started, or not finished, for the next attempt: ``reason``
 
 # Reasons for the end of a run. A run that the job's deadline cut off is left, unless it was the attempt's first.
-EXITED = "exited"  # all its processes exited on every host, or the first that failed made the others end
+EXITED = (
+    "exited"  # all its processes exited on every host, or the first that failed made the others end
+)
 TIME_LIMIT = "time_limit"  # its own limit, or that of the job, which it had for itself
 JOBS_DIED = "jobs_died"  # the job died so often while it ran; it is not started again
 MOST_DEATHS = 2

@@ -9,7 +9,9 @@ class Outcome(StrEnum):
     KILLED = "killed"  # a signal ended it, and nothing shows that memory ran out
     LOSS_DIVERGED = "loss_diverged"
     TIMED_OUT = "timed_out"
-    COST_STOPPED = "cost_stopped"  # max_usd or max_hours of the suite ended it, or had no room for it
+    COST_STOPPED = (
+        "cost_stopped"  # max_usd or max_hours of the suite ended it, or had no room for it
+    )
     CAPACITY_UNAVAILABLE = "capacity_unavailable"
     QUOTA_EXCEEDED = "quota_exceeded"
     IMAGE_ERROR = "image_error"
@@ -23,7 +25,9 @@ class Outcome(StrEnum):
 # What an outcome means, in one table. A run with a success did its work: its rate counts.
 SUCCESSES = frozenset({Outcome.COMPLETED, Outcome.COST_STOPPED})
 # The cell itself causes these: the whole workload would end in the same way.
-OWN_FAILURES = frozenset({Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT, Outcome.USER_CODE_ERROR})
+OWN_FAILURES = frozenset(
+    {Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT, Outcome.USER_CODE_ERROR}
+)
 # The service causes these, or lacks capacity.
 FAULTS = frozenset({Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE})
 # The time of such a run predicts that of the cell's next one.

@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from traindyno.core.errors import RunsLeft
-from traindyno.core.jobs.attempt import FAULT_ERRORS, LAST_OUTCOMES, Attempt, RunShare, divide_seconds, trained_seconds
+from traindyno.core.jobs.attempt import (
+    FAULT_ERRORS,
+    LAST_OUTCOMES,
+    Attempt,
+    RunShare,
+    divide_seconds,
+    trained_seconds,
+)
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.journal import JobJournal
 from traindyno.core.jobs.outcome import FAULTS, Outcome
@@ -16,7 +23,12 @@ _ENDING = (JobPhaseName.UPLOADING, JobPhaseName.STOPPING)
 
 
 def divide_job(
-    job: Attempt, journal: JobJournal, *, began: Sequence[str], waiting: Sequence[str], in_progress: str | None
+    job: Attempt,
+    journal: JobJournal,
+    *,
+    began: Sequence[str],
+    waiting: Sequence[str],
+    in_progress: str | None,
 ) -> dict[str, Attempt]:
     """Each run's part of the job. Parts add up to the job; None is unknown, as it is for the job.
 
@@ -39,10 +51,14 @@ def divide_job(
     ]
     weights = [round((share.own_seconds + times.rest / len(shares)) * 1000) for share in shares]
     unknown = [None] * len(weights)
-    billed = unknown if job.billable_seconds is None else divide_seconds(job.billable_seconds, weights)
+    billed = (
+        unknown if job.billable_seconds is None else divide_seconds(job.billable_seconds, weights)
+    )
     return {
         run_id: replace(job, share=share, billable_seconds=paid, training_seconds=trained)
-        for run_id, share, paid, trained in zip(sharing, shares, billed, _trained(job, weights), strict=True)
+        for run_id, share, paid, trained in zip(
+            sharing, shares, billed, _trained(job, weights), strict=True
+        )
     }
 
 
@@ -63,15 +79,25 @@ def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Ti
     whole = trained_seconds(job) or 0.0
     # Code in a job can write the ends of its runs: times that exceed the job's are refused, one or all together.
     limit = (whole if job.training_seconds is not None else float("inf")) + CLOCK_SECONDS
-    found = {run_id: seconds for run_id in began if (seconds := _known_seconds(journal, run_id)) is not None}
+    found = {
+        run_id: seconds
+        for run_id in began
+        if (seconds := _known_seconds(journal, run_id)) is not None
+    }
     possible = {run_id: seconds for run_id, seconds in found.items() if seconds <= limit}
     known = possible if sum(possible.values()) <= limit else {}
     unknown = [run_id for run_id in began if run_id not in known]
     rest = max(0.0, whole - sum(known.values()))
-    end = min(rest, sum(job.phase_seconds.get(name, 0.0) for name in _ENDING) + (journal.end_seconds or 0.0))
+    end = min(
+        rest,
+        sum(job.phase_seconds.get(name, 0.0) for name in _ENDING) + (journal.end_seconds or 0.0),
+    )
     warm_up = min(rest - end, journal.warm_up_seconds)
     if not unknown:
-        between = max(0.0, (journal.runs_seconds or 0.0) - sum(known.values())) + journal.thrown_away_seconds
+        between = (
+            max(0.0, (journal.runs_seconds or 0.0) - sum(known.values()))
+            + journal.thrown_away_seconds
+        )
         return _Times(own=known, start=max(0.0, rest - end - between - warm_up), end=end, rest=rest)
     start = min(rest - end, _start_seconds(job, journal))
     thrown_away = min(rest - end - start, journal.thrown_away_seconds)
@@ -92,8 +118,15 @@ def _start_seconds(job: Attempt, journal: JobJournal) -> float:
     """The time before the parent's first line needs the clock of the service too: the job's phases limit it."""
     before = 0.0
     if journal.started_at is not None and job.started_at is not None:
-        before = min(max(0.0, journal.started_at - job.started_at), job.phase_seconds.get(JobPhaseName.TRAINING, 0.0))
-    return job.phase_seconds.get(JobPhaseName.DOWNLOADING, 0.0) + before + (journal.start_seconds or 0.0)
+        before = min(
+            max(0.0, journal.started_at - job.started_at),
+            job.phase_seconds.get(JobPhaseName.TRAINING, 0.0),
+        )
+    return (
+        job.phase_seconds.get(JobPhaseName.DOWNLOADING, 0.0)
+        + before
+        + (journal.start_seconds or 0.0)
+    )
 
 
 def _trained(job: Attempt, weights: Sequence[int]) -> Sequence[float | None]:
@@ -107,13 +140,19 @@ def _trained(job: Attempt, weights: Sequence[int]) -> Sequence[float | None]:
 
 
 STARTING, INTERRUPTED = JobPhaseName.STARTING.value, JobPhaseName.INTERRUPTED.value
-END_MISSING = "The job completed, but the end of this run is not in S3, or its files are not as the end says."
+END_MISSING = (
+    "The job completed, but the end of this run is not in S3, or its files are not as the end says."
+)
 # How a run's end is classified: its outcome and its message.
 Classify = Callable[[RunEnd], tuple[Outcome, str | None]]
 
 
 def attempts_of_run(
-    run_id: str, jobs: Sequence[tuple[Attempt, JobJournal | None]], *, planned: Sequence[str], outcome_of: Classify
+    run_id: str,
+    jobs: Sequence[tuple[Attempt, JobJournal | None]],
+    *,
+    planned: Sequence[str],
+    outcome_of: Classify,
 ) -> tuple[Attempt, ...]:
     """One for each job that worked for the run, and one for the last job if the run did not end before it.
 
@@ -127,11 +166,15 @@ def attempts_of_run(
         told = journal or JobJournal(job_name=job.job_name)
         began, in_progress = _runs_of(job, told, waiting, planned)
         # If the end of the last run reached S3 late, no run waits for the next job, which is paid all the same.
-        parts = divide_job(job, told, began=began, waiting=waiting or planned, in_progress=in_progress)
+        parts = divide_job(
+            job, told, began=began, waiting=waiting or planned, in_progress=in_progress
+        )
         is_left_over = number == len(jobs) and run_id in waiting
         end = told.ends.get(run_id, end)
         if run_id in parts or run_id in told.ends or is_left_over:
-            part = replace(parts.get(run_id) or _nothing(job), phase_seconds=_phases(job, told, run_id))
+            part = replace(
+                parts.get(run_id) or _nothing(job), phase_seconds=_phases(job, told, run_id)
+            )
             found.append(_with_end(part, end, outcome_of))
         waiting = [each for each in waiting if each not in told.ends]
     return tuple(found)
@@ -141,7 +184,9 @@ def _runs_of(
     job: Attempt, journal: JobJournal, waiting: Sequence[str], planned: Sequence[str]
 ) -> tuple[list[str], str | None]:
     """The runs that the job worked for, in order, and the one in progress at its end. Damaged names are left out."""
-    unseen = [run_id for run_id, end in journal.ends.items() if run_id not in journal.began and end.place]
+    unseen = [
+        run_id for run_id, end in journal.ends.items() if run_id not in journal.began and end.place
+    ]
     named = [*journal.began, *sorted(unseen, key=lambda run_id: journal.ends[run_id].place)]
     began = [run_id for run_id in named if run_id in planned]
     open_runs = [run_id for run_id in began if run_id not in journal.ends]
@@ -150,7 +195,9 @@ def _runs_of(
     if job.error not in FAULT_ERRORS and job.outcome not in FAULTS:
         return began, None
     # A fault hit the next run before its first line was uploaded.
-    turn = next((each for each in waiting if each not in {*began, *journal.ends, *journal.left}), None)
+    turn = next(
+        (each for each in waiting if each not in {*began, *journal.ends, *journal.left}), None
+    )
     return [*began, turn] if began and turn else began, turn
 
 
@@ -175,7 +222,13 @@ def _with_end(part: Attempt, end: RunEnd | None, outcome_of: Classify) -> Attemp
     if end is not None:
         outcome, message = outcome_of(end)
         return replace(
-            part, outcome=outcome, error=None, message=message, ended_at=end.ended_at, bound=end.bound, batch=end.batch
+            part,
+            outcome=outcome,
+            error=None,
+            message=message,
+            ended_at=end.ended_at,
+            bound=end.bound,
+            batch=end.batch,
         )
     if part.outcome is Outcome.COMPLETED:
         return replace(part, outcome=Outcome.INTERNAL_ERROR, message=END_MISSING)
@@ -206,7 +259,9 @@ def is_last_attempt(number: int, *, idle: int, max_attempts: int) -> bool:
     return idle >= max_attempts or number >= MOST_ATTEMPTS
 
 
-def shared_end(end: Attempt, progress: JobProgress, *, is_last: bool, stopped_for: Outcome | None) -> Attempt:
+def shared_end(
+    end: Attempt, progress: JobProgress, *, is_last: bool, stopped_for: Outcome | None
+) -> Attempt:
     """The attempt as its job ended, with what follows for the job. ``stopped_for``: why the lab stopped it."""
     if not progress.left:
         return replace(end, outcome=Outcome.COMPLETED, error=None)
@@ -221,7 +276,13 @@ def shared_end(end: Attempt, progress: JobProgress, *, is_last: bool, stopped_fo
     if stopped_for is not None or end.outcome in STOPS or fails_again:
         return end
     cut_off = end.outcome is Outcome.TIMED_OUT
-    return replace(end, outcome=None, error=RunsLeft.__name__, message=_left_text(end, progress), was_cut_off=cut_off)
+    return replace(
+        end,
+        outcome=None,
+        error=RunsLeft.__name__,
+        message=_left_text(end, progress),
+        was_cut_off=cut_off,
+    )
 
 
 def _without_next(end: Attempt, progress: JobProgress) -> Attempt:

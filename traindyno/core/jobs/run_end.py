@@ -145,7 +145,11 @@ def read_host_end(key: str, files: Mapping[str, bytes], sizes: Mapping[str, int]
     end = None if found is None else _host_end_of(found, key)
     if found is None or end is None:
         return None
-    return end if all(_agrees(name, said, files, sizes) for name, said in found["files"].items()) else None
+    return (
+        end
+        if all(_agrees(name, said, files, sizes) for name, said in found["files"].items())
+        else None
+    )
 
 
 def agree(ends: Sequence[HostEnd], *, host_count: int) -> RunEnd | None:
@@ -153,7 +157,9 @@ def agree(ends: Sequence[HostEnd], *, host_count: int) -> RunEnd | None:
     hosts = {each.host for each in ends}
     if len(hosts) != host_count or any(each.hosts != hosts for each in ends):
         return None
-    first = min(ends, key=lambda each: (not each.is_failed, each.end.failure is None, each.end.ended_at))
+    first = min(
+        ends, key=lambda each: (not each.is_failed, each.end.failure is None, each.end.ended_at)
+    )
     shown = first.host if first.is_failed else min(hosts, key=lambda host: (len(host), host))
     return replace(
         first.end,
@@ -166,7 +172,11 @@ def agree(ends: Sequence[HostEnd], *, host_count: int) -> RunEnd | None:
 def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
     """None if what every end has is missing, or if it is of another run or version."""
     run_id, _, job_name, _ = key.split("/")
-    if (found.get("version"), found.get("run_id"), found.get("job_name")) != (FORMAT_VERSION, run_id, job_name):
+    if (found.get("version"), found.get("run_id"), found.get("job_name")) != (
+        FORMAT_VERSION,
+        run_id,
+        job_name,
+    ):
         return None
     reason, host, files, hosts = (found.get(name) for name in ("reason", "host", "files", "hosts"))
     ended_at, own = number_of(found.get("ended_at")), number_of(found.get("own_milliseconds"))
@@ -187,7 +197,9 @@ def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
         bound=read_bound(found.get("bound")),
         batch=read_batch_finding(found.get("batch")),
     )
-    return HostEnd(host=host, hosts=frozenset(names), is_failed=found.get("failed_host") == host, end=end)
+    return HostEnd(
+        host=host, hosts=frozenset(names), is_failed=found.get("failed_host") == host, end=end
+    )
 
 
 def _count(value: object) -> int:

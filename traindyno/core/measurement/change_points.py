@@ -36,7 +36,9 @@ def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
         first, end = pending.pop()
         split = _find_change(levels[first:end])
         if split is None:
-            found.append(Regime(first=first, end=end, level=(sums[end] - sums[first]) / (end - first)))
+            found.append(
+                Regime(first=first, end=end, level=(sums[end] - sums[first]) / (end - first))
+            )
         else:
             pending += [(first + split, end), (first, first + split)]
     return tuple(found)
@@ -58,11 +60,16 @@ def _find_change(levels: Sequence[float]) -> int | None:
         explained = pairs / count - pairs**2 / (4 * squares)
         return abs(left_over) / sqrt(explained), left_over / explained
 
-    split = max(range(LEAST_REGIME_STEPS, count - LEAST_REGIME_STEPS + 1), key=lambda split: jump_at(split)[0])
+    split = max(
+        range(LEAST_REGIME_STEPS, count - LEAST_REGIME_STEPS + 1),
+        key=lambda split: jump_at(split)[0],
+    )
     deviations, size = jump_at(split)
     if abs(size) < LEAST_CHANGE:
         return None
     # what the line with the jump leaves of each level, up to a constant
     slope_left = slope - size * split * (count - split) / (2 * squares)
-    left = [level - slope_left * place - size * (place >= split) for place, level in enumerate(levels)]
+    left = [
+        level - slope_left * place - size * (place >= split) for place, level in enumerate(levels)
+    ]
     return split if deviations > _CRITICAL_DEVIATIONS * robust_long_run_deviation(left) else None

@@ -57,7 +57,9 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
     )
 
 
-def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
+def _downsample(
+    tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float
+) -> list[LossPoint]:
     counts = [count for table in tables for count in table.samples]
     stride = -(-len(losses) // MOST_POINTS) if losses else 1
     points = []

@@ -19,7 +19,13 @@ from statistics import fmean, variance
 from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import SIGNIFICANCE
-from traindyno.core.statistics.estimates import LEAST_COUNT, Comparison, Interval, compare, comparison_of
+from traindyno.core.statistics.estimates import (
+    LEAST_COUNT,
+    Comparison,
+    Interval,
+    compare,
+    comparison_of,
+)
 
 
 def seeds_of(results: Sequence[RunResult]) -> tuple[int, ...] | None:
@@ -79,7 +85,11 @@ def check_loss_parities(
     for trials, side in zip(cells, late, strict=True):
         means = [fmean(each) for each in side] if all(side) else []
         seeds = [result.seed for result in trials] if are_draws_of_seeds(trials) else [None]
-        losses.append(dict(zip(seeds, means if len(seeds) > 1 else [fmean(means)], strict=True)) if means else {})
+        losses.append(
+            dict(zip(seeds, means if len(seeds) > 1 else [fmean(means)], strict=True))
+            if means
+            else {}
+        )
     spread = pool_spread([list(side.values()) for side in losses])
     parities = []
     for trials, own in zip(cells[1:], losses[1:], strict=True):
@@ -101,14 +111,18 @@ def check_loss_parities(
 
 
 def _compare(
-    own_by_seed: Mapping[int | None, float], reference_by_seed: Mapping[int | None, float], spread: LossSpread | None
+    own_by_seed: Mapping[int | None, float],
+    reference_by_seed: Mapping[int | None, float],
+    spread: LossSpread | None,
 ) -> Comparison | None:
     own, reference = list(own_by_seed.values()), list(reference_by_seed.values())
     if not own or not reference or min(*own, *reference) <= 0:
         return None
     if own_by_seed.keys() == reference_by_seed.keys() and len(own) > 1:
         ratios = [log(own_by_seed[seed] / reference_by_seed[seed]) for seed in own_by_seed]
-        return comparison_of(fmean(ratios), variance(ratios) / len(ratios), len(ratios) - 1).with_interval()
+        return comparison_of(
+            fmean(ratios), variance(ratios) / len(ratios), len(ratios) - 1
+        ).with_interval()
     if min(len(own), len(reference)) > 1:
         return compare(own, reference)
     difference = fmean([log(loss) for loss in own]) - fmean([log(loss) for loss in reference])
@@ -132,7 +146,8 @@ def pool_spread(losses: Iterable[Sequence[float]]) -> LossSpread | None:
     if degrees < LEAST_COUNT - 1:
         return None
     return LossSpread(
-        variance=sum(variance(side) * (len(side) - 1) for side in usable) / degrees, degrees_of_freedom=degrees
+        variance=sum(variance(side) * (len(side) - 1) for side in usable) / degrees,
+        degrees_of_freedom=degrees,
     )
 
 
@@ -149,7 +164,11 @@ def _judge(found: Comparison | None, tolerance: float, share: float) -> ParityFi
 
 def _curve(result: RunResult) -> Mapping[int, float]:
     """Loss by samples seen."""
-    return {point.samples: point.loss for point in result.measured.loss.finite_points} if result.measured else {}
+    return (
+        {point.samples: point.loss for point in result.measured.loss.finite_points}
+        if result.measured
+        else {}
+    )
 
 
 def _late(curve: Mapping[int, float], end: int) -> list[float]:

@@ -22,7 +22,10 @@ from traindyno.core.step_log.unlogged_steps import count_unlogged
 
 def checkpoint_seconds(session: Session) -> float | None:
     """The mean time without steps of a checkpoint, on its slowest process; None without checkpoints."""
-    waits = [[phase for phase in process.phases if phase.name == CHECKPOINT] for process in session.processes]
+    waits = [
+        [phase for phase in process.phases if phase.name == CHECKPOINT]
+        for process in session.processes
+    ]
     slowest = [max(phase.seconds for phase in together) for together in zip(*waits, strict=False)]
     return mean_of(slowest)
 
@@ -53,7 +56,9 @@ class Contention:
     @property
     def is_contended(self) -> bool:
         """Threads also wait if a job has more threads than cores, so waiting counts only together with foreign work."""
-        waits_for_others = self.queue_share > LARGEST_FOREIGN_SHARE and self.foreign_share > LARGEST_FOREIGN_SHARE
+        waits_for_others = (
+            self.queue_share > LARGEST_FOREIGN_SHARE and self.foreign_share > LARGEST_FOREIGN_SHARE
+        )
         return self.steal_share > LARGEST_STEAL_SHARE or waits_for_others
 
 
@@ -62,16 +67,26 @@ def measure_contention(session: Session) -> Contention | None:
     hosts: dict[str, list[ProcessLog]] = {}
     for process in session.processes:
         if process.host_loads and process.environment is not None:
-            hosts.setdefault(process.environment.host_id or process.environment.host, []).append(process)
+            hosts.setdefault(process.environment.host_id or process.environment.host, []).append(
+                process
+            )
     found = map(_of_host, hosts.values())
-    return max(found, key=lambda one: (one.is_contended, one.steal_share + one.queue_share), default=None)
+    return max(
+        found, key=lambda one: (one.is_contended, one.steal_share + one.queue_share), default=None
+    )
 
 
 def _of_host(processes: Sequence[ProcessLog]) -> Contention:
     """The host's own counters are the same in each of its processes, so they are read from one."""
-    host, loads = processes[0].host_loads, [load for process in processes for load in process.host_loads]
+    host, loads = (
+        processes[0].host_loads,
+        [load for process in processes for load in process.host_loads],
+    )
     capacity = sum(load.seconds * load.host_cpu_count for load in host)
-    own, waited = sum(load.cpu_seconds for load in loads), sum(load.run_queue_seconds for load in loads)
+    own, waited = (
+        sum(load.cpu_seconds for load in loads),
+        sum(load.run_queue_seconds for load in loads),
+    )
     busy = sum(load.host_busy_seconds for load in host)
     return Contention(
         steal_share=sum(load.steal_seconds for load in host) / capacity,
@@ -189,7 +204,11 @@ def measure_run(
     sessions = [each for each in step_log.sessions if each.job_name == session.job_name]
     began_at = min(each.first_logged for each in sessions)
     divided = divide_steps(step_log.sessions)
-    others = [each for each in divided if each.session is not session and each.session.job_name == session.job_name]
+    others = [
+        each
+        for each in divided
+        if each.session is not session and each.session.job_name == session.job_name
+    ]
     kept_seconds = sum(wall_seconds(each.kept) for each in others)
     unlogged_steps = count_unlogged(session)
     is_whole = not session.missing_ranks and not unlogged_steps
@@ -205,7 +224,9 @@ def measure_run(
     # an earlier job than the measured one may have run the first kept steps
     first_began = min([began_at, *(each.session.begin for each in divided if len(each.kept))])
     peaks = [peak for rank in table.ranks if (peak := rank.steps.peak_memory_bytes)]
-    steady_seconds = table.wall_seconds(steady.warmup_steps, len(table) - 1) - step_time.one_time_seconds
+    steady_seconds = (
+        table.wall_seconds(steady.warmup_steps, len(table) - 1) - step_time.one_time_seconds
+    )
     return MeasuredRun(
         steady_state=steady,
         throughput=throughput,
@@ -217,7 +238,9 @@ def measure_run(
         model=step_log.model,
         contention=measure_contention(session),
         recurring=step_time.recurring,
-        one_time=tuple(replace(event, step=table.numbers[event.step]) for event in step_time.one_time),
+        one_time=tuple(
+            replace(event, step=table.numbers[event.step]) for event in step_time.one_time
+        ),
         steady_seconds=max(0.0, steady_seconds),
         job=MeasuredJob(
             name=session.job_name,
@@ -249,7 +272,9 @@ def read_environment(step_log: StepLog) -> RunEnvironment | None:
         world_size=environments[0].world_size,
         hosts=tuple(sorted({environment.host for environment in environments})),
         facts={**facts_of(first.environment, first.phases), **searched},
-        host_ids=tuple(sorted({environment.host_id for environment in environments if environment.host_id})),
+        host_ids=tuple(
+            sorted({environment.host_id for environment in environments if environment.host_id})
+        ),
     )
 
 
@@ -267,5 +292,7 @@ def _timeline(table: StepTable) -> StepTimeline:
     stride = max(1, -(-len(seconds) // MOST_STEP_TIMES))
     chunks = (seconds[begin : begin + stride] for begin in range(0, len(seconds), stride))
     return StepTimeline(
-        first_step=table.numbers[0], stride=stride, seconds=tuple(sum(chunk) / len(chunk) for chunk in chunks)
+        first_step=table.numbers[0],
+        stride=stride,
+        seconds=tuple(sum(chunk) / len(chunk) for chunk in chunks),
     )

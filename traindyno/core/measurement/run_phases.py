@@ -30,7 +30,10 @@ def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
         table = tabulate_steps(session)
         first, last = table.numbers[0], table.numbers[-1]
         end = last + 1 if resumed_at is None else resumed_at
-        kept, repeated = tabulate_steps(session, range(first, end)), tabulate_steps(session, range(end, last + 1))
+        kept, repeated = (
+            tabulate_steps(session, range(first, end)),
+            tabulate_steps(session, range(end, last + 1)),
+        )
         divided.append(SessionSteps(session=session, kept=kept, repeated=repeated))
         resumed_at = first if resumed_at is None else min(resumed_at, first)
     return divided[::-1]
@@ -94,25 +97,39 @@ def phase_parts(attempt: Attempt) -> Mapping[str, float]:
         return phases
     if not share.place:
         return {}
-    parts = {name: seconds if name == INTERRUPTED else seconds / share.runs for name, seconds in phases.items()}
-    return {**parts, TRAINING: max(0.0, (attempt.training_seconds or 0.0) - _beside_training(parts))}
+    parts = {
+        name: seconds if name == INTERRUPTED else seconds / share.runs
+        for name, seconds in phases.items()
+    }
+    return {
+        **parts,
+        TRAINING: max(0.0, (attempt.training_seconds or 0.0) - _beside_training(parts)),
+    }
 
 
 def script_phases(phases: Mapping[str, float]) -> dict[str, float]:
     """Phases recorded in the step log."""
-    return {name: seconds for name, seconds in phases.items() if name not in (*SERVICE_PHASES, OTHER)}
+    return {
+        name: seconds for name, seconds in phases.items() if name not in (*SERVICE_PHASES, OTHER)
+    }
 
 
 def _beside_training(phases: Mapping[str, float]) -> float:
     """What is billed beside the training."""
-    return sum(seconds for name, seconds in phases.items() if name not in (*UNBILLED_PHASES, TRAINING))
+    return sum(
+        seconds for name, seconds in phases.items() if name not in (*UNBILLED_PHASES, TRAINING)
+    )
 
 
-def _script_seconds(session: Session, table: StepTable | None, warmup_steps: int) -> dict[str, float]:
+def _script_seconds(
+    session: Session, table: StepTable | None, warmup_steps: int
+) -> dict[str, float]:
     phases = phases_apart(session.processes[0].phases)
     seconds = _phase_seconds(phases)
     spans = _step_spans(table, warmup_steps) if table is not None and len(table) else {}
-    stepping = {name: end - begin - _overlap(phases, begin, end) for name, (begin, end) in spans.items()}
+    stepping = {
+        name: end - begin - _overlap(phases, begin, end) for name, (begin, end) in spans.items()
+    }
     after_steps = {name: seconds.pop(name) for name in AFTER_STEPS if name in seconds}
     return {**seconds, **stepping, **after_steps}
 
@@ -142,7 +159,11 @@ def _add(seconds: dict[str, float], more: Mapping[str, float]) -> None:
 def _step_spans(table: StepTable, warmup_steps: int) -> Mapping[str, tuple[float, float]]:
     """Begin and end of the first step, of the rest of warm-up and of the steady window, without holes between."""
     steps = table.ranks[0].steps
-    bounds = {FIRST_STEP: (0, min(1, warmup_steps)), WARMUP: (1, warmup_steps), STEADY: (warmup_steps, len(steps))}
+    bounds = {
+        FIRST_STEP: (0, min(1, warmup_steps)),
+        WARMUP: (1, warmup_steps),
+        STEADY: (warmup_steps, len(steps)),
+    }
     return {
         name: (steps[first].begin, steps[end].begin if end < len(steps) else steps[-1].end)
         for name, (first, end) in bounds.items()

@@ -12,7 +12,12 @@ from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
-from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
+from traindyno.core.measurement.measured_run import (
+    MeasuredRun,
+    RunEnvironment,
+    measure_run,
+    read_environment,
+)
 from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, measure_phases
 from traindyno.core.measurement.throughput import Throughput
 from traindyno.core.step_log.content import Session, StepLog
@@ -35,7 +40,11 @@ def describe_doubt(step_log: StepLog | None, log_tail: Sequence[str]) -> str | N
 
     Of the sessions with steps the last one counts: an earlier one may have ended with its job or its instance.
     """
-    session = next((each for each in reversed(step_log.sessions) if each.common_steps), None) if step_log else None
+    session = (
+        next((each for each in reversed(step_log.sessions) if each.common_steps), None)
+        if step_log
+        else None
+    )
     found = [each for each in (_ending_traceback(log_tail), _cut_off(session)) if each is not None]
     return "; ".join(found) or None
 
@@ -59,7 +68,9 @@ def _ending_traceback(log_tail: Sequence[str]) -> str | None:
         return None
     indent = len(lines[begins[-1]]) - len(_TRACEBACK)
     block = [line[indent:] for line in lines[begins[-1] + 1 :]]
-    errors = [place for place, line in enumerate(block) if not line.startswith(" ") and _ERROR.match(line)]
+    errors = [
+        place for place, line in enumerate(block) if not line.startswith(" ") and _ERROR.match(line)
+    ]
     if not errors or len(block) - errors[0] - 1 > MOST_AFTER_TRACEBACK:
         return None
     return f"its log ends in a traceback, although it exited with status 0: {block[errors[0]][:LONGEST_ERROR]}"
@@ -116,7 +127,9 @@ class RunResult:
     @property
     def bound(self) -> OutpacedBound | None:
         """How slow it is at least; None unless it was outpaced."""
-        return self.attempts[-1].bound if self.attempts and self.outcome is Outcome.OUTPACED else None
+        return (
+            self.attempts[-1].bound if self.attempts and self.outcome is Outcome.OUTPACED else None
+        )
 
     @property
     def batch_finding(self) -> BatchFinding | None:
@@ -176,16 +189,24 @@ def build_run_result(
             session,
             table,
             warmup_steps=suite.measurement.warmup,
-            peak_flops_per_device=known.peak_dense_bf16_flops_per_device if known and is_known else None,
+            peak_flops_per_device=known.peak_dense_bf16_flops_per_device
+            if known and is_known
+            else None,
         )
-        divided = [each for each in divide_steps(step_log.sessions) if each.session.job_name == session.job_name]
+        divided = [
+            each
+            for each in divide_steps(step_log.sessions)
+            if each.session.job_name == session.job_name
+        ]
         others = [each for each in divided if each.session is not session]
     warmup_steps = measured.steady_state.warmup_steps if measured else 0
     contradicted = _contradiction(outcome, step_log)
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
     environment = read_environment(step_log) if step_log else None
     # A built-in task trains with the run's seed. A script may, if it gets the seed or says that it took it.
-    gets_seed = suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None
+    gets_seed = (
+        suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None
+    )
     says_seed = environment is not None and environment.facts.get(SEED) == run.seed
     unlogged = describe_unlogged(session) if session else None
     doubt = describe_doubt(step_log, log_tail) if outcome is Outcome.COMPLETED else None
@@ -223,7 +244,9 @@ def _contradiction(outcome: Outcome, step_log: StepLog | None) -> tuple[Outcome,
     """Why a completed job did not do its work: its loss diverged, or not all of its processes logged."""
     if step_log is None or outcome is not Outcome.COMPLETED:
         return None
-    diverged = next((error for error in step_log.errors if error.outcome == Outcome.LOSS_DIVERGED), None)
+    diverged = next(
+        (error for error in step_log.errors if error.outcome == Outcome.LOSS_DIVERGED), None
+    )
     if diverged is not None:
         return Outcome.LOSS_DIVERGED, diverged.message
     session = step_log.measured

@@ -36,13 +36,16 @@ def log_levels(step_seconds: Sequence[float]) -> list[float]:
     A stall is at least 25 % and six robust deviations above or below that median.
     """
     logs = [log(max(seconds, 1e-9)) for seconds in step_seconds]
-    around = (logs[max(0, index - _NEIGHBOURS) : index + _NEIGHBOURS + 1] for index in range(len(logs)))
+    around = (
+        logs[max(0, index - _NEIGHBOURS) : index + _NEIGHBOURS + 1] for index in range(len(logs))
+    )
     typical = [sorted(each)[len(each) // 2] for each in around]
     distances = [abs(value - level) for value, level in zip(logs, typical, strict=True)]
     deviation = max(_DEVIATIONS_PER_MAD * median(distances), LEAST_DEVIATION)
     reach = max(_STALL_DEVIATIONS * deviation, _LEAST_STALL)
     return [
-        value if distance <= reach else level for value, level, distance in zip(logs, typical, distances, strict=True)
+        value if distance <= reach else level
+        for value, level, distance in zip(logs, typical, distances, strict=True)
     ]
 
 
@@ -107,7 +110,11 @@ class Events:
 
 
 def classify_phases(
-    phases: Mapping[int, Mapping[str, float]], *, count: int, first: int = 0, names_after_steps: Iterable[str] = ()
+    phases: Mapping[int, Mapping[str, float]],
+    *,
+    count: int,
+    first: int = 0,
+    names_after_steps: Iterable[str] = (),
 ) -> Events:
     """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of the log.
 
@@ -122,11 +129,18 @@ def classify_phases(
             places.setdefault(name, []).append((index, seconds))
     recurring, one_time, single = [], [], []
     for name, found in places.items():
-        steps_between = _phase_period([index for index, _ in sorted(found)], count, name in after_steps)
+        steps_between = _phase_period(
+            [index for index, _ in sorted(found)], count, name in after_steps
+        )
         if name in ONE_TIME_PHASES or (steps_between is None and found[0][0] < first):
-            one_time += [OneTimeEvent(name=name, step=index, seconds=seconds) for index, seconds in found]
+            one_time += [
+                OneTimeEvent(name=name, step=index, seconds=seconds) for index, seconds in found
+            ]
         elif steps_between is None:
-            single += [Stall(first=index, last=index, seconds=seconds, name=name) for index, seconds in found]
+            single += [
+                Stall(first=index, last=index, seconds=seconds, name=name)
+                for index, seconds in found
+            ]
         else:
             recurring.append(_recurring(name, [seconds for _, seconds in found], steps_between))
     return Events(recurring=tuple(recurring), one_time=tuple(one_time), single=tuple(single))
@@ -141,10 +155,14 @@ def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> E
         seconds, places = [each.seconds for each in alike], [each.first - first for each in alike]
         period = _even_period(places, count) if len(places) >= LEAST_COUNT else None
         if period is not None:
-            recurring.append(replace(_recurring(STALL, seconds, period), longest_seconds=max(seconds)))
+            recurring.append(
+                replace(_recurring(STALL, seconds, period), longest_seconds=max(seconds))
+            )
         elif len(seconds) > 1:
             recurring.append(recur_at_random(seconds, count))
-    return Events(recurring=tuple(recurring), single=tuple(alike[0] for alike in groups if len(alike) == 1))
+    return Events(
+        recurring=tuple(recurring), single=tuple(alike[0] for alike in groups if len(alike) == 1)
+    )
 
 
 def is_one_of(event: RecurringEvent, seconds: float) -> bool:
@@ -192,7 +210,11 @@ def _phase_period(places: Sequence[int], count: int, is_after_steps: bool) -> fl
     """Steps between two of them; None if one does not show it."""
     if len(places) == 1:
         expected_again = 2 * places[0]
-        return float(places[0]) if expected_again > count or (expected_again == count and is_after_steps) else None
+        return (
+            float(places[0])
+            if expected_again > count or (expected_again == count and is_after_steps)
+            else None
+        )
     return _even_period(places, count) or count / len(places)
 
 
@@ -208,7 +230,9 @@ def _even_period(places: Sequence[int], count: int) -> float | None:
     outer_gap = max(places[0], count - places[-1])
     # in steps; a wider tolerance of three phases would accept random spacing too often
     tolerance = 1.5 if len(scheduled) <= LEAST_COUNT else max(1.5, 0.1 * mean_gap)
-    is_even = all(abs(after - before - mean_gap) <= tolerance for before, after in pairwise(scheduled))
+    is_even = all(
+        abs(after - before - mean_gap) <= tolerance for before, after in pairwise(scheduled)
+    )
     return mean_gap if is_even and outer_gap <= mean_gap + tolerance else None
 
 

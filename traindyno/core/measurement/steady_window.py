@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, exp
 
-from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS, Regime, find_regimes
+from traindyno.core.measurement.change_points import (
+    LEAST_CHANGE,
+    LEAST_REGIME_STEPS,
+    Regime,
+    find_regimes,
+)
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 from traindyno.core.statistics.autocorrelation import Trend, estimate_trend
 from traindyno.core.statistics.distributions import SIGNIFICANCE
@@ -52,17 +57,25 @@ class SteadyWindow:
     @property
     def least_first(self) -> int:
         """What happens once before this step belongs to the warm-up: the first tenth does, unless the suite sets it."""
-        return self.first if self.given is not None else max(self.first, ceil(EARLY_SHARE * self.count))
+        return (
+            self.first
+            if self.given is not None
+            else max(self.first, ceil(EARLY_SHARE * self.count))
+        )
 
     @property
     def drift(self) -> Drift | None:
         if self.trend is None:
             return None
         steps = max(0, self.steps - 1)
-        return Drift(change=self.trend.slope * steps, standard_error=self.trend.standard_error * steps)
+        return Drift(
+            change=self.trend.slope * steps, standard_error=self.trend.standard_error * steps
+        )
 
 
-def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyWindow:
+def find_steady_window(
+    step_seconds: Sequence[float], *, warmup_steps: int | None = None
+) -> SteadyWindow:
     """The latest lasting regime of step times in order; ``warmup_steps`` given by the suite are used unchanged.
 
     Regimes are found by change points over the whole series. A level that returns has not ended: what came in between
@@ -78,17 +91,30 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
     steady = max(0, len(regimes) - 1)
     while (earlier := _first_that_returns(regimes, steady)) is not None:
         steady = earlier
-    lasting = next((index for index in range(steady, 0, -1) if is_long(count - regimes[index].first, count)), 0)
+    lasting = next(
+        (index for index in range(steady, 0, -1) if is_long(count - regimes[index].first, count)), 0
+    )
     # Levels since the last lasting change belong to the run: those that return are no drift, and a late change is one.
     # A change of level has no slope, and where a slope is cut it stays in both parts.
-    parts = [*regimes[:lasting], *(replace(each, end=regimes[-1].end) for each in regimes[lasting : lasting + 1])]
+    parts = [
+        *regimes[:lasting],
+        *(replace(each, end=regimes[-1].end) for each in regimes[lasting : lasting + 1]),
+    ]
     early = int(EARLY_SHARE * count)
-    trend = estimate_trend([levels[max(each.first, early) : each.end] for each in parts if each.end > early])
-    slow = [regime for regime in regimes[steady:] if regime.level >= regimes[-1].level + LEAST_CHANGE]
+    trend = estimate_trend(
+        [levels[max(each.first, early) : each.end] for each in parts if each.end > early]
+    )
+    slow = [
+        regime for regime in regimes[steady:] if regime.level >= regimes[-1].level + LEAST_CHANGE
+    ]
     usual = _without_slow_stretches(levels, slow, regimes[-1].level) if slow else levels
     stretches = _slow_stretches(slow, step_seconds, levels, usual)
     stalls = sorted([*find_stalls(step_seconds, levels), *stretches], key=lambda stall: stall.first)
-    first = begin if warmup_steps is not None or not regimes else _after_stalls(regimes[lasting].first, stalls, count)
+    first = (
+        begin
+        if warmup_steps is not None or not regimes
+        else _after_stalls(regimes[lasting].first, stalls, count)
+    )
     return SteadyWindow(
         first=first,
         count=count,
@@ -113,7 +139,9 @@ def is_long(steps: int, count: int) -> bool:
     return steps >= max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * count)
 
 
-def _without_slow_stretches(levels: Sequence[float], slow: Sequence[Regime], latest: float) -> list[float]:
+def _without_slow_stretches(
+    levels: Sequence[float], slow: Sequence[Regime], latest: float
+) -> list[float]:
     """The steps of slower stretches are moved to the latest level and keep their noise."""
     usual = list(levels)
     for regime in slow:
@@ -123,7 +151,10 @@ def _without_slow_stretches(levels: Sequence[float], slow: Sequence[Regime], lat
 
 
 def _slow_stretches(
-    slow: Sequence[Regime], step_seconds: Sequence[float], levels: Sequence[float], usual: Sequence[float]
+    slow: Sequence[Regime],
+    step_seconds: Sequence[float],
+    levels: Sequence[float],
+    usual: Sequence[float],
 ) -> list[Stall]:
     """One stall for each stretch, however many of its steps are below the usual level by their noise. What steps take
     beyond the stretch's own level are stalls of their own.
@@ -131,7 +162,10 @@ def _slow_stretches(
     found: list[Stall] = []
     for regime in slow:
         places = range(regime.first, regime.end)
-        excess = sum(max(0.0, min(step_seconds[place], exp(levels[place])) - exp(usual[place])) for place in places)
+        excess = sum(
+            max(0.0, min(step_seconds[place], exp(levels[place])) - exp(usual[place]))
+            for place in places
+        )
         stall = Stall(first=regime.first, last=regime.end - 1, seconds=excess)
         if found and found[-1].last + 1 == stall.first:
             before = found.pop()
@@ -143,7 +177,9 @@ def _slow_stretches(
 def _after_stalls(first: int, stalls: Sequence[Stall], count: int) -> int:
     """Stalls in the first tenth of the steps belong to the warm-up, and short ones that continue it."""
     for stall in stalls:
-        continues = stall.first <= first <= stall.last + 1 and stall.last - stall.first < LEAST_REGIME_STEPS
+        continues = (
+            stall.first <= first <= stall.last + 1 and stall.last - stall.first < LEAST_REGIME_STEPS
+        )
         if continues or (first <= stall.first and stall.last < EARLY_SHARE * count):
             first = stall.last + 1
     return first
@@ -183,7 +219,9 @@ def _why_not(window: SteadyWindow, numbers: Sequence[int] | None) -> str | None:
         return f"step times change at step {changed}, after the warm-up that the suite sets"
     if not is_long(window.latest_steps, count):
         is_resumed = numbers is not None and number(0) > 1
-        of_steps = f" (steps {number(0)} to {numbers[-1]})" if is_resumed and numbers else f" of {count}"
+        of_steps = (
+            f" (steps {number(0)} to {numbers[-1]})" if is_resumed and numbers else f" of {count}"
+        )
         return (
             f"step times still changed at step {number(count - window.latest_steps)}{of_steps};"
             f" {window.latest_steps} steps after it are too few"

@@ -142,11 +142,20 @@ def measure_parts(
         return None
     first = len(table) - throughput.steps
     mean = throughput.seconds * (1 - throughput.recurring_share) / throughput.steps
-    error = standard_error(table.slowest_seconds[first:]) if relative_error is None else relative_error * mean
+    error = (
+        standard_error(table.slowest_seconds[first:])
+        if relative_error is None
+        else relative_error * mean
+    )
     # the scatter of waiting is that of the mean over the processes, step by step, relative to their own mean
-    waits = [fmean(each) for each in zip(*(rank.steps.waits[first:] for rank in table.ranks), strict=True)]
+    waits = [
+        fmean(each)
+        for each in zip(*(rank.steps.waits[first:] for rank in table.ranks), strict=True)
+    ]
     waited = throughput.data_wait_share * mean
-    waiting = PartSeconds(mean=waited, error=standard_error(waits) * waited / fmean(waits) if waited > 0 else 0.0)
+    waiting = PartSeconds(
+        mean=waited, error=standard_error(waits) * waited / fmean(waits) if waited > 0 else 0.0
+    )
     facts = [each for process in session.processes if (each := facts_between_steps(process.phases))]
     between = sum(float(each[WAIT_SECONDS]) for each in facts)
     parts = StepParts(
@@ -154,13 +163,17 @@ def measure_parts(
         step=PartSeconds(mean=mean, error=error),
         waiting=waiting,
         data=waiting,
-        computing_share=sum(float(each[CPU_SECONDS]) for each in facts) / between if between > 0 else None,
+        computing_share=sum(float(each[CPU_SECONDS]) for each in facts) / between
+        if between > 0
+        else None,
     )
     probes = [rounds_of(session.processes, name) for name in PROBES]
     return _divide(parts, probes, is_alone=session.world_size == 1)
 
 
-def _divide(parts: StepParts, probes: Sequence[Sequence[PartSeconds]], *, is_alone: bool) -> StepParts:
+def _divide(
+    parts: StepParts, probes: Sequence[Sequence[PartSeconds]], *, is_alone: bool
+) -> StepParts:
     """Each probe leaves out what the one before did, and one thing more; where ranks can't be kept apart, the one
     without the optimizer's step exchanges gradients, too.
 
@@ -170,7 +183,10 @@ def _divide(parts: StepParts, probes: Sequence[Sequence[PartSeconds]], *, is_alo
     if not whole or not held or len(whole) != len(held):
         return parts
     scale = parts.step.mean / fmean(each.mean for each in whole)
-    exchanged, updated = [] if is_alone else differences(held, apart), differences(apart or held, no_optimizer)
+    exchanged, updated = (
+        [] if is_alone else differences(held, apart),
+        differences(apart or held, no_optimizer),
+    )
     of_data = differences(whole, held)
     error = error_of_rounds([each for each in (of_data, exchanged, updated) if each])
 
@@ -212,7 +228,10 @@ def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:
         optimizer=_mean_if_known([each.optimizer for each in known]),
         compute=_mean_if_known([each.compute for each in known]),
         is_probed=known[0].is_probed,
-        computing_share=max((each.computing_share for each in known if each.computing_share is not None), default=None),
+        computing_share=max(
+            (each.computing_share for each in known if each.computing_share is not None),
+            default=None,
+        ),
     )
 
 

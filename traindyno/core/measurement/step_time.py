@@ -91,7 +91,11 @@ class StepTime:
     @property
     def relative_error(self) -> float | None:
         """The standard error of ``seconds`` as a share of it."""
-        return None if self.variance is None or self.seconds <= 0 else sqrt(self.variance) / self.seconds
+        return (
+            None
+            if self.variance is None or self.seconds <= 0
+            else sqrt(self.variance) / self.seconds
+        )
 
     def relative_half_width(self, *, confidence: float = CONFIDENCE) -> float | None:
         """Half width of the interval of ``seconds`` by Student's t, as a share of it; None below 20 steps."""
@@ -113,7 +117,10 @@ def measure_step_time(
     """
     window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
     logged = classify_phases(
-        phases or {}, count=len(step_seconds), first=window.least_first, names_after_steps=names_after_steps
+        phases or {},
+        count=len(step_seconds),
+        first=window.least_first,
+        names_after_steps=names_after_steps,
     )
     stalls = classify_stalls(window.stalls, count=window.steps, first=window.first)
     single = (*stalls.single, *logged.single)
@@ -135,7 +142,9 @@ def measure_step_time(
         core_seconds=core_seconds,
         recurring=recurring,
         one_time=tuple(sorted(logged.one_time, key=lambda event: event.step)),
-        one_time_seconds=sum(event.seconds for event in logged.one_time if event.step >= window.first),
+        one_time_seconds=sum(
+            event.seconds for event in logged.one_time if event.step >= window.first
+        ),
         variance=sum(part for part, _ in parts) if parts else None,
         degrees_of_freedom=satterthwaite(parts) if parts else 1.0,
         undecided_stalls=judge_single_stalls(

@@ -18,7 +18,11 @@ def is_look_due(steps: int, looks_done: int) -> bool:
 
 
 def is_known_well_enough(
-    step_seconds: Sequence[float], *, relative_half_width: float, look: int, warmup_steps: int | None = None
+    step_seconds: Sequence[float],
+    *,
+    relative_half_width: float,
+    look: int,
+    warmup_steps: int | None = None,
 ) -> bool:
     """Whether the mean step time is known within the half width, valid however often it is tested.
 
@@ -36,6 +40,6 @@ def is_known_well_enough(
     if abs(drift.change) > relative_half_width and step_time.drift_p < SIGNIFICANCE:
         return False
     steady = step_time.steady_state
-    return (steady.is_reached and steady.warmup_steps <= LEAST_STEADY_SHARE * len(step_seconds)) or (
-        abs(fmean(step_seconds[1:]) / step_time.seconds - 1) <= relative_half_width / 2
-    )
+    return (
+        steady.is_reached and steady.warmup_steps <= LEAST_STEADY_SHARE * len(step_seconds)
+    ) or (abs(fmean(step_seconds[1:]) / step_time.seconds - 1) <= relative_half_width / 2)

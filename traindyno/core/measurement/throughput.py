@@ -67,7 +67,9 @@ def measure_throughput(
         return None
     # below the sum of the slowest ranks' intervals if ranks don't wait for each other at each step
     total = sum(table.interval_seconds[first:])
-    core_seconds = step_time.core_seconds * (table.wall_seconds(first, last) / total if total > 0 else 1.0)
+    core_seconds = step_time.core_seconds * (
+        table.wall_seconds(first, last) / total if total > 0 else 1.0
+    )
     seconds = (core_seconds + step_time.recurring_seconds) * (last - first + 1)
     samples = sum(table.samples[first:])
     if seconds <= 0 or samples <= 0:
@@ -75,7 +77,11 @@ def measure_throughput(
     tokens = sum(table.tokens[first:]) if table.tokens is not None else None
     tokens_per_second = tokens / seconds if tokens is not None else None
     utilization = None
-    if tokens_per_second is not None and flops_per_token is not None and peak_flops_per_device is not None:
+    if (
+        tokens_per_second is not None
+        and flops_per_token is not None
+        and peak_flops_per_device is not None
+    ):
         utilization = tokens_per_second / device_count * flops_per_token / peak_flops_per_device
     return Throughput(
         steps=last - first + 1,
@@ -95,5 +101,11 @@ def measure_throughput(
 
 
 def summarize_step_times(step_seconds: Sequence[float]) -> StepTimes:
-    p99 = quantiles(step_seconds, n=100, method="inclusive")[-1] if len(step_seconds) > 1 else step_seconds[0]
-    return StepTimes(mean_seconds=fmean(step_seconds), p50_seconds=median(step_seconds), p99_seconds=p99)
+    p99 = (
+        quantiles(step_seconds, n=100, method="inclusive")[-1]
+        if len(step_seconds) > 1
+        else step_seconds[0]
+    )
+    return StepTimes(
+        mean_seconds=fmean(step_seconds), p50_seconds=median(step_seconds), p99_seconds=p99
+    )

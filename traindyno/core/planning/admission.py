@@ -22,7 +22,9 @@ class Admission:
     reason: str
 
 
-def admit_cost(*, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, max_usd: Decimal) -> Admission:
+def admit_cost(
+    *, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, max_usd: Decimal
+) -> Admission:
     """``exposed_usd``: the amount spent, and the worst case of the jobs in flight without this one."""
     if exposed_usd + worst_usd <= max_usd:
         return Admission(decision=Decision.START, reason="")

@@ -49,14 +49,19 @@ def expect(
     usd = None
     if usd_per_hour is not None and known:
         costs = [
-            cost_usd(Decimal(str(expect_job(carried).billable_seconds)), job.instance_count, usd_per_hour)
+            cost_usd(
+                Decimal(str(expect_job(carried).billable_seconds)), job.instance_count, usd_per_hour
+            )
             for job in jobs
             if (carried := _carried(job, histories, confirm))
         ]
         usd = sum(costs, Decimal(0))
     return Expectation(
         usd=usd if is_whole else None,
-        hours=sum((_round_hours(each, histories, concurrency, instances, confirm) for each in rounds), Decimal(0))
+        hours=sum(
+            (_round_hours(each, histories, concurrency, instances, confirm) for each in rounds),
+            Decimal(0),
+        )
         if is_whole
         else None,
         usd_of_known=usd,
@@ -70,7 +75,9 @@ def expect(
 def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expectation:
     """The expectation of a whole plan; ``hours`` depend on which lanes run at once."""
     return Expectation(
-        usd=_sum(lane.usd for lane in lanes) if all(lane.usd is not None for lane in lanes) else None,
+        usd=_sum(lane.usd for lane in lanes)
+        if all(lane.usd is not None for lane in lanes)
+        else None,
         hours=hours,
         usd_of_known=_sum(lane.usd_of_known for lane in lanes),
         cells=sum(lane.cells for lane in lanes),
@@ -95,7 +102,11 @@ def _carried(job: Job, histories: Histories, confirm: Confirm | None) -> list[Ce
 
 
 def _round_hours(
-    jobs: Sequence[Job], histories: Histories, concurrency: int, instances: int | None, confirm: Confirm | None
+    jobs: Sequence[Job],
+    histories: Histories,
+    concurrency: int,
+    instances: int | None,
+    confirm: Confirm | None,
 ) -> Decimal:
     def seconds(job: Job) -> float:
         return expect_job(_carried(job, histories, confirm)).seconds

@@ -9,7 +9,14 @@ from statistics import fmean
 from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.statistics.estimates import mean_of
-from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors, Trial, host_class, update_prior
+from traindyno.core.statistics.hosts import (
+    STATED_PRIORS,
+    HostClass,
+    HostPriors,
+    Trial,
+    host_class,
+    update_prior,
+)
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
 from traindyno.core.suite.runs import most_probe_steps
@@ -76,7 +83,9 @@ def _added_by_full_run(suite: Suite) -> list[str]:
     """What its jobs do only because the full run does it; a user's script decides for itself."""
     if suite.workload.task is Task.SCRIPT:
         return []
-    given, done = (measurement_document(each) for each in (suite.measurement, suite.job_measurement))
+    given, done = (
+        measurement_document(each) for each in (suite.measurement, suite.job_measurement)
+    )
     return sorted(name for name in done if given.get(name) is None and done[name] is not None)
 
 
@@ -96,10 +105,17 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
     """
     alike: dict[HostClass, dict[str, list[Trial]]] = {}
     for run in (each.summary for each in past):
-        if run.outcome is Outcome.COMPLETED and run.hosts and run.mean_step_seconds and not run.is_simulated:
+        if (
+            run.outcome is Outcome.COMPLETED
+            and run.hosts
+            and run.mean_step_seconds
+            and not run.is_simulated
+        ):
             hosts = frozenset(run.hosts.split())
             cells = alike.setdefault(host_class(len(hosts), run.data_wait_share), {})
-            cells.setdefault(run.cell_id, []).append(Trial(value=run.mean_step_seconds, hosts=hosts))
+            cells.setdefault(run.cell_id, []).append(
+                Trial(value=run.mean_step_seconds, hosts=hosts)
+            )
     found = {
         kind: update_prior(
             list(alike.get(kind, {}).values()),
@@ -121,10 +137,15 @@ def _learn(cell_id: str, past: list[PastRun], suite: Suite) -> CellHistory:
         cell_id=cell_id,
         run_count=len(runs),
         billable_seconds=fmean(
-            min(max(0.0, (run.time.billable_seconds or 0.0) + more), float(max(1, run.attempts) * longest_seconds))
+            min(
+                max(0.0, (run.time.billable_seconds or 0.0) + more),
+                float(max(1, run.attempts) * longest_seconds),
+            )
             for run, more in zip(runs, added, strict=True)
         ),
-        seconds=fmean(max(0.0, time.seconds + more) for time, more in zip(times, added, strict=True)),
+        seconds=fmean(
+            max(0.0, time.seconds + more) for time, more in zip(times, added, strict=True)
+        ),
         is_simulated=any(run.is_simulated for run in runs),
         overhead_seconds=mean_of(time.overhead_seconds for time in times) or 0.0,
         overhead_billable_seconds=mean_of(time.overhead_billable_seconds for time in times) or 0.0,
@@ -143,7 +164,9 @@ def expect_job(carried: Sequence[CellHistory]) -> ExpectedJob:
 
 def _with_one_overhead(alone: Sequence[tuple[float, float]]) -> float:
     """``alone``: the seconds of a job of each run alone, and its overhead."""
-    return sum(max(0.0, whole - once) for whole, once in alone) + max(min(whole, once) for whole, once in alone)
+    return sum(max(0.0, whole - once) for whole, once in alone) + max(
+        min(whole, once) for whole, once in alone
+    )
 
 
 def _added_seconds(past: PastRun, suite: Suite) -> float | None:
@@ -152,7 +175,11 @@ def _added_seconds(past: PastRun, suite: Suite) -> float | None:
     if run.outcome is not Outcome.COMPLETED or suite.workload.task is Task.SCRIPT:
         return 0.0
     of_steps, of_probes = _seconds_of_more_steps(past, suite), _probe_seconds(run, suite)
-    return None if of_steps is None or of_probes is None else of_steps + of_probes - run.time.probe_seconds
+    return (
+        None
+        if of_steps is None or of_probes is None
+        else of_steps + of_probes - run.time.probe_seconds
+    )
 
 
 def _probe_seconds(run: RunSummary, suite: Suite) -> float | None:
@@ -161,7 +188,11 @@ def _probe_seconds(run: RunSummary, suite: Suite) -> float | None:
         return 0.0
     if run.mean_step_seconds is None:
         return None
-    return most_probe_steps(suite.measurement.max_steps) * run.mean_step_seconds / suite.measurement.trials
+    return (
+        most_probe_steps(suite.measurement.max_steps)
+        * run.mean_step_seconds
+        / suite.measurement.trials
+    )
 
 
 def _seconds_of_more_steps(past: PastRun, suite: Suite) -> float | None:

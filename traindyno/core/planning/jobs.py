@@ -37,14 +37,18 @@ TOO_LONG = "by earlier runs it takes half of the time limit alone"
 GroupKey = tuple[str | int | None, ...]
 
 
-def share_jobs(runs: Sequence[Run], suite: Suite, histories: Histories | None = None) -> tuple[Job, ...]:
+def share_jobs(
+    runs: Sequence[Run], suite: Suite, histories: Histories | None = None
+) -> tuple[Job, ...]:
     """The jobs of a round's runs, in the order of their first runs. ``histories``: of earlier runs, by cell id."""
     jobs: list[Job] = []
     groups: dict[tuple[GroupKey, str], list[Run]] = {}
     for run in runs:
         if why_alone(run.cell, suite) is None:
             # In a race the runs of a round share a job, forward and backward.
-            block = round_of(run) if suite.search.is_race and run.block else run.block or str(run.trial)
+            block = (
+                round_of(run) if suite.search.is_race and run.block else run.block or str(run.trial)
+            )
             groups.setdefault((group_key(run.cell, suite), block), []).append(run)
         else:
             jobs.append(separate_job(run))
@@ -94,7 +98,12 @@ def group_key(cell: Cell, suite: Suite) -> GroupKey:
     settings = cell.settings
     is_xla = settings.compiler is Compiler.XLA  # it has an image of its own in the local cloud
     apart = _tokens_apart(cell, suite)
-    fixed = (settings.instance, settings.instance_count, settings.image or suite.workload.image, is_xla)
+    fixed = (
+        settings.instance,
+        settings.instance_count,
+        settings.image or suite.workload.image,
+        is_xla,
+    )
     return fixed if apart is None else (*fixed, apart)
 
 
@@ -103,7 +112,9 @@ def _too_many_channels(suite: Suite) -> str | None:
     count = _channel_count(suite)
     if count <= SHARED_CHANNELS:
         return None
-    return f"it reads {count} input channels, and a job that runs share has room for {SHARED_CHANNELS}"
+    return (
+        f"it reads {count} input channels, and a job that runs share has room for {SHARED_CHANNELS}"
+    )
 
 
 def _tokens_apart(cell: Cell, suite: Suite) -> bool | None:
@@ -131,7 +142,11 @@ def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:
     """
     trial = min((run.trial - 1) % suite.measurement.trials + 1 for run in runs)
     pair = (trial + 1) // 2
-    first_id = baseline_cell(suite).cell_id if suite.search.is_race and suite.baseline and pair == 1 else None
+    first_id = (
+        baseline_cell(suite).cell_id
+        if suite.search.is_race and suite.baseline and pair == 1
+        else None
+    )
 
     def place(run: Run) -> tuple[bool, bytes]:
         return run.cell.cell_id != first_id, _lot(f"{run.execution_id} {pair} {run.cell.cell_id}")
@@ -141,11 +156,15 @@ def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:
         passes.setdefault(run.block, []).append(run)
     in_turn = [passes[block] for block in sorted(passes, key=lambda block: block or "")]
     return [
-        run for number, drawn in enumerate(in_turn, start=trial) for run in (drawn if number % 2 else reversed(drawn))
+        run
+        for number, drawn in enumerate(in_turn, start=trial)
+        for run in (drawn if number % 2 else reversed(drawn))
     ]
 
 
-def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite, histories: Histories) -> Iterator[Job]:
+def _jobs_of_group(
+    key: GroupKey, block: str, runs: Sequence[Run], suite: Suite, histories: Histories
+) -> Iterator[Job]:
     for part, of_job in enumerate(_parts(runs, suite, histories), start=1):
         if len(of_job) == 1 and not of_job[0].searches_batch:
             yield separate_job(of_job[0])
@@ -165,7 +184,9 @@ def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list
     expected = expect_job(known).seconds / len(known) * len(runs) if known else 0.0
     by_time = -(-expected // (FILLED_SHARE * suite.limits.max_job_seconds))
     count = min(len(runs), max(1, int(by_time), -(-sum(sizes) // MOST_BYTES)))
-    while count < len(runs) and any(sum(sizes[part]) > MOST_BYTES for part in _slices(len(runs), count)):
+    while count < len(runs) and any(
+        sum(sizes[part]) > MOST_BYTES for part in _slices(len(runs), count)
+    ):
         count += 1
     return [list(runs[part]) for part in _slices(len(runs), count)]
 
@@ -177,11 +198,23 @@ def runs_again(job: Job, suite: Suite) -> tuple[Run, ...]:
     """
     counts = values_in_cells(suite, "instance_count")
     likely = max(counts) if suite.goal.is_time else min(counts)
-    is_first = len(job.runs) > 1 and all(run.block == "1.1" and not run.searches_batch for run in job.runs)
-    if not (suite.search.is_race and suite.goal.target is None and is_first and job.instance_count == likely):
+    is_first = len(job.runs) > 1 and all(
+        run.block == "1.1" and not run.searches_batch for run in job.runs
+    )
+    if not (
+        suite.search.is_race
+        and suite.goal.target is None
+        and is_first
+        and job.instance_count == likely
+    ):
         return ()
     again = [
-        replace(run, run_id=run_id_of(run.cell.cell_id, trial), trial=trial, block=f"{AGAIN}.{trial - 1}")
+        replace(
+            run,
+            run_id=run_id_of(run.cell.cell_id, trial),
+            trial=trial,
+            block=f"{AGAIN}.{trial - 1}",
+        )
         for trial in range(2, 2 + min(PASSES, suite.measurement.trials - 1))
         for run in (reversed(job.runs) if trial % 2 == 0 else job.runs)
     ]

@@ -11,7 +11,12 @@ from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expe
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.planned_jobs import Rounds
-from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared
+from traindyno.core.planning.quotas import (
+    QuotaReading,
+    QuotaReadings,
+    instance_quota,
+    is_host_shared,
+)
 from traindyno.core.planning.waves import wave_counts, wave_size
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import round_of
@@ -35,12 +40,17 @@ class Lane:
     @property
     def rounds(self) -> tuple[tuple[Job, ...], ...]:
         """Its jobs by round; those of the next one begin when the round has ended."""
-        return tuple(tuple(of_round) for _, of_round in groupby(self.jobs, key=lambda job: round_of(job.runs[0])))
+        return tuple(
+            tuple(of_round)
+            for _, of_round in groupby(self.jobs, key=lambda job: round_of(job.runs[0]))
+        )
 
     @property
     def largest(self) -> Settings:
         """The settings of the job with the most instances."""
-        return max((job.settings for job in self.jobs), key=lambda settings: settings.instance_count)
+        return max(
+            (job.settings for job in self.jobs), key=lambda settings: settings.instance_count
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +85,21 @@ def split_lanes(jobs: Iterable[Job], purchase: Purchase) -> tuple[Lane, ...]:
     for job in jobs:
         by_type.setdefault(job.settings.instance, []).append(job)
     return tuple(
-        Lane(lane_id=lane_id_of(name, purchase), instance_type=name, purchase=purchase, jobs=tuple(of_type))
+        Lane(
+            lane_id=lane_id_of(name, purchase),
+            instance_type=name,
+            purchase=purchase,
+            jobs=tuple(of_type),
+        )
         for name, of_type in sorted(by_type.items())
     )
 
 
 def share_instances(demands: Sequence[LaneDemand], account_available: int | None) -> Concurrency:
     """Counts the largest job of each lane, so that any jobs fit together. Spare instances are shared round-robin."""
-    peaks = {demand.lane_id: list(accumulate(sorted(demand.sizes, reverse=True))) for demand in demands}
+    peaks = {
+        demand.lane_id: list(accumulate(sorted(demand.sizes, reverse=True))) for demand in demands
+    }
     lanes = _lanes_at_once(demands, peaks, account_available)
     runs = {demand.lane_id: 1 for demand in demands}
     grew = True
@@ -91,14 +108,22 @@ def share_instances(demands: Sequence[LaneDemand], account_available: int | None
         for demand in demands:
             more = {**runs, demand.lane_id: runs[demand.lane_id] + 1}
             peak, most = peaks[demand.lane_id], more[demand.lane_id]
-            if demand.shares_host or demand.available is None or most > min(len(peak), CONCURRENCY_LIMIT):
+            if (
+                demand.shares_host
+                or demand.available is None
+                or most > min(len(peak), CONCURRENCY_LIMIT)
+            ):
                 continue
-            largest = sorted((peaks[lane_id][count - 1] for lane_id, count in more.items()), reverse=True)[:lanes]
+            largest = sorted(
+                (peaks[lane_id][count - 1] for lane_id, count in more.items()), reverse=True
+            )[:lanes]
             fits_account = account_available is None or sum(largest) <= account_available
             if peak[most - 1] <= demand.available and fits_account:
                 runs, grew = more, True
     return Concurrency(
-        lanes=lanes, runs=runs, instances=_spare_instances(demands, peaks, runs, lanes, account_available)
+        lanes=lanes,
+        runs=runs,
+        instances=_spare_instances(demands, peaks, runs, lanes, account_available),
     )
 
 
@@ -116,14 +141,22 @@ def _spare_instances(
         if demand.shares_host or demand.available is None:
             allowed[demand.lane_id] = None
             continue
-        others = sorted((held[lane_id] for lane_id in held if lane_id != demand.lane_id), reverse=True)
-        account = demand.available if account_available is None else account_available - sum(others[: lanes - 1])
+        others = sorted(
+            (held[lane_id] for lane_id in held if lane_id != demand.lane_id), reverse=True
+        )
+        account = (
+            demand.available
+            if account_available is None
+            else account_available - sum(others[: lanes - 1])
+        )
         held[demand.lane_id] = max(held[demand.lane_id], min(demand.available, account))
         allowed[demand.lane_id] = held[demand.lane_id]
     return allowed
 
 
-def _lanes_at_once(demands: Sequence[LaneDemand], peaks: dict[str, list[int]], account_available: int | None) -> int:
+def _lanes_at_once(
+    demands: Sequence[LaneDemand], peaks: dict[str, list[int]], account_available: int | None
+) -> int:
     if sum(demand.shares_host for demand in demands) > 1:
         return 1
     firsts = sorted((peak[0] for peak in peaks.values()), reverse=True)
@@ -217,9 +250,14 @@ def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) 
         if lane.quota is not None and lane.quota.is_not_listed:
             continue
         if lane.quota is None or lane.quota.limit is None:
-            why = f"; {lane.quota.unknown_because}" if lane.quota and lane.quota.unknown_because else ""
+            why = (
+                f"; {lane.quota.unknown_because}"
+                if lane.quota and lane.quota.unknown_because
+                else ""
+            )
             yield f"the quota for {lane.instance_type} is unknown: its runs start one at a time{why}"
         elif (
-            lane.quota.available is not None and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
+            lane.quota.available is not None
+            and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
         ):
             yield f"{lane.quota.in_use} of {lane.quota.limit} {lane.instance_type} are in use: runs wait for them"

@@ -19,7 +19,9 @@ BYTES_PER_GB = 10**9
 # Memory of a GPU that no estimate contains. On an H100, with models of 12 to 124 million parameters: about 0.5 GiB for
 # the CUDA context, up to 0.1 more allocated than estimated, up to 0.8 reserved by the allocator and not allocated.
 OUTSIDE_BYTES = 3 * 2**30 // 2
-WITHOUT_EFFECT = tuple(name for name, description in setting_descriptions().items() if not description.changes_memory)
+WITHOUT_EFFECT = tuple(
+    name for name, description in setting_descriptions().items() if not description.changes_memory
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,11 @@ def fits(estimate: MemoryEstimate, instance_type: str) -> bool:
 def device_memory_bytes(instance_type: str) -> int | None:
     """The memory of one device by its data sheet; None without an accelerator, or if no figure was checked."""
     found = find_instance_type(instance_type)
-    return None if found is None or found.device_memory_gb is None else int(found.device_memory_gb * BYTES_PER_GB)
+    return (
+        None
+        if found is None or found.device_memory_gb is None
+        else int(found.device_memory_gb * BYTES_PER_GB)
+    )
 
 
 def outside_bytes(instance_type: str) -> int:
@@ -117,14 +123,18 @@ def memory_key(workload: Workload, settings: Settings, *, code: str) -> str:
     """
     document: dict[str, Any] = suite_converter().unstructure(workload)
     content = {
-        "workload": {name: document.get(name) for name in ("task", "model", "sequence_length", "label_count")},
+        "workload": {
+            name: document.get(name) for name in ("task", "model", "sequence_length", "label_count")
+        },
         "settings": suite_converter().unstructure(memory_settings(settings)),
         "code": code,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def memory_of_cells(cells: Iterable[Cell], findings: Mapping[Settings, MemoryFinding]) -> tuple[CellMemory, ...]:
+def memory_of_cells(
+    cells: Iterable[Cell], findings: Mapping[Settings, MemoryFinding]
+) -> tuple[CellMemory, ...]:
     """``findings`` by the distinct settings; cells without one are left out."""
     return tuple(
         CellMemory(
@@ -142,7 +152,11 @@ def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[s
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
         cell, estimate = by_id.get(each.cell_id), each.finding.estimate
-        if cell is None or estimate is None or (cell.settings.batch_search and each.finding.smaller_batch):
+        if (
+            cell is None
+            or estimate is None
+            or (cell.settings.batch_search and each.finding.smaller_batch)
+        ):
             continue
         instance = cell.settings.instance
         if not fits(estimate, instance):
@@ -155,13 +169,20 @@ def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[s
             )
 
 
-def fitting_batch(estimate: MemoryEstimate | None, settings: Settings, usable_bytes: int | None) -> int | None:
+def fitting_batch(
+    estimate: MemoryEstimate | None, settings: Settings, usable_bytes: int | None
+) -> int | None:
     """The largest batch per device may be larger, never smaller. None for a cell that does not fit or is unknown.
 
     All that is neither parameters nor optimizer state grows with the batch at most in proportion: activations do, and
     gradients do not grow.
     """
-    if estimate is None or usable_bytes is None or estimate.peak_bytes > usable_bytes or not estimate.activation_bytes:
+    if (
+        estimate is None
+        or usable_bytes is None
+        or estimate.peak_bytes > usable_bytes
+        or not estimate.activation_bytes
+    ):
         return None
     room = usable_bytes - estimate.parameter_bytes - estimate.optimizer_bytes
     batch = settings.batch_size * room // estimate.activation_bytes

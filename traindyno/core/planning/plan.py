@@ -27,9 +27,23 @@ from traindyno.core.planning.lanes import (
 )
 from traindyno.core.planning.memory import CellMemory, too_large
 from traindyno.core.planning.planned_jobs import most_rounds, typical_rounds
-from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
-from traindyno.core.planning.quotas import QuotaReadings, account_quota, instance_quota, is_host_shared
-from traindyno.core.planning.refusals import refuse_hours, refuse_prices, refuse_quotas, refuse_searches
+from traindyno.core.planning.preparation_plan import (
+    PreparationPlan,
+    plan_preparation,
+    refuse_preparation,
+)
+from traindyno.core.planning.quotas import (
+    QuotaReadings,
+    account_quota,
+    instance_quota,
+    is_host_shared,
+)
+from traindyno.core.planning.refusals import (
+    refuse_hours,
+    refuse_prices,
+    refuse_quotas,
+    refuse_searches,
+)
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.cells import expand_cells
@@ -91,23 +105,35 @@ def plan_suite(
     A missing entry is unknown. If ``tokens`` is None, all token sets count as not ready.
     """
     cells = expand_cells(suite)
-    lanes = split_lanes(chain.from_iterable(most_rounds(suite, cells, execution_id, histories)), suite.purchase)
-    typical = split_lanes(chain.from_iterable(typical_rounds(suite, cells, execution_id, histories)), suite.purchase)
+    lanes = split_lanes(
+        chain.from_iterable(most_rounds(suite, cells, execution_id, histories)), suite.purchase
+    )
+    typical = split_lanes(
+        chain.from_iterable(typical_rounds(suite, cells, execution_id, histories)), suite.purchase
+    )
     concurrency = plan_concurrency(suite, lanes, quotas)
-    plan_one = partial(plan_lane, suite, prices=prices, quotas=quotas, histories=histories, concurrency=concurrency)
-    lane_plans = tuple(plan_one(lane, expected.rounds) for lane, expected in zip(lanes, typical, strict=True))
+    plan_one = partial(
+        plan_lane, suite, prices=prices, quotas=quotas, histories=histories, concurrency=concurrency
+    )
+    lane_plans = tuple(
+        plan_one(lane, expected.rounds) for lane, expected in zip(lanes, typical, strict=True)
+    )
     preparation = plan_preparation(suite, cells, prices=prices, quotas=quotas, tokens=tokens)
     parts = _parts(lane_plans, preparation)
     attempts = [max(most_attempts(job, suite) for job in lane.jobs) for lane in lanes]
     waves = [
-        wave_counts(lane.rounds, concurrency=planned.concurrency, instances=planned.instances_at_once)
+        wave_counts(
+            lane.rounds, concurrency=planned.concurrency, instances=planned.instances_at_once
+        )
         for lane, planned in zip(lanes, lane_plans, strict=True)
     ]
     known = [lane.expected.hours for lane in lane_plans if lane.expected.hours is not None]
     limits = suite.limits
     attempt_seconds = limits.max_job_seconds + limits.max_pending_seconds
     once_hours = _suite_hours(waves, [limits.max_job_seconds for _ in lanes], concurrency.lanes)
-    worst_hours = _suite_hours(waves, [count * attempt_seconds for count in attempts], concurrency.lanes)
+    worst_hours = _suite_hours(
+        waves, [count * attempt_seconds for count in attempts], concurrency.lanes
+    )
     preparing_hours = _preparation_hours(preparation, limits.max_pending_seconds)
     return Plan(
         execution_id=execution_id,
@@ -122,7 +148,9 @@ def plan_suite(
         worst_case_hours=worst_hours + limits.max_attempts * preparing_hours,
         refusals=(
             *refuse_prices(suite, lanes, prices),
-            *refuse_hours("one job", limits.max_job_seconds, limits, shorten="limits.max_job_seconds"),
+            *refuse_hours(
+                "one job", limits.max_job_seconds, limits, shorten="limits.max_job_seconds"
+            ),
             *refuse_searches(suite, cells),
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),
@@ -161,11 +189,15 @@ def prices_of(plan: Plan) -> dict[str, Price]:
     return {price.instance_type: price for price in prices if price}
 
 
-def _parts(lanes: Sequence[LanePlan], preparation: PreparationPlan | None) -> list[LanePlan | PreparationPlan]:
+def _parts(
+    lanes: Sequence[LanePlan], preparation: PreparationPlan | None
+) -> list[LanePlan | PreparationPlan]:
     return [*lanes, *([preparation] if preparation else [])]
 
 
-def _suite_hours(waves: Sequence[Sequence[int]], job_seconds: Sequence[int], lanes_at_once: int) -> Decimal:
+def _suite_hours(
+    waves: Sequence[Sequence[int]], job_seconds: Sequence[int], lanes_at_once: int
+) -> Decimal:
     """``waves``: of each lane in each round. ``job_seconds``: the longest time of a job of each lane."""
     total = Decimal(0)
     for of_round in zip_longest(*waves, fillvalue=0):
@@ -175,7 +207,9 @@ def _suite_hours(waves: Sequence[Sequence[int]], job_seconds: Sequence[int], lan
 
 
 def plan_concurrency(suite: Suite, lanes: tuple[Lane, ...], quotas: QuotaReadings) -> Concurrency:
-    readings = [quotas.get(instance_quota(lane.instance_type, suite.purchase).name) for lane in lanes]
+    readings = [
+        quotas.get(instance_quota(lane.instance_type, suite.purchase).name) for lane in lanes
+    ]
     demands = [
         LaneDemand(
             lane_id=lane.lane_id,
@@ -207,7 +241,10 @@ def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:
 def _preparation_hours(preparation: PreparationPlan | None, pending_seconds: int) -> Decimal:
     if preparation is None:
         return Decimal(0)
-    return Decimal(preparation.job_count * (preparation.max_seconds + pending_seconds)) / SECONDS_PER_HOUR
+    return (
+        Decimal(preparation.job_count * (preparation.max_seconds + pending_seconds))
+        / SECONDS_PER_HOUR
+    )
 
 
 # A script's argument: PyTorch's num_workers, transformers' dataloader_num_workers.

@@ -7,7 +7,14 @@ from itertools import chain
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.job_terms import run_terms
-from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG, group_key, runs_again, share_jobs, why_alone
+from traindyno.core.planning.jobs import (
+    NO_OTHER,
+    TOO_LONG,
+    group_key,
+    runs_again,
+    share_jobs,
+    why_alone,
+)
 from traindyno.core.search.race import MOST_CONTENDERS, PASSES
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Suite
@@ -18,7 +25,9 @@ TYPICAL_CONTENDERS = 2
 Rounds = tuple[tuple[Job, ...], ...]
 
 
-def most_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
+def most_rounds(
+    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
+) -> Rounds:
     """Without results that are lost."""
     groups: dict[object, list[Cell]] = {}
     for cell in cells:
@@ -26,13 +35,22 @@ def most_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, historie
     leaders = [cell for group in groups.values() for cell in group[:TYPICAL_CONTENDERS]]
     confirming = _confirming(suite, leaders, execution_id, histories)
     if not suite.search.is_race:
-        return (share_jobs(trial_runs(execution_id, cells, _trials(suite)), suite, histories), *confirming)
+        return (
+            share_jobs(trial_runs(execution_id, cells, _trials(suite)), suite, histories),
+            *confirming,
+        )
     first = _first(suite, cells, execution_id, histories)
     again = [run.cell for job in first for run in job.runs[:MOST_CONTENDERS]]
-    return (first, *_further(suite, again, execution_id, histories, passes=_passes(first)), *confirming)
+    return (
+        first,
+        *_further(suite, again, execution_id, histories, passes=_passes(first)),
+        *confirming,
+    )
 
 
-def typical_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
+def typical_rounds(
+    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
+) -> Rounds:
     """Rounds of a race in which the leaders of its largest group run again once: in its first job if that may run cells
     again, or else in a further one.
     """
@@ -42,11 +60,20 @@ def typical_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histo
     groups: dict[object, list[Cell]] = {}
     for run in chain.from_iterable(job.runs for job in first):
         groups.setdefault(group_key(run.cell, suite), []).append(run.cell)
-    likely = max((job for job in first if runs_again(job, suite)), key=lambda job: len(job.runs), default=None)
-    of_group = max(groups.values(), key=len) if likely is None else [run.cell for run in likely.runs]
+    likely = max(
+        (job for job in first if runs_again(job, suite)),
+        key=lambda job: len(job.runs),
+        default=None,
+    )
+    of_group = (
+        max(groups.values(), key=len) if likely is None else [run.cell for run in likely.runs]
+    )
     again = of_group[:TYPICAL_CONTENDERS]
     if likely is None:
-        rounds = (first, *_further(suite, again, execution_id, histories, passes=_passes(first))[:1])
+        rounds = (
+            first,
+            *_further(suite, again, execution_id, histories, passes=_passes(first))[:1],
+        )
     else:
         further = (run for run in runs_again(likely, suite) if run.cell in again)
         longer = replace(likely, runs=(*likely.runs, *further))
@@ -54,7 +81,9 @@ def typical_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histo
     return (*rounds, *_confirming(suite, again, execution_id, histories))
 
 
-def _confirming(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
+def _confirming(
+    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
+) -> Rounds:
     """The round of the long runs, with what is known of them before there are trials."""
     if suite.measurement.confirm is None:
         return ()
@@ -66,7 +95,9 @@ def _confirming(suite: Suite, cells: Sequence[Cell], execution_id: str, historie
     return (share_jobs([replace(run, confirming_steps=1) for run in runs], suite, histories),)
 
 
-def _first(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> tuple[Job, ...]:
+def _first(
+    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
+) -> tuple[Job, ...]:
     return share_jobs(trial_runs(execution_id, cells, [1]), suite, histories)
 
 
@@ -75,7 +106,9 @@ def _passes(first: Sequence[Job]) -> int:
     return PASSES if any(len(job.runs) > 1 for job in first) else 1
 
 
-def _further(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories, *, passes: int) -> Rounds:
+def _further(
+    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories, *, passes: int
+) -> Rounds:
     left = _trials(suite)[1:]
     return tuple(
         share_jobs(
@@ -115,7 +148,9 @@ class PlannedJob:
     runs: int = 1
 
 
-def planned_jobs(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> list[PlannedJob]:
+def planned_jobs(
+    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
+) -> list[PlannedJob]:
     """The jobs of the first trial. Those of other trials carry the same cells, unless these need several jobs: they are
     then drawn again. Long runs that confirm are no part of them.
     """
@@ -124,11 +159,16 @@ def planned_jobs(suite: Suite, cells: Sequence[Cell], execution_id: str, histori
     if not suite.search.is_race:
         first = tuple(job for job in first if job.trial == 1)
         return [_planned(job, suite, cells, count=suite.measurement.trials) for job in first]
-    again = [_planned(job, suite, cells, count=len(further), is_further=True) for job in (further or [()])[0]]
+    again = [
+        _planned(job, suite, cells, count=len(further), is_further=True)
+        for job in (further or [()])[0]
+    ]
     return [*(_planned(job, suite, cells, count=1) for job in first), *again]
 
 
-def _planned(job: Job, suite: Suite, cells: Sequence[Cell], *, count: int, is_further: bool = False) -> PlannedJob:
+def _planned(
+    job: Job, suite: Suite, cells: Sequence[Cell], *, count: int, is_further: bool = False
+) -> PlannedJob:
     own = job.runs[0].cell
     can_share = (cell for cell in cells if why_alone(cell, suite) is None)
     alike = [cell for cell in can_share if group_key(cell, suite) == group_key(own, suite)]

@@ -6,8 +6,19 @@ from decimal import Decimal
 
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.planning.job_terms import preparation_terms
-from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
-from traindyno.core.planning.refusals import refuse_cost, refuse_hours, refuse_instances, refuse_quota
+from traindyno.core.planning.quotas import (
+    QuotaReading,
+    QuotaReadings,
+    account_quota,
+    instance_quota,
+    is_host_shared,
+)
+from traindyno.core.planning.refusals import (
+    refuse_cost,
+    refuse_hours,
+    refuse_instances,
+    refuse_quota,
+)
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import (
     LABEL,
@@ -64,7 +75,11 @@ def plan_preparation(
     instance = preparation_instance(suite, cells)
     count = sum(not each.is_ready for each in wanted)
     price = prices.get(instance)
-    once = count * preparation_terms(instance, suite).worst_case_usd(price.usd_per_hour) if price else None
+    once = (
+        count * preparation_terms(instance, suite).worst_case_usd(price.usd_per_hour)
+        if price
+        else None
+    )
     return PreparationPlan(
         tokens=wanted,
         instance_type=instance,
@@ -77,13 +92,17 @@ def plan_preparation(
     )
 
 
-def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[DataPreparation, ...]:
+def due_preparations(
+    plan: PreparationPlan | None, execution_id: str
+) -> tuple[DataPreparation, ...]:
     if plan is None:
         return ()
     names = [field.name for field in fields(TokenSet)]
     return tuple(
         DataPreparation(
-            execution_id=execution_id, instance=plan.instance_type, **{name: getattr(each, name) for name in names}
+            execution_id=execution_id,
+            instance=plan.instance_type,
+            **{name: getattr(each, name) for name in names},
         )
         for each in plan.tokens
         if not each.is_ready
@@ -99,7 +118,9 @@ def planned_instances(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(types))
 
 
-def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: QuotaReadings) -> Iterator[str]:
+def refuse_preparation(
+    suite: Suite, plan: PreparationPlan | None, quotas: QuotaReadings
+) -> Iterator[str]:
     if plan is None or plan.job_count == 0:
         return
     work, is_done = ("preparing the data", "data is to be prepared")
@@ -112,7 +133,9 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
             " limits.max_usd can't be kept: name another type as preparation.instance"
         )
     else:
-        yield from refuse_cost(what, terms, plan.price, suite.limits, shorten="preparation.max_seconds")
+        yield from refuse_cost(
+            what, terms, plan.price, suite.limits, shorten="preparation.max_seconds"
+        )
     yield from refuse_hours(what, plan.max_seconds, suite.limits, shorten="preparation.max_seconds")
     if not is_host_shared(plan.instance_type):
         yield from refuse_instances(plan.instance_type, Purchase.ON_DEMAND, 1, what, quotas)

@@ -85,7 +85,9 @@ QuotaReadings = Mapping[str, QuotaReading]
 
 
 def instance_quota(instance_type: str, purchase: Purchase) -> Quota:
-    return _instance_quota(instance_type, Counted.SPOT if purchase is Purchase.SPOT else Counted.TRAINING)
+    return _instance_quota(
+        instance_type, Counted.SPOT if purchase is Purchase.SPOT else Counted.TRAINING
+    )
 
 
 def job_size_quota(purchase: Purchase) -> Quota:
@@ -123,7 +125,9 @@ def known_quotas() -> Mapping[str, Quota]:
     """Name → quota: all on training instances in AWS's table, and all that an instance type may have."""
     types = [name for name, found in instance_types().items() if not found.is_local]
     per_type = [_instance_quota(name, usage) for name in types for usage in Counted]
-    return {quota.name: quota for quota in (*map(_account_quota, _table()["account_level"]), *per_type)}
+    return {
+        quota.name: quota for quota in (*map(_account_quota, _table()["account_level"]), *per_type)
+    }
 
 
 def is_host_shared(instance_type: str) -> bool:
@@ -136,7 +140,11 @@ def _instance_quota(instance_type: str, counted: Counted) -> Quota:
     row = table["per_instance"].get(instance_type, {}).get(counted.value, {})
     name = table["name_patterns"][counted.value].format(instance_type=instance_type)
     return Quota(
-        name=name, code=row.get("code"), default=row.get("default"), counts=counted, instance_type=instance_type
+        name=name,
+        code=row.get("code"),
+        default=row.get("default"),
+        counts=counted,
+        instance_type=instance_type,
     )
 
 
@@ -147,7 +155,9 @@ def _account_quota(name: str) -> Quota:
 
 @cache
 def _table() -> Any:
-    return json.loads(files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8"))
+    return json.loads(
+        files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8")
+    )
 
 
 SHAPE = "region and quotas"
@@ -178,7 +188,11 @@ class GivenQuotas:
             return QuotaReading(quota=quota, applied=None, default=None, in_use=None)
         source = None if given.in_use is None else UsageSource.FILE
         return QuotaReading(
-            quota=quota, applied=given.applied, default=quota.default, in_use=given.in_use, in_use_source=source
+            quota=quota,
+            applied=given.applied,
+            default=quota.default,
+            in_use=given.in_use,
+            in_use_source=source,
         )
 
 
@@ -199,7 +213,10 @@ def _spelt_out(document: Mapping[str, Any]) -> Mapping[str, Any]:
     quotas = document.get("quotas")
     if not isinstance(quotas, Mapping):
         return document
-    spelt = {name: value if isinstance(value, Mapping) else {"applied": value} for name, value in quotas.items()}
+    spelt = {
+        name: value if isinstance(value, Mapping) else {"applied": value}
+        for name, value in quotas.items()
+    }
     return {**document, "quotas": spelt}
 
 

@@ -33,7 +33,9 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
             yield _no_price_text(lane.instance_type)
             continue
         what = f"one job on {terms.instance_count} x {lane.instance_type}"
-        yield from refuse_cost(what, terms, prices[lane.instance_type], suite.limits, shorten="limits.max_job_seconds")
+        yield from refuse_cost(
+            what, terms, prices[lane.instance_type], suite.limits, shorten="limits.max_job_seconds"
+        )
 
 
 def _no_price_text(instance_type: str) -> str:
@@ -45,7 +47,9 @@ def _no_price_text(instance_type: str) -> str:
     )
 
 
-def refuse_cost(what: str, terms: JobTerms, price: Price, limits: Limits, *, shorten: str) -> Iterator[str]:
+def refuse_cost(
+    what: str, terms: JobTerms, price: Price, limits: Limits, *, shorten: str
+) -> Iterator[str]:
     """``what`` is one job. ``shorten``: the field with its time limit."""
     usd = terms.worst_case_usd(price.usd_per_hour)
     if usd > limits.max_usd:
@@ -84,7 +88,9 @@ def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) ->
             quotas.get(account_quota(suite.purchase).name), largest, f"a run on {largest} instances"
         )
         seconds = suite.limits.max_job_seconds
-        yield from refuse_quota(quotas.get(run_time_quota().name), seconds, f"limits.max_job_seconds {seconds}")
+        yield from refuse_quota(
+            quotas.get(run_time_quota().name), seconds, f"limits.max_job_seconds {seconds}"
+        )
 
 
 def refuse_instances(
@@ -93,7 +99,9 @@ def refuse_instances(
     """``what`` needs ``count`` instances of the type at once."""
     quota = instance_quota(instance_type, purchase)
     if quota.name in quotas and quotas[quota.name].is_not_listed:
-        listed = [known for known in instance_types() if instance_quota(known, Purchase.ON_DEMAND).code]
+        listed = [
+            known for known in instance_types() if instance_quota(known, Purchase.ON_DEMAND).code
+        ]
         meant = get_close_matches(instance_type, listed, n=1)
         yield (
             f'Service Quotas lists no quota "{quota.name}" for this region, so SageMaker training does not offer'

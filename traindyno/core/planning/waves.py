@@ -25,12 +25,17 @@ def fill_waves(jobs: Sequence[Job], instances: int) -> tuple[Wave, ...]:
     filled: list[Wave] = []
     rest: Wave = ()
     for _, of_trial in groupby(jobs, key=lambda job: job.trial):
-        waves = _fill(sorted(of_trial, key=lambda job: (-job.instance_count, job.place)), instances, rest)
+        waves = _fill(
+            sorted(of_trial, key=lambda job: (-job.instance_count, job.place)), instances, rest
+        )
         if rest:
             filled.append(waves.pop(0))
         # The emptiest wave is last, so that the next trial can use its free instances.
         rest = min(waves, key=_size, default=())
-        filled += sorted((wave for wave in waves if wave is not rest), key=lambda wave: min(job.place for job in wave))
+        filled += sorted(
+            (wave for wave in waves if wave is not rest),
+            key=lambda wave: min(job.place for job in wave),
+        )
     return (*filled, *([rest] if rest else []))
 
 
@@ -48,7 +53,9 @@ def wave_count(jobs: Sequence[Job], *, concurrency: int, instances: int | None) 
     return -(-len(jobs) // concurrency) if instances is None else len(fill_waves(jobs, instances))
 
 
-def wave_counts(rounds: Sequence[Sequence[Job]], *, concurrency: int, instances: int | None) -> list[int]:
+def wave_counts(
+    rounds: Sequence[Sequence[Job]], *, concurrency: int, instances: int | None
+) -> list[int]:
     return [wave_count(jobs, concurrency=concurrency, instances=instances) for jobs in rounds]
 
 
@@ -75,11 +82,15 @@ def wave_items(jobs: Iterable[Job], limits: Limits) -> list[dict[str, Any]]:
     """``run`` in an item is that of a job of its own; ``job`` has several."""
     seconds = waiting_seconds(limits)
     owners = (job if job.is_shared else job.runs[0] for job in jobs)
-    return [WAVE_ITEM.mark({**owner_document(owner), "timeout_seconds": seconds}) for owner in owners]
+    return [
+        WAVE_ITEM.mark({**owner_document(owner), "timeout_seconds": seconds}) for owner in owners
+    ]
 
 
 def run_ids_of(items: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Raises VersionUnknown."""
     read = map(WAVE_ITEM.read, items)
-    runs = (run for item in read for run in (item["job"]["runs"] if "job" in item else [item["run"]]))
+    runs = (
+        run for item in read for run in (item["job"]["runs"] if "job" in item else [item["run"]])
+    )
     return tuple(str(run["run_id"]) for run in runs)

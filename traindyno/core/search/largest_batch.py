@@ -70,7 +70,11 @@ def next_batch(probes: Sequence[Probe], first: int, possible: Sequence[int]) -> 
     elif len(probes) >= FEW_PROBES and left[-1] - fitting <= LEAST_GAIN * fitting:
         return None
     else:  # the middle; that of the logarithms while the two are further apart than by a factor of two
-        most = isqrt(fitting * failing) if failing > NEAR_FACTOR * fitting else (fitting + failing) // 2
+        most = (
+            isqrt(fitting * failing)
+            if failing > NEAR_FACTOR * fitting
+            else (fitting + failing) // 2
+        )
     return left[max(0, bisect_right(left, most) - 1)]
 
 

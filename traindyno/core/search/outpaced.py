@@ -55,7 +55,9 @@ class Pace(NamedTuple):
         return STANDARD_ERRORS * widening * self.standard_error
 
 
-def pace_of(step_seconds: Sequence[float], samples_per_step: float, startup_seconds: float = 0.0) -> Optional[Pace]:
+def pace_of(
+    step_seconds: Sequence[float], samples_per_step: float, startup_seconds: float = 0.0
+) -> Optional[Pace]:
     """None before five steps after the warm-up. ``step_seconds``: of all steps so far, in their order.
 
     ``samples_per_step``: the global batch. ``startup_seconds``: from the run's begin to its first step.
@@ -110,7 +112,11 @@ def ended_by(
         judged.append(Pace(rate, standard_error=0.0, startup_seconds=0.0, steps=len(seconds)))
     for own in judged:
         if own is not None and is_outpaced(own, earlier[by], samples):
-            return {"by": by, "steps": own.steps, "least_ratio": least_ratio(own, earlier[by], samples)}
+            return {
+                "by": by,
+                "steps": own.steps,
+                "least_ratio": least_ratio(own, earlier[by], samples),
+            }
     return None
 
 
@@ -127,14 +133,19 @@ class EarlyEnd(NamedTuple):
 
 
 def early_end(
-    step_seconds: Sequence[float], samples_per_step: float, earlier: Mapping[str, Pace], samples: float
+    step_seconds: Sequence[float],
+    samples_per_step: float,
+    earlier: Mapping[str, Pace],
+    samples: float,
 ) -> Optional[EarlyEnd]:
     """Where a run that would have these steps is ended; None: it does all of them."""
     by = fastest_of(earlier, samples)
     if by is None:
         return None
     most, last = most_seconds(earlier[by], samples_per_step), len(step_seconds) - 1
-    overdue = next((step for step in range(WARM_UP_STEPS, last + 1) if step_seconds[step] > most), None)
+    overdue = next(
+        (step for step in range(WARM_UP_STEPS, last + 1) if step_seconds[step] > most), None
+    )
     whole = step_seconds[: last if overdue is None else overdue]
     bound = ended_by(whole, samples_per_step, earlier, samples)
     if bound is not None:
@@ -147,7 +158,9 @@ def early_end(
 def is_outpaced(run: Pace, best: Pace, samples: float) -> bool:
     """Only the best run's start counts: a first run pays in its own what a later one of its cell may not."""
     behind = samples * run.seconds_per_sample - best.seconds_of(samples)
-    return behind > max(LEAST_BEHIND * best.seconds_of(samples), samples * hypot(run.error, best.error))
+    return behind > max(
+        LEAST_BEHIND * best.seconds_of(samples), samples * hypot(run.error, best.error)
+    )
 
 
 def least_ratio(run: Pace, best: Pace, samples: float) -> float:

@@ -41,7 +41,11 @@ def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> List[
     """
 
     def may_win(racer: Racer, best: Racer) -> bool:
-        between = 0.0 if racer.job == best.job else HOST_DEVIATIONS * hypot(racer.host_deviation, best.host_deviation)
+        between = (
+            0.0
+            if racer.job == best.job
+            else HOST_DEVIATIONS * hypot(racer.host_deviation, best.host_deviation)
+        )
         return log(racer.value / best.value) <= max(log(1 + within), between)
 
     jobs: Dict[str, List[Racer]] = {}
@@ -58,4 +62,6 @@ def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> List[
 
 def contenders_in_job(seconds_per_sample: Mapping[str, float]) -> List[str]:
     """The ids of the runs whose cells run again in the job itself; ``seconds_per_sample``: of those that completed."""
-    return pick_contenders([Racer(run_id, job="", value=value) for run_id, value in seconds_per_sample.items()])
+    return pick_contenders(
+        [Racer(run_id, job="", value=value) for run_id, value in seconds_per_sample.items()]
+    )

@@ -56,7 +56,9 @@ class ModelDeployment:
     def paid_seconds(self) -> int | None:
         """The whole seconds that ``max_usd`` pays for; None without it, or if the price is unknown."""
         return (
-            floor(self.max_usd * SECONDS_PER_HOUR / self.usd_per_hour) if self.max_usd and self.usd_per_hour else None
+            floor(self.max_usd * SECONDS_PER_HOUR / self.usd_per_hour)
+            if self.max_usd and self.usd_per_hour
+            else None
         )
 
     @property
@@ -64,7 +66,9 @@ class ModelDeployment:
         """From then on a sweep deletes the endpoint."""
         seconds = self.hours * SECONDS_PER_HOUR
         paid = self.paid_seconds
-        return self.created_at + (seconds if paid is None else min(seconds, max(0, paid - NOTICE_SECONDS)))
+        return self.created_at + (
+            seconds if paid is None else min(seconds, max(0, paid - NOTICE_SECONDS))
+        )
 
     def usd_until(self, at: float) -> Decimal | None:
         """An upper bound of the cost, from the creation; None if the price is unknown."""
@@ -94,7 +98,9 @@ def parse_deployment(document: Mapping[str, Any], *, lab: str) -> ModelDeploymen
     amount = f"no amount, as the price of {found.instance_type} is unknown"
     if price:
         least = exact_usd_text(cost_usd(LEAST_PAID_SECONDS, 1, price))
-        amount = f"at least {least}, which pays for the {LEAST_PAID_SECONDS} s from the start to the end"
+        amount = (
+            f"at least {least}, which pays for the {LEAST_PAID_SECONDS} s from the start to the end"
+        )
     rules = (
         ("name", NAME.fullmatch(found.name) and found.name.startswith(jobs_prefix(lab)),
          f"a name of up to 63 letters, digits and hyphens that begins with {jobs_prefix(lab)}"),

@@ -52,7 +52,12 @@ class Latency:
     def of(cls, seconds: Sequence[float]) -> "Latency":
         ordered = sorted(seconds)
         p50, p99 = (ordered[ceil(percent * len(ordered) / 100) - 1] for percent in (50, 99))
-        return cls(requests=len(ordered), mean_seconds=sum(ordered) / len(ordered), p50_seconds=p50, p99_seconds=p99)
+        return cls(
+            requests=len(ordered),
+            mean_seconds=sum(ordered) / len(ordered),
+            p50_seconds=p50,
+            p99_seconds=p99,
+        )
 
 
 def samples_document(samples: EvaluationSamples) -> dict[str, Any]:
@@ -68,7 +73,10 @@ def differences(samples: Sequence[EvaluationSample], answers: Sequence[bytes]) -
     for sample, answer in zip(samples, answers, strict=True):
         about = f"sample {sample.inputs[:60]!r}"
         try:
-            scores = {str(each["label"]): float(each["score"]) for each in json.loads(answer)["predictions"]}
+            scores = {
+                str(each["label"]): float(each["score"])
+                for each in json.loads(answer)["predictions"]
+            }
         except (ValueError, TypeError, LookupError, RecursionError):
             yield f"{about}: got {answer.decode(errors='replace')[:200]}, expected an object with predictions"
             continue

@@ -135,7 +135,9 @@ def robust_long_run_deviation(values: Sequence[float]) -> float:
     center = fmean(values)
     deviations = [value - center for value in values]
     power = sum(deviation * deviation for deviation in deviations)
-    plain = sum(before * after for before, after in pairwise(deviations)) / power if power > 0 else 0.0
+    plain = (
+        sum(before * after for before, after in pairwise(deviations)) / power if power > 0 else 0.0
+    )
     plain += (1 + 3 * plain) / count
     weight = min(max(min(robust, plain), 0.0), _MOST_AUTOCORRELATION)
     # the variance of a difference is that of the autoregression's innovation x 2 / (1 + weight)
@@ -157,7 +159,11 @@ def serial_correlation(groups: Sequence[Sequence[float]]) -> float:
     correlation is the most likely one of a first-order autoregression, shrunk by the share of the ratio's deviation
     that chance explains (positive-part James-Stein: 1 - 1 ÷ z²).
     """
-    ratios = [(ratio, len(group)) for group in groups if len(group) > 2 and (ratio := _ratio(group)) is not None]
+    ratios = [
+        (ratio, len(group))
+        for group in groups
+        if len(group) > 2 and (ratio := _ratio(group)) is not None
+    ]
     if not ratios:
         return 0.0
     deficit = sum(1 - ratio for ratio, _ in ratios)
@@ -174,7 +180,11 @@ def serial_correlation(groups: Sequence[Sequence[float]]) -> float:
 def largest_correlation(groups: Sequence[Sequence[float]]) -> float:
     """The upper end of the correlations that the trials make likely: within one standard error of the most likely."""
     likelihoods = _log_likelihoods(groups)
-    return max(each for each, found in zip(_GRID, likelihoods, strict=True) if found >= max(likelihoods) - 0.5)
+    return max(
+        each
+        for each, found in zip(_GRID, likelihoods, strict=True)
+        if found >= max(likelihoods) - 0.5
+    )
 
 
 def _log_likelihoods(groups: Sequence[Sequence[float]]) -> list[float]:
@@ -191,8 +201,15 @@ def _log_likelihood(values: Sequence[float], correlation: float) -> float:
     inner = values[1:-1]
     weight = left * (count - (count - 2) * correlation)
     total = left * (values[0] + values[-1] + left * sum(inner))
-    squares = values[0] ** 2 + values[-1] ** 2 + (1 + correlation**2) * sum(value * value for value in inner)
-    squares -= 2 * correlation * sum(before * after for before, after in pairwise(values)) + total**2 / weight
+    squares = (
+        values[0] ** 2
+        + values[-1] ** 2
+        + (1 + correlation**2) * sum(value * value for value in inner)
+    )
+    squares -= (
+        2 * correlation * sum(before * after for before, after in pairwise(values))
+        + total**2 / weight
+    )
     innovation = 1 - correlation**2
     spread = max(squares, 1e-300) / innovation
     return -(log(weight / innovation) + (count - 1) * (log(innovation) + log(spread))) / 2
@@ -208,4 +225,8 @@ def variance_inflation(correlation: float, count: int) -> float:
 def _ratio(values: Sequence[float]) -> float | None:
     center = fmean(values)
     power = sum((value - center) ** 2 for value in values)
-    return sum((after - before) ** 2 for before, after in pairwise(values)) / (2 * power) if power > 0 else None
+    return (
+        sum((after - before) ** 2 for before, after in pairwise(values)) / (2 * power)
+        if power > 0
+        else None
+    )

@@ -7,7 +7,13 @@ from itertools import chain
 from math import isclose
 from statistics import fmean
 
-from traindyno.core.statistics.estimates import LEAST_COUNT, Comparison, comparison_of, satterthwaite, variance
+from traindyno.core.statistics.estimates import (
+    LEAST_COUNT,
+    Comparison,
+    comparison_of,
+    satterthwaite,
+    variance,
+)
 
 LEAST_PIVOT = 1e-12
 
@@ -16,7 +22,10 @@ def invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
     """Gauss-Jordan elimination with pivots; None for a singular matrix."""
     size = len(matrix)
     scale = max(abs(value) for line in matrix for value in line)
-    lines = [[*line, *(float(row == column) for column in range(size))] for row, line in enumerate(matrix)]
+    lines = [
+        [*line, *(float(row == column) for column in range(size))]
+        for row, line in enumerate(matrix)
+    ]
     for column in range(size):
         pivot = max(range(column, size), key=lambda row: abs(lines[row][column]))
         if abs(lines[pivot][column]) <= LEAST_PIVOT * scale:
@@ -27,7 +36,9 @@ def invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
         for row in range(size):
             if row != column:
                 factor = lines[row][column]
-                lines[row] = [a - factor * b for a, b in zip(lines[row], lines[column], strict=True)]
+                lines[row] = [
+                    a - factor * b for a, b in zip(lines[row], lines[column], strict=True)
+                ]
     return [line[size:] for line in lines]
 
 
@@ -119,13 +130,18 @@ class Layout:
             sum(size * value for size, value in zip(self.effects.sizes, of_place, strict=False))
             for of_place in zip(*_terms(row), strict=True)
         ]
-        return [each.value - shift for each, shift in zip(row, shifts or [0.0] * len(row), strict=True)]
+        return [
+            each.value - shift for each, shift in zip(row, shifts or [0.0] * len(row), strict=True)
+        ]
 
     def compare(self, pair: Sequence[Sequence[InBlock]], inflation: float) -> Comparison:
         """The ratio of the first row to the second."""
         rows = [self.without_places(row) for row in pair]
         differences = [one - other for one, other in zip(*rows, strict=True)]
-        spread, degrees = variance(differences), float(len(differences) - 1)  # Student's paired t test
+        spread, degrees = (
+            variance(differences),
+            float(len(differences) - 1),
+        )  # Student's paired t test
         if len(self.rows) >= LEAST_COUNT:
             spread, degrees = max((spread, degrees), self._pooled(rows), key=lambda each: each[1])
         spread, degrees = spread / self.left, degrees * self.left
@@ -178,12 +194,18 @@ class Pool:
     """All cells that are compared. Their layout is computed once for each set of blocks."""
 
     cells: Sequence[Blocks] = ()
-    _known: dict[tuple[str, ...], Layout] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[tuple[str, ...], Layout] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def layout(self, blocks: Sequence[str]) -> Layout:
         key = tuple(blocks)
         if key not in self._known:
-            rows = [[cell[block] for block in blocks] for cell in self.cells if all(block in cell for block in blocks)]
+            rows = [
+                [cell[block] for block in blocks]
+                for cell in self.cells
+                if all(block in cell for block in blocks)
+            ]
             self._known[key] = Layout(rows=rows)
         return self._known[key]
 
@@ -224,7 +246,11 @@ def _centred(rows: Matrix) -> list[float]:
     total = fmean(columns)
     return list(
         chain.from_iterable(
-            [value - fmean(row) - column + total for value, column in zip(row, columns, strict=True)] for row in rows
+            [
+                value - fmean(row) - column + total
+                for value, column in zip(row, columns, strict=True)
+            ]
+            for row in rows
         )
     )
 

@@ -38,7 +38,10 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
         return [fmean(log(trial.value) for trial in cell) for cell in cells]
     right = [dot(column, left) for column in columns]
     effects = [dot(line, right) for line in inverse]
-    rest = [value - dot(effects, row) for value, row in zip(left, zip(*columns, strict=True), strict=True)]
+    rest = [
+        value - dot(effects, row)
+        for value, row in zip(left, zip(*columns, strict=True), strict=True)
+    ]
     used = sum(map(dot, inverse, gram))
     error = dot(rest, rest) / max(1.0, len(values) - len(cells) - used)
     penalty = min(_MOST_PENALTY, max(_LEAST_PENALTY, error / STATED_PRIOR.deviation**2))
@@ -69,8 +72,17 @@ def _places(cells: Sequence[Sequence[Trial]]) -> list[Column]:
     found: list[Column] = []
     for effect in EFFECTS[: max(0, degrees // LEAST_DEGREES)]:
         values = [effect(trial.place or 0) for trial in trials]
-        center = 0.0 if found else fmean(value for value, is_known in zip(values, known, strict=True) if is_known)
-        found.append([value - center if is_known else 0.0 for value, is_known in zip(values, known, strict=True)])
+        center = (
+            0.0
+            if found
+            else fmean(value for value, is_known in zip(values, known, strict=True) if is_known)
+        )
+        found.append(
+            [
+                value - center if is_known else 0.0
+                for value, is_known in zip(values, known, strict=True)
+            ]
+        )
     return found
 
 
@@ -83,7 +95,10 @@ def _shared(cells: Sequence[Sequence[Trial]]) -> list[Column]:
         if trial.block is not None or trial.job is not None:
             groups.setdefault((trial.job, trial.block), set()).add(index)
     unique = {frozenset(members) for members in groups.values() if len(members) > 1}
-    return [[float(index in members) for index in range(len(trials))] for members in sorted(unique, key=sorted)]
+    return [
+        [float(index in members) for index in range(len(trials))]
+        for members in sorted(unique, key=sorted)
+    ]
 
 
 def _within(column: Sequence[float], owner: Sequence[int]) -> Column:

@@ -49,7 +49,9 @@ def two_sided_p(t: float, degrees_of_freedom: float) -> float:
     if degrees_of_freedom >= _NEARLY_NORMAL:
         degrees = min(degrees_of_freedom, _NORMAL)
         return erfc(_normal_scale(degrees) * sqrt(degrees * log1p(t * t / degrees) / 2))
-    return incomplete_beta(degrees_of_freedom / 2, 0.5, degrees_of_freedom / (degrees_of_freedom + t * t))
+    return incomplete_beta(
+        degrees_of_freedom / 2, 0.5, degrees_of_freedom / (degrees_of_freedom + t * t)
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -80,7 +82,9 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
         if abs(following - guess) <= _CLOSE * max(1.0, guess):
             return following
         guess = following
-    raise ArithmeticError(f"no quantile found at probability {probability}, {degrees_of_freedom} degrees of freedom")
+    raise ArithmeticError(
+        f"no quantile found at probability {probability}, {degrees_of_freedom} degrees of freedom"
+    )
 
 
 def _normal_scale(degrees_of_freedom: float) -> float:
@@ -123,7 +127,9 @@ def gamma_quantile(probability: float, shape: float) -> float:
     low, high = 0.0, shape + 10 * sqrt(shape) + 40
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if incomplete_gamma(shape, middle) < probability else (low, middle)
+        low, high = (
+            (middle, high) if incomplete_gamma(shape, middle) < probability else (low, middle)
+        )
     return low
 
 

@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
 
-from traindyno.core.statistics.distributions import SIGNIFICANCE, t_half_width, t_quantile, two_sided_p
+from traindyno.core.statistics.distributions import (
+    SIGNIFICANCE,
+    t_half_width,
+    t_quantile,
+    two_sided_p,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +54,9 @@ CONFIDENCE = 1 - SIGNIFICANCE
 _TAIL = (1 - CONFIDENCE) / 2
 # The fewest values of which a spread is known, with two degrees of freedom.
 LEAST_COUNT = 3
-KNOWN = 1e9  # degrees of freedom of a variance that no trials estimate; a document holds no infinity
+KNOWN = (
+    1e9  # degrees of freedom of a variance that no trials estimate; a document holds no infinity
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +80,10 @@ class Estimate:
         if self.interval is None or run is None:
             return self
         low, high = max(self.interval.low, run.low), min(self.interval.high, run.high)
-        return replace(self, interval=replace(self.interval, low=min(low, self.mean), high=max(high, self.mean)))
+        return replace(
+            self,
+            interval=replace(self.interval, low=min(low, self.mean), high=max(high, self.mean)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +113,9 @@ class Comparison:
         """The ratio is below ``low`` with probability ``lower_tail`` at most, above ``high`` with ``upper_tail``."""
         if self.standard_error is None or self.degrees_of_freedom is None:
             return None
-        down, up = (t_quantile(1 - tail, self.degrees_of_freedom) for tail in (lower_tail, upper_tail))
+        down, up = (
+            t_quantile(1 - tail, self.degrees_of_freedom) for tail in (lower_tail, upper_tail)
+        )
         return Interval(
             low=self.ratio * exp(self.range.low - down * self.standard_error),
             high=self.ratio * exp(self.range.high + up * self.standard_error),
@@ -129,7 +141,10 @@ class Comparison:
 
     def _of(self, difference: float, variance: float, degrees_of_freedom: float) -> "Comparison":
         """Of the same hosts."""
-        return replace(comparison_of(difference, variance, degrees_of_freedom), host_variance=self.host_variance)
+        return replace(
+            comparison_of(difference, variance, degrees_of_freedom),
+            host_variance=self.host_variance,
+        )
 
     def at(self, difference: float) -> "Comparison":
         """With another difference of the logarithms, which is known as well as this one."""
@@ -145,7 +160,9 @@ class Comparison:
         if not self.host_variance or self.standard_error is None:
             return self
         return replace(
-            self, standard_error=sqrt(max(0.0, self.standard_error**2 - self.host_variance)), host_variance=None
+            self,
+            standard_error=sqrt(max(0.0, self.standard_error**2 - self.host_variance)),
+            host_variance=None,
         )
 
     def known_to(self, least_variance: float) -> "Comparison":
@@ -159,7 +176,10 @@ class Comparison:
         if self.standard_error is None:
             return self
         of_hosts = self.host_variance or 0.0
-        return replace(self, standard_error=sqrt(of_hosts + factor * max(0.0, self.standard_error**2 - of_hosts)))
+        return replace(
+            self,
+            standard_error=sqrt(of_hosts + factor * max(0.0, self.standard_error**2 - of_hosts)),
+        )
 
     def with_range(self, found: Range) -> "Comparison":
         """``p`` becomes that of the point of the range that is nearest to no difference."""
@@ -178,7 +198,9 @@ class Comparison:
         if not shift and not variance:
             return self
         parts = [(self.standard_error**2, self.degrees_of_freedom), (variance, inf)]
-        return self._of(log(self.ratio) + shift, self.standard_error**2 + variance, satterthwaite(parts))
+        return self._of(
+            log(self.ratio) + shift, self.standard_error**2 + variance, satterthwaite(parts)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +221,9 @@ class LogMean:
         if not variance or self.variance is None or self.degrees_of_freedom is None:
             return replace(self, mean=self.mean + shift)
         degrees = satterthwaite([(self.variance, self.degrees_of_freedom), (variance, inf)])
-        return LogMean(mean=self.mean + shift, variance=self.variance + variance, degrees_of_freedom=degrees)
+        return LogMean(
+            mean=self.mean + shift, variance=self.variance + variance, degrees_of_freedom=degrees
+        )
 
 
 def variance(values: Sequence[float]) -> float:
@@ -214,7 +238,11 @@ def log_mean(values: Sequence[float], *, inflation: float = 1.0) -> LogMean:
     logs = [log(value) for value in values]
     if len(logs) < 2:
         return LogMean(mean=fmean(logs), variance=None, degrees_of_freedom=None)
-    return LogMean(mean=fmean(logs), variance=inflation * variance(logs) / len(logs), degrees_of_freedom=len(logs) - 1)
+    return LogMean(
+        mean=fmean(logs),
+        variance=inflation * variance(logs) / len(logs),
+        degrees_of_freedom=len(logs) - 1,
+    )
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -258,7 +286,9 @@ def estimate_share(shares: Sequence[float]) -> Estimate:
         mean=mean,
         count=count,
         variation=spread / mean if mean else None,
-        interval=Interval(low=max(0.0, mean - reach), high=min(1.0, mean + reach), confidence=CONFIDENCE),
+        interval=Interval(
+            low=max(0.0, mean - reach), high=min(1.0, mean + reach), confidence=CONFIDENCE
+        ),
     )
 
 
@@ -280,7 +310,9 @@ def compare_means(first: LogMean, second: LogMean) -> Comparison:
     return comparison_of(difference, sum(part for part, _ in parts), satterthwaite(parts))
 
 
-def comparison_of(difference: float, variance_of_difference: float, degrees_of_freedom: float) -> Comparison:
+def comparison_of(
+    difference: float, variance_of_difference: float, degrees_of_freedom: float
+) -> Comparison:
     """A comparison of logarithms. Without any spread (a replay's trials), a difference has p 0, and equality p 1."""
     error = sqrt(variance_of_difference)
     return Comparison(

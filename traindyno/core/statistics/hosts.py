@@ -12,7 +12,14 @@ from enum import StrEnum
 from math import log, sqrt
 from statistics import fmean
 
-from traindyno.core.statistics.blocks import LEAST_JOBS, NO_POOL, Blocks, InBlock, Pool, compare_in_blocks
+from traindyno.core.statistics.blocks import (
+    LEAST_JOBS,
+    NO_POOL,
+    Blocks,
+    InBlock,
+    Pool,
+    compare_in_blocks,
+)
 from traindyno.core.statistics.estimates import (
     KNOWN,
     LEAST_COUNT,
@@ -76,7 +83,10 @@ INPUT_BOUND_SHARE = 0.1
 # many hosts the slowest decides. With 3 degrees of freedom, 2 % means that two hosts have to differ by 9.0 %.
 STATED_PRIORS: HostPriors = {
     host_class: HostSpread(
-        deviation=deviation, typical=deviation / 2, degrees_of_freedom=3, source=f"a stated prior, {host_class.value}"
+        deviation=deviation,
+        typical=deviation / 2,
+        degrees_of_freedom=3,
+        source=f"a stated prior, {host_class.value}",
     )
     for host_class, deviation in (
         (HostClass.ONE_HOST, 0.02),
@@ -116,7 +126,9 @@ def update_prior(
         sqrt((prior.degrees_of_freedom * each**2 + found[1] * found[0]) / degrees)
         for each in (prior.deviation, prior.typical)
     )
-    return HostSpread(deviation=deviation, typical=typical, degrees_of_freedom=degrees, source=source)
+    return HostSpread(
+        deviation=deviation, typical=typical, degrees_of_freedom=degrees, source=source
+    )
 
 
 def _variance_of_hosts(cells: Sequence[Sequence[Trial]]) -> tuple[float, int] | None:
@@ -125,13 +137,19 @@ def _variance_of_hosts(cells: Sequence[Sequence[Trial]]) -> tuple[float, int] | 
     Method of moments: the variance of the hosts' means, less the part that their trials' own spread explains.
     """
     grouped = [[_logs(draw) for draw in _by_draw(trials)[0].values()] for trials in cells]
-    within = [(variance(group), len(group) - 1) for hosts in grouped for group in hosts if len(group) > 1]
-    between = [hosts for hosts in grouped if len(hosts) > 1 and any(len(group) > 1 for group in hosts)]
+    within = [
+        (variance(group), len(group) - 1) for hosts in grouped for group in hosts if len(group) > 1
+    ]
+    between = [
+        hosts for hosts in grouped if len(hosts) > 1 and any(len(group) > 1 for group in hosts)
+    ]
     degrees = sum(len(hosts) - 1 for hosts in between)
     if not degrees:
         return None
     own = sum(part * weight for part, weight in within) / sum(weight for _, weight in within)
-    squares = sum(variance([fmean(group) for group in hosts]) * (len(hosts) - 1) for hosts in between)
+    squares = sum(
+        variance([fmean(group) for group in hosts]) * (len(hosts) - 1) for hosts in between
+    )
     explained = own * fmean([1 / len(group) for hosts in between for group in hosts])
     return max(0.0, squares / degrees - explained), degrees
 
@@ -151,11 +169,17 @@ def compare_on_hosts(
     ``spreads`` are the priors of the two cells. ``inflation``: the factor of each cell's variance (see
     ``serial_correlation``).
     """
-    passes, rounds = ([blocks_of(trials, by_job=by_job) for trials in (first, second)] for by_job in (True, False))
+    passes, rounds = (
+        [blocks_of(trials, by_job=by_job) for trials in (first, second)] for by_job in (True, False)
+    )
     in_jobs, shared = passes[0].keys() & passes[1].keys(), rounds[0].keys() & rounds[1].keys()
     sides = rounds if 2 * len(in_jobs) <= len(shared) else passes
     apart = [
-        Trial(value=1.0, hosts=None if one.hosts == other.hosts else one.hosts | other.hosts, block=block)
+        Trial(
+            value=1.0,
+            hosts=None if one.hosts == other.hosts else one.hosts | other.hosts,
+            block=block,
+        )
         for block in sorted(sides[0].keys() & sides[1].keys())
         for one, other in [(sides[0][block], sides[1][block])]
     ]
@@ -163,7 +187,10 @@ def compare_on_hosts(
     if len(units) < len(apart):
         pool = NO_POOL
         sides = [
-            {unit[0]: InBlock(value=fmean(side[block].value for block in unit), place=None) for unit in units}
+            {
+                unit[0]: InBlock(value=fmean(side[block].value for block in unit), place=None)
+                for unit in units
+            }
             for side in sides
         ]
     least = LEAST_JOBS if sides is passes and any(trial.job for trial in first) else LEAST_COUNT
@@ -183,16 +210,25 @@ def _compare_over_hosts(
         spreads = (ONE_MACHINE, ONE_MACHINE)
     sides = list(zip((first, second), spreads, inflation, strict=True))
     means = [mean_over_hosts(trials, spread, factor) for trials, spread, factor in sides]
-    assumed = [each for trials, each, _ in sides if each.deviation and len(trials) > 1 and draw_count(trials) == 1]
+    assumed = [
+        each
+        for trials, each, _ in sides
+        if each.deviation and len(trials) > 1 and draw_count(trials) == 1
+    ]
     found = compare_means(means[0], means[1])
     if not assumed:
         return found
     of_hosts = sum(spread.deviation**2 for spread in assumed)
     if len(assumed) == 2 and assumed[0] == assumed[1]:
-        own = [log_mean([trial.value for trial in trials], inflation=factor) for trials, _, factor in sides]
+        own = [
+            log_mean([trial.value for trial in trials], inflation=factor)
+            for trials, _, factor in sides
+        ]
         parts = [(each.variance or 0.0, each.degrees_of_freedom or 1.0) for each in own]
         parts.append((of_hosts, assumed[0].degrees_of_freedom))
-        found = comparison_of(means[0].mean - means[1].mean, sum(part for part, _ in parts), satterthwaite(parts))
+        found = comparison_of(
+            means[0].mean - means[1].mean, sum(part for part, _ in parts), satterthwaite(parts)
+        )
     return replace(found, host_variance=of_hosts)
 
 
@@ -201,11 +237,15 @@ def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: floa
     means = [fmean(_logs(group)) for group in _by_draw(trials)[0].values()]
     if len(trials) == 1:
         return LogMean(mean=means[0], variance=None, degrees_of_freedom=None)
-    found, degrees = _variance_over_hosts(trials, spread.deviation, spread.degrees_of_freedom, inflation, runs=0)
+    found, degrees = _variance_over_hosts(
+        trials, spread.deviation, spread.degrees_of_freedom, inflation, runs=0
+    )
     return LogMean(mean=fmean(means), variance=found, degrees_of_freedom=degrees)
 
 
-def one_more_run(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> tuple[float, float]:
+def one_more_run(
+    trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0
+) -> tuple[float, float]:
     """Variance, with its degrees of freedom, of a run on other hosts around the mean of two trials or more.
 
     One draw shows nothing of how hosts differ: then the prior's upper end counts.
@@ -228,16 +268,26 @@ def _variance_over_hosts(
     if count == len(trials):
         return own * (runs + inflation / count), count - 1
     share = fmean([1 / len(group) for group in groups])
-    excess = max(0.0, variance([fmean(group) for group in groups]) - own * share) if count > 1 else 0.0
+    excess = (
+        max(0.0, variance([fmean(group) for group in groups]) - own * share) if count > 1 else 0.0
+    )
     known = degrees + count - 1
     between = (degrees * deviation**2 + (count - 1) * excess) / known
-    parts = [(between * (runs + 1 / count), known), (own * (runs + inflation * share / count), len(trials) - 1)]
+    parts = [
+        (between * (runs + 1 / count), known),
+        (own * (runs + inflation * share / count), len(trials) - 1),
+    ]
     return sum(part for part, _ in parts), satterthwaite(parts)
 
 
 def draws_of(cells: Sequence[Sequence[Trial]]) -> list[int]:
     """The draw of each trial, cell by cell."""
-    numbers = {id(trial): draw for draws in _by_draw(*cells) for draw, trials in draws.items() for trial in trials}
+    numbers = {
+        id(trial): draw
+        for draws in _by_draw(*cells)
+        for draw, trials in draws.items()
+        for trial in trials
+    }
     return [numbers[id(trial)] for cell in cells for trial in cell]
 
 
@@ -274,12 +324,16 @@ def blocks_of(trials: Sequence[Trial], *, by_job: bool = True) -> Blocks:
     found: dict[str, list[Trial]] = {}
     for trial in trials:
         block = trial.block or f"alone {id(trial)}"
-        found.setdefault(f"{trial.job} {trial.block}" if by_job and trial.job is not None else block, []).append(trial)
+        found.setdefault(
+            f"{trial.job} {trial.block}" if by_job and trial.job is not None else block, []
+        ).append(trial)
     return {
         block: InBlock(
             value=fmean(_logs(alike)),
             place=alike[0].place if by_job and alike[0].job else None,
-            hosts=frozenset(host for trial in alike for host in trial.hosts or filter(None, [trial.job])),
+            hosts=frozenset(
+                host for trial in alike for host in trial.hosts or filter(None, [trial.job])
+            ),
         )
         for block, alike in found.items()
     }

@@ -34,10 +34,14 @@ class Relation(StrEnum):
     UNKNOWN = "unknown"
 
 
-def relate(comparisons: Sequence[Comparison], *, tolerance: float, significance: float) -> tuple[Relation, ...]:
+def relate(
+    comparisons: Sequence[Comparison], *, tolerance: float, significance: float
+) -> tuple[Relation, ...]:
     """``comparisons`` are best ÷ other of a quantity of which less is better, one for each other cell."""
     share = significance / max(1, count_contenders(comparisons))
-    return tuple(_relation(comparison, tolerance, significance, share) for comparison in comparisons)
+    return tuple(
+        _relation(comparison, tolerance, significance, share) for comparison in comparisons
+    )
 
 
 def count_contenders(comparisons: Sequence[Comparison]) -> int:
@@ -45,7 +49,9 @@ def count_contenders(comparisons: Sequence[Comparison]) -> int:
     return sum(not _is_beaten(comparison, CONTENDER_P) for comparison in comparisons)
 
 
-def _relation(comparison: Comparison, tolerance: float, significance: float, share: float) -> Relation:
+def _relation(
+    comparison: Comparison, tolerance: float, significance: float, share: float
+) -> Relation:
     if comparison.p is None:
         return Relation.UNKNOWN
     if _is_beaten(comparison, significance):
@@ -77,25 +83,37 @@ class Correction:
         return Correction(shift=-self.shift, upper_tail=self.lower_tail, lower_tail=self.upper_tail)
 
 
-def correct_for_selection(comparisons: Sequence[Comparison], significance: float = SIGNIFICANCE) -> Correction:
+def correct_for_selection(
+    comparisons: Sequence[Comparison], significance: float = SIGNIFICANCE
+) -> Correction:
     """The winner's curse: the best of several cells that can't be distinguished is partly the best by chance.
 
     One run of it reaches towards the mean of the cells that it is not clearly ahead of (empirical Bayes; Efron and
     Morris 1975), and the upper end of its mean holds for all of them at once (Bonferroni). A clear winner keeps both.
     ``significance`` is this look's share: a search that may stop at any look has as many chances as looks.
     """
-    rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, SIGNIFICANCE)]
+    rivals = [
+        each
+        for each in comparisons
+        if each.standard_error is not None and not _is_beaten(each, SIGNIFICANCE)
+    ]
     tail = significance / 2 / (len(rivals) + 1)
     behind = [-log(each.ratio) for each in rivals]
     if not rivals or not any(behind):
         return Correction(shift=0.0, upper_tail=tail, lower_tail=significance / 2)
     center = sum(behind) / (len(rivals) + 1)
     spread = (center**2 + sum((value - center) ** 2 for value in behind)) / len(rivals)
-    error = fmean([each.standard_error**2 for each in rivals if each.standard_error is not None]) / 2
-    return Correction(shift=min(1.0, error / spread) * center, upper_tail=tail, lower_tail=significance / 2)
+    error = (
+        fmean([each.standard_error**2 for each in rivals if each.standard_error is not None]) / 2
+    )
+    return Correction(
+        shift=min(1.0, error / spread) * center, upper_tail=tail, lower_tail=significance / 2
+    )
 
 
-def trials_to_decide(comparisons: Sequence[Comparison], *, trials: int, tolerance: float) -> int | None:
+def trials_to_decide(
+    comparisons: Sequence[Comparison], *, trials: int, tolerance: float
+) -> int | None:
     """Trials of each of these cells, in a suite of these cells only, that decide with a probability of 80 %.
 
     ``comparisons`` are of the best with the cells that are open, each measured with ``trials``. None if more than
@@ -105,7 +123,10 @@ def trials_to_decide(comparisons: Sequence[Comparison], *, trials: int, toleranc
     What hosts contribute stays, however many trials run on them.
     """
     spreads = [
-        ((comparison.standard_error**2 - (comparison.host_variance or 0.0)) * trials, comparison.degrees_of_freedom)
+        (
+            (comparison.standard_error**2 - (comparison.host_variance or 0.0)) * trials,
+            comparison.degrees_of_freedom,
+        )
         for comparison in comparisons
         if comparison.standard_error is not None and comparison.degrees_of_freedom is not None
     ]
@@ -120,7 +141,9 @@ def trials_to_decide(comparisons: Sequence[Comparison], *, trials: int, toleranc
     for comparison in comparisons:
         behind = max(0.0, -log(comparison.ratio) - comparison.range.high)
         zone = log(1 + tolerance) + max(0.0, -log(comparison.ratio)) - comparison.range.high
-        allowed = max(behind / apart, max(0.0, zone) / within) ** 2 - (comparison.host_variance or 0.0)
+        allowed = max(behind / apart, max(0.0, zone) / within) ** 2 - (
+            comparison.host_variance or 0.0
+        )
         needs.append(1 / allowed if allowed > 0 else inf)
     if inf in needs:
         return None

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from traindyno.core.step_log.fields import Environment, Evaluation, LoggedError, ModelSize, ProcessLines
+from traindyno.core.step_log.fields import (
+    Environment,
+    Evaluation,
+    LoggedError,
+    ModelSize,
+    ProcessLines,
+)
 from traindyno.core.step_log.steps import Steps
 
 MOST_NAMED = 10
@@ -24,7 +30,11 @@ class ProcessLog(ProcessLines):
     @property
     def last_logged(self) -> float:
         """When its last step, phase, evaluation or error ended; its start if it logged none."""
-        times = [self.start, *(phase.end for phase in self.phases), *(each.time for each in self.evaluations)]
+        times = [
+            self.start,
+            *(phase.end for phase in self.phases),
+            *(each.time for each in self.evaluations),
+        ]
         times += [error.time for error in self.errors]
         times += [step.end for step in self.steps[-1:]]
         return max(times)
@@ -44,7 +54,9 @@ class Session:
         return tuple(rank for rank in range(self.world_size) if rank not in present)
 
     def describe_missing_ranks(self) -> str:
-        missing = ", ".join(map(str, self.missing_ranks[:MOST_NAMED])) + ", …" * (len(self.missing_ranks) > MOST_NAMED)
+        missing = ", ".join(map(str, self.missing_ranks[:MOST_NAMED])) + ", …" * (
+            len(self.missing_ranks) > MOST_NAMED
+        )
         return (
             f"job {self.job_name}: no log of rank {missing} (world size {self.world_size}); every process must log its "
             "own steps, because the work of all is counted"
@@ -57,7 +69,9 @@ class Session:
     @property
     def first_logged(self) -> float:
         """When the first phase of any rank began: launching and importing are before the process's own start."""
-        return min([self.begin, *(phase.begin for process in self.processes for phase in process.phases)])
+        return min(
+            [self.begin, *(phase.begin for process in self.processes for phase in process.phases)]
+        )
 
     @property
     def evaluations(self) -> Sequence[Evaluation]:
@@ -99,11 +113,18 @@ class StepLog:
     def measured(self) -> Session | None:
         """The session with the most steps common to all its ranks; of several, the latest."""
         with_steps = [session for session in self.sessions if session.common_steps]
-        return max(reversed(with_steps), key=lambda session: len(session.common_steps), default=None)
+        return max(
+            reversed(with_steps), key=lambda session: len(session.common_steps), default=None
+        )
 
     @property
     def errors(self) -> tuple[LoggedError, ...]:
-        found = [error for session in self.sessions for process in session.processes for error in process.errors]
+        found = [
+            error
+            for session in self.sessions
+            for process in session.processes
+            for error in process.errors
+        ]
         return tuple(sorted(found, key=lambda error: error.time))
 
     @property

@@ -173,9 +173,13 @@ class ProcessLines:
     def _add_step(self, step: LoggedStep) -> None:
         number, begin = self._latest
         if self.step_count and step.step <= number:
-            raise LineInvalid("step {} follows step {}; expected rising numbers".format(step.step, number))
+            raise LineInvalid(
+                "step {} follows step {}; expected rising numbers".format(step.step, number)
+            )
         if step.begin < begin:
-            raise LineInvalid("step {} begins before step {}; the clock went back".format(step.step, number))
+            raise LineInvalid(
+                "step {} begins before step {}; the clock went back".format(step.step, number)
+            )
         self._latest = step.step, step.begin
         self.step_count += 1
         self._steps.append(step)
@@ -186,7 +190,11 @@ class ProcessLines:
             last = phase.facts.get(KEPT_STEPS)
             if not isinstance(last, int):
                 found = _shown(last)
-                raise LineInvalid("{} has {} {}; expected the number of a step".format(BATCH_SEARCH, KEPT_STEPS, found))
+                raise LineInvalid(
+                    "{} has {} {}; expected the number of a step".format(
+                        BATCH_SEARCH, KEPT_STEPS, found
+                    )
+                )
             self.step_count = self._steps.keep_until(last)
             self._latest = min(last, self._latest[0]), self._latest[1]
             self.phases = [each for each in self.phases if each.end <= phase.begin]
@@ -257,19 +265,29 @@ def _check_step(step: LoggedStep) -> None:
 def _check_size(name: str, value: Optional[float]) -> None:
     """The loss of a model may also be not finite."""
     if value is not None and LARGEST < abs(value) < inf:
-        raise LineInvalid(f"{name}: got a number beyond {LARGEST:g}, expected {-LARGEST:g} to {LARGEST:g}")
+        raise LineInvalid(
+            f"{name}: got a number beyond {LARGEST:g}, expected {-LARGEST:g} to {LARGEST:g}"
+        )
 
 
 def environment_of(line: Mapping[str, Any]) -> Environment:
     found = line.get("schema_version")
     if isinstance(found, bool) or found != SCHEMA_VERSION:
-        given = "no schema_version" if found is None else f"schema_version {_shown(found)} of another Traindyno"
+        given = (
+            "no schema_version"
+            if found is None
+            else f"schema_version {_shown(found)} of another Traindyno"
+        )
         raise LineInvalid(f"step log: got {given}, expected {SCHEMA_VERSION}")
     environment = Environment(**read_fields(Environment, line))
     if not 0 <= environment.rank < environment.world_size:
-        raise LineInvalid(f"rank {environment.rank} is not within a world of {environment.world_size}")
+        raise LineInvalid(
+            f"rank {environment.rank} is not within a world of {environment.world_size}"
+        )
     if environment.world_size > MOST_PROCESSES:
-        raise LineInvalid(f"world_size: got {environment.world_size}, expected {MOST_PROCESSES} at most")
+        raise LineInvalid(
+            f"world_size: got {environment.world_size}, expected {MOST_PROCESSES} at most"
+        )
     for name in ("host", "host_id", "launch"):
         if len(getattr(environment, name) or "") > LONGEST_HOST_NAME:
             raise LineInvalid(f"{name}: got a longer text than {LONGEST_HOST_NAME} characters")
@@ -312,12 +330,18 @@ def host_load_of(line: Mapping[str, Any]) -> HostLoad:
 def read_fields(kind: type, line: Mapping[str, Any]) -> Dict[str, Any]:
     """A dataclass's fields from a line; what the line lacks gets its default."""
     types, optional = _expected(kind)
-    return {name: _take(line, name, allowed) for name, allowed in types.items() if name in line or name not in optional}
+    return {
+        name: _take(line, name, allowed)
+        for name, allowed in types.items()
+        if name in line or name not in optional
+    }
 
 
 @lru_cache(maxsize=None)
 def _expected(kind: Any) -> Tuple[Dict[str, Tuple[type, ...]], FrozenSet[str]]:
-    return types_in_json(kind), frozenset(each.name for each in fields(kind) if each.default is not MISSING)
+    return types_in_json(kind), frozenset(
+        each.name for each in fields(kind) if each.default is not MISSING
+    )
 
 
 def _take(line: Mapping[str, Any], name: str, allowed: Tuple[type, ...]) -> Any:
@@ -339,9 +363,13 @@ def _check_extent(name: str, value: Any, *, levels: int) -> None:
         _check_size(name, value)
     elif isinstance(value, str):
         if len(value) > LONGEST_TEXT:
-            raise LineInvalid(f"{name}: got a text of {len(value)} characters, expected {LONGEST_TEXT} at most")
+            raise LineInvalid(
+                f"{name}: got a text of {len(value)} characters, expected {LONGEST_TEXT} at most"
+            )
     elif levels == 0:
-        raise LineInvalid(f"{name}: got more than {MOST_LEVELS} levels of lists and objects within each other")
+        raise LineInvalid(
+            f"{name}: got more than {MOST_LEVELS} levels of lists and objects within each other"
+        )
     else:
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
             _check_extent(name, inner, levels=levels - 1)
@@ -350,7 +378,11 @@ def _check_extent(name: str, value: Any, *, levels: int) -> None:
 def _check_type(name: str, allowed: Tuple[type, ...], found: type) -> None:
     if found not in allowed:
         names = [NAMES[kind] for kind in allowed if not (kind is int and float in allowed)]
-        raise LineInvalid("{}: got {}, expected {}".format(name, NAMES.get(found, found.__name__), " or ".join(names)))
+        raise LineInvalid(
+            "{}: got {}, expected {}".format(
+                name, NAMES.get(found, found.__name__), " or ".join(names)
+            )
+        )
 
 
 def _shown(value: object) -> str:

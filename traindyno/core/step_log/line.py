@@ -21,10 +21,19 @@ CONTAINER_CHECKPOINTS = "/opt/ml/checkpoints/state"
 LAUNCH_VARIABLE = "TRAINDYNO_LAUNCH"
 # In a job of several runs: an object with the run's ``place`` among those that began since the job's start, from 1, and
 # whether its processes were ``forked`` from one that had done the imports. The environment's fact has the same.
-SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = "TRAINDYNO_SHARED_JOB", "shared_job", "place", "forked"
+SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = (
+    "TRAINDYNO_SHARED_JOB",
+    "shared_job",
+    "place",
+    "forked",
+)
 # The seed of the trial, for a user's script, and the fact of the environment that says that the script took it
 SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
-CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
+CHECKPOINT, CHECKPOINT_WRITE, RESTORE = (
+    "checkpoint",
+    "checkpoint_write",
+    "restore",
+)  # names of phases
 COMPILE = "compile"  # a phase outside the steps, or inside one
 SETUP = "setup"  # until the first step; its facts are conditions that a script's step log learns by then
 # A phase from the end of a process's training to the first step of the next one
@@ -34,7 +43,12 @@ PAUSE = "between_trainings"
 BATCH_SEARCH, KEPT_STEPS = "batch_search", "kept_steps"
 # A phase of steps after the run's own work; its facts say what they leave out, and the seconds of each step
 PROBE, PROBED, STEP_SECONDS = "probe", "probed", "step_seconds"
-WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = "whole_step", "held_batches", "no_exchange", "no_optimizer"
+WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = (
+    "whole_step",
+    "held_batches",
+    "no_exchange",
+    "no_optimizer",
+)
 # A phase without length: how often, until then, the process's CUDA allocator freed its cache because memory was short
 ALLOCATOR_RETRIES, RETRIES = "allocator_retries", "retries"
 # What the process did between its steps until then, except in phases: steps of an optimizer that were not logged, CPU
@@ -46,7 +60,9 @@ BETWEEN_STEPS, UNLOGGED_STEPS, CPU_SECONDS, WAIT_SECONDS = (
     "cpu_seconds",
     "wait_seconds",
 )
-IN_BACKGROUND = "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
+IN_BACKGROUND = (
+    "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
+)
 # The environment's fact for the unit of work: the same in every cell of a task, with any packing
 WORK_UNIT = "work_unit"
 TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
@@ -85,7 +101,9 @@ def environment_line(
     }
 
 
-def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+def phase_line(
+    name: str, begin: float, end: float, facts: Optional[Dict[str, Any]] = None
+) -> Dict[str, Any]:
     """A time span outside the steps, or a compilation inside one.
 
     The log writes ``launch`` (its launchers, until it starts), ``import`` (until the log exists), ``setup`` (from the
@@ -93,7 +111,14 @@ def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, An
     names the others: load, compile, evaluate, save, checkpoint, restore, or its own. Warm-up and steady state are found
     later. A checkpoint's facts have its ``step`` and, if known, its ``bytes``; the setup's join the environment's.
     """
-    return {"kind": "phase", "time": end, "name": name, "begin": begin, "end": end, "facts": facts or {}}
+    return {
+        "kind": "phase",
+        "time": end,
+        "name": name,
+        "begin": begin,
+        "end": end,
+        "facts": facts or {},
+    }
 
 
 class LoggedStep(NamedTuple):

@@ -15,7 +15,9 @@ __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
 LAUNCH_SECONDS = 10.0  # the processes of one launch start within this time
 LONGEST_LINE = 1_000_000
-_FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d{1,5})\.(?P<start>\d{1,16})\.jsonl$")
+_FILE_NAME = re.compile(
+    r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d{1,5})\.(?P<start>\d{1,16})\.jsonl$"
+)
 
 
 class StepLogInvalid(TraindynoError):
@@ -34,7 +36,9 @@ def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
 def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> ProcessLog:
     name = _FILE_NAME.search(file)
     if name is None:
-        raise StepLogInvalid(f"got {file}, expected a name like <job name>/rank-00003.1700000000000.jsonl")
+        raise StepLogInvalid(
+            f"got {file}, expected a name like <job name>/rank-00003.1700000000000.jsonl"
+        )
     rank = int(name["rank"])
     read = ProcessLog(job_name=name["job_name"] or "", rank=rank, start=int(name["start"]) / 1000)
     for number, line in _parsed_lines(file, lines, problems):
@@ -43,7 +47,9 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
         except LineInvalid as error:
             raise StepLogInvalid(f"{file}:{number}: {error}") from error
     if read.environment is not None and read.environment.rank != rank:
-        raise StepLogInvalid(f"{file}: the name says rank {rank}, the environment line rank {read.environment.rank}")
+        raise StepLogInvalid(
+            f"{file}: the name says rank {rank}, the environment line rank {read.environment.rank}"
+        )
     if read.steps.is_full:
         problems.append(f"{file}: more than {MOST_STEPS:,} steps; the later ones were left out")
     if not read.is_ended:
@@ -51,7 +57,9 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
     return read
 
 
-def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _parsed_lines(
+    file: str, lines: Iterable[str], problems: list[str]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Each line as an object. Only the last one may be broken: a process that is killed leaves a partial line."""
     broken: tuple[int, str] | None = None
     for number, text in enumerate(lines, start=1):
@@ -79,7 +87,9 @@ def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Itera
     if broken is not None:
         if broken[0] == 1:
             raise _no_object(file, *broken)
-        problems.append(f"{file}:{broken[0]}: the last line is truncated after {len(broken[1])} characters; left out")
+        problems.append(
+            f"{file}:{broken[0]}: the last line is truncated after {len(broken[1])} characters; left out"
+        )
 
 
 def _parsed(text: str) -> Any:
@@ -125,9 +135,13 @@ def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session
     processes = tuple(together[rank] for rank in sorted(together))
     sizes = {process.environment.world_size for process in processes if process.environment}
     if len(sizes) > 1:
-        problems.append(f"job {processes[0].job_name}: its processes name different world sizes: {sorted(sizes)}")
+        problems.append(
+            f"job {processes[0].job_name}: its processes name different world sizes: {sorted(sizes)}"
+        )
     session = Session(
-        job_name=processes[0].job_name, world_size=max((*sizes, processes[-1].rank + 1)), processes=processes
+        job_name=processes[0].job_name,
+        world_size=max((*sizes, processes[-1].rank + 1)),
+        processes=processes,
     )
     if session.missing_ranks:
         problems.append(session.describe_missing_ranks())

@@ -176,7 +176,10 @@ class StepTable:
     def phases_after_steps(self) -> frozenset[str]:
         """Names of the phases that begin when the last step has ended."""
         return frozenset(
-            phase.name for rank in self.ranks for phase in rank.phases if phase.begin >= rank.steps[-1].end
+            phase.name
+            for rank in self.ranks
+            for phase in rank.phases
+            if phase.begin >= rank.steps[-1].end
         )
 
 
@@ -189,7 +192,11 @@ def tabulate_steps(session: Session, among: range | None = None) -> StepTable:
     if among is not None:
         numbers = numbers[bisect_left(numbers, among.start) : bisect_left(numbers, among.stop)]
     ranks = [
-        RankSteps(rank=process.rank, steps=process.steps.numbered(numbers), phases=phases_apart(process.phases))
+        RankSteps(
+            rank=process.rank,
+            steps=process.steps.numbered(numbers),
+            phases=phases_apart(process.phases),
+        )
         for process in session.processes
     ]
     return StepTable(numbers=numbers, ranks=ranks)

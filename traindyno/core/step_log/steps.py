@@ -20,7 +20,11 @@ class Steps(Sequence[LoggedStep]):
     __slots__ = ("_columns", "_end", "_first", "is_full")
 
     def __init__(self, steps: Iterable[LoggedStep] = ()) -> None:
-        self._columns: tuple[Any, ...] = (*(array(code) for code in "qdddqq"), list[float | None](), array("q"))
+        self._columns: tuple[Any, ...] = (
+            *(array(code) for code in "qdddqq"),
+            list[float | None](),
+            array("q"),
+        )
         self._first = self._end = 0
         self.is_full = False
         for step in steps:
@@ -56,12 +60,18 @@ class Steps(Sequence[LoggedStep]):
             assert stride == 1, "a view has all steps between its ends"
             return self._view(first, max(first, end))
         at = self._first + range(len(self))[index]
-        step, begin, end, wait, samples, tokens, loss, peak = (column[at] for column in self._columns)
+        step, begin, end, wait, samples, tokens, loss, peak = (
+            column[at] for column in self._columns
+        )
         return LoggedStep(step, begin, end, wait, samples, _known(tokens), loss, _known(peak))
 
     def _view(self, first: int, end: int) -> "Steps":
         view = Steps.__new__(Steps)
-        view._columns, view._first, view._end = self._columns, self._first + first, self._first + end
+        view._columns, view._first, view._end = (
+            self._columns,
+            self._first + first,
+            self._first + end,
+        )
         view.is_full = self.is_full
         return view
 

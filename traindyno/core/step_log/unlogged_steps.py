@@ -59,7 +59,9 @@ def describe_lost(sessions: Sequence[Session]) -> Iterator[str]:
         yield from _lost(before, after, after.common_steps[0] - 1)
     if with_steps and sessions[-1] is not with_steps[-1]:
         ends = (process.ended_after for process in sessions[-1].processes)
-        yield from _lost(with_steps[-1], sessions[-1], max((end for end in ends if end is not None), default=0))
+        yield from _lost(
+            with_steps[-1], sessions[-1], max((end for end in ends if end is not None), default=0)
+        )
 
 
 def _lost(before: Session, after: Session, continued_after: int) -> Iterator[str]:

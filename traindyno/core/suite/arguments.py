@@ -40,7 +40,10 @@ def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
     """``--key value`` in the order of the keys. Booleans are written as Python prints them, mappings as ``k=v,k=v``."""
     arguments: list[str] = []
     for name in sorted(hyperparameters):
-        arguments += [f"--{name}" if len(name) > 1 else f"-{name}", _argument(hyperparameters[name])]
+        arguments += [
+            f"--{name}" if len(name) > 1 else f"-{name}",
+            _argument(hyperparameters[name]),
+        ]
     return arguments
 
 

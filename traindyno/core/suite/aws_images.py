@@ -2,7 +2,9 @@
 
 import re
 
-IMAGE = re.compile(r"(?:^|/)(?P<repository>[a-z0-9-]+):(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?")
+IMAGE = re.compile(
+    r"(?:^|/)(?P<repository>[a-z0-9-]+):(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?"
+)
 SMP_V2_REPOSITORY = "smdistributed-modelparallel"
 # The SageMaker SDK selects images of these by a framework version.
 VERSIONED_REPOSITORIES = (

@@ -11,7 +11,13 @@ from typing import Any
 
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Compiler
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch, LearningRate, Settings, has_effect
+from traindyno.core.suite.settings import (
+    HYPERPARAMETER_PREFIX,
+    BatchSearch,
+    LearningRate,
+    Settings,
+    has_effect,
+)
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_converter
 
@@ -29,7 +35,9 @@ def _text(value: Any) -> str:
         case Enum():
             return str(value.value)
         case LearningRate():
-            scaled = "" if value.reference_batch_size is None else f" at {value.reference_batch_size}"
+            scaled = (
+                "" if value.reference_batch_size is None else f" at {value.reference_batch_size}"
+            )
             return f"{value.base:g}{scaled}"
         case tuple() | Mapping():
             return json.dumps(value)
@@ -61,14 +69,27 @@ PLACE = ("instance", "instance_count")
 
 def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """The cells with distinct labels: all that varies, or, if that is too long to read, what tells a cell apart."""
-    varying = [each.name for each in fields(Settings) if len({getattr(cell.settings, each.name) for cell in cells}) > 1]
+    varying = [
+        each.name
+        for each in fields(Settings)
+        if len({getattr(cell.settings, each.name) for cell in cells}) > 1
+    ]
     given = sorted({name for cell in cells for name in cell.hyperparameters})
-    varying_given = [name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1]
-    words = [_argument_words(name, [cell.hyperparameters.get(name) for cell in cells]) for name in varying_given]
+    varying_given = [
+        name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1
+    ]
+    words = [
+        _argument_words(name, [cell.hyperparameters.get(name) for cell in cells])
+        for name in varying_given
+    ]
     parts_of = []
     for index, settings in enumerate(cell.settings for cell in cells):
         # A number of instances is shown with its instance type.
-        place = f"{settings.instance_count} × {settings.instance}" if "instance_count" in varying else settings.instance
+        place = (
+            f"{settings.instance_count} × {settings.instance}"
+            if "instance_count" in varying
+            else settings.instance
+        )
         parts = [*([place] if {*PLACE} & {*varying} else ()), *_settings(settings, varying)]
         parts += [word for each in words for word in each[index]]
         parts_of.append(list(dict.fromkeys(parts)) or [settings.instance])
@@ -110,7 +131,9 @@ def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
     for name in varying:
         value = getattr(settings, name)
         if name not in PLACE and (has_effect(name, settings) or value != getattr(plain, name)):
-            yield WORDS[name](value) if name in WORDS else f"{name.replace('_', ' ')} {_text(value)}"
+            yield (
+                WORDS[name](value) if name in WORDS else f"{name.replace('_', ' ')} {_text(value)}"
+            )
 
 
 CELL_ID_DIGITS = 8
@@ -135,9 +158,17 @@ def expand_cells(suite: Suite) -> tuple[Cell, ...]:
     excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
     for entry in suite.exclude:
         excluded.setdefault(tuple(entry), set()).add(tuple(map(typed, entry.values())))
-    points = [point for point in grid_points(suite) if point == baseline or not _is_excluded(point, excluded)]
+    points = [
+        point
+        for point in grid_points(suite)
+        if point == baseline or not _is_excluded(point, excluded)
+    ]
     points += [included_point(suite, entry) for entry in suite.include]
-    return label_cells(list({cell.cell_id: cell for cell in (make_cell(suite, point) for point in points)}.values()))
+    return label_cells(
+        list(
+            {cell.cell_id: cell for cell in (make_cell(suite, point) for point in points)}.values()
+        )
+    )
 
 
 def baseline_cell(suite: Suite) -> Cell:
@@ -164,7 +195,9 @@ def included_point(suite: Suite, entry: Point) -> dict[str, Any]:
 
 def is_in_grid(suite: Suite, wanted: Point) -> bool:
     """Whether the matrix holds a point with these values."""
-    return all(typed(value) in map(typed, suite.matrix.get(name, ())) for name, value in wanted.items())
+    return all(
+        typed(value) in map(typed, suite.matrix.get(name, ())) for name, value in wanted.items()
+    )
 
 
 def typed(value: Any) -> tuple[type, Any]:
@@ -187,7 +220,13 @@ def make_cell(suite: Suite, point: Point) -> Cell:
         for name, value in chosen.items()
         if name.startswith(HYPERPARAMETER_PREFIX)
     }
-    settings = Settings(**{name: value for name, value in chosen.items() if not name.startswith(HYPERPARAMETER_PREFIX)})
+    settings = Settings(
+        **{
+            name: value
+            for name, value in chosen.items()
+            if not name.startswith(HYPERPARAMETER_PREFIX)
+        }
+    )
     cell_id = identify(settings, hyperparameters)
     return Cell(cell_id=cell_id, label=cell_id, settings=settings, hyperparameters=hyperparameters)
 
@@ -199,7 +238,11 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
     """
     settings_type: Any = type(settings)  # mypy holds the type of a dataclass to be unhashable
     document, defaults = suite_converter().unstructure(settings), _default_values(settings_type)
-    counted = {name: value for name, value in document.items() if name in FIRST_SETTINGS or value != defaults.get(name)}
+    counted = {
+        name: value
+        for name, value in document.items()
+        if name in FIRST_SETTINGS or value != defaults.get(name)
+    }
     content = {"settings": counted, "hyperparameters": dict(hyperparameters)}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:CELL_ID_DIGITS]

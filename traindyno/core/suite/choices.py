@@ -170,7 +170,9 @@ TRAITS: Mapping[Strategy, StrategyTraits] = {
     Strategy.PIPELINE: StrategyTraits(
         is_composition=True, takes_the_rest=("pipeline", "replicate"), stages_are_neighbours=True
     ),
-    Strategy.MESH: StrategyTraits(is_composition=True, takes_the_rest=("shard", "replicate", "pipeline", "tensor")),
+    Strategy.MESH: StrategyTraits(
+        is_composition=True, takes_the_rest=("shard", "replicate", "pipeline", "tensor")
+    ),
 }
 
 

@@ -23,20 +23,70 @@ READABLE = "text, .csv, .tsv, .json, .jsonl and .ndjson (also packed as .gz, .bz
 # These hold data that people train on, but in a form that no reader here knows.
 UNREADABLE = frozenset(
     (
-        *(".zst", ".zstd", ".zip", ".lz4", ".br", ".7z", ".rar", ".tar", ".tgz", ".tbz2", ".txz", ".snappy", ".lzma"),
-        *(".xlsx", ".xls", ".ods", ".feather", ".orc", ".avro", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".hdf5"),
+        *(
+            ".zst",
+            ".zstd",
+            ".zip",
+            ".lz4",
+            ".br",
+            ".7z",
+            ".rar",
+            ".tar",
+            ".tgz",
+            ".tbz2",
+            ".txz",
+            ".snappy",
+            ".lzma",
+        ),
+        *(
+            ".xlsx",
+            ".xls",
+            ".ods",
+            ".feather",
+            ".orc",
+            ".avro",
+            ".pkl",
+            ".pickle",
+            ".npy",
+            ".npz",
+            ".h5",
+            ".hdf5",
+        ),
         *(".tfrecord", ".tfrecords", ".sqlite", ".sqlite3", ".db", ".pt", ".pdf", ".docx", ".epub"),
     )
 )
 # Editors and downloads leave them beside the file.
 COPIES = (".bak", ".backup", ".orig", ".old", ".tmp", ".part")
 # Files beside the data in a repository of the Hub or of git.
-NO_DATA = ("readme", "license", "licence", "citation", "changelog", "requirements", "makefile", "dockerfile")
+NO_DATA = (
+    "readme",
+    "license",
+    "licence",
+    "citation",
+    "changelog",
+    "requirements",
+    "makefile",
+    "dockerfile",
+)
 # What map and filter of Hugging Face datasets write beside the data of save_to_disk
 CACHE_OF_DATASETS = re.compile(r"cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow")
 NO_DATA_FILES = ("dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json")
 NO_DATA_SUFFIXES = (
-    *(".md", ".rst", ".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".lock", ".sh", ".dvc", ".md5", ".sha256"),
+    *(
+        ".md",
+        ".rst",
+        ".py",
+        ".ipynb",
+        ".yaml",
+        ".yml",
+        ".toml",
+        ".cfg",
+        ".lock",
+        ".sh",
+        ".dvc",
+        ".md5",
+        ".sha256",
+    ),
     *(".png", ".jpg", ".jpeg", ".gif", ".svg"),
 )
 
@@ -56,7 +106,9 @@ def is_unreadable(name: str) -> bool:
 
 def packed_format(name: str) -> DatasetFormat:
     """``format_of``, but also ``train.csv.zst`` and ``train.csv.bak`` are of the format csv."""
-    return FORMATS.get(_suffix_below(name, (*COMPRESSIONS, *COPIES, *UNREADABLE)), DatasetFormat.TEXT)
+    return FORMATS.get(
+        _suffix_below(name, (*COMPRESSIONS, *COPIES, *UNREADABLE)), DatasetFormat.TEXT
+    )
 
 
 def unpacked_name(name: str) -> str:
@@ -139,7 +191,9 @@ def _of_split(data: list[str], dataset: Dataset, split: str) -> list[str]:
         named = unclaimed
     if not named:
         listing = _listed([f"{name} ({found or 'no split'})" for name, found in by_name.items()])
-        raise DatasetFilesInvalid(f"no file of the dataset belongs to the split {split!r}; its files are {listing}")
+        raise DatasetFilesInvalid(
+            f"no file of the dataset belongs to the split {split!r}; its files are {listing}"
+        )
     return named
 
 
@@ -174,7 +228,9 @@ def data_files(names: Sequence[str], dataset: Dataset) -> list[str]:
         data = [name for name in candidates if packed_format(name) is dataset.format] or candidates
     if not data:
         hint = "; dataset.format: text reads these as texts" if visible else ""
-        raise DatasetFilesInvalid(f"the dataset has no data files; it has {_listed(names) or 'no files'}{hint}")
+        raise DatasetFilesInvalid(
+            f"the dataset has no data files; it has {_listed(names) or 'no files'}{hint}"
+        )
     _refuse_unreadable(data, dataset)
     if dataset.format is DatasetFormat.AUTO:
         _refuse_mixed(data)
@@ -219,10 +275,14 @@ def _refuse_parts_of_sets(names: Sequence[str]) -> None:
         counts = sorted(by_count)
         if len(counts) > 1:
             sizes = " and ".join(map(str, counts))
-            raise DatasetFilesInvalid(f"{which} are parts of sets of {sizes} files; expected the files of one set")
+            raise DatasetFilesInvalid(
+                f"{which} are parts of sets of {sizes} files; expected the files of one set"
+            )
         if which.endswith(".arrow") and len(by_count[counts[0]]) < counts[0]:
             found = len(by_count[counts[0]])
-            raise DatasetFilesInvalid(f"{which} are {found} of {counts[0]} files; expected all of them")
+            raise DatasetFilesInvalid(
+                f"{which} are {found} of {counts[0]} files; expected all of them"
+            )
 
 
 def _refuse_doubled(names: Sequence[str]) -> None:

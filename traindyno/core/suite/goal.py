@@ -4,7 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from traindyno.core.documents.field_description import NOT_NEGATIVE, POSITIVE, Bound, describe, described
+from traindyno.core.documents.field_description import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Bound,
+    describe,
+    described,
+)
 from traindyno.core.suite.choices import GoalKind, Quality
 
 # Bounds that only keep numbers within what a database row and 64 bits can hold.
@@ -38,16 +44,25 @@ class Goal:
     kind: GoalKind
     hours: Decimal | None = described(None, "the longest acceptable time", bound=HOURS)
     usd: Decimal | None = described(None, "the highest acceptable cost", bound=USD)
-    accuracy: float | None = described(None, "the evaluation accuracy to reach, a share", bound=Bound(above=0, most=1))
+    accuracy: float | None = described(
+        None, "the evaluation accuracy to reach, a share", bound=Bound(above=0, most=1)
+    )
     loss: float | None = described(None, "the evaluation loss to reach", bound=POSITIVE)
-    perplexity: float | None = described(None, "the evaluation perplexity to reach", bound=Bound(above=1))
+    perplexity: float | None = described(
+        None, "the evaluation perplexity to reach", bound=Bound(above=1)
+    )
 
     @property
     def target(self) -> QualityTarget | None:
         """None if the goal is for the whole workload."""
         values = {quality: getattr(self, quality.value) for quality in Quality}
         return next(
-            (QualityTarget(quality=name, value=value) for name, value in values.items() if value is not None), None
+            (
+                QualityTarget(quality=name, value=value)
+                for name, value in values.items()
+                if value is not None
+            ),
+            None,
         )
 
     @property
@@ -61,7 +76,9 @@ class SpotTerms:
     """Expectations for spot instances of one type; what the suite's own runs show weighs more, hour by hour."""
 
     discount: float = field(
-        metadata=describe("the share of the on-demand price that spot saves", bound=Bound(least=0, most=1))
+        metadata=describe(
+            "the share of the on-demand price that spot saves", bound=Bound(least=0, most=1)
+        )
     )
     interruptions_per_hour: float | None = described(
         None,

@@ -12,7 +12,12 @@ from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
-from traindyno.core.suite.processes import TensorDivision, planned_batch_size, stage_counts, tensor_divisions
+from traindyno.core.suite.processes import (
+    TensorDivision,
+    planned_batch_size,
+    stage_counts,
+    tensor_divisions,
+)
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_converter
@@ -25,7 +30,9 @@ TOKENS_MARKER = Format(name="tokens marker", version=1)
 
 def tokens_manifest(key: str, parts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """``parts``: for train and evaluation, how many ``sequences`` and ``tokens`` there are."""
-    return MANIFEST.mark({"key": key, "parts": {name: dict(counts) for name, counts in parts.items()}})
+    return MANIFEST.mark(
+        {"key": key, "parts": {name: dict(counts) for name, counts in parts.items()}}
+    )
 
 
 def describe_mismatch(manifest: Mapping[str, Any] | None, *, key: str) -> str | None:
@@ -179,16 +186,31 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
     content: dict[str, Any] = {name: document.get(name) for name in decides}
     if token_set.sequences is not None:
         content["examples"] = token_set.sequences
-    content["dataset"] = {name: value for name, value in document["dataset"].items() if name != "input_mode"}
+    content["dataset"] = {
+        name: value for name, value in document["dataset"].items() if name != "input_mode"
+    }
     model = workload.model
-    if workload.task is Task.SEQUENCE_CLASSIFICATION and model is not None and model.path is not None:
-        content["head"] = {"path": model.path, "revision": model.revision}  # it may number the labels
+    if (
+        workload.task is Task.SEQUENCE_CLASSIFICATION
+        and model is not None
+        and model.path is not None
+    ):
+        content["head"] = {
+            "path": model.path,
+            "revision": model.revision,
+        }  # it may number the labels
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
     names = ("divisions", "stage_counts")
-    asked = {name: suite_converter().unstructure(value) for name in names if (value := getattr(token_set, name))}
+    asked = {
+        name: suite_converter().unstructure(value)
+        for name in names
+        if (value := getattr(token_set, name))
+    }
     made = {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
-    return _digest({**content, **made, "asked": {"model": document.get("model"), **asked} if asked else {}})
+    return _digest(
+        {**content, **made, "asked": {"model": document.get("model"), **asked} if asked else {}}
+    )
 
 
 def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:

@@ -55,14 +55,20 @@ def degrees_of(settings: Settings, processes: int) -> Degrees:
 def given_degrees(settings: Settings) -> dict[str, int]:
     """The degrees that the settings give and that have an effect, by name."""
     names = ("pipeline", "replicate", "shard", "tensor")
-    found = {name: getattr(settings, f"{name}_degree") for name in names if has_effect(f"{name}_degree", settings)}
+    found = {
+        name: getattr(settings, f"{name}_degree")
+        for name in names
+        if has_effect(f"{name}_degree", settings)
+    }
     return {name: degree for name, degree in found.items() if degree is not None}
 
 
 def degree_that_follows(settings: Settings) -> str | None:
     """The degree that takes what the given ones leave; None if all are given."""
     given = given_degrees(settings)
-    return next((name for name in TRAITS[settings.strategy].takes_the_rest if name not in given), None)
+    return next(
+        (name for name in TRAITS[settings.strategy].takes_the_rest if name not in given), None
+    )
 
 
 def stage_ranks(settings: Settings, processes: int) -> range:
@@ -75,7 +81,11 @@ def stage_ranks(settings: Settings, processes: int) -> range:
 
 def stage_count(settings: Settings, degrees: Degrees) -> int:
     """The stages into which the model is cut; 1 without a pipeline."""
-    return degrees.pipeline * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1) if degrees.pipeline > 1 else 1
+    return (
+        degrees.pipeline * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1)
+        if degrees.pipeline > 1
+        else 1
+    )
 
 
 def stage_counts(settings: Iterable[Settings]) -> tuple[int, ...]:
@@ -89,8 +99,14 @@ def nearest_degrees(settings: Settings, processes: int) -> list[dict[str, int]]:
     """The possible degrees that change the given ones least, as ratios; the nearest first."""
     given = given_degrees(settings)
     is_part = degree_that_follows(settings) is not None
-    possible = [each for each in _divisions(len(given), processes) if is_part or prod(each) == processes]
-    possible.sort(key=lambda each: sum(abs(log(new / old)) for new, old in zip(each, given.values(), strict=True)))
+    possible = [
+        each for each in _divisions(len(given), processes) if is_part or prod(each) == processes
+    ]
+    possible.sort(
+        key=lambda each: sum(
+            abs(log(new / old)) for new, old in zip(each, given.values(), strict=True)
+        )
+    )
     return [dict(zip(given, each, strict=True)) for each in possible[:NAMED_NEAREST]]
 
 
@@ -125,7 +141,11 @@ def world_size(settings: Settings) -> int | None:
 
 def neighbour_count(settings: Settings, processes: int) -> int:
     """The processes on one host. Jobs of this machine's types share it, however many instances they have."""
-    return processes if settings.instance.startswith(LOCAL_PREFIX) else processes // settings.instance_count
+    return (
+        processes
+        if settings.instance.startswith(LOCAL_PREFIX)
+        else processes // settings.instance_count
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +181,20 @@ def accumulation_steps(settings: Settings, processes: int) -> int:
     """
     if settings.global_batch_size is None:
         return settings.gradient_accumulation_steps
-    return max(1, settings.global_batch_size // max(1, settings.batch_size * replica_count(settings, processes)))
+    return max(
+        1,
+        settings.global_batch_size
+        // max(1, settings.batch_size * replica_count(settings, processes)),
+    )
 
 
 def global_batch_size(settings: Settings, processes: int) -> int:
     """Samples per optimizer step over all replicas of the model."""
-    return settings.batch_size * accumulation_steps(settings, processes) * replica_count(settings, processes)
+    return (
+        settings.batch_size
+        * accumulation_steps(settings, processes)
+        * replica_count(settings, processes)
+    )
 
 
 def dividing_batches(settings: Settings, processes: int) -> tuple[int, ...] | None:
@@ -182,7 +210,11 @@ def dividing_batches(settings: Settings, processes: int) -> tuple[int, ...] | No
     share = settings.global_batch_size // replicas
     lower = [batch for batch in range(1, isqrt(share) + 1) if share % batch == 0]
     step = settings.micro_batches if has_effect("micro_batches", settings) else 1
-    return tuple(batch for batch in sorted({*lower, *(share // batch for batch in lower)}) if batch % step == 0)
+    return tuple(
+        batch
+        for batch in sorted({*lower, *(share // batch for batch in lower)})
+        if batch % step == 0
+    )
 
 
 def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:

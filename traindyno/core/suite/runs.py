@@ -47,7 +47,9 @@ def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) 
     return make_runs(execution_id, [(cell, trial) for trial in trials for cell in cells])
 
 
-def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_number: int = 1) -> tuple[Run, ...]:
+def make_runs(
+    execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_number: int = 1
+) -> tuple[Run, ...]:
     """All first trials, then all second trials, and so on, so that a slow hour affects every cell. The order within a
     trial is random, from the execution's id, and differs between trials, so that no cell always follows the same one.
 
@@ -56,14 +58,26 @@ def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_nu
     """
     in_order = sorted(
         wanted,
-        key=lambda each: (each[1], hashlib.sha256(f"{execution_id} {each[1]} {each[0].cell_id}".encode()).digest()),
+        key=lambda each: (
+            each[1],
+            hashlib.sha256(f"{execution_id} {each[1]} {each[0].cell_id}".encode()).digest(),
+        ),
     )
     passes: Counter[str] = Counter()
     runs = []
     for place, (cell, trial) in enumerate(in_order, start=1):
         passes[cell.cell_id] += 1
         run_id, block = run_id_of(cell.cell_id, trial), f"{round_number}.{passes[cell.cell_id]}"
-        runs.append(Run(run_id=run_id, execution_id=execution_id, trial=trial, cell=cell, place=place, block=block))
+        runs.append(
+            Run(
+                run_id=run_id,
+                execution_id=execution_id,
+                trial=trial,
+                cell=cell,
+                place=place,
+                block=block,
+            )
+        )
     return tuple(runs)
 
 
@@ -84,7 +98,10 @@ def with_seeds(suite: Suite, runs: Iterable[Run]) -> tuple[Run, ...]:
     differ in their seeds, the seed is what the suite compares: all trials of a cell then train with the cell's own.
     """
     is_own = compares_seeds(suite)
-    return tuple(replace(run, seed=trial_seed(run.cell.settings.seed, 1 if is_own else run.trial)) for run in runs)
+    return tuple(
+        replace(run, seed=trial_seed(run.cell.settings.seed, 1 if is_own else run.trial))
+        for run in runs
+    )
 
 
 def trial_seed(base: int, trial: int) -> int:
@@ -110,7 +127,9 @@ def compares_seeds(suite: Suite) -> bool:
 
 def values_in_cells(suite: Suite, name: str) -> set[Any]:
     """Those of a setting."""
-    given = suite.matrix.get(name) or (suite.training.get(name, getattr(Settings(instance=""), name)),)
+    given = suite.matrix.get(name) or (
+        suite.training.get(name, getattr(Settings(instance=""), name)),
+    )
     return {*given, *(entry[name] for entry in suite.include if name in entry)}
 
 

@@ -21,15 +21,17 @@ def model_problem(path: str, names: Sequence[str] | None) -> str | None:
     if names is None:
         return f"{path} is a {'GGUF file, made for inference' if path.lower().endswith('.gguf') else 'file'}{expected}"
     if ADAPTER_FILE in names:
-        return (
-            f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter into it, then save it"
-        )
+        return f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter into it, then save it"
     gguf = [name for name in names if name.lower().endswith(".gguf")]
     if MODEL_FILE in names and not (gguf and not any(name.endswith(WEIGHTS) for name in names)):
         return None
     if gguf:
         return f"{path} has a GGUF file ({gguf[0]}), made for inference{expected}"
-    below = [f"{path}/{name.removesuffix(f'/{MODEL_FILE}')}" for name in names if name.endswith(f"/{MODEL_FILE}")]
+    below = [
+        f"{path}/{name.removesuffix(f'/{MODEL_FILE}')}"
+        for name in names
+        if name.endswith(f"/{MODEL_FILE}")
+    ]
     meant = f": did you mean {' or '.join(below[:3])}?" if below else ""
     has = ", ".join(sorted(names)[:6]) or "nothing"
     return f"{path} has no {MODEL_FILE} (it has {has}){meant}{expected}"
@@ -39,7 +41,9 @@ def reserved_positions(model_type: str, pad_token_id: int) -> int:
     """Position embeddings that no token of a sequence has."""
     if model_type not in POSITIONS_BEHIND_PADDING:
         return 0
-    return pad_token_id + 1 + (model_type == "prophetnet")  # it predicts the token behind the last one, too
+    return (
+        pad_token_id + 1 + (model_type == "prophetnet")
+    )  # it predicts the token behind the last one, too
 
 
 def longest_sequence(config: Mapping[str, Any]) -> int | None:
@@ -49,6 +53,7 @@ def longest_sequence(config: Mapping[str, Any]) -> int | None:
     positions = next((text[name] for name in NAMES if isinstance(text.get(name), int)), 0)
     padding = text.get("pad_token_id", PADDING_TOKEN)
     longest = int(positions) - reserved_positions(
-        str(text.get("model_type", config.get("model_type"))), padding if isinstance(padding, int) else 0
+        str(text.get("model_type", config.get("model_type"))),
+        padding if isinstance(padding, int) else 0,
     )
     return longest if longest > 0 else None

@@ -11,7 +11,11 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.converter import DIGITS
-from traindyno.core.documents.field_description import FieldDescription, described_fields, description_of
+from traindyno.core.documents.field_description import (
+    FieldDescription,
+    described_fields,
+    description_of,
+)
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
@@ -52,7 +56,11 @@ def file_schema() -> Schema:
     """
     schema = _object_schema(Suite, _special())
     properties = schema["properties"]
-    properties["name"] = {"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": NAME_CHARACTERS}
+    properties["name"] = {
+        "type": "string",
+        "pattern": f"^{NAME.pattern}$",
+        "maxLength": NAME_CHARACTERS,
+    }
     point = _of_settings(dict)
     properties["training"] = properties["baseline"] = point
     properties["include"] = {"type": "array", "items": point}
@@ -65,11 +73,21 @@ def file_schema() -> Schema:
     workload = {name: part for name, part in properties["workload"].items() if name != "required"}
     dataset = {"anyOf": [{"type": "string"}, *workload["properties"]["dataset"]["anyOf"]]}
     workload["properties"] = {**workload["properties"], "dataset": dataset}
-    minutes = {"type": "number", "exclusiveMinimum": 0, "description": "the longest that the execution may take"}
+    minutes = {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "the longest that the execution may take",
+    }
     limits = {name: part for name, part in properties["limits"].items() if name != "required"}
     limits["properties"] = {**limits["properties"], "max_minutes": minutes}
     confirm = properties["measurement"]["properties"]["confirm"]
-    completed = {**workload["properties"], **properties, "workload": workload, "limits": limits, "confirm": confirm}
+    completed = {
+        **workload["properties"],
+        **properties,
+        "workload": workload,
+        "limits": limits,
+        "confirm": confirm,
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": TITLE,
@@ -108,7 +126,9 @@ def schema_of(kind: Any, special: Mapping[Any, Schema]) -> Schema:
 
 def _object_schema(kind: Any, special: Mapping[Any, Schema]) -> Schema:
     hints = get_type_hints(kind)
-    required = [each.name for each in fields(kind) if MISSING is each.default is each.default_factory]
+    required = [
+        each.name for each in fields(kind) if MISSING is each.default is each.default_factory
+    ]
     schema: Schema = {
         "type": "object",
         "properties": {
@@ -145,7 +165,10 @@ def _text(description: FieldDescription) -> str:
 def _special() -> dict[Any, Schema]:
     """Types with a short form or with alternatives of which one must be chosen."""
     learning_rate = _object_schema(LearningRate, {})
-    model = {**_object_schema(Model, {}), "oneOf": [{"required": ["path"]}, {"required": ["config"]}]}
+    model = {
+        **_object_schema(Model, {}),
+        "oneOf": [{"required": ["path"]}, {"required": ["config"]}],
+    }
     alternatives = [{"required": ["path"]}, {"required": ["train_vocabulary_size"]}]
     return {
         Goal: _goal(),
@@ -172,7 +195,12 @@ def _without_null(schema: Schema) -> Schema:
 
 
 def _only(name: str, schema: Schema) -> Schema:
-    return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {name: schema},
+        "required": [name],
+        "additionalProperties": False,
+    }
 
 
 def _of_settings(schema: Callable[[Schema], Schema]) -> Schema:
@@ -187,7 +215,13 @@ def _of_settings(schema: Callable[[Schema], Schema]) -> Schema:
 
 SECTION = re.compile(r"(<!-- fields: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = "| field | values | default | meaning |\n|---|---|---|---|\n"
-TYPE_NAMES = {int: "integer", float: "number", Decimal: "number, also as text", str: "text", bool: "`true`, `false`"}
+TYPE_NAMES = {
+    int: "integer",
+    float: "number",
+    Decimal: "number, also as text",
+    str: "text",
+    bool: "`true`, `false`",
+}
 # Name of a table → the dataclasses whose described fields it lists, each with the path to its fields.
 TABLES: dict[str, tuple[tuple[type, str], ...]] = {
     "workload": ((Workload, ""), (FullRun, "full_run.")),
@@ -204,7 +238,9 @@ def with_tables(document: str) -> str:
     """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->`` regenerated."""
 
     def section(found: re.Match[str]) -> str:
-        rows = "".join(row for kind, path in TABLES[found["name"]] for row in field_rows(kind, path))
+        rows = "".join(
+            row for kind, path in TABLES[found["name"]] for row in field_rows(kind, path)
+        )
         return f"{found[1]}\n{HEAD}{rows}\n{found[3]}"
 
     return SECTION.sub(section, document)
@@ -221,7 +257,11 @@ def field_rows(kind: Any, path: str = "") -> list[str]:
 
 
 def _values(kind: Any, description: FieldDescription) -> str:
-    inner = next(part for part in (get_args(kind) if isinstance(kind, UnionType) else (kind,)) if part is not NoneType)
+    inner = next(
+        part
+        for part in (get_args(kind) if isinstance(kind, UnionType) else (kind,))
+        if part is not NoneType
+    )
     if isinstance(inner, type) and issubclass(inner, StrEnum):
         return ", ".join(f"`{member.value}`" for member in inner)
     named = _type_name(inner)
@@ -257,7 +297,9 @@ def _meaning(description: FieldDescription) -> str:
     if description.unit:
         parts.append(f"in {description.unit}")
     if isinstance(description, SettingDescription) and description.used_by:
-        parts.append(f"only with strategy {' or '.join(f'`{strategy}`' for strategy in description.used_by)}")
+        parts.append(
+            f"only with strategy {' or '.join(f'`{strategy}`' for strategy in description.used_by)}"
+        )
     return "; ".join(parts).replace("|", "\\|")
 
 

@@ -77,12 +77,18 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRate:
-    base: float = field(metadata=describe("the learning rate, or that of the reference batch size", bound=POSITIVE))
+    base: float = field(
+        metadata=describe("the learning rate, or that of the reference batch size", bound=POSITIVE)
+    )
     reference_batch_size: int | None = described(
-        None, "the global batch size that base is meant for", bound=Bound(least=1, most=10**12), unit="samples"
+        None,
+        "the global batch size that base is meant for",
+        bound=Bound(least=1, most=10**12),
+        unit="samples",
     )
     scale_with: LearningRateScaling = described(
-        LearningRateScaling.NONE, "global_batch scales the rate in proportion to the global batch size"
+        LearningRateScaling.NONE,
+        "global_batch scales the rate in proportion to the global batch size",
     )
 
 
@@ -95,11 +101,15 @@ class TensorLayers:
     colwise_gather_output: tuple[str, ...] = described(
         (), "layers whose outputs are divided, and gathered behind the layer"
     )
-    rowwise_split_input: tuple[str, ...] = described((), "layers whose whole inputs are divided before the layer")
+    rowwise_split_input: tuple[str, ...] = described(
+        (), "layers whose whole inputs are divided before the layer"
+    )
 
     def named(self) -> tuple[tuple[str, str], ...]:
         """Each path with its style."""
-        return tuple((path, each.name) for each in fields(self) for path in getattr(self, each.name))
+        return tuple(
+            (path, each.name) for each in fields(self) for path in getattr(self, each.name)
+        )
 
     def styles(self) -> dict[str, str]:
         """Path → style."""
@@ -112,10 +122,14 @@ class TensorLayers:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSearch:
     search: BatchChoice = field(
-        metadata=describe("largest: the largest batch that fits; best: of those probed, the one with the highest rate")
+        metadata=describe(
+            "largest: the largest batch that fits; best: of those probed, the one with the highest rate"
+        )
     )
     begin: int = described(1, "the first batch that is probed", bound=SAMPLES, unit="samples")
-    argument: str | None = described(None, "of a script: the hyperparameter that is its batch per device")
+    argument: str | None = described(
+        None, "of a script: the hyperparameter that is its batch per device"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +159,13 @@ class Settings:
         is_seen_by_scripts=True,
         is_fixed_by_checkpoints=True,
     )
-    compiler: Compiler = setting(Compiler.NONE, "what compiles the model's graph", is_seen_by_scripts=True)
+    compiler: Compiler = setting(
+        Compiler.NONE, "what compiles the model's graph", is_seen_by_scripts=True
+    )
     precision: Precision = setting(
-        Precision.FP32, "the number format of the forward pass; fp16 scales the loss", is_fixed_by_checkpoints=True
+        Precision.FP32,
+        "the number format of the forward pass; fp16 scales the loss",
+        is_fixed_by_checkpoints=True,
     )
     batch_size_per_device: int | BatchSearch = setting(
         1,
@@ -195,7 +213,11 @@ class Settings:
         changes_memory=False,
     )
     gradient_clip_norm: float | None = setting(
-        None, "the norm to which gradients are clipped", bound=POSITIVE, default="no clipping", effect=Effect.LEARNING
+        None,
+        "the norm to which gradients are clipped",
+        bound=POSITIVE,
+        default="no clipping",
+        effect=Effect.LEARNING,
     )
     seed: int = setting(
         0,
@@ -210,12 +232,17 @@ class Settings:
         bound=Bound(least=0, most=1024),
         changes_memory=False,
     )
-    pin_memory: bool = setting(False, "copy batches to page-locked host memory", changes_memory=False)
+    pin_memory: bool = setting(
+        False, "copy batches to page-locked host memory", changes_memory=False
+    )
     padding: Padding = setting(
-        Padding.MAX_LENGTH, "the length to which the sequences of a batch are padded; bucket groups like lengths"
+        Padding.MAX_LENGTH,
+        "the length to which the sequences of a batch are padded; bucket groups like lengths",
     )
     packing: bool = setting(
-        True, "join texts into full sequences without padding; has no effect on classification", effect=Effect.LEARNING
+        True,
+        "join texts into full sequences without padding; has no effect on classification",
+        effect=Effect.LEARNING,
     )
     document_masking: bool = setting(
         False,
@@ -276,7 +303,10 @@ class Settings:
         used_by=(Strategy.PIPELINE, Strategy.MESH),
     )
     micro_batches: int = setting(
-        1, "parts into which a batch is divided", bound=SAMPLES, used_by=(Strategy.PIPELINE, Strategy.MESH)
+        1,
+        "parts into which a batch is divided",
+        bound=SAMPLES,
+        used_by=(Strategy.PIPELINE, Strategy.MESH),
     )
     dropout: float | None = setting(
         None,
@@ -319,17 +349,27 @@ def setting_descriptions() -> dict[str, SettingDescription]:
 
 def settings_with(*effects: Effect) -> tuple[str, ...]:
     """The settings that change one of these, in the order of the fields."""
-    return tuple(name for name, description in setting_descriptions().items() if description.effect in effects)
+    return tuple(
+        name
+        for name, description in setting_descriptions().items()
+        if description.effect in effects
+    )
 
 
 def settings_of_checkpoints() -> tuple[str, ...]:
     """The settings whose value a checkpoint fixes, in the order of the fields."""
-    return tuple(name for name, description in setting_descriptions().items() if description.is_fixed_by_checkpoints)
+    return tuple(
+        name
+        for name, description in setting_descriptions().items()
+        if description.is_fixed_by_checkpoints
+    )
 
 
 def options_of_strategies() -> tuple[str, ...]:
     """The settings that only some strategies use: with other strategies they have no effect."""
-    return tuple(name for name, description in setting_descriptions().items() if description.used_by)
+    return tuple(
+        name for name, description in setting_descriptions().items() if description.used_by
+    )
 
 
 def has_effect(name: str, settings: Settings) -> bool:

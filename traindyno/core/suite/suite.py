@@ -27,17 +27,23 @@ ROOM, START_SECONDS = 1.4, 60
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopWhen:
     relative_half_width: float = field(
-        metadata=describe("ends a run once its mean step time is known within this share", bound=Bound(above=0, most=1))
+        metadata=describe(
+            "ends a run once its mean step time is known within this share",
+            bound=Bound(above=0, most=1),
+        )
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirm:
     minutes: float = field(
-        metadata=describe("how long each of the two runs trains", bound=Bound(above=0, most=20 * 24 * 60))
+        metadata=describe(
+            "how long each of the two runs trains", bound=Bound(above=0, most=20 * 24 * 60)
+        )
     )
     argument: str | None = described(
-        None, "for script, which decides itself how long it runs: the argument that receives the number of steps"
+        None,
+        "for script, which decides itself how long it runs: the argument that receives the number of steps",
     )
 
     def room_seconds(self, runs: int) -> int:
@@ -78,7 +84,8 @@ class Measurement:
     )
     save_model: bool = described(False, "keep the trained model")
     save_best: bool = described(
-        False, "keep the model of the evaluation with the lowest loss too, in the folder best of the checkpoints"
+        False,
+        "keep the model of the evaluation with the lowest loss too, in the folder best of the checkpoints",
     )
     checkpoint_every_steps: int | None = described(
         None,
@@ -132,7 +139,9 @@ class Limits:
         )
     )
     max_job_seconds: int = field(
-        metadata=describe("the time limit of one job", bound=JOB_SECONDS, default="a quarter of max_hours")
+        metadata=describe(
+            "the time limit of one job", bound=JOB_SECONDS, default="a quarter of max_hours"
+        )
     )
     max_run_seconds: int | None = described(
         None,
@@ -148,7 +157,9 @@ class Limits:
         "a run that reaches its job's time limit continues in another job, from its newest checkpoint; for separate"
         " jobs with checkpoints",
     )
-    max_pending_seconds: int = described(7200, "how long one job may wait for capacity", bound=PENDING_SECONDS)
+    max_pending_seconds: int = described(
+        7200, "how long one job may wait for capacity", bound=PENDING_SECONDS
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +171,9 @@ class Preparation:
         "a type without accelerators; it needs a quota and is paid on demand",
         default="local.cpu where a cell runs on this machine, else ml.m7i.xlarge",
     )
-    max_seconds: int | None = described(None, "its time limit", bound=JOB_SECONDS, default="limits.max_job_seconds")
+    max_seconds: int | None = described(
+        None, "its time limit", bound=JOB_SECONDS, default="limits.max_job_seconds"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +190,9 @@ class JobOptions:
         unit="GB",
         default="the lab's",
     )
-    debugger_hook: bool = described(False, "SageMaker Debugger's hook, which the SageMaker SDK turns on by default")
+    debugger_hook: bool = described(
+        False, "SageMaker Debugger's hook, which the SageMaker SDK turns on by default"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,13 +220,17 @@ class _Spine:
         default="race; grid where each run has its own job",
     )
     purchase: Purchase = described(
-        Purchase.ON_DEMAND, "spot costs less; a run that is interrupted resumes from its newest checkpoint"
+        Purchase.ON_DEMAND,
+        "spot costs less; a run that is interrupted resumes from its newest checkpoint",
     )
     training_plans: Mapping[str, str] = described(
-        {}, "instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use"
+        {},
+        "instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use",
     )
     job: JobOptions = described(JobOptions(), "what SageMaker adds to each job", default="none")
-    pricing: Pricing = described(Pricing(), "{spot}: its price for the same measurements", default="none")
+    pricing: Pricing = described(
+        Pricing(), "{spot}: its price for the same measurements", default="none"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,13 +259,17 @@ class Suite(SliceSections, _Spine):
         given, full_run = self.measurement, self.workload.full_run
         if full_run is None:
             return given
-        steps = given.max_steps if given.stop_when is None else min(given.max_steps, LEAST_STOP_STEPS)
+        steps = (
+            given.max_steps if given.stop_when is None else min(given.max_steps, LEAST_STOP_STEPS)
+        )
         midst = max(1, steps // 2)
         saves, evaluates = full_run.checkpoint_every_minutes, full_run.evaluate_every_steps
         return replace(
             given,
-            checkpoint_every_steps=given.checkpoint_every_steps or (midst if saves is not None else None),
-            evaluate_every_steps=given.evaluate_every_steps or (midst if evaluates is not None else None),
+            checkpoint_every_steps=given.checkpoint_every_steps
+            or (midst if saves is not None else None),
+            evaluate_every_steps=given.evaluate_every_steps
+            or (midst if evaluates is not None else None),
         )
 
 

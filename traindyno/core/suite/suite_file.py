@@ -27,7 +27,13 @@ from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch, LearningRate, Settings, setting_types
+from traindyno.core.suite.settings import (
+    HYPERPARAMETER_PREFIX,
+    BatchSearch,
+    LearningRate,
+    Settings,
+    setting_types,
+)
 from traindyno.core.suite.suite import Cell, Measurement, Suite
 from traindyno.core.suite.workload import Model, Workload
 
@@ -40,17 +46,30 @@ GOAL_LIMITS: dict[GoalKind, tuple[str, ...]] = {
     GoalKind.FASTEST_TO: QUALITIES,
 }
 SYNONYMS = {
-    GoalKind.FASTEST: ("fast", "quick", "quickest", "shortest", "soonest", "speed", "time", "throughput"),
+    GoalKind.FASTEST: (
+        "fast",
+        "quick",
+        "quickest",
+        "shortest",
+        "soonest",
+        "speed",
+        "time",
+        "throughput",
+    ),
     GoalKind.CHEAPEST: ("cheap", "cost", "price", "money", "usd", "least-cost", "lowest-cost"),
 }
-CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
+CHOICES = [
+    kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)
+]
 JOBS = "jobs"
 # The first run of a leading cell, and four times two more, forward and backward
 TRIALS_OF_A_RACE = 9
 # Two warm up. The leading cells run again, so that the answer has several times as many.
 STEPS_OF_A_RACE = 20
 # What a suite may name so that its runs are longer; a quality needs evaluations.
-SAY_LENGTH = frozenset({"max_steps", "warmup", "stop_when", "evaluate_every_steps", "checkpoint_every_steps", "probes"})
+SAY_LENGTH = frozenset(
+    {"max_steps", "warmup", "stop_when", "evaluate_every_steps", "checkpoint_every_steps", "probes"}
+)
 BATCH = int | BatchSearch
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
@@ -68,7 +87,8 @@ def suite_converter() -> Converter:
         lambda kind: kind == BATCH, lambda value, _: _structure_batch(searched, value)
     )
     converter.register_unstructure_hook_func(
-        lambda kind: kind == BATCH, lambda value: value if isinstance(value, int) else converter.unstructure(value)
+        lambda kind: kind == BATCH,
+        lambda value: value if isinstance(value, int) else converter.unstructure(value),
     )
     converter.register_structure_hook(Model, model)
     converter.register_structure_hook(Goal, lambda value, _: _structure_goal(converter, value))
@@ -77,9 +97,17 @@ def suite_converter() -> Converter:
     points = override(struct_hook=lambda value, _: _structure_points(converter, value))
     matrix = override(struct_hook=lambda value, _: _structure_matrix(converter, value))
     structure = dataclass_structure(
-        converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
+        converter,
+        Suite,
+        training=point,
+        baseline=point,
+        matrix=matrix,
+        include=points,
+        exclude=points,
     )
-    converter.register_structure_hook(Suite, lambda value, kind: _with_defaults(value, structure(value, kind)))
+    converter.register_structure_hook(
+        Suite, lambda value, kind: _with_defaults(value, structure(value, kind))
+    )
     return converter
 
 
@@ -122,13 +150,17 @@ def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
 
 def _structure_point(converter: Converter, document: Any) -> dict[str, Any]:
     """Some of a cell's settings: field → value."""
-    return _structure_fields(document, lambda name, value: _structure_setting(converter, name, value))
+    return _structure_fields(
+        document, lambda name, value: _structure_setting(converter, name, value)
+    )
 
 
 def _structure_points(converter: Converter, document: Any) -> tuple[dict[str, Any], ...]:
     if not isinstance(document, list | tuple):
         raise Unexpected("a list of mappings of settings", document)
-    return tuple(_structure_each(_numbered(document), lambda _, point: _structure_point(converter, point)))
+    return tuple(
+        _structure_each(_numbered(document), lambda _, point: _structure_point(converter, point))
+    )
 
 
 def _structure_matrix(converter: Converter, document: Any) -> dict[str, tuple[Any, ...]]:
@@ -137,7 +169,11 @@ def _structure_matrix(converter: Converter, document: Any) -> dict[str, tuple[An
     def structure_axis(name: str, values: Any) -> tuple[Any, ...]:
         if not isinstance(values, list | tuple):
             raise Unexpected("a list of values", values)
-        return tuple(_structure_each(_numbered(values), lambda _, value: _structure_setting(converter, name, value)))
+        return tuple(
+            _structure_each(
+                _numbered(values), lambda _, value: _structure_setting(converter, name, value)
+            )
+        )
 
     return _structure_fields(document, structure_axis)
 
@@ -159,7 +195,9 @@ def _structure_fields(document: Any, structure: Callable[[str, Any], Part]) -> d
 
 
 def _structure_each(
-    parts: Iterable[tuple[str, Any]], structure: Callable[[str, Any], Part], problems: Iterable[Problem] = ()
+    parts: Iterable[tuple[str, Any]],
+    structure: Callable[[str, Any], Part],
+    problems: Iterable[Problem] = (),
 ) -> list[Part]:
     """All parts; raises FieldProblems with the given problems and those of all parts."""
     found, wrong = [], list(problems)
@@ -179,7 +217,8 @@ def _numbered(values: Iterable[Any]) -> Iterable[tuple[str, Any]]:
 
 def _is_settings_field(name: Any) -> bool:
     return isinstance(name, str) and (
-        name in setting_types() or (name.startswith(HYPERPARAMETER_PREFIX) and name != HYPERPARAMETER_PREFIX)
+        name in setting_types()
+        or (name.startswith(HYPERPARAMETER_PREFIX) and name != HYPERPARAMETER_PREFIX)
     )
 
 
@@ -189,12 +228,26 @@ def _structure_goal(converter: Converter, value: Any) -> Goal:
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in GOAL_LIMITS:
         named = [f"{kind}: {_limit_text(kind)}" for kind in GOAL_LIMITS]
         accepted = [GoalKind.CHEAPEST.value, GoalKind.FASTEST.value, *named]
-        meant = [kind for kind, words in SYNONYMS.items() if value in words] if isinstance(value, str) else []
+        meant = (
+            [kind for kind, words in SYNONYMS.items() if value in words]
+            if isinstance(value, str)
+            else []
+        )
         raise Unexpected(one_of(accepted), value, meant=meant or close_to(value, accepted))
     ((name, limit),) = value.items()
     kind = GoalKind(name)
-    if not isinstance(limit, Mapping) or len(limit) != 1 or next(iter(limit)) not in GOAL_LIMITS[kind]:
-        raise FieldProblems([Problem(path=name, message=f"got {_mapping_text(limit)}, expected {_limit_text(kind)}")])
+    if (
+        not isinstance(limit, Mapping)
+        or len(limit) != 1
+        or next(iter(limit)) not in GOAL_LIMITS[kind]
+    ):
+        raise FieldProblems(
+            [
+                Problem(
+                    path=name, message=f"got {_mapping_text(limit)}, expected {_limit_text(kind)}"
+                )
+            ]
+        )
     (wanted,) = limit
     try:
         number = converter.structure(limit[wanted], get_type_hints(Goal)[wanted])
@@ -210,7 +263,8 @@ def _unstructure_goal(goal: Goal) -> Any:
     given = {name: value for name, value in limits.items() if value is not None}
     return {
         goal.kind.value: {
-            name: format(value, "f") if isinstance(value, Decimal) else value for name, value in given.items()
+            name: format(value, "f") if isinstance(value, Decimal) else value
+            for name, value in given.items()
         }
     }
 
@@ -252,7 +306,9 @@ def settings_document(settings: Settings) -> dict[str, Any]:
 
 def cell_values(cell: Cell) -> dict[str, Any]:
     """Its settings and hyperparameters, as a suite writes them."""
-    given = {f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in cell.hyperparameters.items()}
+    given = {
+        f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in cell.hyperparameters.items()
+    }
     return {**settings_document(cell.settings), **given}
 
 

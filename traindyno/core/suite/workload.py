@@ -77,7 +77,10 @@ class Workload:
     """What is trained."""
 
     task: Task = field(
-        metadata=describe("what the model learns; script runs your own script", default="script, if there is a source")
+        metadata=describe(
+            "what the model learns; script runs your own script",
+            default="script, if there is a source",
+        )
     )
     examples: int = field(
         metadata=describe(
@@ -87,13 +90,15 @@ class Workload:
         )
     )
     model: Model | None = described(
-        None, "a Hub id, {path: …} (Hub id, S3 URI, local folder), or {config: {model_type: gpt2, …}}"
+        None,
+        "a Hub id, {path: …} (Hub id, S3 URI, local folder), or {config: {model_type: gpt2, …}}",
     )
     tokenizer: Tokenizer | None = described(
         None, "{path: …, revision: …}, or {train_vocabulary_size: 8192}", default="the model's own"
     )
     dataset: Dataset | None = described(
-        None, "{path, format, name, revision, split, evaluation_split, text_column, label_column, input_mode}"
+        None,
+        "{path, format, name, revision, split, evaluation_split, text_column, label_column, input_mode}",
     )
     sequence_length: int | None = described(
         None,
@@ -110,19 +115,26 @@ class Workload:
     )
     source: str | None = described(None, "for script: the folder or S3 tarball that holds the code")
     entry_point: str | None = described(
-        None, "for script: the .py file in source that is run", default="found: train.py, or the only program"
+        None,
+        "for script: the .py file in source that is run",
+        default="found: train.py, or the only program",
     )
-    hyperparameters: Mapping[str, JsonValue] = described({}, "for script: the arguments that every cell gets")
+    hyperparameters: Mapping[str, JsonValue] = described(
+        {}, "for script: the arguments that every cell gets"
+    )
     trust_remote_code: bool = described(
         False,
         "whether jobs may run the Python code that is stored with the model and the tokenizer (transformers' "
         "auto_map); plan and deploy never run it",
     )
     hub_token_secret: str | None = described(
-        None, "for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token"
+        None,
+        "for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token",
     )
     image: str | None = described(
-        None, "a container image of your own, or repository:tag of one of AWS's", default="the lab's"
+        None,
+        "a container image of your own, or repository:tag of one of AWS's",
+        default="the lab's",
     )
     environment: Mapping[str, str] = described({}, "environment variables of every job")
     channels: Mapping[str, str] = described(

@@ -20,7 +20,11 @@ COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
 def describe_cautions(verdict: Verdict) -> Iterator[str]:
     yield from (text for condition, text in _of_suite(verdict) if condition)
-    hazards = {found.key: found for row in verdict.rows if row.trials and (found := row.hosts.hazard) is not None}
+    hazards = {
+        found.key: found
+        for row in verdict.rows
+        if row.trials and (found := row.hosts.hazard) is not None
+    }
     for (instance, purchase), hazard in sorted(hazards.items()):
         if hazard.count or purchase == Purchase.SPOT:
             yield (
@@ -39,16 +43,30 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
     rows, parities = verdict.rows, verdict.likeness.parities
     spread = (verdict.expected.hosts if verdict.expected else CellHosts()).spread
     is_compared = verdict.recommended is not None and verdict.finding in COMPARED
-    compared = {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()
+    compared = (
+        {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()
+    )
     draws = [row.hosts.draws for row in rows if row.cell_id in compared]
-    busy = {row.label: row.hosts.others_cpu_share for row in rows if row.hosts.others_cpu_share is not None}
-    variation = max((row.samples_per_second.variation or 0.0 for row in rows if row.samples_per_second), default=0.0)
+    busy = {
+        row.label: row.hosts.others_cpu_share
+        for row in rows
+        if row.hosts.others_cpu_share is not None
+    }
+    variation = max(
+        (row.samples_per_second.variation or 0.0 for row in rows if row.samples_per_second),
+        default=0.0,
+    )
     is_quality = verdict.metric.is_to_target
     repeating = [row.label for row in rows if row.part(CellQuality).repeats_a_seed]
-    one_seed = repeating and (is_quality or any(each.finding is ParityFinding.ONE_SEED for each in parities))
+    one_seed = repeating and (
+        is_quality or any(each.finding is ParityFinding.ONE_SEED for each in parities)
+    )
     what = "The time and cost to the target" if is_quality else "The comparisons of losses"
     return (
-        (verdict.is_simulated, "Some of these results are simulated: replayed or modelled, and not from hardware."),
+        (
+            verdict.is_simulated,
+            "Some of these results are simulated: replayed or modelled, and not from hardware.",
+        ),
         (
             verdict.missing.run_ids,
             f"{count_missing(verdict)}: {_first(verdict.missing.run_ids)}. The verdict does not count them, but the"
@@ -59,7 +77,10 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
             verdict.metric is Metric.INSTANCE_HOURS,
             "No price is known. All cells use one instance type, so they are compared by instance hours.",
         ),
-        (None in draws, "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."),
+        (
+            None in draws,
+            "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts.",
+        ),
         (
             min((each for each in draws if each is not None), default=2) < 2,
             "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may"
@@ -104,7 +125,9 @@ def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:
             " Only the steps with the last batch count."
         )
     if row.failed and row.cell_id != verdict.recommended:
-        diverged = f", {row.diverged} of them with a loss that is not finite" if row.diverged else ""
+        diverged = (
+            f", {row.diverged} of them with a loss that is not finite" if row.diverged else ""
+        )
         yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
     if row.trials and (faults := row.hosts.uneven_faults) is not None:
         yield (
@@ -120,7 +143,9 @@ def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:
 
 def count_missing(verdict: Verdict) -> str:
     missing = len(verdict.missing.run_ids)
-    return f"{missing} of {verdict.missing.planned} runs {'has' if missing == 1 else 'have'} no result"
+    return (
+        f"{missing} of {verdict.missing.planned} runs {'has' if missing == 1 else 'have'} no result"
+    )
 
 
 def _first(names: Sequence[str]) -> str:
@@ -131,10 +156,15 @@ def _losses(verdict: Verdict) -> Iterator[str]:
     unknown: dict[str, list[str]] = {}
     for parity in verdict.likeness.parities:
         # one trial of a dropped cell, and one seed within the tolerance, need no warning
-        is_near = parity.ratio is not None and 1 / (1 + parity.tolerance) <= parity.ratio <= 1 + parity.tolerance
+        is_near = (
+            parity.ratio is not None
+            and 1 / (1 + parity.tolerance) <= parity.ratio <= 1 + parity.tolerance
+        )
         match parity.finding:
             case ParityFinding.UNKNOWN:
-                unknown.setdefault(parity.reference_cell_id, []).append(verdict.row(parity.cell_id).label)
+                unknown.setdefault(parity.reference_cell_id, []).append(
+                    verdict.row(parity.cell_id).label
+                )
             case ParityFinding.DIFFERS | ParityFinding.UNDECIDED:
                 yield describe_parity(verdict, parity)
             case ParityFinding.ONE_TRIAL if parity.cell_id not in verdict.dropped:
@@ -163,7 +193,9 @@ def describe_parity(verdict: Verdict, parity: LossParity) -> str:
     pair = f"Loss of {verdict.row(parity.cell_id).label} against {verdict.row(parity.reference_cell_id).label}"
     if parity.ratio is None:
         return f"{pair}: unknown, a loss was not logged."
-    interval = f" ({parity.interval.low:.4f} to {parity.interval.high:.4f})" if parity.interval else ""
+    interval = (
+        f" ({parity.interval.low:.4f} to {parity.interval.high:.4f})" if parity.interval else ""
+    )
     ratio = f"ratio {parity.ratio:.4f}{interval}, tolerance {share_text(parity.tolerance)}"
     return {
         ParityFinding.AGREES: f"{pair}: agrees, {ratio}.",

@@ -7,7 +7,14 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import (
+    bytes_text,
+    number_text,
+    range_text,
+    seconds_text,
+    share_text,
+    usd_text,
+)
 from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cell_quality import CellQuality
@@ -44,7 +51,9 @@ class CellFigure:
     in_terminal: InTerminal = InTerminal.NEVER
 
     def is_known_of(self, rows: Sequence[CellRow]) -> bool:
-        return any(self.is_known(row) if self.is_known else self.value(row) is not None for row in rows)
+        return any(
+            self.is_known(row) if self.is_known else self.value(row) is not None for row in rows
+        )
 
     def plain_text(self, value: FigureValue) -> str:
         """The text of a value that is neither an estimate nor outcomes."""
@@ -55,7 +64,10 @@ class CellFigure:
 
 def outcomes_text(outcomes: Mapping[str, int]) -> str:
     """How the cell's trials ended."""
-    return ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.items()) or "not run"
+    return (
+        ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.items())
+        or "not run"
+    )
 
 
 def found_batch_text(row: CellRow) -> int | str | None:
@@ -84,12 +96,20 @@ CELL_FIGURES = (
         is_known=lambda row: row.part(CellQuality).reached is not None,
     ),
     _optional(
-        "Cost to target", lambda row: row.part(CellQuality).usd, usd_text, "what was billed until that evaluation"
+        "Cost to target",
+        lambda row: row.part(CellQuality).usd,
+        usd_text,
+        "what was billed until that evaluation",
     ),
     _always("Trials", lambda row: row.outcomes, explanation="measured, of all that ended"),
     _always("Samples/s", lambda row: row.samples_per_second, number_text),
     CellFigure("Tokens/s", lambda row: row.tokens_per_second, number_text),
-    CellFigure("Steps/s", lambda row: row.steps_per_second, number_text, "iterations; a step is one of the optimizer"),
+    CellFigure(
+        "Steps/s",
+        lambda row: row.steps_per_second,
+        number_text,
+        "iterations; a step is one of the optimizer",
+    ),
     CellFigure(
         "CV",
         lambda row: row.samples_per_second.variation if row.samples_per_second else None,
@@ -110,11 +130,17 @@ CELL_FIGURES = (
         "part of the time: waiting for capacity, starting and downloading",
     ),
     CellFigure(
-        "Billed time", lambda row: row.billable_seconds, seconds_text, "seconds of each instance that SageMaker bills"
+        "Billed time",
+        lambda row: row.billable_seconds,
+        seconds_text,
+        "seconds of each instance that SageMaker bills",
     ),
     CellFigure("Price per hour", lambda row: row.usd_per_hour, usd_text, "of all instances"),
     CellFigure(
-        "Cost of one run, 90 %", lambda row: row.prediction.usd if row.prediction else None, usd_text, PREDICTION
+        "Cost of one run, 90 %",
+        lambda row: row.prediction.usd if row.prediction else None,
+        usd_text,
+        PREDICTION,
     ),
     _always("Cost", lambda row: row.usd, usd_text),
     CellFigure(
@@ -139,12 +165,32 @@ CELL_FIGURES = (
         is_known=lambda row: bool(row.time.recurring_share),
     ),
     _known(
-        "Accuracy", lambda row: row.part(CellQuality).accuracy, share_text, "of the last evaluation, mean of the trials"
+        "Accuracy",
+        lambda row: row.part(CellQuality).accuracy,
+        share_text,
+        "of the last evaluation, mean of the trials",
     ),
-    _optional("Evaluation loss", lambda row: row.part(CellQuality).loss, number_text, "of the last evaluation"),
-    _optional("Perplexity", lambda row: row.part(CellQuality).perplexity, number_text, "of the last evaluation"),
-    CellFigure("MFU", lambda row: row.time.model_flops_utilization, share_text, "model FLOPs utilization"),
-    _always("Data wait", lambda row: row.time.data_wait_share, share_text, "share of time spent waiting for data"),
+    _optional(
+        "Evaluation loss",
+        lambda row: row.part(CellQuality).loss,
+        number_text,
+        "of the last evaluation",
+    ),
+    _optional(
+        "Perplexity",
+        lambda row: row.part(CellQuality).perplexity,
+        number_text,
+        "of the last evaluation",
+    ),
+    CellFigure(
+        "MFU", lambda row: row.time.model_flops_utilization, share_text, "model FLOPs utilization"
+    ),
+    _always(
+        "Data wait",
+        lambda row: row.time.data_wait_share,
+        share_text,
+        "share of time spent waiting for data",
+    ),
     _optional("Batch found", found_batch_text, explanation="per device, by the probes of the cell"),
     CellFigure(
         "Memory",
@@ -152,7 +198,12 @@ CELL_FIGURES = (
         bytes_text,
         "peak of one device, the highest of all ranks",
     ),
-    CellFigure("Waited", lambda row: row.time.waiting_seconds, seconds_text, "mean time of waiting for capacity"),
+    CellFigure(
+        "Waited",
+        lambda row: row.time.waiting_seconds,
+        seconds_text,
+        "mean time of waiting for capacity",
+    ),
 )
 
 

@@ -40,7 +40,9 @@ def measure_quality(
     is_of_seeds = are_draws_of_seeds(trials.measured)
 
     def last(quality: Quality) -> Estimate | None:
-        values = [value for each in trials.measured if (value := last_value(each, quality)) is not None]
+        values = [
+            value for each in trials.measured if (value := last_value(each, quality)) is not None
+        ]
         is_share = quality is Quality.ACCURACY
         if not values or not (is_share or all(value > 0 and isfinite(value) for value in values)):
             return None
@@ -56,7 +58,12 @@ def measure_quality(
     if target is None:
         return known
     to_target = ToTarget(target=target)
-    seen = [value for each in trials.measured for _, value in evaluated(each, target.quality) if isfinite(value)]
+    seen = [
+        value
+        for each in trials.measured
+        for _, value in evaluated(each, target.quality)
+        if isfinite(value)
+    ]
     return replace(
         known,
         reached=len(trials.values(to_target)),

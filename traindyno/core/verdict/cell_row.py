@@ -33,7 +33,9 @@ from traindyno.core.verdict.quantity import (
 from traindyno.slices import verdict_parts
 
 #: The figures that each feature makes of a cell's trials. The estimates of the best cell are corrected.
-CELL_PARTS: tuple[Callable[[CellTrials, Noise, QualityTarget | None, Correction | None], StoredPart], ...] = (
+CELL_PARTS: tuple[
+    Callable[[CellTrials, Noise, QualityTarget | None, Correction | None], StoredPart], ...
+] = (
     measure_quality,
     lambda trials, *_: measure_batch((*trials.measured, *trials.others)),
 )
@@ -164,11 +166,18 @@ class CellRow:
     @property
     def usd_per_hour(self) -> Decimal | None:
         """The price of all instances together; None if it is unknown."""
-        return None if self.usd_per_instance_hour is None else self.usd_per_instance_hour * self.instance_count
+        return (
+            None
+            if self.usd_per_instance_hour is None
+            else self.usd_per_instance_hour * self.instance_count
+        )
 
 
 def build_row(
-    trials: CellTrials, noise: Noise, target: QualityTarget | None = None, correction: Correction | None = None
+    trials: CellTrials,
+    noise: Noise,
+    target: QualityTarget | None = None,
+    correction: Correction | None = None,
 ) -> CellRow:
     """``target``: the quality of the goal, if it names one. ``correction``: of the best cell, for its selection.
 
@@ -187,7 +196,9 @@ def build_row(
     projections = [each for each in map(project_run, measured) if each]
     contended = [run.contention for run in runs if run.contention and run.is_contended]
     spread = noise.spread_of(trials)
-    reach = trials.extra(projected_seconds if target is None else ToTarget(target=target)).interruptions
+    reach = trials.extra(
+        projected_seconds if target is None else ToTarget(target=target)
+    ).interruptions
     seconds, usd = estimate(projected_seconds), estimate(projected_usd)
     prediction = predict_run(
         measured,
@@ -217,12 +228,16 @@ def build_row(
         billable_seconds=estimate(projected_billable_seconds),
         prediction=prediction,
         usd_per_instance_hour=next((each.price.usd_per_instance_hour for each in everything), None),
-        spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
+        spent_usd=None
+        if not costs or None in costs
+        else sum((cost for cost in costs if cost is not None), Decimal(0)),
         message=next((each.message for each in (*trials.others, *measured) if each.message), None),
         least_behind=trials.least_behind,
         time=CellTime(
             overhead_seconds=mean_of(each.overhead_seconds for each in projections),
-            training_overhead_seconds=mean_of(each.training_overhead_seconds for each in projections),
+            training_overhead_seconds=mean_of(
+                each.training_overhead_seconds for each in projections
+            ),
             before_training_seconds=mean_of(each.before_training_seconds for each in projections),
             waiting_seconds=mean_of(each.phases_seconds.get("waiting") for each in everything),
             billable_share=mean_of(each.billable_share for each in projections),
@@ -234,7 +249,9 @@ def build_row(
             measured_seconds=mean_of(rate.seconds for rate in rates),
             long_run_seconds=long.throughput.seconds if long and long.throughput else None,
             unsteady_trials=sum(run.is_unsteady for run in runs),
-            unsteady_reasons=tuple(dict.fromkeys(run.unsteady_reason for run in runs if run.unsteady_reason)),
+            unsteady_reasons=tuple(
+                dict.fromkeys(run.unsteady_reason for run in runs if run.unsteady_reason)
+            ),
             undecided_reasons=trials.undecided.reasons,
             misses_event=bool(measured) and all(reschedule(each) is None for each in measured),
         ),

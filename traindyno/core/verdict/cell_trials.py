@@ -5,13 +5,24 @@ from dataclasses import dataclass, field, replace
 from math import log
 from statistics import fmean
 
-from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults, find_uneven_faults, hazard_key, observe_hazards
+from traindyno.core.costs.hazard import (
+    Hazard,
+    HazardKey,
+    UnevenFaults,
+    find_uneven_faults,
+    hazard_key,
+    observe_hazards,
+)
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.throughput import Throughput
-from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
+from traindyno.core.statistics.autocorrelation import (
+    largest_correlation,
+    serial_correlation,
+    variance_inflation,
+)
 from traindyno.core.statistics.blocks import NO_POOL, Pool, residuals
 from traindyno.core.statistics.cell_means import cell_means
 from traindyno.core.statistics.estimates import (
@@ -77,8 +88,12 @@ class CellTrials:
     #: Faults that may be its own; None where they are as on the other cells of its type.
     uneven_faults: UnevenFaults | None = None
     #: What was computed of it already, by quantity.
-    _trials: dict[Quantity, tuple[Trial, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _extra: dict[Quantity, ExtraTime] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _trials: dict[Quantity, tuple[Trial, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _extra: dict[Quantity, ExtraTime] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def failed(self) -> int:
@@ -101,7 +116,11 @@ class CellTrials:
         """The package versions that the first measured trial reported; empty if its log has none."""
         environment = self.measured[0].environment if self.measured else None
         found = environment.facts.get("versions") if environment else None
-        return {name: str(version) for name, version in found.items()} if isinstance(found, Mapping) else {}
+        return (
+            {name: str(version) for name, version in found.items()}
+            if isinstance(found, Mapping)
+            else {}
+        )
 
     @property
     def rates(self) -> list[Throughput]:
@@ -117,11 +136,17 @@ class CellTrials:
     def host_draws(self) -> int | None:
         """How many draws of hosts the measured trials ran on; None if a trial's hosts are unknown."""
         trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
-        return None if not trials or any(trial.hosts is None for trial in trials) else draw_count(trials)
+        return (
+            None
+            if not trials or any(trial.hosts is None for trial in trials)
+            else draw_count(trials)
+        )
 
     @property
     def host_class(self) -> HostClass:
-        return host_class(self.cell.settings.instance_count, mean_of(rate.data_wait_share for rate in self.rates))
+        return host_class(
+            self.cell.settings.instance_count, mean_of(rate.data_wait_share for rate in self.rates)
+        )
 
     @property
     def undecided(self) -> Undecided:
@@ -146,7 +171,9 @@ class CellTrials:
         if quantity not in self._trials:
             found = ((quantity(result), result) for result in self.measured)
             self._trials[quantity] = tuple(
-                self._trial(value, result) for value, result in found if value is not None and value > 0
+                self._trial(value, result)
+                for value, result in found
+                if value is not None and value > 0
             )
         return self._trials[quantity]
 
@@ -156,7 +183,9 @@ class CellTrials:
         trial = Trial(value=value, hosts=hosts_of(result), block=block_of(result.run))
         if last is None or last.share is None:
             return trial
-        return replace(trial, job=f"{result.run.execution_id} {last.job_name}", place=last.share.place or None)
+        return replace(
+            trial, job=f"{result.run.execution_id} {last.job_name}", place=last.share.place or None
+        )
 
     def least_variance(self, quantity: Quantity) -> float:
         """Least variance of the mean. Evaluations q apart can hide a spread of q / 2."""
@@ -167,7 +196,9 @@ class CellTrials:
     def extra(self, quantity: Quantity) -> ExtraTime:
         """What the work takes beyond the measured time."""
         if quantity not in self._extra:
-            self._extra[quantity] = extra_time(quantity, self.measured, self.others, self.hazard, self.uneven_faults)
+            self._extra[quantity] = extra_time(
+                quantity, self.measured, self.others, self.hazard, self.uneven_faults
+            )
         return self._extra[quantity]
 
     def values(self, quantity: Quantity) -> list[float]:
@@ -185,14 +216,18 @@ class Noise:
     spreads: HostPriors = field(default_factory=lambda: STATED_PRIORS)
     serial_correlation: float = 0.0
     largest_correlation: float = 0.0
-    _means: dict[Quantity, dict[int, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _means: dict[Quantity, dict[int, float]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def mean(self, trials: CellTrials, quantity: Quantity) -> float:
         """The logarithm of the cell's mean in the model; by its own trials for a cell that is not in it."""
         if quantity not in self._means:
             known = [each for each in self.cells if each.trials(quantity)]
             means = cell_means([each.trials(quantity) for each in known])
-            self._means[quantity] = {id(each): mean for each, mean in zip(known, means, strict=True)}
+            self._means[quantity] = {
+                id(each): mean for each, mean in zip(known, means, strict=True)
+            }
         found = self._means[quantity].get(id(trials))
         return fmean(map(log, trials.values(quantity))) if found is None else found
 
@@ -206,14 +241,18 @@ class Noise:
         return self.spreads[trials.host_class] if trials else STATED_PRIOR
 
     def inflation(self, count: int) -> float:
-        return variance_inflation(self.serial_correlation, count) if self.serial_correlation else 1.0
+        return (
+            variance_inflation(self.serial_correlation, count) if self.serial_correlation else 1.0
+        )
 
     def doubt(self, count: int) -> float:
         """The factor of the variance if trials are as correlated as is likely."""
         return max(1.0, variance_inflation(self.largest_correlation, count) / self.inflation(count))
 
 
-def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS) -> Noise:
+def measure_noise(
+    trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS
+) -> Noise:
     left = residuals([blocks_of(each.trials(quantity)) for each in trials])
     return Noise(
         cells=trials,
@@ -242,9 +281,13 @@ def suite_trials(
     return tuple(
         CellTrials(
             cell=cell,
-            measured=tuple(result for result in own if is_measured(result) and not result.run.confirming_steps),
+            measured=tuple(
+                result for result in own if is_measured(result) and not result.run.confirming_steps
+            ),
             others=tuple(result for result in own if not is_measured(result)),
-            confirmed=next((each for each in own if is_measured(each) and each.run.confirming_steps), None),
+            confirmed=next(
+                (each for each in own if is_measured(each) and each.run.confirming_steps), None
+            ),
             hazard=known.get(hazard_key(own[0])) if own else None,
             uneven_faults=uneven.get(cell.cell_id),
         )
@@ -273,7 +316,11 @@ def _with_divergence(result: RunResult) -> RunResult:
 def hosts_of(result: RunResult) -> frozenset[str] | None:
     """The machines of a run; None if the log does not identify them."""
     environment = result.environment
-    return frozenset(environment.host_ids) if environment is not None and environment.host_ids else None
+    return (
+        frozenset(environment.host_ids)
+        if environment is not None and environment.host_ids
+        else None
+    )
 
 
 def estimate_cell(
@@ -291,7 +338,11 @@ def estimate_cell(
     inflation = noise.inflation(len(known))
     is_for_its_host = correction is None and draw_count(known) == 1
     spread = noise.spread_of(trials)
-    found = log_mean(values, inflation=inflation) if is_for_its_host else mean_over_hosts(known, spread, inflation)
+    found = (
+        log_mean(values, inflation=inflation)
+        if is_for_its_host
+        else mean_over_hosts(known, spread, inflation)
+    )
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
     found = found.known_to(trials.least_variance(quantity))
@@ -342,17 +393,25 @@ def compare_cells(
     return found.with_range(reach).with_interval()
 
 
-def _of_long_runs(found: Comparison, difference: float, trials: Sequence[Sequence[Trial]]) -> Comparison:
+def _of_long_runs(
+    found: Comparison, difference: float, trials: Sequence[Sequence[Trial]]
+) -> Comparison:
     """That of the trials, if one long run of each cell agrees with it: several trials know more of the ratio. Otherwise
     that of the long runs, with the spread of single trials.
     """
     spreads = [variance([log(trial.value) for trial in own]) for own in trials if len(own) > 1]
     if found.standard_error is None:
-        known = comparison_of(difference, 2 * max(spreads), max(map(len, trials)) - 1) if spreads else found
+        known = (
+            comparison_of(difference, 2 * max(spreads), max(map(len, trials)) - 1)
+            if spreads
+            else found
+        )
         return known.at(difference)
     of_one = found.inflated(min(map(len, trials)))
     apart = abs(difference - log(found.ratio))
-    return found if apart <= AGREES_WITHIN * (of_one.standard_error or 0.0) else of_one.at(difference)
+    return (
+        found if apart <= AGREES_WITHIN * (of_one.standard_error or 0.0) else of_one.at(difference)
+    )
 
 
 def _is_of_rate(quantity: Quantity) -> bool:

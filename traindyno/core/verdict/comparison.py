@@ -17,7 +17,13 @@ from traindyno.core.step_log.line import PLACE, SHARED_JOB
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.cell_row import CellRow, build_row
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, measure_noise, suite_trials
+from traindyno.core.verdict.cell_trials import (
+    CellTrials,
+    Noise,
+    compare_cells,
+    measure_noise,
+    suite_trials,
+)
 from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.quantity import projected_seconds, projected_usd, samples_per_second
 
@@ -81,7 +87,11 @@ def _flat(document: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[Difference, ...]:
     pairs = {name: (first.get(name, NONE), second.get(name, NONE)) for name in (*first, *second)}
-    return tuple(Difference(name=name, first=one, second=other) for name, (one, other) in pairs.items() if one != other)
+    return tuple(
+        Difference(name=name, first=one, second=other)
+        for name, (one, other) in pairs.items()
+        if one != other
+    )
 
 
 class NotComparable(TraindynoError):
@@ -127,12 +137,21 @@ class ExecutionComparison:
 
 def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> ExecutionComparison:
     """Raises NotComparable if the executions did not do the same work or share no cell."""
-    (work, running), (other_work, other_running) = (_work_and_running(each.suite) for each in (first, second))
+    (work, running), (other_work, other_running) = (
+        _work_and_running(each.suite) for each in (first, second)
+    )
     if found := _differences(work, other_work):
-        named = "; ".join(f"{each.name} is {each.first} in the first and {each.second} in the second" for each in found)
-        raise NotComparable(f"{first.execution_id} and {second.execution_id} did not do the same work: {named}")
+        named = "; ".join(
+            f"{each.name} is {each.first} in the first and {each.second} in the second"
+            for each in found
+        )
+        raise NotComparable(
+            f"{first.execution_id} and {second.execution_id} did not do the same work: {named}"
+        )
     others = {_configuration(cell): cell for cell in second.cells}
-    shared = [(cell, others[key]) for cell in first.cells if (key := _configuration(cell)) in others]
+    shared = [
+        (cell, others[key]) for cell in first.cells if (key := _configuration(cell)) in others
+    ]
     if not shared:
         raise NotComparable(
             f"{first.execution_id} and {second.execution_id} have no cell in common: the first has"
@@ -144,7 +163,10 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
     trials = []
     for each, cells in zip(both, zip(*shared, strict=True), strict=True):
         # under the id of the execution that they are compared for: no block has trials of both
-        own = [replace(result, run=replace(result.run, execution_id=each.execution_id)) for result in each.results]
+        own = [
+            replace(result, run=replace(result.run, execution_id=each.execution_id))
+            for result in each.results
+        ]
         trials.append(suite_trials(each.suite, cells, own, hazards=hazards))
     known = {cell.cell_id for pair in shared for cell in pair}
     return ExecutionComparison(
@@ -168,9 +190,14 @@ def _configuration(cell: Cell) -> tuple[object, ...]:
     return cell.settings, tuple(sorted(cell.hyperparameters.items()))
 
 
-def _compare_cells(first: Sequence[CellTrials], second: Sequence[CellTrials]) -> tuple[CellChange, ...]:
+def _compare_cells(
+    first: Sequence[CellTrials], second: Sequence[CellTrials]
+) -> tuple[CellChange, ...]:
     noise = Noise(cells=(*first, *second))
-    rows = [(build_row(old, noise), build_row(new, noise)) for old, new in zip(first, second, strict=True)]
+    rows = [
+        (build_row(old, noise), build_row(new, noise))
+        for old, new in zip(first, second, strict=True)
+    ]
     rates, seconds, usd = (
         [compare_cells(new, old, quantity, known) for old, new in zip(first, second, strict=True)]
         for quantity in (samples_per_second, projected_seconds, projected_usd)

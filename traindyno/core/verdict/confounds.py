@@ -9,7 +9,13 @@ from typing import Any
 from traindyno.core.suite.arguments import arguments_of, with_all_arguments
 from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
-from traindyno.core.suite.settings import BatchSearch, Effect, LearningRate, options_of_strategies, settings_with
+from traindyno.core.suite.settings import (
+    BatchSearch,
+    Effect,
+    LearningRate,
+    options_of_strategies,
+    settings_with,
+)
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.control_cells import (
@@ -57,11 +63,15 @@ def find_confound(
     By cell id, ``samples_per_step`` is what the step logs of all ranks measured, ``versions`` what the runs reported.
     """
     workload = suite.workload
-    batches = GlobalBatches(task=workload.task, measured=samples_per_step, examples=workload.examples)
+    batches = GlobalBatches(
+        task=workload.task, measured=samples_per_step, examples=workload.examples
+    )
     first, second = (with_all_arguments(cell, workload) for cell in (first, second))
     changed = _independent_changes(first, second, batches)
     differences = [
-        Difference(name=name, first=_text(value_of(first, name)), second=_text(value_of(second, name)))
+        Difference(
+            name=name, first=_text(value_of(first, name)), second=_text(value_of(second, name))
+        )
         for name in changed
     ]
     differences += _derived_differences(first, second, changed, batches)
@@ -113,21 +123,31 @@ def learning_key(cell: Cell, workload: Workload, samples_per_step: int | None) -
     return (*learning, arguments, samples_per_step, processes)
 
 
-def _derived_differences(first: Cell, second: Cell, changed: list[str], batches: GlobalBatches) -> list[Difference]:
+def _derived_differences(
+    first: Cell, second: Cell, changed: list[str], batches: GlobalBatches
+) -> list[Difference]:
     found = []
     sizes = batches.of(first), batches.of(second)
     is_known = batches.is_planned or None not in sizes
     if is_known and sizes[0] != sizes[1] and not batches.is_only_batch(changed):
-        found.append(Difference(name="global batch", first=_known(sizes[0]), second=_known(sizes[1])))
+        found.append(
+            Difference(name="global batch", first=_known(sizes[0]), second=_known(sizes[1]))
+        )
     rates = planned_learning_rate(first.settings), planned_learning_rate(second.settings)
     if batches.is_planned and rates[0] != rates[1] and "learning_rate" not in changed:
-        found.append(Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1])))
+        found.append(
+            Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1]))
+        )
     return found
 
 
 def _text(value: Any) -> str:
     if isinstance(value, LearningRate):
-        scaled = f" at batch {value.reference_batch_size}" if value.scale_with is not LearningRateScaling.NONE else ""
+        scaled = (
+            f" at batch {value.reference_batch_size}"
+            if value.scale_with is not LearningRateScaling.NONE
+            else ""
+        )
         return f"{value.base:g}{scaled}"
     if isinstance(value, BatchSearch):
         return f"search: {value.search}"

@@ -10,7 +10,12 @@ from traindyno.core.suite.cells import baseline_point, is_in_grid, make_cell
 from traindyno.core.suite.checks.suite_check import check_suite
 from traindyno.core.suite.choices import TRAITS, Task
 from traindyno.core.suite.processes import dividing_batches, planned_batch_size, world_size
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, options_of_strategies, settings_with
+from traindyno.core.suite.settings import (
+    HYPERPARAMETER_PREFIX,
+    Effect,
+    options_of_strategies,
+    settings_with,
+)
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import cell_values
 
@@ -39,7 +44,11 @@ class GlobalBatches:
         """
         if self.is_planned:
             return "batch_size_per_device"
-        found = [name for name in first.hyperparameters if all(self._divides(name, cell) for cell in (first, second))]
+        found = [
+            name
+            for name in first.hyperparameters
+            if all(self._divides(name, cell) for cell in (first, second))
+        ]
         return f"{HYPERPARAMETER_PREFIX}{found[0]}" if len(found) == 1 else None
 
     def steps_that_follow(self, first: Cell, second: Cell) -> Mapping[str, int]:
@@ -49,11 +58,21 @@ class GlobalBatches:
             return {}
         found = {}
         for name in first.hyperparameters:
-            steps, more = number_of(first.hyperparameters[name]), number_of(second.hyperparameters.get(name))
-            if steps is None or more is None or steps == more or not (steps.is_integer() and more.is_integer()):
+            steps, more = (
+                number_of(first.hyperparameters[name]),
+                number_of(second.hyperparameters.get(name)),
+            )
+            if (
+                steps is None
+                or more is None
+                or steps == more
+                or not (steps.is_integer() and more.is_integer())
+            ):
                 continue
             examples = min(int(steps) * one, int(more) * other)
-            is_equal = all(-(-examples // batch) == count for batch, count in ((one, steps), (other, more)))
+            is_equal = all(
+                -(-examples // batch) == count for batch, count in ((one, steps), (other, more))
+            )
             if is_equal and ("step" in name or "iter" in name or -(-self.examples // one) == steps):
                 found[f"{HYPERPARAMETER_PREFIX}{name}"] = examples
         return found
@@ -63,10 +82,15 @@ class GlobalBatches:
         arguments, divider = dict(cell.hyperparameters), self.divider(first, second) or ""
         size = number_of(arguments.get(divider.removeprefix(HYPERPARAMETER_PREFIX)))
         for name, examples in self.steps_that_follow(first, second).items():
-            key, batch = name.removeprefix(HYPERPARAMETER_PREFIX), int(size or 0) * (world_size(cell.settings) or 0)
+            key, batch = (
+                name.removeprefix(HYPERPARAMETER_PREFIX),
+                int(size or 0) * (world_size(cell.settings) or 0),
+            )
             known = {self.of(each): each.hyperparameters[key] for each in (first, second)}
             steps = -(-examples // batch) if batch else None
-            arguments[key] = known.get(batch, str(steps) if isinstance(arguments[key], str) else steps)
+            arguments[key] = known.get(
+                batch, str(steps) if isinstance(arguments[key], str) else steps
+            )
         return replace(cell, hyperparameters=arguments)
 
     def is_only_batch(self, changed: list[str]) -> bool:
@@ -83,12 +107,19 @@ class GlobalBatches:
         if batch is None or divider is None:
             return None
         if self.is_planned and cell.settings.global_batch_size is not None:
-            settings, processes = replace(cell.settings, global_batch_size=batch), world_size(cell.settings)
+            settings, processes = (
+                replace(cell.settings, global_batch_size=batch),
+                world_size(cell.settings),
+            )
             possible = dividing_batches(settings, processes) if processes else None
-            is_kept = bool(possible) if settings.batch_search else settings.batch_size in (possible or ())
+            is_kept = (
+                bool(possible) if settings.batch_search else settings.batch_size in (possible or ())
+            )
             return replace(cell, settings=settings) if is_kept else None
         if self.is_planned:
-            own = planned_batch_size(cell.settings)  # None if a degree needs more processes than exist
+            own = planned_batch_size(
+                cell.settings
+            )  # None if a degree needs more processes than exist
             size, rest = divmod(cell.settings.batch_size * batch, own) if own else (0, 0)
             changed = replace(cell, settings=replace(cell.settings, batch_size_per_device=size))
             return changed if size and not rest else None
@@ -97,7 +128,9 @@ class GlobalBatches:
         if not size or rest:
             return None
         is_text = isinstance(cell.hyperparameters[name], str)
-        return replace(cell, hyperparameters={**cell.hyperparameters, name: str(size) if is_text else size})
+        return replace(
+            cell, hyperparameters={**cell.hyperparameters, name: str(size) if is_text else size}
+        )
 
     def _divides(self, name: str, cell: Cell) -> bool:
         size, processes = number_of(cell.hyperparameters.get(name)), world_size(cell.settings)
@@ -119,16 +152,29 @@ class Control:
 
 
 def find_controls(
-    first: Cell, second: Cell, changed: Sequence[str], *, suite: Suite, cells: Sequence[Cell], batches: GlobalBatches
+    first: Cell,
+    second: Cell,
+    changed: Sequence[str],
+    *,
+    suite: Suite,
+    cells: Sequence[Cell],
+    batches: GlobalBatches,
 ) -> tuple[Control, ...]:
     """``changed``: the settings and arguments in which the two cells differ. All cells have all of their arguments."""
-    found, baseline = [], with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload)
+    found, baseline = (
+        [],
+        with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload),
+    )
     for isolates, control in _candidates(first, second, changed, batches):
         if any(_is_same(control, cell) for cell in (first, second)):
             continue
         existing = next((cell.cell_id for cell in cells if _is_same(control, cell)), None)
         lacked = baseline.hyperparameters.keys() - control.hyperparameters.keys()
-        entry = None if lacked else {name: value_of(control, name) for name in changed_fields(baseline, control)}
+        entry = (
+            None
+            if lacked
+            else {name: value_of(control, name) for name in changed_fields(baseline, control)}
+        )
         if existing or (entry is not None and _is_accepted(suite, cells, control, entry)):
             values = cell_values(control)
             include = {name: values.get(name, value) for name, value in (entry or {}).items()}
@@ -161,7 +207,9 @@ def _candidates(
     for names in units:
         own = [name for name in names if not name.startswith(HYPERPARAMETER_PREFIX)]
         options = options_of_strategies() if "strategy" in names else ()
-        settings = replace(first.settings, **{name: getattr(second.settings, name) for name in (*own, *options)})
+        settings = replace(
+            first.settings, **{name: getattr(second.settings, name) for name in (*own, *options)}
+        )
         arguments = dict(first.hyperparameters)
         for name in (name.removeprefix(HYPERPARAMETER_PREFIX) for name in names if name not in own):
             arguments.pop(name, None)
@@ -183,7 +231,9 @@ def value_of(cell: Cell, name: str) -> Any:
     return getattr(cell.settings, name)
 
 
-def _is_accepted(suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapping[str, Any]) -> bool:
+def _is_accepted(
+    suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapping[str, Any]
+) -> bool:
     """Whether the checks of planning accept it beside the baseline, and the suite's cells have its software.
 
     What the lab has images for is not known here, so that a control names no new combination.
@@ -205,7 +255,12 @@ def _is_accepted(suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapp
 def _platform(cell: Cell) -> tuple[object, ...]:
     """What the image has to serve, and the image."""
     settings = cell.settings
-    return _kind(cell), settings.compiler, TRAITS[settings.strategy].sagemaker_collectives, settings.image
+    return (
+        _kind(cell),
+        settings.compiler,
+        TRAITS[settings.strategy].sagemaker_collectives,
+        settings.image,
+    )
 
 
 def _kind(cell: Cell) -> tuple[object, ...]:

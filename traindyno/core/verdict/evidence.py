@@ -19,7 +19,13 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise, suite_trials
+from traindyno.core.verdict.cell_trials import (
+    CellTrials,
+    Noise,
+    estimate_cell,
+    measure_noise,
+    suite_trials,
+)
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, quantity_of
 from traindyno.core.verdict.quantity import Quantity, projected_usd
@@ -28,7 +34,9 @@ from traindyno.core.verdict.unlike_work import find_unlike_work
 BREAKS_LIMIT = "it exceeds the goal's limit"
 MAY_BREAK_LIMIT = "more than 5 % of its runs may exceed the goal's limit"
 UNKNOWN_OF_LIMIT = "whether it meets the goal's limit is unknown"
-MISSES_EVENT = "its trials show no checkpoint or no evaluation, whose cost the full run's schedule needs"
+MISSES_EVENT = (
+    "its trials show no checkpoint or no evaluation, whose cost the full run's schedule needs"
+)
 _UNKNOWN = {
     Metric.SECONDS: "its billed time is unknown",
     Metric.INSTANCE_HOURS: "its billed time is unknown",
@@ -50,11 +58,19 @@ def find_refusals(
     If the goal is a quality, cells with other learning settings are compared by their time or cost to the target.
     """
     if goal.target is not None:
-        return {row.cell_id: reason for row in rows if row.trials and (reason := _short_of(row, goal.target, metric))}
-    refused = {row.cell_id: reason for row in rows if row.trials and (reason := _reason(row, goal, metric))}
+        return {
+            row.cell_id: reason
+            for row in rows
+            if row.trials and (reason := _short_of(row, goal.target, metric))
+        }
+    refused = {
+        row.cell_id: reason for row in rows if row.trials and (reason := _reason(row, goal, metric))
+    }
     for parity in parities:
         if parity.finding is ParityFinding.DIFFERS:
-            refused[parity.cell_id] = "its losses differ from the reference's, so it did not do the same work"
+            refused[parity.cell_id] = (
+                "its losses differ from the reference's, so it did not do the same work"
+            )
     return refused
 
 
@@ -76,7 +92,11 @@ def _reason(row: CellRow, goal: Goal, metric: Metric) -> str | None:
         return _why_unknown(row, metric)
     one_run = row.prediction
     if goal.hours is not None:
-        limit, limited, run = float(goal.hours) * SECONDS_PER_HOUR, row.seconds, one_run.seconds if one_run else None
+        limit, limited, run = (
+            float(goal.hours) * SECONDS_PER_HOUR,
+            row.seconds,
+            one_run.seconds if one_run else None,
+        )
     elif goal.usd is not None:
         limit, limited, run = float(goal.usd), row.usd, one_run.usd if one_run else None
     else:
@@ -149,7 +169,9 @@ def equalise_work(trials: Sequence[CellTrials], baseline: Cell) -> tuple[CellTri
         own, measured = work_of(each), each.measured
         if own is not None and own[0] == reference[0] and own != reference:
             factor = reference[1] / own[1]
-            measured = tuple(replace(run, examples=max(1, round(run.examples * factor))) for run in measured)
+            measured = tuple(
+                replace(run, examples=max(1, round(run.examples * factor))) for run in measured
+            )
         equal.append(each if measured is each.measured else replace(each, measured=measured))
     return tuple(equal)
 
@@ -159,7 +181,9 @@ def work_of(trials: CellTrials) -> tuple[str, float] | None:
 
     None if nothing was measured, or if the unit is tokens and the log does not count them.
     """
-    known = [(each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)]
+    known = [
+        (each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)
+    ]
     return (known[0][0], fmean([amount for _, amount in known])) if known else None
 
 
@@ -203,7 +227,11 @@ class Evidence:
     @property
     def passes(self) -> int:
         """The most runs of a cell in a round after the first one."""
-        runs = {(round_of(result.run), result.run.block) for each in self.trials for result in each.measured}
+        runs = {
+            (round_of(result.run), result.run.block)
+            for each in self.trials
+            for result in each.measured
+        }
         return max(Counter(number for number, _ in runs if number != "1").values(), default=1)
 
     @property
@@ -248,7 +276,11 @@ def gather_evidence(
             for each in trials
             if each.measured and each.cell.cell_id in unlike.cell_ids
         }
-    eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused and unlike is None]
+    eligible = [
+        each
+        for each in trials
+        if each.measured and each.cell.cell_id not in refused and unlike is None
+    ]
     contenders = (
         find_contenders(trials, quantity, refused=refused, priors=priors, has_target=has_target)
         if suite.search.is_race and unlike is None
@@ -258,7 +290,9 @@ def gather_evidence(
     again = [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
     if suite.search.is_race and any(len(each.measured) > 1 for each in again):
         best = min(noise.level(each, quantity) for each in again)
-        scatter = scatter_of_runs([row for row, each in zip(rows, trials, strict=True) if each in again], metric)
+        scatter = scatter_of_runs(
+            [row for row, each in zip(rows, trials, strict=True) if each in again], metric
+        )
         near = best + log1p(RUNS_APART * (scatter or 0.0))
         long = {each.cell.cell_id: each.confirmed_mean(quantity) or inf for each in eligible}
         near_long = min(long.values()) + log1p(WITHIN)
@@ -284,12 +318,16 @@ def gather_evidence(
     )
 
 
-def check_parities(workload: Workload, trials: Sequence[CellTrials], baseline: Cell) -> tuple[LossParity, ...]:
+def check_parities(
+    workload: Workload, trials: Sequence[CellTrials], baseline: Cell
+) -> tuple[LossParity, ...]:
     """Compares each cell with the first one that should learn alike; the baseline comes first."""
     groups: dict[LearningKey, list[CellTrials]] = {}
     measured = (each for each in trials if each.measured)
     for each in sorted(measured, key=lambda each: each.cell.cell_id != baseline.cell_id):
         groups.setdefault(learning_key(each.cell, workload, each.samples_per_step), []).append(each)
     return tuple(
-        parity for group in groups.values() for parity in check_loss_parities([each.measured for each in group])
+        parity
+        for group in groups.values()
+        for parity in check_loss_parities([each.measured for each in group])
     )

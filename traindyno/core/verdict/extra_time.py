@@ -57,13 +57,19 @@ def extra_time(
     work = mean_work(measured, target)
     low = middle = high = 0.0
     if hazard is not None and work is not None:
-        is_wall = quantity is projected_seconds or (isinstance(quantity, ToTarget) and not quantity.is_money)
-        found = (work.at(hazard, rate) for rate in (hazard.low, hazard.per_instance_hour, hazard.high))
+        is_wall = quantity is projected_seconds or (
+            isinstance(quantity, ToTarget) and not quantity.is_money
+        )
+        found = (
+            work.at(hazard, rate) for rate in (hazard.low, hazard.per_instance_hour, hazard.high)
+        )
         low, middle, high = (log(each.wall if is_wall else each.training) for each in found)
     return ExtraTime(
         log_factor=failures + middle,
         variance=(1 - p) / (success.attempts * p) if failures else 0.0,
         interruptions=Range(low=min(0.0, low - middle), high=max(0.0, high - middle)),
-        faults=range_to(log1p(uneven.count / success.attempts)) if uneven and success.successes else NO_RANGE,
+        faults=range_to(log1p(uneven.count / success.attempts))
+        if uneven and success.successes
+        else NO_RANGE,
         capacity=hazard.key if hazard else None,
     )

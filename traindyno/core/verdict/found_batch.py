@@ -39,7 +39,11 @@ def batch_of_cell(results: Iterable[RunResult]) -> int | None:
 def larger_may_fit(result: RunResult) -> bool:
     """Whether each probe fits, none was of a larger batch than the run's, and the settings allow one."""
     finding, settings = result.batch_finding, result.run.cell.settings
-    if finding is None or not finding.fits or not all(p.fits and p.batch <= finding.batch for p in finding.probes):
+    if (
+        finding is None
+        or not finding.fits
+        or not all(p.fits and p.batch <= finding.batch for p in finding.probes)
+    ):
         return False
     possible = dividing_batches(settings, world_size(settings) or 1)
     return possible is None or any(each > finding.batch for each in possible)
@@ -66,7 +70,9 @@ def measure_batch(results: Sequence[RunResult]) -> CellBatch:
     return CellBatch(
         peak_memory_bytes=max(peaks, default=0) or None,
         found=batch,
-        larger_may_fit=any(larger_may_fit(each) and batch_of_cell([each]) == batch for each in results),
+        larger_may_fit=any(
+            larger_may_fit(each) and batch_of_cell([each]) == batch for each in results
+        ),
         reduced=tuple(sorted({str(each[BATCH_SEARCH]) for each in facts if BATCH_SEARCH in each})),
     )
 
@@ -75,16 +81,25 @@ def with_batches(runs: Sequence[Run], results: Iterable[RunResult]) -> tuple[Run
     """Each run of a cell that searches, with the batch that was found."""
     found = found_batches(results)
     return tuple(
-        replace(run, found_batch=found.get(run.cell.cell_id)) if run.cell.settings.batch_search else run for run in runs
+        replace(run, found_batch=found.get(run.cell.cell_id))
+        if run.cell.settings.batch_search
+        else run
+        for run in runs
     )
 
 
-def missing_trials(suite: Suite, cells: Iterable[Cell], results: Sequence[RunResult]) -> list[tuple[Cell, int]]:
+def missing_trials(
+    suite: Suite, cells: Iterable[Cell], results: Sequence[RunResult]
+) -> list[tuple[Cell, int]]:
     """Missing trials of a grid after its first round. A cell that was not measured with any batch has no
     further trial.
     """
     measured = {result.run.cell.cell_id for result in results if result.outcome in HAD_BATCH}
     done = {(result.run.cell.cell_id, result.run.trial) for result in results}
-    going_on = [cell for cell in cells if not cell.settings.batch_search or cell.cell_id in measured]
+    going_on = [
+        cell for cell in cells if not cell.settings.batch_search or cell.cell_id in measured
+    ]
     trials = range(2, suite.measurement.trials + 1)
-    return [(cell, trial) for trial in trials for cell in going_on if (cell.cell_id, trial) not in done]
+    return [
+        (cell, trial) for trial in trials for cell in going_on if (cell.cell_id, trial) not in done
+    ]

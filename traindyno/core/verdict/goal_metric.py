@@ -120,18 +120,27 @@ class Sensitivity:
     crossovers: tuple[Crossover, ...] = ()
 
 
-def find_sensitivity(best: CellRow | None, beaten: Sequence[CellRow], metric: Metric, *, examples: int) -> Sensitivity:
+def find_sensitivity(
+    best: CellRow | None, beaten: Sequence[CellRow], metric: Metric, *, examples: int
+) -> Sensitivity:
     if best is None:
         return Sensitivity()
     break_evens = (find_break_even(best, row) for row in beaten if metric is Metric.USD)
     crossovers = (find_crossover(best, row, metric=metric, examples=examples) for row in beaten)
-    return Sensitivity(break_evens=tuple(filter(None, break_evens)), crossovers=tuple(filter(None, crossovers)))
+    return Sensitivity(
+        break_evens=tuple(filter(None, break_evens)), crossovers=tuple(filter(None, crossovers))
+    )
 
 
 def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
     """The price at which the other cell costs as much; None within one instance type, where one price changes both."""
     price = other.usd_per_instance_hour
-    if price is None or recommended.usd is None or other.usd is None or other.instance == recommended.instance:
+    if (
+        price is None
+        or recommended.usd is None
+        or other.usd is None
+        or other.instance == recommended.instance
+    ):
         return None
     level = price * Decimal(str(recommended.usd.mean)) / Decimal(str(other.usd.mean))
     return BreakEven(
@@ -142,7 +151,9 @@ def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
     )
 
 
-def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric, examples: int) -> Crossover | None:
+def find_crossover(
+    recommended: CellRow, other: CellRow, *, metric: Metric, examples: int
+) -> Crossover | None:
     """The intersection of the cells' lines, if the recommended cell has more overhead. ``examples``: the suite's."""
     line, other_line = cell_line(recommended, metric, examples), cell_line(other, metric, examples)
     if line is None or other_line is None or line.fixed <= other_line.fixed:
@@ -158,11 +169,19 @@ def cell_line(row: CellRow, metric: Metric, examples: int) -> CellLine | None:
     are in the slope. Time is wall clock; cost and hours are training time.
     """
     total, weight = estimate_of(row, metric), _per_second(row, metric)
-    overhead = row.time.overhead_seconds if metric is Metric.SECONDS else row.time.training_overhead_seconds
+    overhead = (
+        row.time.overhead_seconds
+        if metric is Metric.SECONDS
+        else row.time.training_overhead_seconds
+    )
     if total is None or weight is None or overhead is None:
         return None
     fixed = overhead * weight
-    return CellLine(fixed=fixed, per_example=(total.mean - fixed) / examples) if fixed < total.mean else None
+    return (
+        CellLine(fixed=fixed, per_example=(total.mean - fixed) / examples)
+        if fixed < total.mean
+        else None
+    )
 
 
 def _per_second(row: CellRow, metric: Metric) -> float | None:

@@ -29,14 +29,20 @@ def open_cells(verdict: Verdict, searched: Sequence[CellTrials]) -> list[CellTri
         return []
     near_limit = set(verdict.refused)
     rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
-    found = [each for each in searched if each.cell.cell_id in {verdict.recommended, *rivals, *near_limit}]
+    found = [
+        each
+        for each in searched
+        if each.cell.cell_id in {verdict.recommended, *rivals, *near_limit}
+    ]
     is_open = len(found) > 1 or any(each.cell.cell_id in near_limit for each in found)
     return found if is_open else []
 
 
 def is_futile(suite: Suite, verdict: Verdict) -> bool:
     """Whether the remaining trials are unlikely to settle the answer, because it needs far more."""
-    if not verdict.related(Relation.OPEN) or verdict.to_decide.other_hosts:  # a further job is another draw of hosts
+    if (
+        not verdict.related(Relation.OPEN) or verdict.to_decide.other_hosts
+    ):  # a further job is another draw of hosts
         return False
     needed = verdict.to_decide.trials
     return needed is None or needed > MOST_TIMES_NEEDED * suite.measurement.trials
@@ -45,7 +51,9 @@ def is_futile(suite: Suite, verdict: Verdict) -> bool:
 Trial = tuple[Cell, int]
 
 
-def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[Trial, ...]:
+def next_race_trials(
+    suite: Suite, evidence: Evidence, results: Sequence[RunResult]
+) -> tuple[Trial, ...]:
     """The trials of the next round; none if the answer is settled, the contenders' trials are used up, or cells do
     unlike work.
 
@@ -63,7 +71,8 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
     gone = frozenset(
         result.run.run_id
         for each in evidence.trials
-        if not each.outpaced and (each.failed or not may_yet_win(evidence.refused.get(each.cell.cell_id)))
+        if not each.outpaced
+        and (each.failed or not may_yet_win(evidence.refused.get(each.cell.cell_id)))
         for result in each.measured
     )
     # cells of which no trial told how they do, which another one may; runs that are gone outpace no cell
@@ -71,17 +80,29 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
     for each in evidence.trials:
         outpaced = (result.bound is None or result.bound.by not in gone for result in each.outpaced)
         is_out = each.measured or each.failed or any(outpaced) or len(each.others) >= MOST_UNTOLD
-        untold += [] if is_out or not left[each.cell.cell_id] else [(each.cell, left[each.cell.cell_id][0])]
+        untold += (
+            []
+            if is_out or not left[each.cell.cell_id]
+            else [(each.cell, left[each.cell.cell_id][0])]
+        )
     if untold:
         return tuple(untold)
     chosen = _choose(suite, evidence)
     passes = PASSES if evidence.shares_jobs else 1
-    return tuple((each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][:passes])
+    return tuple(
+        (each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][:passes]
+    )
 
 
 def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
-    able = [each for each in evidence.trials if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured]
-    searched = [each for each in able if len(each.measured) > 1 or each.cell.cell_id in evidence.contenders]
+    able = [
+        each
+        for each in evidence.trials
+        if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured
+    ]
+    searched = [
+        each for each in able if len(each.measured) > 1 or each.cell.cell_id in evidence.contenders
+    ]
     if all(len(each.measured) == 1 for each in searched):
         return searched
     # rounds that ran cells again; a cell that left the race and came back adds none to the planned ones
@@ -125,7 +146,9 @@ def plan_round(
         trial = suite.measurement.trials + 1
         leaders = [(cell, trial) for cell in cells if cell.cell_id in steps]
         runs = make_runs(execution_id, leaders, round_number=round_number)
-        return with_seeds(suite, [replace(run, confirming_steps=steps[run.cell.cell_id]) for run in runs])
+        return with_seeds(
+            suite, [replace(run, confirming_steps=steps[run.cell.cell_id]) for run in runs]
+        )
     return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
 
 

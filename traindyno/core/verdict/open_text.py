@@ -36,12 +36,17 @@ def open_reasons_text(verdict: Verdict) -> str:
     rows = _open_rows(verdict)
     found = [(row.label, reason) for row in rows for reason in row.steadiness.undecided_reasons]
     found += [
-        (row.label, f"{hazard.low:.1g} to {hazard.high:.2g} interruptions per instance-hour are possible")
+        (
+            row.label,
+            f"{hazard.low:.1g} to {hazard.high:.2g} interruptions per instance-hour are possible",
+        )
         for row in _rows_of_unknown_hazard(verdict)
         if (hazard := row.hosts.hazard)
     ]
     found += [
-        (row.label, "faults of the service may be its own") for row in rows if row.hosts.uneven_faults is not None
+        (row.label, "faults of the service may be its own")
+        for row in rows
+        if row.hosts.uneven_faults is not None
     ]
     labels: dict[str, list[str]] = {}
     for label, reason in found:
@@ -54,7 +59,9 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
     """What a person can do."""
     is_open = verdict.finding is Finding.UNDECIDED and verdict.to_decide.longer_trials
     if is_open and any(row.steadiness.undecided_reasons for row in _open_rows(verdict)):
-        longer = "more steps of the script" if verdict.to_decide.is_script else "measurement.max_steps"
+        longer = (
+            "more steps of the script" if verdict.to_decide.is_script else "measurement.max_steps"
+        )
         yield (
             f"Longer trials ({longer}) decide sooner than more of them: they show whether stalls recur,"
             " and where a drift leads."
@@ -63,7 +70,10 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
 
 def _open_rows(verdict: Verdict) -> list[CellRow]:
     rivals = verdict.related(Relation.OPEN, Relation.UNKNOWN)
-    return [verdict.row(cell_id) for cell_id in (verdict.recommended or "", *(rival.cell_id for rival in rivals))]
+    return [
+        verdict.row(cell_id)
+        for cell_id in (verdict.recommended or "", *(rival.cell_id for rival in rivals))
+    ]
 
 
 def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
@@ -72,7 +82,11 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
     found: dict[str, CellRow] = {}
     for other in others:
         # cells on the same capacity are compared at equal rates
-        is_same = best.hosts.hazard and other.hosts.hazard and best.hosts.hazard.key == other.hosts.hazard.key
+        is_same = (
+            best.hosts.hazard
+            and other.hosts.hazard
+            and best.hosts.hazard.key == other.hosts.hazard.key
+        )
         width = 0.0 if is_same else best.hosts.hazard_width + other.hosts.hazard_width
         if expm1(min(1.0, width)) > verdict.tolerance:
             found |= {row.cell_id: row for row in (best, other) if row.hosts.hazard_width}
@@ -82,7 +96,9 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
 def left_behind(verdict: Verdict) -> list[float]:
     """By which shares the cells are behind that a race dropped after one run, as the table shows them, sorted."""
     failed = {row.cell_id for row in verdict.rows if row.failed}
-    return sorted(1 / ratio - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed)
+    return sorted(
+        1 / ratio - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed
+    )
 
 
 def none_near(verdict: Verdict) -> str | None:
@@ -112,7 +128,9 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
         by = "" if known is None else f" (single runs scatter by about {known})"
         runs = "its one run" if len(behind) == 1 else "one run each"
         yield f"{_cells(behind)} dropped: in {runs}, measured {_ends(behind)} {word} than the recommended cell{by}."
-    if least := sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None):
+    if least := sorted(
+        row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None
+    ):
         runs = "its run was" if len(least) == 1 else "their runs were"
         yield (
             f"{_cells(least)} outpaced: {runs} at least {_ends(least)} slower than another run of the job, whatever the"
@@ -125,7 +143,9 @@ def _cells(behind: Sequence[float]) -> str:
 
 
 def _ends(behind: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))) + " %"
+    return (
+        " to ".join(dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))) + " %"
+    )
 
 
 def _scatter(verdict: Verdict) -> float | None:

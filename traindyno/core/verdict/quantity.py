@@ -57,7 +57,12 @@ def last_value(result: RunResult, quality: Quality) -> float | None:
 
 
 #: A failed trial has to be paid again before the work is complete; so it has until a target is reached.
-PAID_AGAIN = (projected_seconds, projected_billable_seconds, projected_usd, projected_instance_hours)
+PAID_AGAIN = (
+    projected_seconds,
+    projected_billable_seconds,
+    projected_usd,
+    projected_instance_hours,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

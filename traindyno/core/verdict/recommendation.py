@@ -51,7 +51,9 @@ class Recommendation:
     def comparisons(self) -> list[Comparison]:
         return [rival.comparison for rival in self.rivals]
 
-    def simultaneous(self, comparison: Comparison, significance: float) -> tuple[Interval | None, bool]:
+    def simultaneous(
+        self, comparison: Comparison, significance: float
+    ) -> tuple[Interval | None, bool]:
         """The interval of one comparison and whether it detects a difference, although the best cell was selected.
 
         Any contender might have been selected instead, so the bound in favour of the best holds for all of them
@@ -63,18 +65,29 @@ class Recommendation:
 
 
 def recommend(
-    eligible: Sequence[CellTrials], quantity: Quantity, noise: Noise, *, tolerance: float, significance: float
+    eligible: Sequence[CellTrials],
+    quantity: Quantity,
+    noise: Noise,
+    *,
+    tolerance: float,
+    significance: float,
 ) -> Recommendation | None:
     """The cell with the smallest ``quantity``, which all ``eligible`` cells have. None without eligible cells."""
     if not eligible:
         return None
-    long = {each.cell.cell_id: mean for each in eligible if (mean := each.confirmed_mean(quantity)) is not None}
+    long = {
+        each.cell.cell_id: mean
+        for each in eligible
+        if (mean := each.confirmed_mean(quantity)) is not None
+    }
     long = long if len(long) > 1 else {}
 
     def place(each: CellTrials) -> tuple[bool, float]:
         """Cells that long runs confirm come first: only they show what trials are too short for."""
         mean = long.get(each.cell.cell_id)
-        level = noise.level(each, quantity) if mean is None else mean + each.extra(quantity).log_factor
+        level = (
+            noise.level(each, quantity) if mean is None else mean + each.extra(quantity).log_factor
+        )
         return mean is None, level
 
     best, *others = sorted(eligible, key=place)
@@ -86,13 +99,19 @@ def recommend(
     )
     to_decide, plain = ToDecide(), [comparison.without_range() for comparison in comparisons]
     if Relation.OPEN not in relate(plain, tolerance=tolerance, significance=significance):
-        to_decide = ToDecide(longer_trials=Relation.OPEN in relations or Relation.UNKNOWN in relations)
-    elif still_open := [each for each, relation in zip(others, relations, strict=True) if relation is Relation.OPEN]:
+        to_decide = ToDecide(
+            longer_trials=Relation.OPEN in relations or Relation.UNKNOWN in relations
+        )
+    elif still_open := [
+        each for each, relation in zip(others, relations, strict=True) if relation is Relation.OPEN
+    ]:
         to_decide = _trials_to_decide(best, still_open, quantity, noise, tolerance)
     return Recommendation(best=best, rivals=rivals, to_decide=to_decide)
 
 
-def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise) -> list[Comparison]:
+def _compare_all(
+    best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise
+) -> list[Comparison]:
     """The best cell ÷ each other one."""
     pool = pool_of([each.trials(quantity) for each in (best, *others)])
     found = (compare_cells(best, other, quantity, noise, pool) for other in others)
@@ -100,12 +119,20 @@ def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quant
 
 
 def _trials_to_decide(
-    best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise, tolerance: float
+    best: CellTrials,
+    others: Sequence[CellTrials],
+    quantity: Quantity,
+    noise: Noise,
+    tolerance: float,
 ) -> ToDecide:
     """In a suite of these cells only, if trials are independent."""
-    comparisons = _compare_all(best, others, quantity, Noise(cells=noise.cells, spreads=noise.spreads))
+    comparisons = _compare_all(
+        best, others, quantity, Noise(cells=noise.cells, spreads=noise.spreads)
+    )
     most = max(len(each.values(quantity)) for each in (best, *others))
     found = trials_to_decide(comparisons, trials=most, tolerance=tolerance)
     alone = [each.without_hosts() for each in comparisons]
-    is_by_hosts = found is None and trials_to_decide(alone, trials=most, tolerance=tolerance) is not None
+    is_by_hosts = (
+        found is None and trials_to_decide(alone, trials=most, tolerance=tolerance) is not None
+    )
     return ToDecide(trials=found, other_hosts=is_by_hosts)

@@ -32,9 +32,15 @@ def _downsample(result: RunResult, *, step_times: int, loss_points: int) -> RunR
     measured = result.measured
     if measured is None:
         return result
-    timeline, loss = downsample_timeline(measured.timeline, step_times), downsample_loss(measured.loss, loss_points)
+    timeline, loss = (
+        downsample_timeline(measured.timeline, step_times),
+        downsample_loss(measured.loss, loss_points),
+    )
     timeline = replace(timeline, seconds=tuple(map(_five_digits, timeline.seconds)))
-    points = (replace(each, loss=_five_digits(each.loss), seconds=_five_digits(each.seconds)) for each in loss.points)
+    points = (
+        replace(each, loss=_five_digits(each.loss), seconds=_five_digits(each.seconds))
+        for each in loss.points
+    )
     loss = replace(loss, points=tuple(points))
     return replace(result, measured=replace(measured, timeline=timeline, loss=loss))
 
@@ -107,8 +113,12 @@ def shown_results(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[
     """
     order, share = {cell.cell_id: index for index, cell in enumerate(cells)}, max(1, len(results))
     step_times, loss_points = STEP_TIMES_IN_ALL // share, LOSS_POINTS_IN_ALL // share
-    ranked = sorted(results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial))
-    return tuple(_downsample(result, step_times=step_times, loss_points=loss_points) for result in ranked)
+    ranked = sorted(
+        results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial)
+    )
+    return tuple(
+        _downsample(result, step_times=step_times, loss_points=loss_points) for result in ranked
+    )
 
 
 def report_document(report: Report) -> dict[str, Any]:
@@ -136,6 +146,11 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         verdict=parse_verdict(document["verdict"]),
         results=tuple(parse_run_result(result) for result in document["results"]),
         facts=document["facts"],
-        preparations=tuple(parse_preparation_result(result) for result in document.get("preparations", ())),
-        parts={name: document[name] for name in document.keys() - {each.name for each in fields(Report)}},
+        preparations=tuple(
+            parse_preparation_result(result) for result in document.get("preparations", ())
+        ),
+        parts={
+            name: document[name]
+            for name in document.keys() - {each.name for each in fields(Report)}
+        },
     )

@@ -19,9 +19,15 @@ def run_time(result: RunResult) -> RunTime:
     share or its step log.
     """
     attempt, overhead, billed = measured_attempt(result), None, None
-    time = read_job_time(attempt, is_spot=result.price.purchase == Purchase.SPOT) if attempt else None
+    time = (
+        read_job_time(attempt, is_spot=result.price.purchase == Purchase.SPOT) if attempt else None
+    )
     if attempt is not None and time is not None:
-        own = attempt.share.own_seconds if attempt.share else sum(script_phases(result.phases_seconds).values())
+        own = (
+            attempt.share.own_seconds
+            if attempt.share
+            else sum(script_phases(result.phases_seconds).values())
+        )
         overhead = max(0.0, time.wall - own) if own else None
         if own and time.billable_share is not None:
             billed = max(0.0, time.training - own) * time.billable_share
@@ -39,7 +45,11 @@ def alone_billable_seconds(result: RunResult) -> float | None:
     """Billable time of all attempts as if their jobs had this run only; None if any is unknown."""
     times = [read_job_time(attempt) for attempt in result.attempts]
     billed = [None if time is None else time.billable for time in times]
-    return None if not billed or None in billed else sum(seconds for seconds in billed if seconds is not None)
+    return (
+        None
+        if not billed or None in billed
+        else sum(seconds for seconds in billed if seconds is not None)
+    )
 
 
 #: The columns of a table of runs; unknown values are None. Rates are those of all devices together.

@@ -67,7 +67,9 @@ def range_between(first: Undecided, second: Undecided) -> Range:
     drift = first.drift - second.drift
     if (first.drift or second.drift) and first.trend is not None and second.trend is not None:
         error = sqrt(first.trend.standard_error**2 + second.trend.standard_error**2)
-        drift = _detected(Drift(change=first.trend.change - second.trend.change, standard_error=error))
+        drift = _detected(
+            Drift(change=first.trend.change - second.trend.change, standard_error=error)
+        )
     return first.stalls.plus(second.stalls.inverse()).plus(_ahead(drift))
 
 
@@ -79,7 +81,9 @@ def _stalls(runs: Sequence[MeasuredRun]) -> Range:
     single = [run.undecided_stalls for run in runs]
     low = high = 0.0
     for own in single:
-        unlike = [each for each in own if not any(is_one_of(event, each.seconds) for event in recurring)]
+        unlike = [
+            each for each in own if not any(is_one_of(event, each.seconds) for event in recurring)
+        ]
         still_open = [each for each in unlike if not _comes_at_any_step(each, single)]
         share = sum(each.share for each in still_open)
         low += log(1 - share)
@@ -92,7 +96,9 @@ def _comes_at_any_step(stall: SingleStall, of_trials: Sequence[Sequence[SingleSt
 
     What happens once in each run, at one step or not, stays undecided.
     """
-    alike = [[other for other in own if are_alike(stall.seconds, other.seconds)] for own in of_trials]
+    alike = [
+        [other for other in own if are_alike(stall.seconds, other.seconds)] for own in of_trials
+    ]
     steps = [other.step for own in alike for other in own]
     is_in_each = all(alike)
     return not is_in_each and any(not are_at_one_step(stall.step, other) for other in steps)
@@ -102,7 +108,11 @@ def _detected(drift: Drift | None) -> float:
     """The change, if it is larger than its error allows."""
     if drift is None:
         return 0.0
-    return drift.change if abs(drift.change) > NormalDist().inv_cdf(1 - DRIFT_P / 2) * drift.standard_error else 0.0
+    return (
+        drift.change
+        if abs(drift.change) > NormalDist().inv_cdf(1 - DRIFT_P / 2) * drift.standard_error
+        else 0.0
+    )
 
 
 def _ahead(drift: float) -> Range:

@@ -46,13 +46,19 @@ class UnlikeWork:
 
 def find_unlike_work(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
     """None if all cells count the same work. Runs that were outpaced count too: a wrong count may be why."""
-    return _unlogged(trials) or _other_units(trials, workload) or _ignored_batch_size(trials, workload)
+    return (
+        _unlogged(trials) or _other_units(trials, workload) or _ignored_batch_size(trials, workload)
+    )
 
 
 def _unlogged(trials: Sequence[CellTrials]) -> UnlikeWork | None:
     """A cell of which no run has a rate: whether it is faster is unknown."""
     for each in trials:
-        missing = [run.measured.unlogged_steps for run in each.others if run.measured and run.measured.unlogged_steps]
+        missing = [
+            run.measured.unlogged_steps
+            for run in each.others
+            if run.measured and run.measured.unlogged_steps
+        ]
         if missing and not each.measured:
             return UnlikeWork(
                 reason=f"{each.cell.label} did {missing[0]:,} steps that are not in its log, so its rate is unknown",
@@ -70,7 +76,11 @@ def _other_units(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork
     if len(units) < 2:
         return None
     names = _that_differ(list(units.values()), workload)
-    counts = f"{joined(names)} count{'' if len(names) > 1 else 's'} other work" if names else "cells count other work"
+    counts = (
+        f"{joined(names)} count{'' if len(names) > 1 else 's'} other work"
+        if names
+        else "cells count other work"
+    )
     return UnlikeWork(
         reason=f"{counts} ({joined(sorted(units))})",
         cell_ids=frozenset(cell.cell_id for cells in units.values() for cell in cells),
@@ -80,11 +90,18 @@ def _other_units(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork
 def _that_differ(groups: Sequence[Sequence[Cell]], workload: Workload) -> list[str]:
     """The settings and arguments of which no two groups have a value in common."""
     points = [
-        [{**settings_document(cell.settings), **arguments_of(cell, workload)} for cell in cells] for cells in groups
+        [{**settings_document(cell.settings), **arguments_of(cell, workload)} for cell in cells]
+        for cells in groups
     ]
     names = dict.fromkeys(name for group in points for point in group for name in point)
-    values = {name: [{repr(point.get(name)) for point in group} for group in points] for name in names}
-    return [name for name in names if all(not one & other for one, other in combinations(values[name], 2))]
+    values = {
+        name: [{repr(point.get(name)) for point in group} for group in points] for name in names
+    }
+    return [
+        name
+        for name in names
+        if all(not one & other for one, other in combinations(values[name], 2))
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +129,15 @@ def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> Unl
             ignoring = {each.cell_id: each for pair in pairs for each in pair}
             sizes = [each.sizes[name] for each in ignoring.values()]
             samples, count = sorted(each.samples for each in ignoring.values()), len(ignoring)
-            least, most = (f"{each:,.0f}" if each >= 100 else f"{each:.3g}" for each in (samples[0], samples[-1]))
-            are = f"{least} in {'both' if count == 2 else f'all {count}'}" if least == most else f"{least} to {most}"
+            least, most = (
+                f"{each:,.0f}" if each >= 100 else f"{each:.3g}"
+                for each in (samples[0], samples[-1])
+            )
+            are = (
+                f"{least} in {'both' if count == 2 else f'all {count}'}"
+                if least == most
+                else f"{least} to {most}"
+            )
             reason = f"{name} varies from {min(sizes):,.0f} to {max(sizes):,.0f}, samples per step are {are}"
             return UnlikeWork(reason=reason, cell_ids=frozenset(ignoring))
     return None
@@ -126,12 +150,20 @@ def _steps_of(trials: CellTrials, workload: Workload) -> _Steps | None:
         return None
     found = {name: number_of(value) for name, value in arguments_of(trials.cell, workload).items()}
     numbers = {name: number for name, number in found.items() if number is not None and number > 0}
-    processes = max((each.environment.world_size for each in results if each.environment), default=1)
+    processes = max(
+        (each.environment.world_size for each in results if each.environment), default=1
+    )
     processes = max(processes, world_size(trials.cell.settings) or 1)
-    factors = {name: number for name, number in numbers.items() if _ACCUMULATION.search(_plain(name))}
+    factors = {
+        name: number for name, number in numbers.items() if _ACCUMULATION.search(_plain(name))
+    }
     return _Steps(
         cell_id=trials.cell.cell_id,
-        sizes={name: number for name, number in numbers.items() if name not in factors and _is_size(name, number)},
+        sizes={
+            name: number
+            for name, number in numbers.items()
+            if name not in factors and _is_size(name, number)
+        },
         factors={**factors, "processes": float(processes)},
         samples=fmean(rate.samples / rate.steps for rate in rates),
         most_samples=max(rate.most_samples_per_step for rate in rates),
@@ -158,7 +190,9 @@ def _is_ignored(name: str, one: _Steps, other: _Steps) -> bool:
         for chosen in combinations(ratios, count)
     ]
     found = (other.samples / one.samples, other.most_samples / one.most_samples)
-    return not any(_varies(ratio, by) for ratio in found for by in expected) and not _is_divided(name, one, other)
+    return not any(_varies(ratio, by) for ratio in found for by in expected) and not _is_divided(
+        name, one, other
+    )
 
 
 def _varies(ratio: float, by: float) -> bool:
@@ -172,8 +206,14 @@ def _is_divided(name: str, one: _Steps, other: _Steps) -> bool:
     if any(each.most_samples % each.sizes[name] for each in (one, other)):
         return False
     own = _plain(name)
-    fixed = [each for each in one.sizes.keys() & other.sizes.keys() - {name} if one.sizes[each] == other.sizes[each]]
-    return bool(_MICRO.search(own)) or any(_PART.search(own) or _WHOLE.search(_plain(each)) for each in fixed)
+    fixed = [
+        each
+        for each in one.sizes.keys() & other.sizes.keys() - {name}
+        if one.sizes[each] == other.sizes[each]
+    ]
+    return bool(_MICRO.search(own)) or any(
+        _PART.search(own) or _WHOLE.search(_plain(each)) for each in fixed
+    )
 
 
 def _is_size(name: str, number: float) -> bool:
@@ -183,4 +223,6 @@ def _is_size(name: str, number: float) -> bool:
 
 def _plain(name: str) -> str:
     """``trainBatch-Size`` as train_batch_size."""
-    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip(
+        "_"
+    )

@@ -24,7 +24,13 @@ from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
-from traindyno.core.verdict.goal_metric import Metric, Sensitivity, estimate_of, find_sensitivity, quantity_of
+from traindyno.core.verdict.goal_metric import (
+    Metric,
+    Sensitivity,
+    estimate_of,
+    find_sensitivity,
+    quantity_of,
+)
 from traindyno.core.verdict.quantity import Quantity
 from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecide, recommend
 
@@ -163,25 +169,38 @@ def judge(
     return judge_evidence(suite, evidence, MissingRuns(planned=len(run_ids), run_ids=missing))
 
 
-def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_RECORDED) -> Verdict:
+def judge_evidence(
+    suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_RECORDED
+) -> Verdict:
     rows, metric, noise = evidence.rows, evidence.metric, evidence.noise
     baseline = evidence.baseline.cell_id if evidence.baseline else None
-    if any(row.cell_id == baseline and row.outcomes and not (row.trials or row.outpaced) for row in rows):
+    if any(
+        row.cell_id == baseline and row.outcomes and not (row.trials or row.outpaced)
+        for row in rows
+    ):
         missing = replace(missing, baseline=baseline)
     costs = [row.spent_usd for row in rows if row.outcomes]
     compared = evidence.compared
     # each look's share, without regard to what looks share with each other (Bonferroni)
     significance = SIGNIFICANCE / looks_of(suite, evidence)
     quantity = quantity_of(metric, suite.goal.target)
-    found = recommend(compared, quantity, noise, tolerance=suite.tolerance, significance=significance)
+    found = recommend(
+        compared, quantity, noise, tolerance=suite.tolerance, significance=significance
+    )
     expected, beaten = None, list[CellRow]()
     if found:
         correction = correct_for_selection(found.comparisons, significance)
         expected = build_row(found.best, noise, suite.goal.target, correction)
-        if suite.limits.chain_jobs:  # its run did the whole work: nothing is projected from a part of it
-            expected = replace(expected, steadiness=replace(expected.steadiness, measured_seconds=None))
+        if (
+            suite.limits.chain_jobs
+        ):  # its run did the whole work: nothing is projected from a part of it
+            expected = replace(
+                expected, steadiness=replace(expected.steadiness, measured_seconds=None)
+            )
         by_id = {row.cell_id: row for row in rows}
-        beaten = [by_id[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN]
+        beaten = [
+            by_id[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN
+        ]
     return Verdict(
         suite_name=suite.name,
         goal=suite.goal,
@@ -193,16 +212,24 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_
         recommended=found.best.cell.cell_id if found else None,
         expected=expected,
         rivals=found.rivals if found else (),
-        to_decide=replace(found.to_decide if found else ToDecide(), is_script=suite.workload.task is Task.SCRIPT),
+        to_decide=replace(
+            found.to_decide if found else ToDecide(), is_script=suite.workload.task is Task.SCRIPT
+        ),
         against_baseline=_against_baseline(found, evidence, significance),
         refused=evidence.refused,
         rows=rows,
         sensitivity=find_sensitivity(expected, beaten, metric, examples=suite.workload.examples),
         likeness=Likeness(
-            unlike=evidence.unlike, confounds=_find_confounds(found, evidence, suite), parities=evidence.parities
+            unlike=evidence.unlike,
+            confounds=_find_confounds(found, evidence, suite),
+            parities=evidence.parities,
         ),
-        spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        is_simulated=any(result.is_simulated for each in evidence.trials for result in each.results),
+        spent_usd=None
+        if not costs or None in costs
+        else sum((cost for cost in costs if cost is not None), Decimal(0)),
+        is_simulated=any(
+            result.is_simulated for each in evidence.trials for result in each.results
+        ),
         missing=missing,
         dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
     )
@@ -219,12 +246,16 @@ def parse_verdict(document: Mapping[str, Any]) -> Verdict:
 
 def looks_of(suite: Suite, evidence: Evidence) -> int:
     """How often the results are judged: a grid once, at its end; a race after each round from the second on."""
-    return max(1, -(-(suite.measurement.trials - 1) // evidence.passes)) if suite.search.is_race else 1
+    return (
+        max(1, -(-(suite.measurement.trials - 1) // evidence.passes)) if suite.search.is_race else 1
+    )
 
 
 def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric) -> Finding:
     if found is None:
-        return Finding.NONE_WITHIN_LIMIT if any(row.trials for row in rows) else Finding.NONE_MEASURED
+        return (
+            Finding.NONE_WITHIN_LIMIT if any(row.trials for row in rows) else Finding.NONE_MEASURED
+        )
     by_id = {row.cell_id: row for row in rows}
     compared = [found.best.cell.cell_id, *(rival.cell_id for rival in found.rivals)]
     relations = {rival.relation for rival in found.rivals}
@@ -234,13 +265,19 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
         known = [by_id[cell_id] for cell_id in compared]
         if metric.is_to_target and any(row.part(CellQuality).repeats_a_seed for row in known):
             return Finding.ONE_SEED
-        return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in known) else Finding.UNDECIDED
+        return (
+            Finding.TOO_FEW_TRIALS
+            if any(row.trials < LEAST_COMPARED for row in known)
+            else Finding.UNDECIDED
+        )
     if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
 
 
-def _ratios_of_dropped(found: Recommendation, evidence: Evidence, quantity: Quantity) -> dict[str, float]:
+def _ratios_of_dropped(
+    found: Recommendation, evidence: Evidence, quantity: Quantity
+) -> dict[str, float]:
     def ratio(other: CellTrials) -> float:
         best, mean = (each.confirmed_mean(quantity) for each in (found.best, other))
         trials = evidence.noise.level(found.best, quantity) - evidence.noise.level(other, quantity)
@@ -249,7 +286,9 @@ def _ratios_of_dropped(found: Recommendation, evidence: Evidence, quantity: Quan
     return {each.cell.cell_id: ratio(each) for each in evidence.dropped}
 
 
-def _against_baseline(found: Recommendation | None, evidence: Evidence, significance: float) -> AgainstBaseline | None:
+def _against_baseline(
+    found: Recommendation | None, evidence: Evidence, significance: float
+) -> AgainstBaseline | None:
     """An answer that does not say itself that the baseline is beaten allows for all correlation that is likely."""
     if found is None or evidence.baseline is None:
         return None
@@ -260,11 +299,16 @@ def _against_baseline(found: Recommendation | None, evidence: Evidence, signific
     doubt = 1.0 if is_beaten else evidence.noise.doubt(len(found.best.measured))
     interval, is_detected = found.simultaneous(rival.comparison.inflated(doubt), significance)
     return AgainstBaseline(
-        cell_id=rival.cell_id, ratio=rival.comparison.ratio, interval=interval, is_detected=is_detected
+        cell_id=rival.cell_id,
+        ratio=rival.comparison.ratio,
+        interval=interval,
+        is_detected=is_detected,
     )
 
 
-def _find_confounds(found: Recommendation | None, evidence: Evidence, suite: Suite) -> tuple[Confound, ...]:
+def _find_confounds(
+    found: Recommendation | None, evidence: Evidence, suite: Suite
+) -> tuple[Confound, ...]:
     """Confounds between the recommended cell and the runner-up, and between it and the baseline."""
     cells = [each.cell for each in evidence.trials]
     baseline = evidence.baseline
@@ -272,7 +316,9 @@ def _find_confounds(found: Recommendation | None, evidence: Evidence, suite: Sui
         return ()
     best = found.best.cell
     wanted = dict.fromkeys([*(rival.cell_id for rival in found.rivals[:1]), baseline.cell_id])
-    others = [cell for cell_id in wanted for cell in cells if cell.cell_id == cell_id and cell != best]
+    others = [
+        cell for cell_id in wanted for cell in cells if cell.cell_id == cell_id and cell != best
+    ]
     confounds = (
         find_confound(
             other,

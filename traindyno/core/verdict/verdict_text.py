@@ -25,7 +25,12 @@ from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.open_text import describe_open, describe_search, none_near, open_reasons_text
+from traindyno.core.verdict.open_text import (
+    describe_open,
+    describe_search,
+    none_near,
+    open_reasons_text,
+)
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.slices.verdict_parts import SENTENCES
@@ -68,10 +73,13 @@ class VerdictText:
 
 def describe_verdict(verdict: Verdict) -> VerdictText:
     return VerdictText(
-        headline=_headline(verdict) + (f" {count_missing(verdict)}." if verdict.missing.run_ids else ""),
+        headline=_headline(verdict)
+        + (f" {count_missing(verdict)}." if verdict.missing.run_ids else ""),
         work=_work(verdict),
         certainty=_certainty(verdict),
-        support=tuple(_support(verdict, verdict.row(verdict.recommended))) if verdict.recommended else (),
+        support=tuple(_support(verdict, verdict.row(verdict.recommended)))
+        if verdict.recommended
+        else (),
         changes=tuple(_changes(verdict))[:MOST_CHANGES],
         cautions=tuple(describe_cautions(verdict)),
     )
@@ -112,7 +120,9 @@ def _saving_interval_text(interval: Interval) -> str:
         return UNKNOWN
     if interval.high > 2:
         return f"{number_text(interval.low)} to {number_text(interval.high)} times"
-    return f"{(1 - interval.high) * 100:z.1f} to {(1 - interval.low) * 100:z.1f} %".replace("-", "−")
+    return f"{(1 - interval.high) * 100:z.1f} to {(1 - interval.low) * 100:z.1f} %".replace(
+        "-", "−"
+    )
 
 
 def _headline(verdict: Verdict) -> str:
@@ -133,7 +143,9 @@ def _headline(verdict: Verdict) -> str:
         within=within + error,
         only=none_near(verdict) or _only(verdict),
         seed=seed,
-        undecided=_undecided(verdict, row) if row and verdict.finding is Finding.UNDECIDED else None,
+        undecided=_undecided(verdict, row)
+        if row and verdict.finding is Finding.UNDECIDED
+        else None,
         unlike=verdict.likeness.unlike,
         ended=_ended(verdict.rows),
     ) + (_note(verdict, row) + _baseline(verdict) if row else "")
@@ -159,7 +171,9 @@ def _baseline(verdict: Verdict) -> str:
 
 def _ended(rows: Sequence[CellRow]) -> str:
     ended = {outcome for row in rows for outcome in row.outcomes}
-    failed = ", ".join(outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"}))
+    failed = ", ".join(
+        outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"})
+    )
     if failed or not ended:
         return f"the runs ended as {failed}" if ended else "no run has ended"
     message = next((f": {row.message}" for row in rows if row.message), "")
@@ -168,7 +182,11 @@ def _ended(rows: Sequence[CellRow]) -> str:
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
     labels = _labels(verdict, Relation.OPEN, Relation.UNKNOWN)
-    cells = joined([row.label, *labels]) if len(labels) < MOST_NAMES else f"{row.label} and {len(labels)} other cells"
+    cells = (
+        joined([row.label, *labels])
+        if len(labels) < MOST_NAMES
+        else f"{row.label} and {len(labels)} other cells"
+    )
     if verdict.to_decide.longer_trials:
         return f"{cells} can't be told apart yet{open_reasons_text(verdict)}"
     if verdict.to_decide.other_hosts:
@@ -180,8 +198,13 @@ def _undecided(verdict: Verdict, row: CellRow) -> str:
 def _note(verdict: Verdict, row: CellRow) -> str:
     """Failed trials of the recommended cell, and how far the figure of short trials can be relied on."""
     diverged = f", {row.diverged} diverged" if row.diverged else ""
-    failed = f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
-    is_short, row = row.steadiness.unsteady_trials and not verdict.goal.target, verdict.expected or row
+    failed = (
+        f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
+    )
+    is_short, row = (
+        row.steadiness.unsteady_trials and not verdict.goal.target,
+        verdict.expected or row,
+    )
     is_short = is_short and row.steadiness.long_run_seconds is None
     ran, work, rate = row.steadiness.measured_seconds, row.seconds, row.steps_per_second
     if not is_short or ran is None or work is None or rate is None or ran >= work.mean:
@@ -190,7 +213,11 @@ def _note(verdict: Verdict, row: CellRow) -> str:
     error = ""
     if reach and is_end_known(reach.low, reach.high):
         share = max(0.01, (reach.high - reach.low) / 2 / work.mean)
-        within = f"± {share_text(share, digits=0)}" if share < 1 else interval_text(reach.low, reach.high, seconds_text)
+        within = (
+            f"± {share_text(share, digits=0)}"
+            if share < 1
+            else interval_text(reach.low, reach.high, seconds_text)
+        )
         error = f": take it as {within}"
     # ten times as long, in a round number
     steps = float(f"{min(10 * ran, work.mean) * rate.mean:.0e}")
@@ -206,11 +233,19 @@ def _work(verdict: Verdict) -> str:
     if verdict.finding is Finding.UNLIKE_WORK and len(verdict.rows) > 1:
         return f"The {len(verdict.rows)} cells do unlike work, so their rates say nothing about which is best."
     if row is None:
-        return f"There is nothing to compare for this goal among {counted(len(verdict.rows), 'cell')}."
+        return (
+            f"There is nothing to compare for this goal among {counted(len(verdict.rows), 'cell')}."
+        )
     estimated = row if is_whole else row.part(CellQuality)
     prediction = row.prediction if is_whole else None
-    time = _about(estimated.seconds, prediction.seconds if prediction else None, seconds_text) or "an unknown time"
-    cost = _about(estimated.usd, prediction.usd if prediction else None, usd_text) or "an unknown amount"
+    time = (
+        _about(estimated.seconds, prediction.seconds if prediction else None, seconds_text)
+        or "an unknown time"
+    )
+    cost = (
+        _about(estimated.usd, prediction.usd if prediction else None, usd_text)
+        or "an unknown amount"
+    )
     work = (
         f"The whole work ({count_text(verdict.examples)} examples)"
         if is_whole
@@ -219,8 +254,12 @@ def _work(verdict: Verdict) -> str:
     return f"{work} takes {time} and costs {cost}{_against_next(verdict)}."
 
 
-def _about(found: Estimate | None, one_run: Interval | None, text: Callable[[float], str]) -> str | None:
-    within = f" (nine of ten runs: {interval_text(one_run.low, one_run.high, text)})" if one_run else ""
+def _about(
+    found: Estimate | None, one_run: Interval | None, text: Callable[[float], str]
+) -> str | None:
+    within = (
+        f" (nine of ten runs: {interval_text(one_run.low, one_run.high, text)})" if one_run else ""
+    )
     return f"about {text(found.mean)}{within}" if found else None
 
 
@@ -228,21 +267,29 @@ def _against_next(verdict: Verdict) -> str:
     rival = verdict.runner_up
     if rival is None or rival.comparison.ratio >= 1:
         return ""
-    what = "time" if verdict.metric.is_time else "cost" if verdict.metric.is_money else "instance time"
+    what = (
+        "time" if verdict.metric.is_time else "cost" if verdict.metric.is_money else "instance time"
+    )
     next_best, ratio = verdict.row(rival.cell_id).label, rival.comparison.ratio
     if rival.relation is not Relation.BEATEN:
-        return f"; the next best, {next_best}, was measured at {share_text(1 / ratio - 1)} more {what}"
+        return (
+            f"; the next best, {next_best}, was measured at {share_text(1 / ratio - 1)} more {what}"
+        )
     return f", {share_text(1 - ratio)} less {what} than the next best, {next_best}"
 
 
 def _certainty(verdict: Verdict) -> str:
     runs = sum(sum(row.outcomes.values()) for row in verdict.rows)
-    measured = sum(row.trials + (row.steadiness.long_run_seconds is not None) for row in verdict.rows)
+    measured = sum(
+        row.trials + (row.steadiness.long_run_seconds is not None) for row in verdict.rows
+    )
     ended = counted(runs, "simulated run" if verdict.is_simulated else "run")
     told = ended if measured == runs else f"{measured} of {ended}"
     told += f" measured {sum(row.trials > 0 for row in verdict.rows)} of {counted(len(verdict.rows), 'cell')}"
     if verdict.spent_usd is not None:
-        told += f"{' and' if measured == runs else f'; the {ended}'} cost {usd_text(verdict.spent_usd)}"
+        told += (
+            f"{' and' if measured == runs else f'; the {ended}'} cost {usd_text(verdict.spent_usd)}"
+        )
     wrong = f"wrong in at most {SIGNIFICANCE * 100:g} of 100 such suites"
     not_better = f"no other cell is better by more than {verdict.tolerance * 100:g} %"
     certainty = {
@@ -259,7 +306,11 @@ def _unseen(verdict: Verdict) -> str:
     best = verdict.expected
     if best is None or best.seconds is None or verdict.goal.target is not None:
         return ""
-    work, ran, long = best.seconds.mean, best.steadiness.measured_seconds, best.steadiness.long_run_seconds
+    work, ran, long = (
+        best.seconds.mean,
+        best.steadiness.measured_seconds,
+        best.steadiness.long_run_seconds,
+    )
     if long is not None:
         seen = f"what begins in that time, or recurs each {seconds_text(long / 3)}, is counted"
         return f" Its figures are those of a run of {seconds_text(long)}: {seen}."
@@ -298,7 +349,11 @@ def _margin(verdict: Verdict, best: CellRow, rival: Rival) -> str:
     if rival.relation is Relation.BEATEN:
         return f"That is {saving} less than the runner-up, {second.label} ({trials})."
     least = share_text(verdict.significance, digits=2)
-    look = "" if verdict.significance == SIGNIFICANCE else f" by the test of this look of the race, at {least}"
+    look = (
+        ""
+        if verdict.significance == SIGNIFICANCE
+        else f" by the test of this look of the race, at {least}"
+    )
     return f"It was {saving} below {second.label} ({trials}). This difference may be noise{look}."
 
 
@@ -324,7 +379,9 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         label = verdict.row(found.cell_id).label
         then, now = usd_text(found.usd_per_instance_hour), usd_text(found.now_usd_per_instance_hour)
         yield f"{label} would break even at {then}/h for {found.instance} (now {now}/h)."
-    for crossing in sorted(verdict.sensitivity.crossovers, key=lambda crossing: -crossing.examples)[:MOST_CROSSOVERS]:
+    for crossing in sorted(verdict.sensitivity.crossovers, key=lambda crossing: -crossing.examples)[
+        :MOST_CROSSOVERS
+    ]:
         label = verdict.row(crossing.cell_id).label
         yield f"For fewer than {count_text(crossing.examples)} examples, {label} is {_better(verdict)}."
 

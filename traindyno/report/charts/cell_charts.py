@@ -10,7 +10,17 @@ from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import metric_text
 from traindyno.report.charts.figure import draw_figure
-from traindyno.report.charts.plot import Scale, Unit, at, make_scale, row_label, seconds_unit, svg, text, vertical_grid
+from traindyno.report.charts.plot import (
+    Scale,
+    Unit,
+    at,
+    make_scale,
+    row_label,
+    seconds_unit,
+    svg,
+    text,
+    vertical_grid,
+)
 from traindyno.report.markup import Markup, PlotData, element, join
 
 ROW_HEIGHT, LOW_ROW_HEIGHT = 36, 20
@@ -41,13 +51,18 @@ class Zone:
 def _data(name: str, quantity: str, bars: Sequence[Bar]) -> PlotData:
     """One row for each bar: its mean and its interval."""
     ends = [
-        (each.estimate.interval.low, each.estimate.interval.high) if each.estimate.interval else ("", "")
+        (each.estimate.interval.low, each.estimate.interval.high)
+        if each.estimate.interval
+        else ("", "")
         for each in bars
     ]
     return PlotData(
         name=name,
         header=("cell", quantity, "low", "high", "trials"),
-        rows=[(bar.label, bar.estimate.mean, *end, bar.estimate.count) for bar, end in zip(bars, ends, strict=True)],
+        rows=[
+            (bar.label, bar.estimate.mean, *end, bar.estimate.count)
+            for bar, end in zip(bars, ends, strict=True)
+        ],
     )
 
 
@@ -66,8 +81,12 @@ def _shade(zone: Zone, scale: Scale, bottom: float) -> Markup:
 
 def _range(bars: Sequence[Bar]) -> tuple[float, float]:
     """The range begins at zero, unless the values are so close together that their intervals would be invisible."""
-    lows = [bar.estimate.interval.low if bar.estimate.interval else bar.estimate.mean for bar in bars]
-    highs = [bar.estimate.interval.high if bar.estimate.interval else bar.estimate.mean for bar in bars]
+    lows = [
+        bar.estimate.interval.low if bar.estimate.interval else bar.estimate.mean for bar in bars
+    ]
+    highs = [
+        bar.estimate.interval.high if bar.estimate.interval else bar.estimate.mean for bar in bars
+    ]
     low, high = min(lows), min(max(highs), WIDEST_MEANS * max(bar.estimate.mean for bar in bars))
     if low < 0.6 * high:
         return 0.0, high * 1.02
@@ -75,14 +94,23 @@ def _range(bars: Sequence[Bar]) -> tuple[float, float]:
     return low - 0.6 * span, high + 0.1 * span
 
 
-def _row(bar: Bar, scale: Scale, y: float, value_text: Callable[[float], str], *, lines: int) -> Markup:
+def _row(
+    bar: Bar, scale: Scale, y: float, value_text: Callable[[float], str], *, lines: int
+) -> Markup:
     emphasis = "best" if bar.is_best else "other"
     return element(
         "g",
         row_label(bar.label, LABEL_WIDTH - 14, y, class_=f"label {emphasis}", lines=lines),
         _whisker(bar.estimate.interval, scale, y, emphasis) if bar.estimate.interval else None,
-        element("circle", class_=f"dot {emphasis}", cx=at(scale(bar.estimate.mean)), cy=at(y), r=4.5),
-        text(value_text(bar.estimate.mean), WIDTH - VALUE_WIDTH + 14, y + 4, class_=f"value {emphasis}"),
+        element(
+            "circle", class_=f"dot {emphasis}", cx=at(scale(bar.estimate.mean)), cy=at(y), r=4.5
+        ),
+        text(
+            value_text(bar.estimate.mean),
+            WIDTH - VALUE_WIDTH + 14,
+            y + 4,
+            class_=f"value {emphasis}",
+        ),
     )
 
 
@@ -117,9 +145,13 @@ def draw_verdict_chart(verdict: Verdict) -> Markup | None:
         METRIC_NAMES[metric],
         ("verdict", metric.value),
         lambda row: estimate_of(row, metric),
-        unit=seconds_unit if metric.is_time else lambda _: Unit(size=1, before="$" if metric.is_money else ""),
+        unit=seconds_unit
+        if metric.is_time
+        else lambda _: Unit(size=1, before="$" if metric.is_money else ""),
         value_text=lambda value: metric_text(metric, value),
-        zone=Zone(low=best.mean, high=best.mean * (1 + verdict.tolerance), name=name) if best else None,
+        zone=Zone(low=best.mean, high=best.mean * (1 + verdict.tolerance), name=name)
+        if best
+        else None,
     )
 
 

@@ -14,10 +14,15 @@ class View:
     content: Markup
 
 
-def draw_figure(title: str, picture: str, *, data: PlotData | None = None, note: str | None = None) -> Markup:
+def draw_figure(
+    title: str, picture: str, *, data: PlotData | None = None, note: str | None = None
+) -> Markup:
     """``note``: small text beside the title."""
     caption = element(
-        "figcaption", title, element("small", note) if note else None, download_csv(data) if data else None
+        "figcaption",
+        title,
+        element("small", note) if note else None,
+        download_csv(data) if data else None,
     )
     return element("figure", caption, picture)
 
@@ -29,7 +34,13 @@ def draw_views(name: str, views: Sequence[View]) -> Markup:
     shown = views[:MOST_VIEWS]
     buttons = (
         join(
-            element("input", type="radio", name=name, id=f"{name}-{index}", checked="" if index == 0 else None),
+            element(
+                "input",
+                type="radio",
+                name=name,
+                id=f"{name}-{index}",
+                checked="" if index == 0 else None,
+            ),
             element("label", view.name, for_=f"{name}-{index}"),
         )
         for index, view in enumerate(shown)

@@ -58,15 +58,24 @@ def divide_lines(lines: Sequence[Line]) -> Iterator[tuple[Line, ...]]:
 
 
 def draw_lines(
-    lines: Sequence[Line], *, across_name: str, title: str, unit: Unit | None = None, is_from_zero: bool = True
+    lines: Sequence[Line],
+    *,
+    across_name: str,
+    title: str,
+    unit: Unit | None = None,
+    is_from_zero: bool = True,
 ) -> Markup:
     """``unit``: of the horizontal axis, which begins at 0. ``is_from_zero``: so does the vertical one."""
     points = [point for line in lines for point in line.points]
     low, high = min(point.y for point in points), max(point.high for point in points)
     high = max(high, *(y for line in lines for _, y in line.ideal), high)
     margin = 0.04 * (high - low)
-    across = make_scale(0.0, max(point.x for point in points) * 1.02, begin=LEFT, end=WIDTH - RIGHT, unit=unit)
-    up = make_scale(0.0 if is_from_zero else low - margin, high + margin, begin=HEIGHT - BOTTOM, end=TOP)
+    across = make_scale(
+        0.0, max(point.x for point in points) * 1.02, begin=LEFT, end=WIDTH - RIGHT, unit=unit
+    )
+    up = make_scale(
+        0.0 if is_from_zero else low - margin, high + margin, begin=HEIGHT - BOTTOM, end=TOP
+    )
     described = "; ".join(
         f"{line.label}: from {number_text(line.curves[0][0].y)} to {number_text(line.curves[0][-1].y)}"
         for line in lines
@@ -81,18 +90,32 @@ def draw_lines(
         title=title,
         description=described,
     )
-    return join(legend([(series_class(index), line.label) for index, line in enumerate(lines)]), picture)
+    return join(
+        legend([(series_class(index), line.label) for index, line in enumerate(lines)]), picture
+    )
 
 
 def _line(line: Line, across: Scale, up: Scale, color: str) -> Markup:
-    drawn = [polyline([(across(x), up(y)) for x, y in line.ideal], class_=f"line ideal {color}")] if line.ideal else []
+    drawn = (
+        [polyline([(across(x), up(y)) for x, y in line.ideal], class_=f"line ideal {color}")]
+        if line.ideal
+        else []
+    )
     for curve in line.curves:
         placed = [(across(point.x), up(point.y)) for point in curve]
         drawn += [polyline(placed, class_=f"line {color}")] if len(placed) > 1 else []
         dots = placed if len(placed) <= FEW_POINTS else ()
-        drawn += [element("circle", class_=f"mark {color}", cx=at(x), cy=at(y), r=3) for x, y in dots]
+        drawn += [
+            element("circle", class_=f"mark {color}", cx=at(x), cy=at(y), r=3) for x, y in dots
+        ]
     for point in line.points:
         if point.interval is not None:
-            x, low, high = across(point.x), up(point.interval.low), up(min(point.interval.high, up.high))
-            drawn.append(element("line", class_=f"line {color}", x1=at(x), x2=at(x), y1=at(low), y2=at(high)))
+            x, low, high = (
+                across(point.x),
+                up(point.interval.low),
+                up(min(point.interval.high, up.high)),
+            )
+            drawn.append(
+                element("line", class_=f"line {color}", x1=at(x), x2=at(x), y1=at(low), y2=at(high))
+            )
     return join(*drawn)

@@ -48,11 +48,27 @@ def draw_phases(rows: Sequence[tuple[str, Mapping[str, float]]], *, title: str) 
     """Pairs of a cell's label and its mean seconds by phase."""
     height = TOP + ROW_HEIGHT * len(rows) + BOTTOM
     longest = max(sum(phases.values()) for _, phases in rows)
-    scale = make_scale(0.0, longest, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH, unit=seconds_unit(longest))
-    bars = (_bar(label, phases, scale, TOP + ROW_HEIGHT * index) for index, (label, phases) in enumerate(rows))
-    described = "; ".join(f"{label}: {seconds_text(sum(phases.values()))}" for label, phases in rows)
-    picture = svg(WIDTH, height, vertical_grid(scale, TOP, height - BOTTOM), *bars, title=title, description=described)
-    names = dict.fromkeys(name for _, phases in rows for name, seconds in phases.items() if seconds > 0)
+    scale = make_scale(
+        0.0, longest, begin=LABEL_WIDTH, end=WIDTH - VALUE_WIDTH, unit=seconds_unit(longest)
+    )
+    bars = (
+        _bar(label, phases, scale, TOP + ROW_HEIGHT * index)
+        for index, (label, phases) in enumerate(rows)
+    )
+    described = "; ".join(
+        f"{label}: {seconds_text(sum(phases.values()))}" for label, phases in rows
+    )
+    picture = svg(
+        WIDTH,
+        height,
+        vertical_grid(scale, TOP, height - BOTTOM),
+        *bars,
+        title=title,
+        description=described,
+    )
+    names = dict.fromkeys(
+        name for _, phases in rows for name, seconds in phases.items() if seconds > 0
+    )
     return join(legend([(color_of(name), phase_text(name)) for name in names]), picture)
 
 

@@ -59,17 +59,23 @@ class Scale:
     def label(self, tick: float, count: int = 5) -> str:
         """The tick's text, with as many decimals as the ticks' distance needs."""
         step = self._step(count) / self.unit.size
-        decimals = next(decimals for decimals in range(16) if abs(round(step, decimals) - step) < 1e-6 * step)
+        decimals = next(
+            decimals for decimals in range(16) if abs(round(step, decimals) - step) < 1e-6 * step
+        )
         return f"{self.unit.before}{tick / self.unit.size:,.{decimals}f}{self.unit.after}"
 
     def _step(self, count: int) -> float:
         rough = (self.high - self.low) / self.unit.size / count
         power = 10.0 ** floor(log10(rough))
-        factor = next(factor for factor in (1, 2, 2.5, 5, 10) if rough <= factor * power * (1 + 1e-9))
+        factor = next(
+            factor for factor in (1, 2, 2.5, 5, 10) if rough <= factor * power * (1 + 1e-9)
+        )
         return factor * power * self.unit.size
 
 
-def make_scale(low: float, high: float, *, begin: float, end: float, unit: Unit | None = None) -> Scale:
+def make_scale(
+    low: float, high: float, *, begin: float, end: float, unit: Unit | None = None
+) -> Scale:
     """The range is never empty, so that a single value can be drawn."""
     if high <= low:
         high = low + (abs(low) or 1.0)
@@ -95,7 +101,14 @@ def vertical_grid(scale: Scale, top: float, bottom: float) -> Markup:
     return join(
         *(
             join(
-                element("line", class_="grid", x1=at(scale(tick)), x2=at(scale(tick)), y1=at(top), y2=at(bottom)),
+                element(
+                    "line",
+                    class_="grid",
+                    x1=at(scale(tick)),
+                    x2=at(scale(tick)),
+                    y1=at(top),
+                    y2=at(bottom),
+                ),
                 text(scale.label(tick), scale(tick), bottom + 14, class_="tick", anchor="middle"),
             )
             for tick in scale.ticks()
@@ -108,8 +121,21 @@ def horizontal_grid(scale: Scale, left: float, right: float, count: int = 4) -> 
     return join(
         *(
             join(
-                element("line", class_="grid", x1=at(left), x2=at(right), y1=at(scale(tick)), y2=at(scale(tick))),
-                text(scale.label(tick, count), left - 6, scale(tick) + 3.5, class_="tick", anchor="end"),
+                element(
+                    "line",
+                    class_="grid",
+                    x1=at(left),
+                    x2=at(right),
+                    y1=at(scale(tick)),
+                    y2=at(scale(tick)),
+                ),
+                text(
+                    scale.label(tick, count),
+                    left - 6,
+                    scale(tick) + 3.5,
+                    class_="tick",
+                    anchor="end",
+                ),
             )
             for tick in scale.ticks(count)
         )
@@ -168,6 +194,7 @@ def series_class(index: int) -> str:
 def legend(names: Sequence[tuple[str, str]]) -> Markup:
     """Pairs of a color class and a name."""
     items = (
-        element("li", element("span", class_=f"swatch {color}", aria_hidden="true"), name) for color, name in names
+        element("li", element("span", class_=f"swatch {color}", aria_hidden="true"), name)
+        for color, name in names
     )
     return element("ul", *items, class_="legend")

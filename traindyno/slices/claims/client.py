@@ -45,7 +45,9 @@ class NothingMeasured(TraindynoError):
 )
 def claims(
     choice: LabChoice,
-    file: Annotated[Path, typer.Argument(help="A claims file, such as suites/bert-trainium/claims.yaml.")],
+    file: Annotated[
+        Path, typer.Argument(help="A claims file, such as suites/bert-trainium/claims.yaml.")
+    ],
     execution: Annotated[
         str | None,
         typer.Argument(
@@ -65,7 +67,9 @@ def claims(
         report = target.results.find_as(report_data_key(execution), parse_report)
         if report is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
-        judgements = judge_claims(found, suite_trials(report.suite, report.cells, report.results), report.results)
+        judgements = judge_claims(
+            found, suite_trials(report.suite, report.cells, report.results), report.results
+        )
     if output is OutputFormat.JSON:
         print_json([to_document(each) for each in judgements])
     else:
@@ -81,15 +85,27 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
         measured, found_here = "unknown", each.measured
         if found_here is not None:
             reach = found_here.interval
-            spread = f" ({range_text(number_text(reach.low), number_text(reach.high))})" if reach else ""
+            spread = (
+                f" ({range_text(number_text(reach.low), number_text(reach.high))})" if reach else ""
+            )
             measured = f"{number_text(found_here.mean, digits=4)}{spread}"
-        table.add_row(each.claim.text, number_text(each.claim.published, digits=4), measured, finding, each.reason)
+        table.add_row(
+            each.claim.text,
+            number_text(each.claim.published, digits=4),
+            measured,
+            finding,
+            each.reason,
+        )
     return table
 
 
 def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> Iterator[str]:
     """Which claims contradict the author's other figures, and the number of each finding."""
-    stated = {each.claim.claim_id: each.claim.contradiction.text for each in judgements if each.claim.contradiction}
+    stated = {
+        each.claim.claim_id: each.claim.contradiction.text
+        for each in judgements
+        if each.claim.contradiction
+    }
     named = {name: text.partition("; contradicts ")[2].split(", ") for name, text in stated.items()}
     # One fact: the same calculation in several sentences, or one mismatch as each of its figures shows it.
     facts = {

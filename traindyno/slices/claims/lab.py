@@ -29,7 +29,14 @@ from traindyno.core.verdict.quantity import (
 )
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, columns, draw_table, element, estimate_cell, join
-from traindyno.slices.claims.suite import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims, parse_claims
+from traindyno.slices.claims.suite import (
+    Claim,
+    ClaimedBound,
+    ClaimedForm,
+    ClaimedQuantity,
+    Claims,
+    parse_claims,
+)
 
 CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
     ClaimedQuantity.SAMPLES_PER_SECOND: samples_per_second,
@@ -50,7 +57,11 @@ SHAPES: dict[ClaimedForm, Callable[[float, float], float]] = {
     ClaimedForm.SAVING: lambda ratio, instances: 1 - ratio,
     ClaimedForm.SCALING_EFFICIENCY: lambda ratio, instances: ratio / instances,
 }
-BOUNDS = {ClaimedBound.EXACTLY: "", ClaimedBound.AT_MOST: "at most ", ClaimedBound.AT_LEAST: "at least "}
+BOUNDS = {
+    ClaimedBound.EXACTLY: "",
+    ClaimedBound.AT_MOST: "at most ",
+    ClaimedBound.AT_LEAST: "at least ",
+}
 
 PART = "claims"
 
@@ -84,7 +95,9 @@ def claims_of(record: ExecutionRecord) -> tuple[ClaimJudgement, ...]:
     if record.suite.claims is None:
         return ()
     return judge_claims(
-        parse_claims(record.suite.claims), suite_trials(record.suite, record.cells, record.results), record.results
+        parse_claims(record.suite.claims),
+        suite_trials(record.suite, record.cells, record.results),
+        record.results,
     )
 
 
@@ -104,7 +117,9 @@ def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_simulated: bool) ->
     high = inf if claim.bound is ClaimedBound.AT_LEAST else claim.published + margin
     other = claim.contradiction
     contradiction = (
-        f"published {BOUNDS[claim.bound]}{number_text(claim.published, digits=5)}, but {other.text}" if other else ""
+        f"published {BOUNDS[claim.bound]}{number_text(claim.published, digits=5)}, but {other.text}"
+        if other
+        else ""
     )
     if other and (measured is None or not low <= other.value <= high):
         finding, reason = ClaimFinding.INCONSISTENT, contradiction
@@ -114,14 +129,21 @@ def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_simulated: bool) ->
     elif claim.untestable:
         finding, reason = ClaimFinding.NOT_TESTABLE, claim.untestable
     else:
-        finding, reason = unclear or (ClaimFinding.NOT_MEASURED, "no completed trial of the cells of this claim")
+        finding, reason = unclear or (
+            ClaimFinding.NOT_MEASURED,
+            "no completed trial of the cells of this claim",
+        )
     return ClaimJudgement(claim=claim, finding=finding, measured=measured, reason=reason)
 
 
-def _find_measured(measured: Estimate, low: float, high: float, *, is_simulated: bool) -> tuple[ClaimFinding, str]:
+def _find_measured(
+    measured: Estimate, low: float, high: float, *, is_simulated: bool
+) -> tuple[ClaimFinding, str]:
     reach = measured.interval
     ends = [number_text(end) for end in (low, high) if abs(end) < inf]
-    accepted = " to ".join(ends) if len(ends) > 1 else f"{ends[0]} and {'less' if low == -inf else 'more'}"
+    accepted = (
+        " to ".join(ends) if len(ends) > 1 else f"{ends[0]} and {'less' if low == -inf else 'more'}"
+    )
     text = (
         f"measured {number_text(measured.mean)}"
         f"{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else ', one trial'},"
@@ -130,8 +152,16 @@ def _find_measured(measured: Estimate, low: float, high: float, *, is_simulated:
     if reach is None:
         return ClaimFinding.UNDECIDED, text
     if low <= reach.low and reach.high <= high:
-        return (ClaimFinding.PLAYED, f"{text}; {PLAYED}") if is_simulated else (ClaimFinding.REPRODUCED, text)
-    return (ClaimFinding.NOT_REPRODUCED if reach.high < low or reach.low > high else ClaimFinding.UNDECIDED), text
+        return (
+            (ClaimFinding.PLAYED, f"{text}; {PLAYED}")
+            if is_simulated
+            else (ClaimFinding.REPRODUCED, text)
+        )
+    return (
+        ClaimFinding.NOT_REPRODUCED
+        if reach.high < low or reach.low > high
+        else ClaimFinding.UNDECIDED
+    ), text
 
 
 def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFinding, str] | None:
@@ -144,7 +174,10 @@ def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFin
             return ClaimFinding.NO_CELL, f"no cell of the suite matches {{{named}}}"
         if len(matching) > 1:
             labels = "; ".join(cell.label for cell in matching)
-            return ClaimFinding.AMBIGUOUS, f"{{{named}}} matches {len(matching)} cells of different settings: {labels}"
+            return (
+                ClaimFinding.AMBIGUOUS,
+                f"{{{named}}} matches {len(matching)} cells of different settings: {labels}",
+            )
     return None
 
 
@@ -176,7 +209,11 @@ def matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
 
 
 COLUMNS = columns("Claim", "# Published", "# Measured", "Finding", "Why")
-TONES = {ClaimFinding.REPRODUCED: "good", ClaimFinding.NOT_REPRODUCED: "bad", ClaimFinding.INCONSISTENT: "bad"}
+TONES = {
+    ClaimFinding.REPRODUCED: "good",
+    ClaimFinding.NOT_REPRODUCED: "bad",
+    ClaimFinding.INCONSISTENT: "bad",
+}
 
 
 def draw_claims(report: Report) -> Markup | None:
@@ -186,7 +223,11 @@ def draw_claims(report: Report) -> Markup | None:
     return element(
         "section",
         element("h2", "Published claims"),
-        draw_table(COLUMNS, [_row(judgement) for judgement in judgements], caption="Figures that this suite checks."),
+        draw_table(
+            COLUMNS,
+            [_row(judgement) for judgement in judgements],
+            caption="Figures that this suite checks.",
+        ),
         id="claims",
     )
 
@@ -198,7 +239,9 @@ def _row(judgement: ClaimJudgement) -> list[str | None]:
         number_text(claim.published, digits=4),
         estimate_cell(judgement.measured, number_text),
         element(
-            "span", judgement.finding.value.replace("_", " "), class_=f"outcome {TONES.get(judgement.finding, '')}"
+            "span",
+            judgement.finding.value.replace("_", " "),
+            class_=f"outcome {TONES.get(judgement.finding, '')}",
         ),
         join(judgement.reason, element("small", claim.notes) if claim.notes else None),
     ]

@@ -128,7 +128,11 @@ def parse_claims(document: Mapping[str, Any]) -> Claims:
         found: Claims = _converter().structure(document, Claims)
     except (Unexpected, BaseValidationError, FieldProblems) as error:
         raise ClaimsInvalid(list(problems_of(error, ""))) from error
-    problems = [problem for index, claim in enumerate(found.claims) for problem in _problems(claim, f"claims[{index}]")]
+    problems = [
+        problem
+        for index, claim in enumerate(found.claims)
+        for problem in _problems(claim, f"claims[{index}]")
+    ]
     names = [claim.claim_id for claim in found.claims]
     problems += [
         Problem(path="claims", message=f"claim_id {name} occurs twice")
@@ -144,13 +148,22 @@ def _problems(claim: Claim, path: str) -> list[Problem]:
     problems = []
     if claim.form is not ClaimedForm.VALUE and not claim.against and not claim.untestable:
         problems.append(
-            Problem(path=f"{path}.against", message=f"form {claim.form} compares two cells; name the second")
+            Problem(
+                path=f"{path}.against",
+                message=f"form {claim.form} compares two cells; name the second",
+            )
         )
     if claim.quantity is ClaimedQuantity.SETTING and not claim.untestable:
-        message = "a setting is chosen and can't be measured, expected untestable with quantity setting"
+        message = (
+            "a setting is chosen and can't be measured, expected untestable with quantity setting"
+        )
         problems.append(Problem(path=f"{path}.quantity", message=message))
     if claim.tolerance <= 0:
-        problems.append(Problem(path=f"{path}.tolerance", message=f"got {claim.tolerance}, expected a share above 0"))
+        problems.append(
+            Problem(
+                path=f"{path}.tolerance", message=f"got {claim.tolerance}, expected a share above 0"
+            )
+        )
     return problems
 
 
@@ -166,4 +179,6 @@ def check_claims(suite: ClaimsSection) -> Iterator[Problem]:
         parse_claims(suite.claims)
     except ClaimsInvalid as error:
         for problem in error.problems:
-            yield Problem(path=f"claims.{problem.path}" if problem.path else "claims", message=problem.message)
+            yield Problem(
+                path=f"claims.{problem.path}" if problem.path else "claims", message=problem.message
+            )

@@ -11,7 +11,13 @@ from traindyno.core.suite.choices import Precision, Strategy
 from traindyno.core.suite.processes import accumulation_steps, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.slices.estimates.memory import SHARDS_ALL, SHARDS_STATE, estimate_peak
-from traindyno.slices.estimates.step_time import Division, ModelShape, device_of, estimate_step, fitted
+from traindyno.slices.estimates.step_time import (
+    Division,
+    ModelShape,
+    device_of,
+    estimate_step,
+    fitted,
+)
 from traindyno.slices.estimates.suite import Estimated
 
 LARGEST_BATCH = 64
@@ -41,7 +47,9 @@ class Candidate:
         return self.memory_bytes.high <= self.device_bytes
 
 
-def estimate_candidate(shape: ModelShape | None, examples: int, settings: Settings, prices: PriceList) -> Candidate:
+def estimate_candidate(
+    shape: ModelShape | None, examples: int, settings: Settings, prices: PriceList
+) -> Candidate:
     instance_type = find_instance_type(settings.instance)
     processes = world_size(settings)
     usable = usable_memory_bytes(settings.instance)
@@ -83,7 +91,9 @@ def estimate_candidate(shape: ModelShape | None, examples: int, settings: Settin
         memory_bytes=memory,
         device_bytes=usable,
         samples_per_second=Estimated(
-            mean=division.samples / step.mean, low=division.samples / step.high, high=division.samples / step.low
+            mean=division.samples / step.mean,
+            low=division.samples / step.high,
+            high=division.samples / step.low,
         ),
         seconds=seconds,
         usd=None if hourly is None else seconds.scaled(hourly / SECONDS_PER_HOUR),
@@ -99,7 +109,9 @@ def find_candidates(
     for name in types:
         for count in counts:
             fitting = (_largest(shape, examples, base, prices) for base in _strategies(name, count))
-            found.append(next(filter(None, fitting), None))  # a strategy that shards more costs time
+            found.append(
+                next(filter(None, fitting), None)
+            )  # a strategy that shards more costs time
     return [each for each in found if each is not None]
 
 
@@ -122,18 +134,24 @@ def _largest(
 ) -> Candidate | None:
     """With the largest batch that fits, of ``batch`` and its halves."""
     while batch:
-        found = estimate_candidate(shape, examples, replace(base, batch_size_per_device=batch), prices)
+        found = estimate_candidate(
+            shape, examples, replace(base, batch_size_per_device=batch), prices
+        )
         if found.fits:
             return found
         batch //= 2
     return None
 
 
-def usual_candidate(shape: ModelShape, examples: int, best: Settings, prices: PriceList) -> Candidate | None:
+def usual_candidate(
+    shape: ModelShape, examples: int, best: Settings, prices: PriceList
+) -> Candidate | None:
     """What people would train with on this instance: the defaults of a trainer, in full precision if that fits."""
     usual = (replace(best, precision=precision) for precision in (Precision.FP32, best.precision))
     most = min(USUAL_BATCH, best.batch_size)
-    return next(filter(None, (_largest(shape, examples, base, prices, most) for base in usual)), None)
+    return next(
+        filter(None, (_largest(shape, examples, base, prices, most) for base in usual)), None
+    )
 
 
 def choose(found: Iterable[Candidate], *, is_time: bool, most: int) -> list[Candidate]:

@@ -22,7 +22,14 @@ from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.choices import GoalKind, Task
-from traindyno.slices.estimates.first_suite import Asked, Proposal, estimate_texts, is_proposed, propose, suite_text
+from traindyno.slices.estimates.first_suite import (
+    Asked,
+    Proposal,
+    estimate_texts,
+    is_proposed,
+    propose,
+    suite_text,
+)
 from traindyno.travelling_files import listed
 
 GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
@@ -35,7 +42,9 @@ def _task(given: str) -> Task:
     if given not in TASKS:
         expected = f"a task of the built-in trainer: {', '.join(TASKS)}"
         message = refusal(f"got {shown(given)}", expected, close_to(given, TASKS))
-        raise typer.BadParameter(f"{message}. Each trains all weights: LoRA, DPO and GRPO need a --script")
+        raise typer.BadParameter(
+            f"{message}. Each trains all weights: LoRA, DPO and GRPO need a --script"
+        )
     return Task(given)
 
 
@@ -51,24 +60,35 @@ def _task(given: str) -> Task:
 )
 def init(
     choice: LabChoice,
-    file: Annotated[Path, typer.Argument(help="The suite file to write; one that exists is kept.")] = Path(
-        "suite.yaml"
-    ),
+    file: Annotated[
+        Path, typer.Argument(help="The suite file to write; one that exists is kept.")
+    ] = Path("suite.yaml"),
     model: Annotated[
-        str | None, typer.Option(help="A Hub id, a model's folder, or the config.json of a new model.")
+        str | None,
+        typer.Option(help="A Hub id, a model's folder, or the config.json of a new model."),
     ] = None,
-    data: Annotated[str | None, typer.Option(help="A file or folder, an s3:// URI, or a Hub id.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="A file or folder, an s3:// URI, or a Hub id.")
+    ] = None,
     task: Annotated[
-        Task | None, typer.Option(help="What the model learns.", parser=_task, metavar=f"[{'|'.join(TASKS)}]")
+        Task | None,
+        typer.Option(help="What the model learns.", parser=_task, metavar=f"[{'|'.join(TASKS)}]"),
     ] = None,
-    script: Annotated[str | None, typer.Option(help="A folder with your own training program.")] = None,
+    script: Annotated[
+        str | None, typer.Option(help="A folder with your own training program.")
+    ] = None,
     text_column: Annotated[str | None, typer.Option(help="The data's column with texts.")] = None,
     label_column: Annotated[str | None, typer.Option(help="The data's column with labels.")] = None,
-    examples: Annotated[int | None, typer.Option(help="Samples of the whole training.", min=1)] = None,
-    sequence_length: Annotated[int | None, typer.Option(help="Tokens of one sequence.", min=1)] = None,
+    examples: Annotated[
+        int | None, typer.Option(help="Samples of the whole training.", min=1)
+    ] = None,
+    sequence_length: Annotated[
+        int | None, typer.Option(help="Tokens of one sequence.", min=1)
+    ] = None,
     goal: Annotated[GoalKind, typer.Option(help="cheapest or fastest.")] = GoalKind.CHEAPEST,
     max_usd: Annotated[
-        float | None, typer.Option(help="The most that measuring may cost.", min=0.01, callback=finite)
+        float | None,
+        typer.Option(help="The most that measuring may cost.", min=0.01, callback=finite),
     ] = None,
     max_hours: Annotated[
         float, typer.Option(help="The longest that measuring may take.", min=0.1, callback=finite)
@@ -77,7 +97,8 @@ def init(
         list[str] | None, typer.Option(help="Only this instance type; repeat the option for more.")
     ] = None,
     max_instances: Annotated[
-        int, typer.Option(help="The most instances of one cell: 1, 2, 4 … are tried.", min=1, max=64)
+        int,
+        typer.Option(help="The most instances of one cell: 1, 2, 4 … are tried.", min=1, max=64),
     ] = 1,
     prices: PricesOption = None,
     quotas: QuotasOption = None,
@@ -90,11 +111,15 @@ def init(
     """
     refuse_unwritable(file, "FILE")
     if goal not in GOALS:
-        raise typer.BadParameter(refusal(f"got {shown(goal.value)}", "cheapest or fastest", ()), param_hint="--goal")
+        raise typer.BadParameter(
+            refusal(f"got {shown(goal.value)}", "cheapest or fastest", ()), param_hint="--goal"
+        )
     for name in instance or ():
         if find_instance_type(name) is None or not is_proposed(name):
             expected = "an instance type with GPUs, such as ml.g5.xlarge"
-            meant = [each for each in close_instance_types(name) if is_proposed(each) and each != name]
+            meant = [
+                each for each in close_instance_types(name) if is_proposed(each) and each != name
+            ]
             message = refusal(f"got {shown(name)}", expected, meant)
             raise typer.BadParameter(message, param_hint="--instance")
     given: dict[str, Any] = {"task": task, "model": model, "data": data, "script": script}
@@ -104,13 +129,20 @@ def init(
             _existing(name, given[name], file.parent)
     wanted = ("task", "model", "data") if script is None else ("examples",)
     given |= _ask_for(
-        [name for name in (*wanted, *(() if choice.local else ("max_usd",))) if given[name] is None], file
+        [
+            name
+            for name in (*wanted, *(() if choice.local else ("max_usd",)))
+            if given[name] is None
+        ],
+        file,
     )
     workload: dict[str, Any] = {"source": script}
     if script is None:
         workload = {"task": given["task"].value, "model": _model(given["model"])}
         if isinstance(workload["model"], dict):
-            workload["tokenizer"] = {"train_vocabulary_size": workload["model"]["config"].get("vocab_size", 32_000)}
+            workload["tokenizer"] = {
+                "train_vocabulary_size": workload["model"]["config"].get("vocab_size", 32_000)
+            }
     columns = {"text_column": text_column, "label_column": label_column}
     columns = {name: value for name, value in columns.items() if value is not None}
     fields = {"dataset": {"path": given["data"], **columns} if columns else given["data"]}
@@ -118,7 +150,12 @@ def init(
     workload |= {name: value for name, value in fields.items() if value is not None}
     limits = {} if choice.local else {"max_usd": given["max_usd"], "max_hours": max_hours}
     name = suite_name_of(file.stem) or file.stem
-    sections = {"name": name, **workload, "goal": goal.value, **({"limits": limits} if limits else {})}
+    sections = {
+        "name": name,
+        **workload,
+        "goal": goal.value,
+        **({"limits": limits} if limits else {}),
+    }
     lab = None if prices and quotas else choice.chosen.name
     if lab:
         choice.choose(needs_service=False)
@@ -154,7 +191,9 @@ def _ask_for(missing: Sequence[str], file: Path) -> dict[str, Any]:
         elif name == "task":
             found[name] = typer.prompt(f"task ({', '.join(TASKS)})", value_proc=_task)
         else:
-            found[name] = typer.prompt(text, value_proc=partial(_existing, name, beside=file.parent))
+            found[name] = typer.prompt(
+                text, value_proc=partial(_existing, name, beside=file.parent)
+            )
     return found
 
 
@@ -172,7 +211,9 @@ def _model(given: str) -> str | dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise SuiteUnreadable(f"{given} is no JSON ({error}); expected the config.json of a model") from error
+        raise SuiteUnreadable(
+            f"{given} is no JSON ({error}); expected the config.json of a model"
+        ) from error
     if not isinstance(found, dict) or "model_type" not in found:
         raise SuiteUnreadable(
             f"{given} has no model_type; expected the config.json of a model, as transformers writes it"
@@ -194,18 +235,24 @@ def _print(proposal: Proposal) -> None:
         texts = estimate_texts(each)
         has, needed = proposal.quota(each)
         quota = UNKNOWN if has is None else f"have {has}, need {needed}"
-        table.add_row(cell.label, texts["memory"], texts["time"], texts["cost"], each.evidence, quota)
+        table.add_row(
+            cell.label, texts["memory"], texts["time"], texts["cost"], each.evidence, quota
+        )
     STANDARD_OUTPUT.print(table)
     if proposal.why_unknown:
         STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
     if proposal.too_dear:
-        STANDARD_OUTPUT.print(f"left out, as one job may cost more than --max-usd: {listed(proposal.too_dear)}")
+        STANDARD_OUTPUT.print(
+            f"left out, as one job may cost more than --max-usd: {listed(proposal.too_dear)}"
+        )
     for reason in proposal.plan.refusals:
         STANDARD_OUTPUT.print(f"before it can run: {reason}")
     if note := proposal.inputs.note:
         STANDARD_OUTPUT.print(note)
     cap, worst = proposal.suite.suite.limits.max_usd, proposal.plan.worst_case_usd
-    STANDARD_OUTPUT.print(f"measuring costs at most {usd_text(cap if worst is None else min(cap, worst))}")
+    STANDARD_OUTPUT.print(
+        f"measuring costs at most {usd_text(cap if worst is None else min(cap, worst))}"
+    )
 
 
 def _document(proposal: Proposal, file: Path) -> dict[str, Any]:

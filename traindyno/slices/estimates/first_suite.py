@@ -15,7 +15,13 @@ from traindyno.api.plans import find_histories
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.api.suite_text import write_yaml
 from traindyno.api.training_code import has_training_code, missing_libraries
-from traindyno.core.costs.quantity_text import bytes_text, counted, interval_text, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import (
+    bytes_text,
+    counted,
+    interval_text,
+    seconds_text,
+    usd_text,
+)
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, instance_types
 from traindyno.core.planning.history import Histories
@@ -48,9 +54,7 @@ VARIED = (
 LOCAL_BATCHES = (8, 32)
 SCRIPT_NOTE = "# To compare arguments of the program, add a list of values: matrix: {hyperparameters.NAME: [1, 2]}."
 KEPT_NOTE = "# Reports and `list --projected` compare these with what was measured; delete them for another model."
-ESTIMATES_NOTE = (
-    "# Estimates order the cells, and the suite measures them: 90 % intervals, of training without a job's start."
-)
+ESTIMATES_NOTE = "# Estimates order the cells, and the suite measures them: 90 % intervals, of training without a job's start."
 
 
 class NothingFits(TraindynoError):
@@ -109,18 +113,27 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
     inputs = read_plan_inputs(
         asked_for.staged, expand_cells(suite), price_path=prices, quota_path=quotas, now=time.time()
     )
-    shape, why_unknown = (None, "this machine's speed is measured, not estimated") if asked.local else _shape(asked_for)
+    shape, why_unknown = (
+        (None, "this machine's speed is measured, not estimated")
+        if asked.local
+        else _shape(asked_for)
+    )
     counts = [2**power for power in range(asked.max_instances.bit_length())]
     examples, found, paid = suite.workload.examples, list[Candidate](), list[Candidate]()
     if asked.local:
         first = expand_cells(suite)[0].settings
         kept = [
-            estimate_candidate(None, examples, replace(first, batch_size_per_device=batch), inputs.prices)
-            for batch in (LOCAL_BATCHES if suite.workload.task is not Task.SCRIPT else LOCAL_BATCHES[:1])
+            estimate_candidate(
+                None, examples, replace(first, batch_size_per_device=batch), inputs.prices
+            )
+            for batch in (
+                LOCAL_BATCHES if suite.workload.task is not Task.SCRIPT else LOCAL_BATCHES[:1]
+            )
         ]
     elif shape is None:
         priced = sorted(
-            (name for name in types if name in inputs.prices), key=lambda name: inputs.prices[name].usd_per_hour
+            (name for name in types if name in inputs.prices),
+            key=lambda name: inputs.prices[name].usd_per_hour,
         )
         found = _one_of_each_device(priced, examples, inputs)
         paid = _within_cap(found, suite, inputs)
@@ -134,7 +147,10 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
         compiled = [replace(each.settings, compiler=Compiler.INDUCTOR) for each in best[:1]]
         kept = [
             *_with_usual(shape, examples, best, inputs),
-            *(estimate_candidate(shape, examples, settings, inputs.prices) for settings in compiled),
+            *(
+                estimate_candidate(shape, examples, settings, inputs.prices)
+                for settings in compiled
+            ),
         ]
     if not kept:
         raise NothingFits(_why_nothing(shape, types, inputs))
@@ -144,7 +160,11 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
     if lab is not None and inputs.why_assumed is None:
         histories = find_histories(loaded, lab=lab, say=lambda _: None).by_cell
     plan = plan_suite(
-        loaded.staged, execution_id=loaded.suite.name, prices=inputs.prices, quotas=inputs.quotas, histories=histories
+        loaded.staged,
+        execution_id=loaded.suite.name,
+        prices=inputs.prices,
+        quotas=inputs.quotas,
+        histories=histories,
     )
     for place, cell in enumerate(plan.cells):
         if own := histories.get(cell.cell_id):
@@ -159,15 +179,26 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
         why_unknown=why_unknown,
         inputs=inputs,
         plan=plan,
-        too_dear=tuple(dict.fromkeys(each.settings.instance for each in found if each.settings.instance not in names)),
+        too_dear=tuple(
+            dict.fromkeys(
+                each.settings.instance for each in found if each.settings.instance not in names
+            )
+        ),
     )
 
 
-def _within_cap(found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs) -> list[Candidate]:
+def _within_cap(
+    found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs
+) -> list[Candidate]:
     """Those of which one job may not cost more than limits.max_usd, which plan refuses; all where none is left."""
     prices = [inputs.prices[each.settings.instance].usd_per_hour for each in found]
-    worst = [run_terms(each.settings, suite).worst_case_usd(usd) for each, usd in zip(found, prices, strict=True)]
-    return [each for each, usd in zip(found, worst, strict=True) if usd <= suite.limits.max_usd] or [*found]
+    worst = [
+        run_terms(each.settings, suite).worst_case_usd(usd)
+        for each, usd in zip(found, prices, strict=True)
+    ]
+    return [
+        each for each, usd in zip(found, worst, strict=True) if usd <= suite.limits.max_usd
+    ] or [*found]
 
 
 def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
@@ -177,7 +208,11 @@ def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
 def is_proposed(name: str) -> bool:
     """A type with GPUs that a training job may use; NeuronCores need a compiler that is chosen by hand."""
     found = instance_types()[name]
-    return found.accelerator_kind is AcceleratorKind.GPU and found.has_training_quota and not found.is_local
+    return (
+        found.accelerator_kind is AcceleratorKind.GPU
+        and found.has_training_quota
+        and not found.is_local
+    )
 
 
 def _shape(suite: Suite) -> tuple[ModelShape | None, str | None]:
@@ -191,7 +226,10 @@ def _shape(suite: Suite) -> tuple[ModelShape | None, str | None]:
     folder = find_local(model.path, suite.folder) if model.path else None
     path = find_configuration(model.path, model.revision, folder) if model.path else None
     if model.path and path is None:
-        return None, f"the configuration of {model.path} is not on this machine: give its folder or its config.json"
+        return (
+            None,
+            f"the configuration of {model.path} is not on this machine: give its folder or its config.json",
+        )
     shape = read_shape(workload, model_path=path)
     return shape, None if shape else "the FLOPs of this model can't be counted"
 
@@ -209,7 +247,11 @@ def read_shape(workload: Workload, *, model_path: str | None) -> ModelShape | No
         return None
     # Attention in linear time is counted on a slow reference: on one and two periods of such a model's layers.
     types = list(getattr(text, "layer_types", None) or ())
-    period = types.index("full_attention") + 1 if {"linear_attention", "full_attention"} <= set(types) else layers
+    period = (
+        types.index("full_attention") + 1
+        if {"linear_attention", "full_attention"} <= set(types)
+        else layers
+    )
     periods = layers // period
     if types != types[:period] * periods:
         period, periods = layers, 1
@@ -217,7 +259,10 @@ def read_shape(workload: Workload, *, model_path: str | None) -> ModelShape | No
     for count in range(1, min(2, periods) + 1):
         shallow = deepcopy(config)
         if periods > 1:
-            text_of(shallow).num_hidden_layers, text_of(shallow).layer_types = count * period, types[: count * period]
+            text_of(shallow).num_hidden_layers, text_of(shallow).layer_types = (
+                count * period,
+                types[: count * period],
+            )
         sizes.append(measure_size(workload.task, shallow, length))
     first, second = sizes[0], sizes[-1]
     if first.flops_per_token is None or second.flops_per_token is None:
@@ -228,16 +273,21 @@ def read_shape(workload: Workload, *, model_path: str | None) -> ModelShape | No
         inner = experts * (count_in(text, "moe_intermediate_size") or inner)
     return ModelShape(
         parameters=first.parameters + (periods - 1) * (second.parameters - first.parameters),
-        flops_per_token=first.flops_per_token + (periods - 1) * (second.flops_per_token - first.flops_per_token),
+        flops_per_token=first.flops_per_token
+        + (periods - 1) * (second.flops_per_token - first.flops_per_token),
         layers=layers,
         hidden_size=hidden,
         intermediate_size=inner,
-        vocabulary_size=0 if workload.task is Task.SEQUENCE_CLASSIFICATION else count_in(text, "vocab_size") or 0,
+        vocabulary_size=0
+        if workload.task is Task.SEQUENCE_CLASSIFICATION
+        else count_in(text, "vocab_size") or 0,
         sequence_length=length,
     )
 
 
-def _with_usual(shape: ModelShape, examples: int, best: Sequence[Candidate], inputs: PlanInputs) -> list[Candidate]:
+def _with_usual(
+    shape: ModelShape, examples: int, best: Sequence[Candidate], inputs: PlanInputs
+) -> list[Candidate]:
     """What people would train with on the best one's instance comes first."""
     usual = usual_candidate(shape, examples, best[0].settings, inputs.prices) if best else None
     first = [] if usual is None else [usual]
@@ -247,15 +297,22 @@ def _with_usual(shape: ModelShape, examples: int, best: Sequence[Candidate], inp
 def _one_of_each_device(names: Sequence[str], examples: int, inputs: PlanInputs) -> list[Candidate]:
     """The cheapest type of each device; nothing is known of the model."""
     cheapest = {instance_types()[name].accelerator: name for name in reversed(names)}
-    chosen = sorted(cheapest.values(), key=lambda name: inputs.prices[name].usd_per_hour)[:MOST_CELLS]
-    return [estimate_candidate(None, examples, Settings(instance=name), inputs.prices) for name in chosen]
+    chosen = sorted(cheapest.values(), key=lambda name: inputs.prices[name].usd_per_hour)[
+        :MOST_CELLS
+    ]
+    return [
+        estimate_candidate(None, examples, Settings(instance=name), inputs.prices)
+        for name in chosen
+    ]
 
 
 def _why_nothing(shape: ModelShape | None, types: Sequence[str], inputs: PlanInputs) -> str:
     priced = [name for name in types if name in inputs.prices]
     if not priced:
         return f"none of {len(types)} instance types has a known price: give --prices FILE, or --region"
-    size = "" if shape is None else f" of a model with {shape.parameters / 1e9:.3g} billion parameters"
+    size = (
+        "" if shape is None else f" of a model with {shape.parameters / 1e9:.3g} billion parameters"
+    )
     devices = {name: instance_types()[name].devices_per_instance or 1 for name in priced}
     largest = sorted(priced, key=lambda name: -devices[name] * (usable_memory_bytes(name) or 0))
     return (
@@ -267,9 +324,15 @@ def _why_nothing(shape: ModelShape | None, types: Sequence[str], inputs: PlanInp
 def _document(cells: Sequence[Settings]) -> dict[str, Any]:
     """The first cell is the baseline, which the matrix has; the others are included."""
     values = [{name: _plain(getattr(each, name)) for name in VARIED} for each in cells]
-    usual = {field.name: _plain(field.default) for field in fields(Settings) if field.name in VARIED}
+    usual = {
+        field.name: _plain(field.default) for field in fields(Settings) if field.name in VARIED
+    }
     varying = [name for name in VARIED if len({json.dumps(each[name]) for each in values}) > 1]
-    fixed = {name: values[0][name] for name in VARIED if name not in varying and values[0][name] != usual.get(name)}
+    fixed = {
+        name: values[0][name]
+        for name in VARIED
+        if name not in varying and values[0][name] != usual.get(name)
+    }
     if "instance" not in varying:
         fixed = {"instance": values[0]["instance"], **fixed}
     found: dict[str, Any] = {"training": fixed} if fixed else {}
@@ -291,10 +354,14 @@ def estimate_texts(candidate: Candidate) -> dict[str, str]:
     texts = {"memory": NO_BASIS, "time": NO_BASIS, "cost": NO_BASIS}
     if memory is not None:
         room = "" if device is None else f" of {bytes_text(device)}"
-        texts["memory"] = f"{bytes_text(round(memory.mean))} ({bytes_text(round(memory.high))} at most){room}"
+        texts["memory"] = (
+            f"{bytes_text(round(memory.mean))} ({bytes_text(round(memory.high))} at most){room}"
+        )
     if candidate.seconds is not None:
         found = candidate.seconds
-        texts["time"] = f"{seconds_text(found.mean)} ({interval_text(found.low, found.high, seconds_text)})"
+        texts["time"] = (
+            f"{seconds_text(found.mean)} ({interval_text(found.low, found.high, seconds_text)})"
+        )
     if candidate.usd is not None:
         found = candidate.usd
         texts["cost"] = f"{usd_text(found.mean)} ({interval_text(found.low, found.high, usd_text)})"
@@ -314,11 +381,18 @@ def suite_text(proposal: Proposal) -> str:
             lines += [f"  # {_comment(each)}", *(f"  {line}" for line in _yaml([entry]))]
     elif document.get("source"):
         lines.append(SCRIPT_NOTE)
-    kept = [(cell.cell_id, _kept(each)) for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)]
+    kept = [
+        (cell.cell_id, _kept(each))
+        for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)
+    ]
     if any(estimate for _, estimate in kept):
         workload = proposal.suite.suite.workload
         of = {"examples": workload.examples, "sequence_length": workload.sequence_length}
-        lines += [KEPT_NOTE, "estimates:", *(f"  {line}" for line in _yaml({**of, "cells": dict(kept)}))]
+        lines += [
+            KEPT_NOTE,
+            "estimates:",
+            *(f"  {line}" for line in _yaml({**of, "cells": dict(kept)})),
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -24,7 +24,9 @@ def held_bytes(shape: ModelShape, settings: Settings, processes: int) -> tuple[f
     return weights + STATE_BYTES[settings.optimizer] * shape.parameters / state_parts, weights
 
 
-def memory_terms(shape: ModelShape, settings: Settings, processes: int) -> tuple[tuple[float, ...], ...]:
+def memory_terms(
+    shape: ModelShape, settings: Settings, processes: int
+) -> tuple[tuple[float, ...], ...]:
     """The bytes beside ``held_bytes`` before their weights, when the backward pass begins and when it ends."""
     _, gradients = held_bytes(shape, settings, processes)
     tokens = settings.batch_size * shape.sequence_length

@@ -28,7 +28,10 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
     kept = suite.estimates if suite else None
     if suite is None or kept is None:
         return
-    if (kept.examples, kept.sequence_length) != (suite.workload.examples, suite.workload.sequence_length):
+    if (kept.examples, kept.sequence_length) != (
+        suite.workload.examples,
+        suite.workload.sequence_length,
+    ):
         return
     results = load_results(bucket, execution_id)
     for cell in (each for each in expand_cells(suite) if each.cell_id in kept.cells):
@@ -40,27 +43,39 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
             ("cost", found.usd, measured_usd(suite, own)),
         ):
             if estimate is not None and actual is not None:
-                interval, mean = Interval(low=estimate.low, high=estimate.high, confidence=0.9), estimate.mean
-                yield ProjectedActual(quantity=name, projected=mean, interval=interval, actual=actual, cell=cell.label)
+                interval, mean = (
+                    Interval(low=estimate.low, high=estimate.high, confidence=0.9),
+                    estimate.mean,
+                )
+                yield ProjectedActual(
+                    quantity=name, projected=mean, interval=interval, actual=actual, cell=cell.label
+                )
 
 
 def measured_bytes(results: Sequence[RunResult]) -> float | None:
     """The largest peak; the device's whole memory where a run was out of it, which needs no less."""
     peaks = [each.measured.peak_memory_bytes for each in results if each.measured]
-    out = [each.run.cell.settings.instance for each in results if each.outcome is Outcome.OUT_OF_MEMORY]
+    out = [
+        each.run.cell.settings.instance for each in results if each.outcome is Outcome.OUT_OF_MEMORY
+    ]
     full = map(usable_memory_bytes, out)
     return max((each for each in (*peaks, *full) if each), default=None)
 
 
 def measured_seconds(results: Sequence[RunResult]) -> float | None:
     """Of all examples by the rate of the runs, as the estimate is: without starts and what a run does once."""
-    rates = [(each.examples, each.samples_per_second) for each in results if each.outcome in SUCCESSES]
+    rates = [
+        (each.examples, each.samples_per_second) for each in results if each.outcome in SUCCESSES
+    ]
     return mean_of(examples / rate for examples, rate in rates if rate)
 
 
 def measured_usd(suite: Suite, results: Sequence[RunResult]) -> float | None:
     """At the price on demand that the estimate is of."""
-    seconds, price = measured_seconds(results), results[0].price.usd_per_instance_hour if results else None
+    seconds, price = (
+        measured_seconds(results),
+        results[0].price.usd_per_instance_hour if results else None,
+    )
     if seconds is None or price is None or suite.purchase is not Purchase.ON_DEMAND:
         return None
     return seconds * float(price) * results[0].run.cell.settings.instance_count / SECONDS_PER_HOUR

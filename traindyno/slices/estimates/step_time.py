@@ -74,7 +74,11 @@ class Division:
 
     def link_of_replicas(self, device: Device) -> float:
         """Bytes per second between replicas, whose slowest link is that between instances."""
-        return device.link if self.tensor * self.pipeline * self.replicas <= self.neighbours else self.network
+        return (
+            device.link
+            if self.tensor * self.pipeline * self.replicas <= self.neighbours
+            else self.network
+        )
 
 
 #: The parts of a step, in seconds before their weights.
@@ -91,7 +95,13 @@ def step_terms(shape: ModelShape, division: Division, device: Device) -> tuple[f
     layers = shape.layers / division.pipeline
     tokens = division.batch * shape.sequence_length
     hidden_bytes = 2 * tokens * shape.hidden_size
-    flops = shape.flops_per_token * tokens * (4 / 3 if division.recomputes else 1) / division.pipeline / division.tensor
+    flops = (
+        shape.flops_per_token
+        * tokens
+        * (4 / 3 if division.recomputes else 1)
+        / division.pipeline
+        / division.tensor
+    )
     held = shape.parameters / division.tensor / division.pipeline
     exchanged = slots * layers * hidden_bytes * (division.tensor - 1) / division.tensor
     is_far = division.tensor > division.neighbours
@@ -118,7 +128,9 @@ def estimate_step(shape: ModelShape, division: Division, device: Device) -> Esti
     weights: Mapping[str, float] = figures["step_time"]["weights"]
     terms = step_terms(shape, division, device)
     mean = sum(weights[name] * seconds for name, seconds in zip(TERMS, terms, strict=True))
-    deviation = figures["step_time"]["deviation_of_known_device" if device.rows else "deviation_of_other_device"]
+    deviation = figures["step_time"][
+        "deviation_of_known_device" if device.rows else "deviation_of_other_device"
+    ]
     mean, factor = max(mean, exchange_seconds(shape, division, device)), exp(NORMAL_90 * deviation)
     return Estimated(mean=mean, low=mean / factor, high=mean * factor)
 
@@ -131,7 +143,9 @@ def exchange_seconds(shape: ModelShape, division: Division, device: Device) -> f
     if division.replicas == 1:
         return 0.0
     held = shape.parameters / division.tensor / division.pipeline
-    return 8 * held * (division.replicas - 1) / division.replicas / division.link_of_replicas(device)
+    return (
+        8 * held * (division.replicas - 1) / division.replicas / division.link_of_replicas(device)
+    )
 
 
 def device_of(accelerator: str | None) -> Device | None:
@@ -140,7 +154,9 @@ def device_of(accelerator: str | None) -> Device | None:
     if found is None:
         return None
     bf16 = next(
-        each.peak_dense_bf16_flops_per_device for each in instance_types().values() if each.accelerator == accelerator
+        each.peak_dense_bf16_flops_per_device
+        for each in instance_types().values()
+        if each.accelerator == accelerator
     )
     return Device(**{"half_flops": bf16, **found})
 
@@ -148,6 +164,10 @@ def device_of(accelerator: str | None) -> Device | None:
 @cache
 def fitted() -> dict[str, Any]:
     """The weights, with their source."""
-    text = files("traindyno.slices.estimates.data").joinpath("weights.json").read_text(encoding="utf-8")
+    text = (
+        files("traindyno.slices.estimates.data")
+        .joinpath("weights.json")
+        .read_text(encoding="utf-8")
+    )
     found: dict[str, Any] = json.loads(text)
     return found

@@ -39,5 +39,6 @@ class KeptEstimates:
 @dataclass(frozen=True, kw_only=True)
 class EstimatesSection:
     estimates: KeptEstimates | None = described(
-        None, "what `init` estimated of the cells; reports and `list --projected` compare it with what was measured"
+        None,
+        "what `init` estimated of the cells; reports and `list --projected` compare it with what was measured",
     )

@@ -24,7 +24,12 @@ from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
 from traindyno.sagemaker.launcher import CODE_CHANNEL
 from traindyno.slices.imported.job import DRIVERS_CHANNEL, Drivers, JobNotImportable, channel_uri
 from traindyno.slices.imported.job import job_name as name_in_request
-from traindyno.slices.imported.suite_of_job import Decisions, ImportedSuite, check_description, document_json
+from traindyno.slices.imported.suite_of_job import (
+    Decisions,
+    ImportedSuite,
+    check_description,
+    document_json,
+)
 from traindyno.slices.imported.suite_of_job import import_job as suite_of_job
 
 if TYPE_CHECKING:
@@ -55,7 +60,9 @@ def read_job(name: str) -> dict[str, Any]:
     return job
 
 
-def import_described(job: Mapping[str, Any], decisions: Decisions, *, s3: "S3Client") -> ImportedSuite:
+def import_described(
+    job: Mapping[str, Any], decisions: Decisions, *, s3: "S3Client"
+) -> ImportedSuite:
     """Raises JobNotImportable. The code of a job of the SDK 3 is many objects, which a person copies to a folder."""
     check_description(job)
     drivers_uri = channel_uri(job, DRIVERS_CHANNEL)
@@ -63,12 +70,17 @@ def import_described(job: Mapping[str, Any], decisions: Decisions, *, s3: "S3Cli
         return suite_of_job(job, decisions)
     # A path of another machine, in a job that anyone may have made, names nothing here.
     folder = f"code-of-{re.sub('[^A-Za-z0-9-]+', '-', name_in_request(job))}"
-    source_code, distributed = (_read_json(f"{drivers_uri.rstrip('/')}/{name}", s3) for name in DRIVERS_FILES)
+    source_code, distributed = (
+        _read_json(f"{drivers_uri.rstrip('/')}/{name}", s3) for name in DRIVERS_FILES
+    )
     drivers = Drivers(source_code=source_code, distributed=distributed, copied_to=folder)
     found = suite_of_job(job, decisions, drivers=drivers)
     code = channel_uri(job, CODE_CHANNEL) or "unknown"
     command = f"aws s3 cp --recursive {shlex.quote(code)} {shlex.quote(folder)}"
-    return replace(found, left_out={**found.left_out, "workload.source": f"its code is in S3; copy it: {command}"})
+    return replace(
+        found,
+        left_out={**found.left_out, "workload.source": f"its code is in S3; copy it: {command}"},
+    )
 
 
 def _read_json(uri: str, s3: "S3Client") -> dict[str, Any]:
@@ -78,7 +90,9 @@ def _read_json(uri: str, s3: "S3Client") -> dict[str, Any]:
     try:
         content = s3.get_object(Bucket=bucket, Key=key)["Body"].read(MOST_BYTES)
     except ClientError as error:
-        raise JobNotImportable(f"{uri} can't be read, which says which script the job runs: {error}") from error
+        raise JobNotImportable(
+            f"{uri} can't be read, which says which script the job runs: {error}"
+        ) from error
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -88,15 +102,25 @@ def _read_json(uri: str, s3: "S3Client") -> dict[str, Any]:
     return document
 
 
-JobArgument = Annotated[str, typer.Argument(help="The training job's name in SageMaker.", callback=job_name)]
+JobArgument = Annotated[
+    str, typer.Argument(help="The training job's name in SageMaker.", callback=job_name)
+]
 OUTPUT = "--output"
-OutputOption = Annotated[Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")]
-ExamplesOption = Annotated[int | None, typer.Option(help="The examples of the whole training; no job says it.", min=1)]
+OutputOption = Annotated[
+    Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")
+]
+ExamplesOption = Annotated[
+    int | None, typer.Option(help="The examples of the whole training; no job says it.", min=1)
+]
 UsdOption = Annotated[
-    float | None, typer.Option("--max-usd", help="The most that the suite may cost.", min=0.01, callback=finite)
+    float | None,
+    typer.Option("--max-usd", help="The most that the suite may cost.", min=0.01, callback=finite),
 ]
 HoursOption = Annotated[
-    float | None, typer.Option("--max-hours", help="The longest that the suite may take.", min=0.01, callback=finite)
+    float | None,
+    typer.Option(
+        "--max-hours", help="The longest that the suite may take.", min=0.01, callback=finite
+    ),
 ]
 
 
@@ -117,7 +141,9 @@ def import_job(
         refuse_unwritable(output, OUTPUT)
     choice.choose()
     described = read_job(job)
-    decisions = Decisions(examples=examples, max_usd=_decimal(max_usd), max_hours=_decimal(max_hours))
+    decisions = Decisions(
+        examples=examples, max_usd=_decimal(max_usd), max_hours=_decimal(max_hours)
+    )
     found = import_described(described, decisions, s3=clients.s3())
     axes = suggest_axes(found.document)
     text = suite_text(found, axes)
@@ -135,7 +161,9 @@ def suite_text(found: ImportedSuite, axes: Mapping[str, Sequence[Any]]) -> str:
     lines = [f"# Write {path}: no job says it.\n" for path in found.missing]
     if axes:
         block = write_yaml({"matrix": document_json(axes)}, default_flow_style=None)
-        lines.append("# Axes to try; what moves to matrix leaves training and workload.hyperparameters:\n")
+        lines.append(
+            "# Axes to try; what moves to matrix leaves training and workload.hyperparameters:\n"
+        )
         lines += [f"# {line}\n" for line in block.splitlines()]
     return text + "".join(lines)
 
@@ -176,8 +204,14 @@ def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
                 axes[f"{HYPERPARAMETER_PREFIX}{name}"] = _around(value)
         return axes
     axes[OWN_BATCH_SIZE] = _around(training.get(OWN_BATCH_SIZE, 1))
-    strategy, instance = training.get("strategy", Strategy.DDP.value), find_instance_type(training["instance"])
-    if instance is not None and (instance.devices_per_instance or 1) * training.get("instance_count", 1) > 1:
+    strategy, instance = (
+        training.get("strategy", Strategy.DDP.value),
+        find_instance_type(training["instance"]),
+    )
+    if (
+        instance is not None
+        and (instance.devices_per_instance or 1) * training.get("instance_count", 1) > 1
+    ):
         axes["strategy"] = list(dict.fromkeys((strategy, Strategy.DDP.value, Strategy.FSDP.value)))
     return axes
 
@@ -193,11 +227,23 @@ def neighbours(name: str) -> list[str]:
         key=lambda each: (each.devices_per_instance or 0, each.vcpus or 0, each.memory_gib or 0.0),
     )
     place = [each.name for each in family].index(name)
-    near = [each.name for each in (*family[max(place - 1, 0) : place], *family[place + 1 : place + 2])]
-    others = [each for each in types if each.family != own.family and each.accelerator_kind is own.accelerator_kind]
+    near = [
+        each.name for each in (*family[max(place - 1, 0) : place], *family[place + 1 : place + 2])
+    ]
+    others = [
+        each
+        for each in types
+        if each.family != own.family and each.accelerator_kind is own.accelerator_kind
+    ]
     size = own.name.rpartition(".")[2]
-    kin = [each for each in others if each.family[0] == own.family[0] and each.name.rpartition(".")[2] == size]
-    alike = sorted(each.name for each in kin if each.devices_per_instance == own.devices_per_instance)
+    kin = [
+        each
+        for each in others
+        if each.family[0] == own.family[0] and each.name.rpartition(".")[2] == size
+    ]
+    alike = sorted(
+        each.name for each in kin if each.devices_per_instance == own.devices_per_instance
+    )
     return [*near, *alike][:MOST_TYPES]
 
 

@@ -34,7 +34,10 @@ LAUNCHED_BY: Mapping[str, Mapping[str, str]] = {
     "sagemaker_pytorch_ddp_enabled": {"strategy": Strategy.DDP},
     "sagemaker_torch_distributed_enabled": {"strategy": Strategy.DDP},
     "sagemaker_distributed_dataparallel_enabled": {"strategy": Strategy.SMDDP},
-    "sagemaker_pytorch_xla_multi_worker_enabled": {"strategy": Strategy.DDP, "compiler": Compiler.XLA},
+    "sagemaker_pytorch_xla_multi_worker_enabled": {
+        "strategy": Strategy.DDP,
+        "compiler": Compiler.XLA,
+    },
 }
 MPI_ENABLED = "sagemaker_mpi_enabled"
 
@@ -75,27 +78,38 @@ def read_program(job: Mapping[str, Any]) -> Program:
     values = toolkit_values(job)
     source, program = values.get("sagemaker_submit_directory"), values.get("sagemaker_program")
     if program is None or source is None:
-        raise JobNotImportable(f"{job_name(job)}: {_what_it_runs(job)}; expected a job that runs a script")
+        raise JobNotImportable(
+            f"{job_name(job)}: {_what_it_runs(job)}; expected a job that runs a script"
+        )
     if source == ISOLATED_SOURCE:
         source = channel_uri(job, CODE_CHANNEL)
     if not isinstance(source, str) or not is_s3_uri(source):
-        raise JobNotImportable(f"{job_name(job)}: its code is {_text(source)}, expected a tarball in S3")
+        raise JobNotImportable(
+            f"{job_name(job)}: its code is {_text(source)}, expected a tarball in S3"
+        )
     if not isinstance(program, str):
-        raise JobNotImportable(f"{job_name(job)}: its script is {shown(program)}, expected the name of a .py file")
+        raise JobNotImportable(
+            f"{job_name(job)}: its script is {shown(program)}, expected the name of a .py file"
+        )
     kept = {SMDDP_OPTIONS} | ({MPI_OPTIONS} if MODEL_PARALLEL_PARAMETERS in values else set())
     arguments = {
         name: value
         for name, value in values.items()
         if not name.startswith(SDK_PREFIX) or (name in kept and value != "")
     }
-    return Program(source=source, entry_point=program, arguments=arguments, training=_launched_by(job, values))
+    return Program(
+        source=source, entry_point=program, arguments=arguments, training=_launched_by(job, values)
+    )
 
 
 def read_driver_program(job: Mapping[str, Any], drivers: Drivers) -> Program:
     """Raises JobNotImportable."""
     source_code, distributed = drivers.source_code, drivers.distributed
     _refuse_other_drivers(job_name(job), source_code, distributed)
-    arguments = {key: _suite_value(text) for key, text in driver_arguments(job.get("HyperParameters", {})).items()}
+    arguments = {
+        key: _suite_value(text)
+        for key, text in driver_arguments(job.get("HyperParameters", {})).items()
+    }
     strategy = Strategy.DDP if distributed else Strategy.SINGLE
     return Program(
         source=drivers.copied_to or source_code["source_dir"],
@@ -106,7 +120,9 @@ def read_driver_program(job: Mapping[str, Any], drivers: Drivers) -> Program:
     )
 
 
-def _refuse_other_drivers(name: str, source_code: Mapping[str, Any], distributed: Mapping[str, Any]) -> None:
+def _refuse_other_drivers(
+    name: str, source_code: Mapping[str, Any], distributed: Mapping[str, Any]
+) -> None:
     source, script = source_code.get("source_dir"), source_code.get("entry_script")
     if source_code.get("command"):
         raise JobNotImportable(
@@ -118,9 +134,13 @@ def _refuse_other_drivers(name: str, source_code: Mapping[str, Any], distributed
         found = f"source_dir {_text(source)} and entry_script {_text(script)}"
         raise JobNotImportable(f"{name}: got {found}, expected a source_dir and a .py file in it")
     if "mpi_additional_options" in distributed:
-        raise JobNotImportable(f"{name}: distributed is MPI, expected Torchrun or nothing: a suite has no mpirun")
+        raise JobNotImportable(
+            f"{name}: distributed is MPI, expected Torchrun or nothing: a suite has no mpirun"
+        )
     if source_code.get("args"):
-        raise JobNotImportable(f"{name}: source_code.args is set, expected hyperparameters: cells vary those")
+        raise JobNotImportable(
+            f"{name}: source_code.args is set, expected hyperparameters: cells vary those"
+        )
 
 
 def _driver_options(
@@ -131,10 +151,16 @@ def _driver_options(
     devices = instance.devices_per_instance if instance else None
     processes = distributed.get("process_count_per_node")
     if processes is not None and processes != devices:
-        yield "distributed.process_count_per_node", f"{processes}; the toolkit starts one for each of {devices} devices"
+        yield (
+            "distributed.process_count_per_node",
+            f"{processes}; the toolkit starts one for each of {devices} devices",
+        )
     requirements = source_code.get("requirements")
     if requirements not in (None, "requirements.txt"):
-        yield "source_code.requirements", f"{requirements}; the toolkit installs requirements.txt of the source"
+        yield (
+            "source_code.requirements",
+            f"{requirements}; the toolkit installs requirements.txt of the source",
+        )
 
 
 def _text(value: Any) -> str:
@@ -159,7 +185,11 @@ def toolkit_values(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def toolkit_arguments(job: Mapping[str, Any]) -> dict[str, str]:
     """What the toolkit passes to the script: ``--lr`` → ``0.1``."""
-    own = {name: value for name, value in toolkit_values(job).items() if not name.startswith(SDK_PREFIX)}
+    own = {
+        name: value
+        for name, value in toolkit_values(job).items()
+        if not name.startswith(SDK_PREFIX)
+    }
     words = command_arguments(own)
     return dict(zip(words[::2], words[1::2], strict=True))
 
@@ -192,7 +222,9 @@ def _launched_by(job: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[s
     if MODEL_PARALLEL_PARAMETERS in values:
         return {"strategy": Strategy.DDP}
     if values.get(MPI_ENABLED):
-        raise JobNotImportable(f"{job_name(job)}: mpirun starts its script, expected torchrun, SMDDP or no launcher")
+        raise JobNotImportable(
+            f"{job_name(job)}: mpirun starts its script, expected torchrun, SMDDP or no launcher"
+        )
     found = (settings for flag, settings in LAUNCHED_BY.items() if values.get(flag) is True)
     return next(found, {"strategy": Strategy.SINGLE})
 
@@ -221,7 +253,9 @@ def local_path(workload: Mapping[str, Any]) -> str | None:
     """The first path that may be one of this machine, with what is accepted; None if there is none."""
     for place, path in workload_paths(workload):
         takes_hub_name = not place.startswith(CHANNELS)
-        is_hub_name = HUB_NAME.fullmatch(path) is not None and PurePosixPath(path).suffix not in FILE_SUFFIXES
+        is_hub_name = (
+            HUB_NAME.fullmatch(path) is not None and PurePosixPath(path).suffix not in FILE_SUFFIXES
+        )
         if not is_s3_uri(path) and not (takes_hub_name and is_hub_name):
             hub = ", or the name of a model or dataset of the Hub" if takes_hub_name else ""
             return f"{place}: got {shown(path)}, expected s3://…{hub}"
@@ -232,14 +266,19 @@ def local_path(workload: Mapping[str, Any]) -> str | None:
 NAMED = ("Environment", "HyperParameters", "Tags")
 
 
-def without_secrets(job: Mapping[str, Any], fields: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+def without_secrets(
+    job: Mapping[str, Any], fields: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The job, and what it leaves out: path → reason, never a value.
 
     Raises JobNotImportable for what looks like a secret in another of ``fields``, or in what the training toolkit
     and our own program read: without it the job would be another.
     """
     name = job_name(job)
-    refuse_secrets(name, find_secrets({each: job[each] for each in fields if each in job and each not in NAMED}))
+    refuse_secrets(
+        name,
+        find_secrets({each: job[each] for each in fields if each in job and each not in NAMED}),
+    )
     entries: dict[str, Mapping[str, Any]] = {
         "Environment": job.get("Environment", {}),
         "HyperParameters": toolkit_values(job),
@@ -251,7 +290,9 @@ def without_secrets(job: Mapping[str, Any], fields: tuple[str, ...]) -> tuple[di
     found: dict[str, str] = {}
     for section, given in entries.items():
         for each, value in given.items():
-            kind = next((kind for _, kind in find_secrets(value, name=each)), None)  # it is one, or has one inside
+            kind = next(
+                (kind for _, kind in find_secrets(value, name=each)), None
+            )  # it is one, or has one inside
             if kind is not None:
                 found[f"{section}.{each}"] = kind
     needed = "HyperParameters." if is_built_in(job) else f"HyperParameters.{SDK_PREFIX}"
@@ -259,14 +300,18 @@ def without_secrets(job: Mapping[str, Any], fields: tuple[str, ...]) -> tuple[di
     clean = dict(job)
     for section in ("Environment", "HyperParameters"):
         given = job.get(section, {})
-        clean[section] = {each: value for each, value in given.items() if f"{section}.{each}" not in found}
+        clean[section] = {
+            each: value for each, value in given.items() if f"{section}.{each}" not in found
+        }
     clean["Tags"] = [tag for tag in job.get("Tags", ()) if f"Tags.{tag['Key']}" not in found]
     return clean, {path: f"this looks like {kind}; {ADVICE}" for path, kind in found.items()}
 
 
 def refuse_secrets(name: str, found: Iterable[tuple[str, str]]) -> None:
     for path, kind in found:
-        raise JobNotImportable(f"{name}: {path}: this looks like {kind} (not repeated here), expected none; {ADVICE}")
+        raise JobNotImportable(
+            f"{name}: {path}: this looks like {kind} (not repeated here), expected none; {ADVICE}"
+        )
 
 
 def refuse_excess(name: str, path: str, document: object) -> None:
@@ -298,7 +343,11 @@ SHAPE: Mapping[str, Any] = {
             "InputMode": str,
             "DataSource!": {
                 "S3DataSource": {"S3Uri!": str, "S3DataType": str},
-                "FileSystemDataSource": {"FileSystemId!": str, "FileSystemType!": str, "DirectoryPath!": str},
+                "FileSystemDataSource": {
+                    "FileSystemId!": str,
+                    "FileSystemType!": str,
+                    "DirectoryPath!": str,
+                },
             },
         }
     ],
@@ -313,7 +362,11 @@ SHAPE: Mapping[str, Any] = {
         "InstanceGroups": [{}],
         "InstancePreferences": [{"InstanceType!": str, "TrainingPlanArns": [str]}],
     },
-    "StoppingCondition": {"MaxRuntimeInSeconds": int, "MaxPendingTimeInSeconds": int, "MaxWaitTimeInSeconds": int},
+    "StoppingCondition": {
+        "MaxRuntimeInSeconds": int,
+        "MaxPendingTimeInSeconds": int,
+        "MaxWaitTimeInSeconds": int,
+    },
     "CheckpointConfig": {"S3Uri": str},
     "EnableManagedSpotTraining": bool,
 }
@@ -335,14 +388,20 @@ def _problems(path: str, value: object, shape: Any) -> Iterator[Problem]:
             for index, each in enumerate(value):
                 yield from _problems(f"{path}[{index}]", each, inner)
         case Mapping():
-            yield Problem(path=path, message=f"got {shown(value)}, expected names with their values")
+            yield Problem(
+                path=path, message=f"got {shown(value)}, expected names with their values"
+            )
         case list():
             yield Problem(path=path, message=f"got {shown(value)}, expected a list")
         case _ if not isinstance(value, shape) or (shape is int and isinstance(value, bool)):
-            yield Problem(path=path, message=f"got {type(value).__name__}, expected {EXPECTED_OF_TYPE[shape]}")
+            yield Problem(
+                path=path, message=f"got {type(value).__name__}, expected {EXPECTED_OF_TYPE[shape]}"
+            )
 
 
-def _field_problems(path: str, value: Mapping[str, Any], field: str, inner: Any) -> Iterator[Problem]:
+def _field_problems(
+    path: str, value: Mapping[str, Any], field: str, inner: Any
+) -> Iterator[Problem]:
     name = field.removesuffix("!")
     found = list(value) if name == ANY_NAME else [name] if name in value else []
     if not found and name != field:

@@ -5,11 +5,21 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from traindyno.slices.imported.job import SDK_CHANNELS, Drivers, JobNotImportable, driver_text, job_name
+from traindyno.slices.imported.job import (
+    SDK_CHANNELS,
+    Drivers,
+    JobNotImportable,
+    driver_text,
+    job_name,
+)
 from traindyno.slices.imported.suite_of_job import Decisions, ImportedSuite, import_job
 
 # The SDK's own defaults, of the last versions that were compared.
-DEFAULT_COMPUTE: Mapping[str, Any] = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30}
+DEFAULT_COMPUTE: Mapping[str, Any] = {
+    "InstanceType": "ml.m5.xlarge",
+    "InstanceCount": 1,
+    "VolumeSizeInGB": 30,
+}
 DEFAULT_RUNTIME_SECONDS = 3600
 DRIVERS_SCRIPT = "/opt/ml/input/data/sm_drivers/sm_train.sh"
 # Attribute of the trainer → field of the request. The private ones are set by methods such as with_metric_definitions.
@@ -38,14 +48,19 @@ def from_model_trainer(
     job = request_of(trainer, input_data_config=input_data_config)
     found = getattr(trainer, "source_code", None)
     if found is None:
-        raise JobNotImportable(f"{job_name(job)}: the trainer has no source_code, expected a script in a source_dir")
+        raise JobNotImportable(
+            f"{job_name(job)}: the trainer has no source_code, expected a script in a source_dir"
+        )
     drivers = Drivers(source_code=_fields(found), distributed=_distributed(trainer))
     return import_job(_with_drivers(job), decisions or Decisions(), drivers=drivers)
 
 
 def _with_drivers(job: Mapping[str, Any]) -> dict[str, Any]:
     """With what the SDK adds to a job that has source code; where it uploads that is not known before."""
-    algorithm = {"ContainerEntrypoint": ["/bin/bash"], "ContainerArguments": ["-c", DRIVERS_COMMAND]}
+    algorithm = {
+        "ContainerEntrypoint": ["/bin/bash"],
+        "ContainerArguments": ["-c", DRIVERS_COMMAND],
+    }
     source = {"S3DataSource": {"S3Uri": "where the SDK uploads it"}}
     staged = [{"ChannelName": name, "DataSource": source} for name in SDK_CHANNELS]
     return {
@@ -59,7 +74,9 @@ def request_of(trainer: Any, *, input_data_config: Iterable[Any] = ()) -> dict[s
     """Fields of the CreateTrainingJob request, without the channels of the SDK's own code and drivers."""
     compute = _plain(getattr(trainer, "compute", None)) or dict(DEFAULT_COMPUTE)
     networking = _plain(getattr(trainer, "networking", None)) or {}
-    vpc = {name: networking[name] for name in ("SecurityGroupIds", "Subnets") if networking.get(name)}
+    vpc = {
+        name: networking[name] for name in ("SecurityGroupIds", "Subnets") if networking.get(name)
+    }
     algorithm = {
         "TrainingInputMode": _plain(getattr(trainer, "training_input_mode", None)),
         "TrainingImage": _plain(getattr(trainer, "training_image", None)),
@@ -71,11 +88,15 @@ def request_of(trainer: Any, *, input_data_config: Iterable[Any] = ()) -> dict[s
     request = {
         "TrainingJobName": getattr(trainer, "base_job_name", None) or "model-trainer",
         "RoleArn": _plain(getattr(trainer, "role", None)),
-        "AlgorithmSpecification": {name: value for name, value in algorithm.items() if value is not None},
+        "AlgorithmSpecification": {
+            name: value for name, value in algorithm.items() if value is not None
+        },
         "HyperParameters": _hyperparameters(trainer),
         # Channels of the call replace the trainer's channels of the same name.
         "InputDataConfig": list({each.channel_name: _channel(each) for each in channels}.values()),
-        "ResourceConfig": {name: value for name, value in compute.items() if name not in NOT_RESOURCES},
+        "ResourceConfig": {
+            name: value for name, value in compute.items() if name not in NOT_RESOURCES
+        },
         "StoppingCondition": {
             "MaxRuntimeInSeconds": DEFAULT_RUNTIME_SECONDS,
             **(_plain(getattr(trainer, "stopping_condition", None)) or {}),
@@ -83,7 +104,9 @@ def request_of(trainer: Any, *, input_data_config: Iterable[Any] = ()) -> dict[s
         "Environment": dict(getattr(trainer, "environment", None) or {}),
         "EnableManagedSpotTraining": compute.get("EnableManagedSpotTraining"),
         "EnableNetworkIsolation": networking.get("EnableNetworkIsolation"),
-        "EnableInterContainerTrafficEncryption": networking.get("EnableInterContainerTrafficEncryption"),
+        "EnableInterContainerTrafficEncryption": networking.get(
+            "EnableInterContainerTrafficEncryption"
+        ),
         "VpcConfig": vpc,
         **{field: _plain(getattr(trainer, name, None)) for name, field in SECTIONS.items()},
     }
@@ -93,7 +116,9 @@ def request_of(trainer: Any, *, input_data_config: Iterable[Any] = ()) -> dict[s
 def _hyperparameters(trainer: Any) -> dict[str, str]:
     given = getattr(trainer, "hyperparameters", None) or {}
     if not isinstance(given, Mapping):
-        raise JobNotImportable(f"hyperparameters are {type(given).__name__}, expected names with their values")
+        raise JobNotImportable(
+            f"hyperparameters are {type(given).__name__}, expected names with their values"
+        )
     texts = {str(name): driver_text(value) for name, value in given.items()}
     parallel = getattr(getattr(trainer, "distributed", None), "smp", None)
     return texts | ({} if parallel is None else {"mp_parameters": json.dumps(_fields(parallel))})
@@ -113,11 +138,21 @@ def _channel(given: Any) -> dict[str, Any]:
     source = given.data_source
     if isinstance(source, str):
         # A local path is staged, as the SDK does.
-        prefix = {"S3DataType": "S3Prefix", "S3Uri": source, "S3DataDistributionType": "FullyReplicated"}
+        prefix = {
+            "S3DataType": "S3Prefix",
+            "S3Uri": source,
+            "S3DataDistributionType": "FullyReplicated",
+        }
         plain: dict[str, Any] = {"DataSource": {"S3DataSource": prefix}}
     else:
         found = dict(_plain(source))
-        kind = "FileSystemDataSource" if "FileSystemId" in found else "S3DataSource" if "S3Uri" in found else None
+        kind = (
+            "FileSystemDataSource"
+            if "FileSystemId" in found
+            else "S3DataSource"
+            if "S3Uri" in found
+            else None
+        )
         plain = {"DataSource": {kind: found} if kind else found}
     channel = {name: value for name, value in _plain(given).items() if name != "DataSource"}
     return {**channel, **plain}
@@ -141,7 +176,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_request_name(name): _plain(inner) for name, inner in value.items()}
     if not hasattr(value, "__dict__") or callable(value):
-        raise JobNotImportable(f"got {type(value).__name__}, expected a value that is known before the job starts")
+        raise JobNotImportable(
+            f"got {type(value).__name__}, expected a value that is known before the job starts"
+        )
     return {_request_name(name): _plain(inner) for name, inner in _fields(value).items()}
 
 
@@ -151,6 +188,6 @@ def _is_set(value: Any) -> bool:
 
 def _request_name(name: str) -> str:
     """``volume_size_in_gb`` → ``VolumeSizeInGB``."""
-    return "".join(part if part[:1].isupper() else part.capitalize() for part in name.split("_")).replace(
-        "InGb", "InGB"
-    )
+    return "".join(
+        part if part[:1].isupper() else part.capitalize() for part in name.split("_")
+    ).replace("InGb", "InGB")

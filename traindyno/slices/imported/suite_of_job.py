@@ -55,11 +55,41 @@ UNKNOWN_LAB = JobSettings(
 )
 # The fields that CreateTrainingJob and DescribeTrainingJob share.
 REQUEST_FIELDS = (
-    *("TrainingJobName", "AlgorithmSpecification", "HyperParameters", "InputDataConfig", "OutputDataConfig"),
-    *("ResourceConfig", "StoppingCondition", "CheckpointConfig", "Environment", "ProfilerConfig", "RoleArn", "Tags"),
-    *("VpcConfig", "EnableManagedSpotTraining", "EnableNetworkIsolation", "EnableInterContainerTrafficEncryption"),
-    *("RetryStrategy", "RemoteDebugConfig", "InfraCheckConfig", "DebugHookConfig", "DebugRuleConfigurations"),
-    *("TensorBoardOutputConfig", "ExperimentConfig", "ProfilerRuleConfigurations", "SessionChainingConfig"),
+    *(
+        "TrainingJobName",
+        "AlgorithmSpecification",
+        "HyperParameters",
+        "InputDataConfig",
+        "OutputDataConfig",
+    ),
+    *(
+        "ResourceConfig",
+        "StoppingCondition",
+        "CheckpointConfig",
+        "Environment",
+        "ProfilerConfig",
+        "RoleArn",
+        "Tags",
+    ),
+    *(
+        "VpcConfig",
+        "EnableManagedSpotTraining",
+        "EnableNetworkIsolation",
+        "EnableInterContainerTrafficEncryption",
+    ),
+    *(
+        "RetryStrategy",
+        "RemoteDebugConfig",
+        "InfraCheckConfig",
+        "DebugHookConfig",
+        "DebugRuleConfigurations",
+    ),
+    *(
+        "TensorBoardOutputConfig",
+        "ExperimentConfig",
+        "ProfilerRuleConfigurations",
+        "SessionChainingConfig",
+    ),
 )
 OF_THE_LAB = "the lab has its own"
 DEPLOYED_WITH = "it is of the lab, not of a suite: labs/LAB.toml has"
@@ -108,11 +138,15 @@ class RequestDifference:
     reason: str
 
 
-def differences_of(job: Mapping[str, Any], suite: Suite, *, is_toolkit: bool) -> tuple[RequestDifference, ...]:
+def differences_of(
+    job: Mapping[str, Any], suite: Suite, *, is_toolkit: bool
+) -> tuple[RequestDifference, ...]:
     """``is_toolkit``: the training toolkit starts the job's script, and not the drivers of the SDK 3."""
     theirs = comparable(job, is_toolkit=is_toolkit)
     ours = comparable(base_request(suite), is_toolkit=True)
-    return tuple(RequestDifference(path=path, reason=_reason(path)) for path in _unequal("", theirs, ours))
+    return tuple(
+        RequestDifference(path=path, reason=_reason(path)) for path in _unequal("", theirs, ours)
+    )
 
 
 def base_request(suite: Suite) -> dict[str, Any]:
@@ -126,24 +160,33 @@ def base_request(suite: Suite) -> dict[str, Any]:
 
 def comparable(job: Mapping[str, Any], *, is_toolkit: bool) -> dict[str, Any]:
     """The request with its lists by name, its channels with their mode, and the arguments that its script gets."""
-    request = {name: job[name] for name in REQUEST_FIELDS if job.get(name) not in (None, [], {}, False)}
+    request = {
+        name: job[name] for name in REQUEST_FIELDS if job.get(name) not in (None, [], {}, False)
+    }
     request["Tags"] = {each["Key"]: each["Value"] for each in request.get("Tags", ())}
     algorithm = dict(request.get("AlgorithmSpecification", {}))
-    algorithm["MetricDefinitions"] = {each["Name"]: each["Regex"] for each in algorithm.get("MetricDefinitions", ())}
+    algorithm["MetricDefinitions"] = {
+        each["Name"]: each["Regex"] for each in algorithm.get("MetricDefinitions", ())
+    }
     request["AlgorithmSpecification"] = {
         name: value for name, value in algorithm.items() if value not in ([], {}, False, FILE_MODE)
     }
     mode = algorithm.get("TrainingInputMode", FILE_MODE)
     request["InputDataConfig"] = {
-        channel["ChannelName"]: _channel(channel, mode) for channel in request.get("InputDataConfig", ())
+        channel["ChannelName"]: _channel(channel, mode)
+        for channel in request.get("InputDataConfig", ())
     }
     values = request.pop("HyperParameters", {})
     if is_toolkit:
         request["Arguments"] = toolkit_arguments({"HyperParameters": values})
-        request["HyperParameters"] = {name: text for name, text in values.items() if name.startswith("sagemaker_")}
+        request["HyperParameters"] = {
+            name: text for name, text in values.items() if name.startswith("sagemaker_")
+        }
     else:
         # The drivers write two hyphens before a name of one letter too.
-        request["Arguments"] = {f"--{name}": text for name, text in driver_arguments(values).items()}
+        request["Arguments"] = {
+            f"--{name}": text for name, text in driver_arguments(values).items()
+        }
         request["HyperParameters"] = {}
     return request
 
@@ -151,10 +194,14 @@ def comparable(job: Mapping[str, Any], *, is_toolkit: bool) -> dict[str, Any]:
 def _channel(channel: Mapping[str, Any], mode: str) -> dict[str, Any]:
     source = channel["DataSource"]
     bucket = {"S3DataType": "S3Prefix", "S3DataDistributionType": "FullyReplicated"}
-    inner = {"S3DataSource": bucket | source["S3DataSource"]} if "S3DataSource" in source else source
+    inner = (
+        {"S3DataSource": bucket | source["S3DataSource"]} if "S3DataSource" in source else source
+    )
     if channel["ChannelName"] in SDK_CHANNELS:
         return dict(channel)
-    more = {name: value for name, value in channel.items() if name not in ("DataSource", "ChannelName")}
+    more = {
+        name: value for name, value in channel.items() if name not in ("DataSource", "ChannelName")
+    }
     is_unset = {"CompressionType": "None", "RecordWrapperType": "None"}
     more = {name: value for name, value in more.items() if value != is_unset.get(name)}
     return {
@@ -179,13 +226,18 @@ def _unequal(path: str, theirs: Any, ours: Any) -> Iterator[str]:
 
 
 def _reason(path: str) -> str:
-    return next((reason for beginning, reason in REASONS.items() if path.startswith(beginning)), NO_FIELD)
+    return next(
+        (reason for beginning, reason in REASONS.items() if path.startswith(beginning)), NO_FIELD
+    )
 
 
 # SageMaker's own, for a request without a limit.
 DEFAULT_RUNTIME_SECONDS = 86_400
 # What no job says; a document without it is not accepted.
-UNDECIDED: Mapping[str, Any] = {"workload": {"examples": 1}, "limits": {"max_usd": 1, "max_hours": 1}}
+UNDECIDED: Mapping[str, Any] = {
+    "workload": {"examples": 1},
+    "limits": {"max_usd": 1, "max_hours": 1},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +263,9 @@ class ImportedSuite:
     left_out: Mapping[str, str]
 
 
-def import_job(job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers | None = None) -> ImportedSuite:
+def import_job(
+    job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers | None = None
+) -> ImportedSuite:
     """``drivers``: of a job of the SDK 3, which no request tells. Raises JobNotImportable for a job that no suite can
     ask for.
     """
@@ -233,19 +287,30 @@ def import_job(job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers
     for (section, field), value in given.items():
         if value is not None:
             document[section][field] = float(value) if isinstance(value, Decimal) else value
-    missing = tuple(f"{section}.{field}" for section, field in given if field not in document[section])
+    missing = tuple(
+        f"{section}.{field}" for section, field in given if field not in document[section]
+    )
     is_elsewhere = drivers is None or drivers.copied_to is not None
     local = local_path(document["workload"]) if is_elsewhere else None
     if local is not None:
         raise JobNotImportable(f"{job_name(job)}: no path of this machine can be meant: {local}")
     if has_nul(document):
-        raise JobNotImportable(f"{job_name(job)}: a value has the character U+0000, expected text that a file can hold")
-    whole = {**document, **{section: {**more, **document[section]} for section, more in UNDECIDED.items()}}
+        raise JobNotImportable(
+            f"{job_name(job)}: a value has the character U+0000, expected text that a file can hold"
+        )
+    whole = {
+        **document,
+        **{section: {**more, **document[section]} for section, more in UNDECIDED.items()},
+    }
     try:
         differences = differences_of(job, parse_suite(whole), is_toolkit=drivers is None)
     except TraindynoError as error:
-        raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job:\n{error}") from error
-    return ImportedSuite(document=document, differences=differences, missing=missing, left_out=left_out)
+        raise JobNotImportable(
+            f"{job_name(job)}: no suite can ask for this job:\n{error}"
+        ) from error
+    return ImportedSuite(
+        document=document, differences=differences, missing=missing, left_out=left_out
+    )
 
 
 def check_description(job: Mapping[str, Any]) -> None:
@@ -255,25 +320,36 @@ def check_description(job: Mapping[str, Any]) -> None:
     try:
         has_ended(job)
     except (KeyError, UnknownJobStatus) as error:
-        raise JobNotImportable(f"{job_name(job)}: its status is unknown, expected one such as Completed") from error
+        raise JobNotImportable(
+            f"{job_name(job)}: its status is unknown, expected one such as Completed"
+        ) from error
 
 
-def _work(job: Mapping[str, Any], drivers: Drivers | None, left_out: dict[str, str]) -> dict[str, Any]:
+def _work(
+    job: Mapping[str, Any], drivers: Drivers | None, left_out: dict[str, str]
+) -> dict[str, Any]:
     """The sections ``workload`` and ``training``."""
     if drivers is not None:
-        for document, place in ((drivers.source_code, "source_code"), (drivers.distributed, "distributed")):
+        for document, place in (
+            (drivers.source_code, "source_code"),
+            (drivers.distributed, "distributed"),
+        ):
             refuse_excess(job_name(job), place, document)
             refuse_secrets(job_name(job), find_secrets(document, place))
         found = read_driver_program(job, drivers)
     elif toolkit_values(job).get("sagemaker_program") == SHARED_PROGRAM:
-        raise JobNotImportable(f"{job_name(job)}: it carried several runs of a suite, expected a job of one run")
+        raise JobNotImportable(
+            f"{job_name(job)}: it carried several runs of a suite, expected a job of one run"
+        )
     elif is_built_in(job):
         return _built_in(job, toolkit_values(job))
     else:
         found = read_program(job)
     left_out |= found.left_out
     given = job.get("Environment", {})
-    own = {name: value for name, value in given.items() if not name.startswith(OWN_ENVIRONMENT_PREFIX)}
+    own = {
+        name: value for name, value in given.items() if not name.startswith(OWN_ENVIRONMENT_PREFIX)
+    }
     workload: dict[str, Any] = {
         "task": Task.SCRIPT.value,
         "source": found.source,
@@ -290,7 +366,11 @@ def _work(job: Mapping[str, Any], drivers: Drivers | None, left_out: dict[str, s
 def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The suite's part of a run of a built-in task, from its hyperparameters."""
     workload, settings = values.get("workload"), values.get("settings")
-    if not isinstance(workload, Mapping) or not isinstance(settings, Mapping) or workload.get("task") == Task.SCRIPT:
+    if (
+        not isinstance(workload, Mapping)
+        or not isinstance(settings, Mapping)
+        or workload.get("task") == Task.SCRIPT
+    ):
         expected = "workload, with a built-in task, and settings as the lab writes them"
         raise JobNotImportable(
             f"{job_name(job)}: it runs Traindyno's program without its part of a suite, expected {expected}"
@@ -304,25 +384,34 @@ def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, An
 def _placement(job: Mapping[str, Any]) -> dict[str, Any]:
     resources = job.get("ResourceConfig", {})
     if resources.get("InstanceGroups"):
-        raise JobNotImportable(f"{job_name(job)}: it has instance groups, expected instances of one type")
+        raise JobNotImportable(
+            f"{job_name(job)}: it has instance groups, expected instances of one type"
+        )
     instance = resources.get("InstanceType") or next(iter(_preferred(job)), None)
     if instance is None or find_instance_type(str(instance)) is None:
         close = ", ".join(close_instance_types(str(instance))) or "a training instance type"
-        raise JobNotImportable(f"{job_name(job)}: its instance type is {instance}, expected {close}")
+        raise JobNotImportable(
+            f"{job_name(job)}: its instance type is {instance}, expected {close}"
+        )
     return {"instance": instance, "instance_count": resources.get("InstanceCount", 1)}
 
 
 def _preferred(job: Mapping[str, Any]) -> Mapping[str, str | None]:
     """Instance types of its InstancePreferences → training plan; the suite measures the first."""
     preferences = job.get("ResourceConfig", {}).get("InstancePreferences", ())
-    return {each["InstanceType"]: next(iter(each.get("TrainingPlanArns", ())), None) for each in preferences}
+    return {
+        each["InstanceType"]: next(iter(each.get("TrainingPlanArns", ())), None)
+        for each in preferences
+    }
 
 
 def _image(job: Mapping[str, Any]) -> dict[str, str]:
     algorithm = job.get("AlgorithmSpecification", {})
     if "TrainingImage" not in algorithm:
         found = algorithm.get("AlgorithmName", "nothing")
-        raise JobNotImportable(f"{job_name(job)}: its algorithm is {found}, expected a container image")
+        raise JobNotImportable(
+            f"{job_name(job)}: its algorithm is {found}, expected a container image"
+        )
     is_local = str(_placement(job)["instance"]).startswith("local.")
     return {} if is_local else {"image": algorithm["TrainingImage"]}
 
@@ -330,7 +419,9 @@ def _image(job: Mapping[str, Any]) -> dict[str, str]:
 def _channels(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any]:
     sections: dict[str, Any] = {}
     further: dict[str, str] = {}
-    default_mode = job.get("AlgorithmSpecification", {}).get("TrainingInputMode", InputMode.FILE.value)
+    default_mode = job.get("AlgorithmSpecification", {}).get(
+        "TrainingInputMode", InputMode.FILE.value
+    )
     for channel in job.get("InputDataConfig", ()):
         name = channel["ChannelName"]
         if name in SDK_CHANNELS:
@@ -338,10 +429,15 @@ def _channels(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any
         address = channel_address(channel)
         mode = channel.get("InputMode") or default_mode
         if address is None:
-            left_out[f"InputDataConfig.{name}"] = "its files are no prefix in S3, such as a manifest or a file system"
+            left_out[f"InputDataConfig.{name}"] = (
+                "its files are no prefix in S3, such as a manifest or a file system"
+            )
         elif name == TRAIN_CHANNEL:
             modes = {InputMode.FILE.value, InputMode.FAST_FILE.value}
-            sections["dataset"] = {"path": address, **({"input_mode": mode} if mode in modes else {})}
+            sections["dataset"] = {
+                "path": address,
+                **({"input_mode": mode} if mode in modes else {}),
+            }
         else:
             further[name] = address
     return sections | ({"channels": further} if further else {})

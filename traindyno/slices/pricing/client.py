@@ -14,7 +14,14 @@ from traindyno.cli import option_values
 from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, titled_table
+from traindyno.cli.output import (
+    SIMULATED,
+    STANDARD_OUTPUT,
+    OutputFormat,
+    Terminal,
+    print_json,
+    titled_table,
+)
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, usd_text
 from traindyno.core.documents.stored import to_document
@@ -67,9 +74,17 @@ def reprice(record: ExecutionRecord, prices: PriceList) -> Repriced:
     """Types without an entry in ``prices`` keep the price that was paid."""
     judged = partial(judge, record.suite, record.cells, host_priors=record.host_priors)
     before = judged(record.results)
-    repriced = tuple(_at_price(result, prices.get(result.run.cell.settings.instance)) for result in record.results)
+    repriced = tuple(
+        _at_price(result, prices.get(result.run.cell.settings.instance))
+        for result in record.results
+    )
     after = judged(repriced)
-    return Repriced(results=repriced, before=before, verdict=after, is_flipped=after.recommended != before.recommended)
+    return Repriced(
+        results=repriced,
+        before=before,
+        verdict=after,
+        is_flipped=after.recommended != before.recommended,
+    )
 
 
 def _at_price(result: RunResult, price: Price | None) -> RunResult:
@@ -85,7 +100,9 @@ def _at_price(result: RunResult, price: Price | None) -> RunResult:
     return replace(result, price=paid)
 
 
-@with_options_of(PricedLabChoice, refuse("price_region", beside="prices", why="such a file is of one region"))
+@with_options_of(
+    PricedLabChoice, refuse("price_region", beside="prices", why="such a file is of one region")
+)
 def reprice_execution(
     choice: PricedLabChoice,
     execution: ExecutionArgument,
@@ -105,10 +122,18 @@ def reprice_execution(
         raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
     after = reprice(record, found)
     if output is OutputFormat.JSON:
-        verdicts = {"before": verdict_document(after.before), "after": verdict_document(after.verdict)}
+        verdicts = {
+            "before": verdict_document(after.before),
+            "after": verdict_document(after.verdict),
+        }
         prices_used = to_document(found)
         print_json(
-            {"execution_id": record.execution_id, "prices": prices_used, "is_flipped": after.is_flipped, **verdicts}
+            {
+                "execution_id": record.execution_id,
+                "prices": prices_used,
+                "is_flipped": after.is_flipped,
+                **verdicts,
+            }
         )
     else:
         print_repriced(STANDARD_OUTPUT, execution, after, prices=found)
@@ -119,7 +144,9 @@ def _region_of(record: ExecutionRecord) -> str:
     return next(known, str(clients.service_quotas().meta.region_name))
 
 
-def print_repriced(console: Terminal, execution_id: str, after: Repriced, *, prices: PriceList) -> None:
+def print_repriced(
+    console: Terminal, execution_id: str, after: Repriced, *, prices: PriceList
+) -> None:
     before = after.before
     if after.verdict.is_simulated:
         console.print(SIMULATED)
@@ -133,20 +160,29 @@ def print_repriced(console: Terminal, execution_id: str, after: Repriced, *, pri
         table.add_row(*_cells(shown[cell_id], repriced[cell_id], is_best=cell_id == best_id))
     console.print(table)
     console.print()
-    for instance, price in {result.run.cell.settings.instance: result.price for result in after.results}.items():
+    for instance, price in {
+        result.run.cell.settings.instance: result.price for result in after.results
+    }.items():
         kept = "" if instance in prices else " (price of the run: no other price found)"
         source = f"{price.source or UNKNOWN}, {price.region or UNKNOWN}, {price.date or UNKNOWN}"
         console.print(f"{instance}: {source}{kept}")
     console.print(f"before: {describe_verdict(before).headline}")
     console.print(f"after:  {describe_verdict(after.verdict).headline}")
-    console.print("the recommendation changes" if after.is_flipped else "the recommendation does not change")
+    console.print(
+        "the recommendation changes" if after.is_flipped else "the recommendation does not change"
+    )
     if before.spent_usd is not None and after.verdict.spent_usd is not None:
         spent, then = usd_text(before.spent_usd), usd_text(after.verdict.spent_usd)
         console.print(f"cost of the execution: {spent} before, {then} after")
     best = after.verdict.row(best_id).label if best_id else ""
     for found in after.verdict.sensitivity.break_evens:
-        usd, label = exact_usd_text(found.usd_per_instance_hour), after.verdict.row(found.cell_id).label
-        console.print(f"break-even: {found.instance} at {usd}/h, where {label} and {best} cost the same")
+        usd, label = (
+            exact_usd_text(found.usd_per_instance_hour),
+            after.verdict.row(found.cell_id).label,
+        )
+        console.print(
+            f"break-even: {found.instance} at {usd}/h, where {label} and {best} cost the same"
+        )
     if not after.verdict.sensitivity.break_evens:
         console.print("no price of another instance type changes the verdict")
 

@@ -5,7 +5,13 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 
-from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
+from traindyno.core.costs.hazard import (
+    Hazard,
+    HazardKey,
+    observe_hazards,
+    posterior,
+    seen_resumption,
+)
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
 from traindyno.core.jobs.attempt import trained_seconds
 from traindyno.core.measurement.run_result import RunResult
@@ -52,23 +58,38 @@ def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
             if seconds is not None and attempt.billable_seconds is not None:
                 training[name] = training.get(name, 0.0) + seconds
                 billable[name] = billable.get(name, 0.0) + attempt.billable_seconds
-    return {name: max(0.0, 1 - billable[name] / seconds) for name, seconds in training.items() if seconds > 0}
+    return {
+        name: max(0.0, 1 - billable[name] / seconds)
+        for name, seconds in training.items()
+        if seconds > 0
+    }
 
 
 def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
     """Empty if the only way is the one that was paid: there is nothing to compare."""
     suite, results = record.suite, record.results
     judged = partial(judge, suite, record.cells, host_priors=record.host_priors)
-    hazards, discounts = _hazards(suite, results), {name: terms.discount for name, terms in suite.pricing.spot.items()}
+    hazards, discounts = (
+        _hazards(suite, results),
+        {name: terms.discount for name, terms in suite.pricing.spot.items()},
+    )
     discounts |= observe_discounts(results)
     prices = {result.run.cell.settings.instance: result.price for result in results}
-    listed = {name: paid for name, price in prices.items() if (paid := price.usd_per_instance_hour) is not None}
+    listed = {
+        name: paid
+        for name, price in prices.items()
+        if (paid := price.usd_per_instance_hour) is not None
+    }
     ways = (
         (Purchase.ON_DEMAND, "prices of the runs", listed),
         (
             Purchase.SPOT,
             _spot_basis(discounts, hazards),
-            {name: usd * (1 - Decimal(str(discounts[name]))) for name, usd in listed.items() if name in discounts},
+            {
+                name: usd * (1 - Decimal(str(discounts[name])))
+                for name, usd in listed.items()
+                if name in discounts
+            },
         ),
     )
     known = [way for way in ways if way[2]]
@@ -78,9 +99,15 @@ def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
     region = next((f", {price.region}" for price in prices.values() if price.region), "")
     options = []
     for purchase, basis, usd_per_hour in known:
-        verdict = judged([_result_at(purchase, usd_per_hour, result) for result in results], hazards=hazards)
+        verdict = judged(
+            [_result_at(purchase, usd_per_hour, result) for result in results], hazards=hazards
+        )
         usd, seconds = (
-            {row.cell_id: found.mean for row in verdict.ranked_rows if (found := estimate_of(row, metric)) is not None}
+            {
+                row.cell_id: found.mean
+                for row in verdict.ranked_rows
+                if (found := estimate_of(row, metric)) is not None
+            }
             for metric in (
                 Metric.USD if is_whole else Metric.USD_TO_TARGET,
                 Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET,
@@ -105,10 +132,15 @@ def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Haza
     given, sizes = suite.pricing.spot, dict[str, int]()
     for result in results:
         settings = result.run.cell.settings
-        sizes[settings.instance] = min(settings.instance_count, sizes.get(settings.instance, settings.instance_count))
+        sizes[settings.instance] = min(
+            settings.instance_count, sizes.get(settings.instance, settings.instance_count)
+        )
     resumed = seen_resumption(results)
     expected = {
-        key: replace(posterior(key, count=0, hours=0.0, given=given, instances=sizes[key[0]]), resumed=resumed)
+        key: replace(
+            posterior(key, count=0, hours=0.0, given=given, instances=sizes[key[0]]),
+            resumed=resumed,
+        )
         for key in sorted((name, purchase.value) for name in sizes for purchase in Purchase)
     }
     return {**expected, **observe_hazards(results, given)}
@@ -124,12 +156,16 @@ def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Haza
     return f"{'; '.join(parts)}; lost work and restarts included"
 
 
-def _result_at(purchase: Purchase, usd_per_hour: Mapping[str, Decimal], result: RunResult) -> RunResult:
+def _result_at(
+    purchase: Purchase, usd_per_hour: Mapping[str, Decimal], result: RunResult
+) -> RunResult:
     """Billed for all of its training time, at this price."""
     usd = usd_per_hour.get(result.run.cell.settings.instance)
     price = replace(result.price, usd_per_instance_hour=usd, purchase=purchase.value)
     attempts = tuple(
-        attempt if (seconds := trained_seconds(attempt)) is None else replace(attempt, billable_seconds=seconds)
+        attempt
+        if (seconds := trained_seconds(attempt)) is None
+        else replace(attempt, billable_seconds=seconds)
         for attempt in result.attempts
     )
     return replace(result, price=price, attempts=attempts)
@@ -165,12 +201,17 @@ def draw_pricing(report: Report) -> Markup | None:
 
 def _summary(option: PricedOption, verdict: Verdict) -> list[str | None]:
     best = verdict.row(option.recommended) if option.recommended else None
-    usd, seconds = (values.get(best.cell_id) if best else None for values in (option.usd, option.seconds))
+    usd, seconds = (
+        values.get(best.cell_id) if best else None for values in (option.usd, option.seconds)
+    )
     price = option.usd_per_hour.get(best.instance) if best else None
     return [
         option.name,
         best.label if best else "no cell",
-        join("changes" if option.is_flipped else "holds", element("small", option.finding.value.replace("_", " "))),
+        join(
+            "changes" if option.is_flipped else "holds",
+            element("small", option.finding.value.replace("_", " ")),
+        ),
         usd_text(usd),
         seconds_text(seconds),
         UNKNOWN if price is None else f"{exact_usd_text(price)}/h",

@@ -27,7 +27,15 @@ from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
-from traindyno.report.markup import Markup, PlotData, columns, draw_table, element, estimate_cell, join
+from traindyno.report.markup import (
+    Markup,
+    PlotData,
+    columns,
+    draw_table,
+    element,
+    estimate_cell,
+    join,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +63,11 @@ def find_series(cells: Sequence[Cell], workload: Workload) -> tuple[Series, ...]
     equal: dict[str, list[_Point]] = {}
     for cell in cells:
         arguments = arguments_of(cell, workload)
-        numbers = {name: number for name, value in arguments.items() if (number := number_of(value)) is not None}
+        numbers = {
+            name: number
+            for name, value in arguments.items()
+            if (number := number_of(value)) is not None
+        }
         texts = {name: value for name, value in arguments.items() if name not in numbers}
         settings = suite_converter().unstructure(_of_any_size(cell.settings))
         rest = json.dumps([settings, texts, sorted(numbers)], sort_keys=True)
@@ -70,7 +82,9 @@ def _divide(points: Sequence[_Point]) -> Iterator[Series]:
         ordered = sorted(group, key=lambda point: point.size)
         yield Series(
             cells=tuple(point.cell for point in ordered),
-            following=tuple(name for name in follow if len({point.numbers[name] for point in group}) > 1),
+            following=tuple(
+                name for name in follow if len({point.numbers[name] for point in group}) > 1
+            ),
         )
 
 
@@ -79,14 +93,19 @@ def _followers(points: Sequence[_Point], names: Sequence[str]) -> list[str]:
     candidates = [name for name in names if not {point.numbers[name] for point in points} <= {0, 1}]
     for name in sorted(candidates, key=lambda name: (_recurrence(points, name), name)):
         others = [each for each in names if each != name and each not in found]
-        if all(len({point.size for point in group}) == len(group) for group in _group(points, others).values()):
+        if all(
+            len({point.size for point in group}) == len(group)
+            for group in _group(points, others).values()
+        ):
             found.append(name)
     return found
 
 
 def _recurrence(points: Sequence[_Point], name: str) -> float:
     """The mean number of sizes at which a value of the argument occurs."""
-    return len({(point.size, point.numbers[name]) for point in points}) / len({point.numbers[name] for point in points})
+    return len({(point.size, point.numbers[name]) for point in points}) / len(
+        {point.numbers[name] for point in points}
+    )
 
 
 def _group(points: Sequence[_Point], names: Sequence[str]) -> dict[tuple[float, ...], list[_Point]]:
@@ -106,7 +125,11 @@ def label_series(series: Sequence[Series]) -> tuple[Cell, ...]:
     cells = []
     for each in series:
         first = each.cells[0]
-        given = {name: value for name, value in first.hyperparameters.items() if name not in each.following}
+        given = {
+            name: value
+            for name, value in first.hyperparameters.items()
+            if name not in each.following
+        }
         cells.append(replace(first, hyperparameters=given, settings=_of_any_size(first.settings)))
     return label_cells(cells)
 
@@ -138,9 +161,13 @@ class ScalingSeries:
     points: tuple[ScalingPoint, ...]
 
 
-def measure_scaling(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ScalingSeries, ...]:
+def measure_scaling(
+    suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]
+) -> tuple[ScalingSeries, ...]:
     """One series for each set of cells with at least two numbers of instances."""
-    measured = {each.cell.cell_id: each for each in suite_trials(suite, cells, results) if each.measured}
+    measured = {
+        each.cell.cell_id: each for each in suite_trials(suite, cells, results) if each.measured
+    }
     known = (
         replace(series, cells=tuple(cell for cell in series.cells if cell.cell_id in measured))
         for series in find_series(cells, suite.workload)
@@ -177,7 +204,14 @@ def _series(cell: Cell, trials: Sequence[CellTrials]) -> ScalingSeries:
 
 
 COLUMNS = columns(
-    *("Cell", "# Instances", "# Samples/s", "# Speed-up", "# Efficiency, by rate", "# Efficiency, strong"),
+    *(
+        "Cell",
+        "# Instances",
+        "# Samples/s",
+        "# Speed-up",
+        "# Efficiency, by rate",
+        "# Efficiency, strong",
+    ),
     *("# Time", "# Cost"),
 )
 
@@ -207,7 +241,9 @@ def _rate(lines: Sequence[Line], index: int) -> Markup:
         name=f"scaling{f'-{index + 1}' if index else ''}",
         header=("series", "instances", "samples_per_second", "ideal_samples_per_second"),
         rows=[
-            (line.label, point.x, point.y, _ideal(line.points[0], point.x)) for line in lines for point in line.points
+            (line.label, point.x, point.y, _ideal(line.points[0], point.x))
+            for line in lines
+            for point in line.points
         ],
     )
     picture = draw_lines(lines, across_name="instances", title=title)
@@ -226,7 +262,9 @@ def _line(report: Report, series: ScalingSeries) -> Line:
         for point in series.points
         if (rate := report.verdict.row(point.cell_id).samples_per_second)
     )
-    ideal = tuple((point.x, _ideal(points[0], point.x)) for point in (*points[:1], *points[1:][-1:]))
+    ideal = tuple(
+        (point.x, _ideal(points[0], point.x)) for point in (*points[:1], *points[1:][-1:])
+    )
     return Line(label=series.cell.label, curves=(points,), ideal=ideal)
 
 

@@ -18,7 +18,13 @@ from rich.table import Table
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.client_errors import AwsError
 from traindyno.aws.prices import HOSTING, PriceSource
-from traindyno.cli.lab_choice import CellOption, ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.lab_choice import (
+    CellOption,
+    ExecutionArgument,
+    FormatOption,
+    LabChoice,
+    with_options_of,
+)
 from traindyno.cli.option_values import finite, matching
 from traindyno.cli.option_values import job_name as job_name_option
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
@@ -66,7 +72,9 @@ from traindyno.store.results_bucket import ResultsBucket
 LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
 FAILURES = (*AwsError, TraindynoError)
 # The table of instance types lacks those that are newer than it.
-INSTANCE = re.compile(r"ml\.(?!trn|inf)[a-z][a-z0-9-]*\.(medium|large|\d*xlarge|metal)|local\.(cpu|gpu)")
+INSTANCE = re.compile(
+    r"ml\.(?!trn|inf)[a-z][a-z0-9-]*\.(medium|large|\d*xlarge|metal)|local\.(cpu|gpu)"
+)
 
 
 class NotDeployed(TraindynoError):
@@ -83,12 +91,16 @@ class DeploymentChoice(LabChoice):
         str | None,
         typer.Option(
             help=f"The instance type; by default {SERVING_INSTANCE}, or {LOCAL_INSTANCE} with --local.",
-            callback=matching(INSTANCE, f"an instance type with CPUs or NVIDIA GPUs, such as {SERVING_INSTANCE}"),
+            callback=matching(
+                INSTANCE, f"an instance type with CPUs or NVIDIA GPUs, such as {SERVING_INSTANCE}"
+            ),
         ),
     ] = None
     hours: Annotated[
         float,
-        typer.Option(min=0.01, callback=finite, help="The endpoint is deleted after this many hours."),
+        typer.Option(
+            min=0.01, callback=finite, help="The endpoint is deleted after this many hours."
+        ),
     ] = 24.0
     max_usd: Annotated[
         float | None,
@@ -130,7 +142,10 @@ def _deploy(choice: DeploymentChoice, execution: str, cell: str | None) -> None:
     deployment, serving = _plan(choice, execution, cell, target), serving_of(target)
     for line in lines_before(deployment):
         tell(line)
-    name, poll_seconds = deployment.name, LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
+    name, poll_seconds = (
+        deployment.name,
+        LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS,
+    )
     tell(f"delete it with: traindyno undeploy {name}{target.option}")
     try:
         deploy_model(deployment, serving, target.deployment.serving, clock=time.time)
@@ -141,18 +156,26 @@ def _deploy(choice: DeploymentChoice, execution: str, cell: str | None) -> None:
         try:
             remove_endpoint(name, serving)
         except FAILURES as kept:
-            why += f"\nit could not be deleted yet: {kept}; repeat it with: traindyno undeploy {name}"
+            why += (
+                f"\nit could not be deleted yet: {kept}; repeat it with: traindyno undeploy {name}"
+            )
         raise NotDeployed(why) from error
     for line in lines_after(deployment, samples, latency):
         tell(line)
 
 
-def _plan(choice: DeploymentChoice, execution: str, cell: str | None, target: LabTarget) -> ModelDeployment:
+def _plan(
+    choice: DeploymentChoice, execution: str, cell: str | None, target: LabTarget
+) -> ModelDeployment:
     """Raises DocumentInvalid or ModelNotServable."""
     suite, run, job_name = find_deployable_model(execution, cell, target.results)
     now, lab = time.time(), target.deployment.lab
     instance = choice.instance or (LOCAL_INSTANCE if choice.local else SERVING_INSTANCE)
-    price = PriceSource(region=target.deployment.serving.region, now=now).read([instance], HOSTING).get(instance)
+    price = (
+        PriceSource(region=target.deployment.serving.region, now=now)
+        .read([instance], HOSTING)
+        .get(instance)
+    )
     cell_id, unique = run.cell.cell_id, secrets.token_hex(3)
     deployment = ModelDeployment(
         name=deployment_name(lab=lab, suite_name=suite.name, cell_id=cell_id, unique=unique),
@@ -183,7 +206,10 @@ def _await_service(name: str, serving: Serving, poll_seconds: float) -> None:
         if state.status == "InService":
             return
         if state.has_failed:
-            cause = state.failure or f"SageMaker ended the endpoint as {state.status} and gave no reason"
+            cause = (
+                state.failure
+                or f"SageMaker ended the endpoint as {state.status} and gave no reason"
+            )
             raise NotDeployed(f"{cause}\nthe container's log is {ENDPOINT_LOG_GROUP}/{name}")
         time.sleep(poll_seconds)
 
@@ -207,7 +233,10 @@ def endpoints(choice: LabChoice, output: FormatOption = OutputFormat.TABLE) -> N
 def undeploy(
     choice: LabChoice,
     name: Annotated[
-        str, typer.Argument(help="The endpoint's name, as `traindyno endpoints` shows it.", callback=job_name_option)
+        str,
+        typer.Argument(
+            help="The endpoint's name, as `traindyno endpoints` shows it.", callback=job_name_option
+        ),
     ],
 ) -> None:
     """Delete an endpoint with its model; its billing stops."""
@@ -215,11 +244,15 @@ def undeploy(
     is_there = serving.find(name) is not None or serving.endpoints.find(name) is not None
     if not is_there or not remove_endpoint(name, serving):
         ours = ", ".join(serving.names()) or "none"
-        raise DeploymentUnknown(f"no endpoint {name} has the tag of lab {serving.lab}; its endpoints: {ours}")
+        raise DeploymentUnknown(
+            f"no endpoint {name} has the tag of lab {serving.lab}; its endpoints: {ours}"
+        )
     tell(f"{name} is deleted")
 
 
-def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBucket) -> tuple[Suite, Run, str]:
+def find_deployable_model(
+    execution_id: str, cell: str | None, bucket: ResultsBucket
+) -> tuple[Suite, Run, str]:
     """The suite, the run, and the training job that saved its model. ``cell``: its id or its label.
 
     Raises ModelNotServable with what to do, before anything is started.
@@ -237,11 +270,15 @@ def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBu
     wanted = cell or _recommended(execution_id, bucket, results)
     of_cell = [each for each in results if wanted in (each.run.cell.cell_id, each.run.cell.label)]
     if not of_cell:
-        raise ModelNotServable(f"execution {execution_id} has no result of cell {wanted}; {_choices(results)}")
+        raise ModelNotServable(
+            f"execution {execution_id} has no result of cell {wanted}; {_choices(results)}"
+        )
     completed = [each for each in of_cell if each.outcome is Outcome.COMPLETED and each.attempts]
     if not completed:
         ends = ", ".join(sorted({each.outcome for each in of_cell}))
-        raise ModelNotServable(f"cell {wanted} of {execution_id}: expected a completed run, found {ends}")
+        raise ModelNotServable(
+            f"cell {wanted} of {execution_id}: expected a completed run, found {ends}"
+        )
     chosen = max(completed, key=lambda each: each.run.trial)
     job_name = chosen.attempts[-1].job_name
     key = samples_key(execution_id, chosen.run.run_id, job_name)
@@ -257,7 +294,9 @@ def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBu
 def _recommended(execution_id: str, bucket: ResultsBucket, results: list[RunResult]) -> str:
     verdict = bucket.find_as(verdict_key(execution_id), parse_verdict)
     if verdict is None or verdict.recommended is None:
-        found = "recommends no cell" if verdict else "has no verdict: it is still running, or it failed"
+        found = (
+            "recommends no cell" if verdict else "has no verdict: it is still running, or it failed"
+        )
         raise ModelNotServable(f"execution {execution_id} {found}; {_choices(results)}")
     return verdict.recommended
 
@@ -279,7 +318,11 @@ class AnswersDiffer(TraindynoError):
 
 
 def deploy_model(
-    deployment: ModelDeployment, serving: Serving, settings: ServingSettings, *, clock: Callable[[], float]
+    deployment: ModelDeployment,
+    serving: Serving,
+    settings: ServingSettings,
+    *,
+    clock: Callable[[], float],
 ) -> None:
     """Raises ModelNotServable or DeploymentRefused. What was created before that has a record: the caller or a sweep
     removes it.
@@ -296,7 +339,9 @@ def deploy_model(
     last = min(deployment.created_at + CREATED_WITHIN_SECONDS, deployment.ends_at)
     if serving.find(name) is None or clock() >= last:
         bucket.delete(served_model_key(name))
-        raise ModelNotServable(f"{name} was ended, or reached its limit of time, while its model was copied")
+        raise ModelNotServable(
+            f"{name} was ended, or reached its limit of time, while its model was copied"
+        )
     serving.endpoints.create(*requests)
 
 
@@ -308,13 +353,17 @@ def check_endpoint(
     """
 
     def ask(sample: EvaluationSample) -> bytes:
-        return serving.endpoints.ask(deployment.name, json.dumps({"inputs": sample.inputs}).encode())
+        return serving.endpoints.ask(
+            deployment.name, json.dumps({"inputs": sample.inputs}).encode()
+        )
 
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     samples = serving.bucket.read_as(key, parse_samples).samples
     if different := [*differences(samples, [ask(sample) for sample in samples])]:
         shown = "; ".join(different[:MOST_DIFFERENCES])
-        raise AnswersDiffer(f"{deployment.name}: {len(different)} answers differ from the training job's: {shown}")
+        raise AnswersDiffer(
+            f"{deployment.name}: {len(different)} answers differ from the training job's: {shown}"
+        )
     began, seconds = clock(), list[float]()
     for sample in islice(cycle(samples), WARMUP_REQUESTS + TIMED_REQUESTS):
         sent = clock()
@@ -330,7 +379,11 @@ SEQUENTIAL = "with one request at a time"
 
 def lines_before(deployment: ModelDeployment) -> Iterator[str]:
     yield f"deploying run {deployment.run_id} of {deployment.execution_id} as endpoint {deployment.name}"
-    limit = f" (--max-usd {exact_usd_text(deployment.max_usd)})" if deployment.max_usd is not None else ""
+    limit = (
+        f" (--max-usd {exact_usd_text(deployment.max_usd)})"
+        if deployment.max_usd is not None
+        else ""
+    )
     yield f"on {deployment.instance_type}: {usd_text(deployment.usd_per_hour)} per hour"
     within = f"within {seconds_text(NOTICE_SECONDS)} after {time_text(deployment.ends_at)}"
     yield f"the lab deletes it {within}; it costs {usd_text(deployment.most_usd)} at most{limit}"
@@ -346,19 +399,27 @@ def lines_after(deployment: ModelDeployment, samples: int, found: Latency) -> It
     yield f"cost: {usd_text(per_hour)} per hour, {million} per million requests {SEQUENTIAL}"
 
 
-def deployments_table(found: Mapping[str, ModelDeployment], statuses: Mapping[str, str], now: float) -> Table:
-    table = titled_table("endpoints", "name~", "on", "status", "owner", "expires", "per hour", "cost so far")
+def deployments_table(
+    found: Mapping[str, ModelDeployment], statuses: Mapping[str, str], now: float
+) -> Table:
+    table = titled_table(
+        "endpoints", "name~", "on", "status", "owner", "expires", "per hour", "cost so far"
+    )
     for name, deployment in found.items():
         costs = usd_text(deployment.usd_per_hour), usd_text(deployment.usd_until(now))
         expires = time_text(deployment.ends_at)
-        table.add_row(name, deployment.instance_type, statuses[name], deployment.owner, expires, *costs)
+        table.add_row(
+            name, deployment.instance_type, statuses[name], deployment.owner, expires, *costs
+        )
     return table
 
 
 def deployment_figures(deployment: ModelDeployment, status: str, now: float) -> dict[str, Any]:
     """Times are epoch seconds; an amount of None is unknown."""
     figures = {"status": status, "ends_at": deployment.ends_at, "most_usd": deployment.most_usd}
-    found: dict[str, Any] = to_document({"deployment": deployment, **figures, "spent_usd": deployment.usd_until(now)})
+    found: dict[str, Any] = to_document(
+        {"deployment": deployment, **figures, "spent_usd": deployment.usd_until(now)}
+    )
     return found
 
 

@@ -22,7 +22,9 @@ def why_not_servable(suite: Suite) -> str | None:
     if workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC:
         return "synthetic data has no tokenizer, so its models can't be served; expected a dataset of text"
     if not suite.measurement.save_model:
-        return "the suite keeps no model; add to it measurement: {save_model: true}, then run it again"
+        return (
+            "the suite keeps no model; add to it measurement: {save_model: true}, then run it again"
+        )
     return None
 
 
@@ -39,4 +41,6 @@ def batch_hint(report: Report) -> Markup | None:
     run, job_name = saved[-1].run, saved[-1].attempts[-1].job_name
     uri = f"s3://BUCKET/{saved_model_key(run.execution_id, run.run_id, job_name)}"
     call = f'Model(model_data="{uri}", …).transformer(1, "{SERVING_INSTANCE}", …).transform("s3://…/requests/", …)'
-    return element("p", "A batch transform with the SageMaker SDK (docs/serving.md): ", element("code", call))
+    return element(
+        "p", "A batch transform with the SageMaker SDK (docs/serving.md): ", element("code", call)
+    )

@@ -14,7 +14,16 @@ from traindyno.slices.slowness.verdict import (
 
 MOST_ROWS = 20
 COLUMNS = columns(
-    *("Cell", "# Step", "# Waiting", "# Data", "# Communication", "# Optimizer", "# Rest", "# Start-up"),
+    *(
+        "Cell",
+        "# Step",
+        "# Waiting",
+        "# Data",
+        "# Communication",
+        "# Optimizer",
+        "# Rest",
+        "# Start-up",
+    ),
     explained={
         "Step": "mean time of a step without checkpoints, evaluation and stalls",
         "Waiting": "for data, by the step log, the mean of the processes",
@@ -39,11 +48,18 @@ def draw_slowness(report: Report) -> Markup | None:
         if parts and (parts.is_probed or is_wait_named(parts)):
             shares, told = divide_step(parts), [UNKNOWN] * 4
             if shares is not None:
-                told = [*(_text(name, shares) for name in shares.parts), share_of_step_text(shares.rest)]
+                told = [
+                    *(_text(name, shares) for name in shares.parts),
+                    share_of_step_text(shares.rest),
+                ]
             waiting = share_of_step_text(wait_share(parts))
             overhead = seconds_text(row.time.overhead_seconds)
             rows.append([row.label, seconds_text(parts.step.mean), waiting, *told, overhead])
-    return join(element("h3", "Why slow"), draw_table(COLUMNS, rows[:MOST_ROWS], caption=CAPTION)) if rows else None
+    return (
+        join(element("h3", "Why slow"), draw_table(COLUMNS, rows[:MOST_ROWS], caption=CAPTION))
+        if rows
+        else None
+    )
 
 
 def _text(part: str, shares: StepShares) -> str:
@@ -51,4 +67,8 @@ def _text(part: str, shares: StepShares) -> str:
     if share is None:
         return UNKNOWN
     is_noise = part in shares.noise
-    return f"noise (± {share_text(share.half_width, digits=0)})" if is_noise else share_of_step_text(share)
+    return (
+        f"noise (± {share_text(share.half_width, digits=0)})"
+        if is_noise
+        else share_of_step_text(share)
+    )

@@ -43,19 +43,30 @@ class StepShares:
 
     @property
     def found(self) -> dict[str, Share]:
-        return {name: share for name, share in self.parts.items() if share is not None and share.is_found}
+        return {
+            name: share
+            for name, share in self.parts.items()
+            if share is not None and share.is_found
+        }
 
     @property
     def noise(self) -> dict[str, Share]:
         """Parts that can't be told from nothing."""
         known = {name: share for name, share in self.parts.items() if share is not None}
-        return {name: share for name, share in known.items() if not share.is_found and share.half_width > 0}
+        return {
+            name: share
+            for name, share in known.items()
+            if not share.is_found and share.half_width > 0
+        }
 
     @property
     def rest(self) -> Share:
         """What is left of the step without the parts that are found: compute, and what can't be told from it."""
         value = max(0.0, 1 - sum(share.value for share in self.found.values()))
-        return Share(value=value, half_width=hypot(*(share.half_width for share in self.parts.values() if share)))
+        return Share(
+            value=value,
+            half_width=hypot(*(share.half_width for share in self.parts.values() if share)),
+        )
 
 
 def divide_step(parts: StepParts | None) -> StepShares | None:
@@ -69,7 +80,9 @@ def divide_step(parts: StepParts | None) -> StepShares | None:
     falling = [*_falling(times)]
     shares: dict[str, Share | None] = dict.fromkeys(raw)
     for (name, part), (before, after) in zip(known.items(), pairwise(falling), strict=True):
-        width = 0.0 if part == PartSeconds(mean=0.0, error=0.0) else max(part.half_width, largest_rise)
+        width = (
+            0.0 if part == PartSeconds(mean=0.0, error=0.0) else max(part.half_width, largest_rise)
+        )
         shares[name] = Share(value=(before - after) / falling[0], half_width=width / falling[0])
     return StepShares(parts=shares)
 
@@ -84,7 +97,9 @@ def data_share(parts: StepParts | None) -> Share | None:
 
 def wait_share(parts: StepParts) -> Share:
     """By the log."""
-    return Share(value=parts.share(parts.waiting), half_width=parts.waiting.half_width / parts.step.mean)
+    return Share(
+        value=parts.share(parts.waiting), half_width=parts.waiting.half_width / parts.step.mean
+    )
 
 
 def _falling(times: Sequence[float]) -> Iterator[float]:
@@ -114,12 +129,22 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
     A process that loads by itself takes the time of the loading for it. Workers that training waits for are busy all
     the time: n of them make the data of n steps in the time of n steps.
     """
-    data, found, processes = data_share(parts), find_instance_type(settings.instance), world_size(settings)
+    data, found, processes = (
+        data_share(parts),
+        find_instance_type(settings.instance),
+        world_size(settings),
+    )
     if parts is None or data is None or not data.is_found or data.value < LEAST_NAMED_SHARE:
         return None
     data_seconds, workers = data.value * parts.step.mean, settings.loader_workers
     rest = parts.step.mean - data_seconds
-    if found is None or found.vcpus is None or processes is None or not found.has_accelerator or rest <= 0:
+    if (
+        found is None
+        or found.vcpus is None
+        or processes is None
+        or not found.has_accelerator
+        or rest <= 0
+    ):
         return None
     # the vCPUs of each process without the one that it needs itself
     most = max(0, found.vcpus // (processes // settings.instance_count) - 1)
@@ -147,7 +172,9 @@ def measure_steps(settings: Settings, measured: Sequence[RunResult]) -> CellStep
     """Advice is for the built-in training code, which has the setting."""
     parts = mean_parts(each.measured.step_parts for each in measured if each.measured)
     is_built_in = any(RUN in each.environment.facts for each in measured if each.environment)
-    return CellSteps(step_parts=parts, loader_advice=advise_workers(settings, parts) if is_built_in else None)
+    return CellSteps(
+        step_parts=parts, loader_advice=advise_workers(settings, parts) if is_built_in else None
+    )
 
 
 NAMES = {DATA: "loading data"}
@@ -170,13 +197,17 @@ def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
                 " that is in no step and no phase of its log."
             )
     if shares is not None and (
-        not shares.found and any(share.half_width > LEAST_NAMED_SHARE for share in shares.noise.values())
+        not shares.found
+        and any(share.half_width > LEAST_NAMED_SHARE for share in shares.noise.values())
     ):
         yield f"The probes of {label} are too noisy to tell what its step consists of (± {_widest_text(shares)})."
     elif shares is not None:
         yield f"By its probes, a step of {label} is {_shares_text(shares)}."
         if shares.noise:  # what these parts take is in the rest
-            names, verb = joined([*map(name_of, shares.noise)]), "is" if len(shares.noise) == 1 else "are"
+            names, verb = (
+                joined([*map(name_of, shares.noise)]),
+                "is" if len(shares.noise) == 1 else "are",
+            )
             yield f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± {_widest_text(shares)})."
     if advice is not None:
         bound = ", which is all that the vCPUs allow" if advice.is_bounded else ""
@@ -203,7 +234,11 @@ def is_wait_named(parts: StepParts) -> bool:
     to exclude that wait.
     """
     data, waiting = data_share(parts), wait_share(parts)
-    is_told = parts.is_probed and data is not None and (data.is_found or data.value + data.half_width < waiting.value)
+    is_told = (
+        parts.is_probed
+        and data is not None
+        and (data.is_found or data.value + data.half_width < waiting.value)
+    )
     return not is_told and waiting.is_found and waiting.value >= LEAST_NAMED_SHARE
 
 

@@ -51,9 +51,17 @@ def _front_matter(trained: Trained) -> Iterator[str]:
         yield "library_name: transformers"
         yield f"pipeline_tag: {PIPELINES[workload.task]}"
     # The Hub refuses a card that names anything but Hub ids here
-    if workload.model is not None and workload.model.path is not None and not is_s3_uri(workload.model.path):
+    if (
+        workload.model is not None
+        and workload.model.path is not None
+        and not is_s3_uri(workload.model.path)
+    ):
         yield f"base_model: {json.dumps(workload.model.path)}"
-    if workload.dataset is not None and workload.dataset.path is not None and not is_s3_uri(workload.dataset.path):
+    if (
+        workload.dataset is not None
+        and workload.dataset.path is not None
+        and not is_s3_uri(workload.dataset.path)
+    ):
         yield f"datasets: {json.dumps([workload.dataset.path])}"
     yield "tags: [traindyno]"
     yield "---"
@@ -66,21 +74,41 @@ def _sections(trained: Trained) -> Iterator[str]:
     yield (
         f"Trained by Traindyno: suite {suite.name}, cell {training.cell.cell_id} ({training.cell.label}), "
         f"{suite.workload.examples:,} examples, task {suite.workload.task.value}. "
-        + (f"The cell is from the verdict of execution {training.verdict_of}." if training.verdict_of else "")
+        + (
+            f"The cell is from the verdict of execution {training.verdict_of}."
+            if training.verdict_of
+            else ""
+        )
     )
     yield ""
     yield "`license` above is unknown: set it to what the licenses of the base model, the data and the code allow."
     yield from ("", "## Files", "")
     yield from (f"- {what}: `{uri}`" for what, uri in trained.files.items())
     yield from ("", "## Evaluation", "")
-    loss = result.measured.loss.points[-1] if result.measured and result.measured.loss.points else None
+    loss = (
+        result.measured.loss.points[-1] if result.measured and result.measured.loss.points else None
+    )
     if loss is not None:
         yield f"- training loss at step {loss.step}: {number_text(loss.loss)}"
     for step, metrics in trained.evaluations():
-        yield f"- evaluation at step {step}: " + ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-    yield from ("", "## Projected and actual", "", f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|")
+        yield f"- evaluation at step {step}: " + ", ".join(
+            f"{name} {value:.4g}" for name, value in metrics.items()
+        )
+    yield from (
+        "",
+        "## Projected and actual",
+        "",
+        f"| {' | '.join(HEADINGS)} |",
+        "|---" * len(HEADINGS) + "|",
+    )
     yield from (f"| {' | '.join(each.texts())} |" for each in trained.compared)
-    yield from ("", "## Receipt", "", "| job | end | instances | billed | cost |", "|---|---|---|---|---|")
+    yield from (
+        "",
+        "## Receipt",
+        "",
+        "| job | end | instances | billed | cost |",
+        "|---|---|---|---|---|",
+    )
     for line in trained.receipt.lines:
         billed = None if line.billable_seconds is None else float(line.billable_seconds)
         place = f"{line.instance_count} × {line.instance}"
@@ -88,7 +116,11 @@ def _sections(trained: Trained) -> Iterator[str]:
         yield f"| {line.job_name} | {line.outcome} | {place} | {seconds_text(billed)} | {cost} |"
     yield from ("", "## Code and versions", "")
     yield from (f"- code: `{uri}`" for uri in trained.code)
-    yield from (f"- image: `{image}`" for image in dict.fromkeys(each.image_uri for each in result.attempts) if image)
+    yield from (
+        f"- image: `{image}`"
+        for image in dict.fromkeys(each.image_uri for each in result.attempts)
+        if image
+    )
     facts = result.environment.facts if result.environment else {}
     versions = {"python": facts.get("python"), **facts.get("versions", {})}
     yield from (f"- {name} {version}" for name, version in versions.items() if version)

@@ -15,7 +15,13 @@ from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE
 from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
 from traindyno.cli.inputs.execution_receipt import load_paid
-from traindyno.cli.lab_choice import DEFAULT_FOLDER, CellOption, FolderOption, LabChoice, with_options_of
+from traindyno.cli.lab_choice import (
+    DEFAULT_FOLDER,
+    CellOption,
+    FolderOption,
+    LabChoice,
+    with_options_of,
+)
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import execution_name, finite, new_execution_name
 from traindyno.cli.output import STANDARD_OUTPUT, tell, titled_table
@@ -26,7 +32,13 @@ from traindyno.core.documents.stored import JsonValue
 from traindyno.core.jobs.journal_format import STATE
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.s3_keys import SUITES_PREFIX, checkpoints_prefix, s3_uri, saved_model_key, suite_key
+from traindyno.core.s3_keys import (
+    SUITES_PREFIX,
+    checkpoints_prefix,
+    s3_uri,
+    saved_model_key,
+    suite_key,
+)
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite
@@ -67,7 +79,14 @@ def _hyperparameters(given: list[str] | None) -> dict[str, JsonValue]:
 
 @with_options_of(
     LabChoice,
-    refuse("cell", "spot", "name", "set_", beside="resume", why="a resumed training goes on as it began"),
+    refuse(
+        "cell",
+        "spot",
+        "name",
+        "set_",
+        beside="resume",
+        why="a resumed training goes on as it began",
+    ),
     refuse("deploy", beside="no_wait", why="the model is served when the training has ended"),
 )
 def train(
@@ -92,15 +111,21 @@ def train(
     spot: Annotated[bool, typer.Option("--spot", help="Train on spot instances.")] = False,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="NAME=VALUE: a script's hyperparameter that differs from the trials'."),
+        typer.Option(
+            "--set", help="NAME=VALUE: a script's hyperparameter that differs from the trials'."
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a training that was stopped, or that failed.")
     ] = False,
-    deploy: Annotated[bool, typer.Option("--deploy", help="Then serve the model, as `traindyno deploy` does.")] = False,
+    deploy: Annotated[
+        bool, typer.Option("--deploy", help="Then serve the model, as `traindyno deploy` does.")
+    ] = False,
     name: Annotated[
         str | None,
-        typer.Option(help=f"The training's name, {EXECUTION_NAME_RULE}.", callback=new_execution_name),
+        typer.Option(
+            help=f"The training's name, {EXECUTION_NAME_RULE}.", callback=new_execution_name
+        ),
     ] = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Only start it.")] = False,
     folder: FolderOption = DEFAULT_FOLDER,
@@ -117,12 +142,16 @@ def train(
     elif _is_suite(source):
         loaded = load_startable_suite(Path(source), local=choice.local)
         files = [*loaded.lines, *file_lines(loaded, ())]
-        plan_from_suite(loaded.suite, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes)
+        plan_from_suite(
+            loaded.suite, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes
+        )
         target = choice.find_target()
         for line in files:
             tell(line)
         staged = parse_suite(stage(loaded, target, say=tell))
-        suite, training = plan_from_suite(staged, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes)
+        suite, training = plan_from_suite(
+            staged, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes
+        )
     else:
         target = choice.find_target()
         target.require_execution(source)
@@ -176,7 +205,9 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
     ended = follow_to_end(target, name, TrainingDisplay(target, training, tell))
     result = find_result(target, training)
     if result is None:
-        raise ExecutionFailed(ended, [f"{name}: {ended.status.lower()}, without a result", ended.cause or ""])
+        raise ExecutionFailed(
+            ended, [f"{name}: {ended.status.lower()}, without a result", ended.cause or ""]
+        )
     found = compared(training, result)
     if result.outcome is not Outcome.COMPLETED:
         so_far = ", ".join(each.texts()[2] for each in found[:2])
@@ -186,7 +217,9 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
         again = f"traindyno train --resume {training.training_id}{more}{target.option}"
         tell(f"its checkpoints are kept; go on with: {again}")
         raise typer.Exit(FAILED)
-    executions = [paid for each in training.execution_ids for paid in load_paid(each, target.services)]
+    executions = [
+        paid for each in training.execution_ids for paid in load_paid(each, target.services)
+    ]
     row = target.services.executions.find(name)
     trained = Trained(
         training=training,
@@ -202,20 +235,27 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
         table.add_row(*each.texts())
     STANDARD_OUTPUT.print(table)
     for step, metrics in trained.evaluations():
-        STANDARD_OUTPUT.print(f"step {step}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items()))
+        STANDARD_OUTPUT.print(
+            f"step {step}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items())
+        )
     for what, uri in trained.files.items():
         STANDARD_OUTPUT.print(f"{what}: {uri}")
     card = model_card(trained).encode()
     key = f"{SUITES_PREFIX}{name}/{CARD}"
     target.results.write(key, card, "text/markdown")
-    tell(f"model card: {write_report(folder, training.training_id, card, '.md')}, {s3_uri(target.results.name, key)}")
+    tell(
+        f"model card: {write_report(folder, training.training_id, card, '.md')}, {s3_uri(target.results.name, key)}"
+    )
     tell(f"serve it with: traindyno deploy {name}{target.option}")
 
 
 def _kept_files(target: LabTarget, training: Training, result: RunResult) -> dict[str, str]:
     """The model after the last step and the best one, where they don't expire, and the checkpoints, which do."""
     bucket, name, run_id = target.results, training.execution_id, result.run.run_id
-    last, kept = saved_model_key(name, run_id, result.attempts[-1].job_name), f"{SUITES_PREFIX}{name}/model/"
+    last, kept = (
+        saved_model_key(name, run_id, result.attempts[-1].job_name),
+        f"{SUITES_PREFIX}{name}/model/",
+    )
     found = {}
     if bucket.copy_large(last, f"{kept}model.tar.gz"):
         found["model"] = s3_uri(bucket.name, f"{kept}model.tar.gz")

@@ -37,7 +37,11 @@ def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
     if len(gaps) < 2:
         return None
     mean = fmean(gaps)
-    return StepPace(step=steps[-1][0], step_seconds=mean, stalled=max(0.0, 1 - median(gaps) / mean) if mean else 0.0)
+    return StepPace(
+        step=steps[-1][0],
+        step_seconds=mean,
+        stalled=max(0.0, 1 - median(gaps) / mean) if mean else 0.0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +93,19 @@ def forecast(
     causes = []
     before = projected.step_seconds if projected else None
     if before is not None and not 1 / SLOWER < pace.step_seconds / before < SLOWER:
-        causes.append(f"a step takes {seconds_text(pace.step_seconds)}, projected {seconds_text(before)}")
+        causes.append(
+            f"a step takes {seconds_text(pace.step_seconds)}, projected {seconds_text(before)}"
+        )
     if pace.stalled > STALLED:
         causes.append(f"stalls take {share_text(pace.stalled)} of the time")
     if restarts:
         causes.append(f"it was started again {counted(restarts, 'time')}")
     return Forecast(
-        step=pace.step, steps=steps, left_seconds=left, left_usd=left_usd, time=time, cost=cost, causes=causes
+        step=pace.step,
+        steps=steps,
+        left_seconds=left,
+        left_usd=left_usd,
+        time=time,
+        cost=cost,
+        causes=causes,
     )

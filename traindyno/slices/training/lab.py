@@ -73,14 +73,20 @@ def plan_from_verdict(
     record = load_record(target.results, execution_id)
     verdict = target.results.find_as(verdict_key(execution_id), parse_verdict)
     if verdict is None:
-        raise TrainingRefused(f"{execution_id} has no verdict: it is still running, or it was stopped")
+        raise TrainingRefused(
+            f"{execution_id} has no verdict: it is still running, or it was stopped"
+        )
     choices = "; ".join(f"{each.cell_id} ({each.label})" for each in record.cells)
     wanted = cell or verdict.recommended
     if wanted is None:
-        raise TrainingRefused(f"{execution_id} recommends no cell; name one of its cells with --cell: {choices}")
+        raise TrainingRefused(
+            f"{execution_id} recommends no cell; name one of its cells with --cell: {choices}"
+        )
     chosen = next((each for each in record.cells if wanted in (each.cell_id, each.label)), None)
     if chosen is None:
-        raise TrainingRefused(f"{execution_id} has no cell {wanted}; expected one of its cells: {choices}")
+        raise TrainingRefused(
+            f"{execution_id} has no cell {wanted}; expected one of its cells: {choices}"
+        )
     row = verdict.row(chosen.cell_id)
     searched = chosen.settings.batch_search
     if searched is not None:
@@ -95,8 +101,12 @@ def plan_from_verdict(
         suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
     own = [each for each in record.results if each.run.cell.cell_id == row.cell_id]
     projected = projected_of(row, own, is_same_purchase=purchase is suite.purchase)
-    limits = training_limits(suite.limits, chosen.settings, row.usd_per_instance_hour, projected, max_usd)
-    suite = training_suite(suite, chosen, limits=limits, purchase=purchase, projected=projected, changes=changes)
+    limits = training_limits(
+        suite.limits, chosen.settings, row.usd_per_instance_hour, projected, max_usd
+    )
+    suite = training_suite(
+        suite, chosen, limits=limits, purchase=purchase, projected=projected, changes=changes
+    )
     return suite, _planned(suite, chosen, name, verdict_of=execution_id, projected=projected)
 
 
@@ -120,7 +130,9 @@ def plan_from_suite(
         )
     (chosen,) = found
     if chosen.settings.batch_search is not None:
-        raise TrainingRefused(f"cell {chosen.cell_id} searches its batch: run the suite first, or give a number")
+        raise TrainingRefused(
+            f"cell {chosen.cell_id} searches its batch: run the suite first, or give a number"
+        )
     limits = suite.limits if max_usd is None else replace(suite.limits, max_usd=max_usd)
     purchase = Purchase.SPOT if is_spot else suite.purchase
     made = training_suite(suite, chosen, limits=limits, purchase=purchase, changes=changes)
@@ -128,9 +140,16 @@ def plan_from_suite(
 
 
 def _planned(
-    suite: Suite, cell: Cell, name: str | None, *, verdict_of: str | None = None, projected: Projected | None = None
+    suite: Suite,
+    cell: Cell,
+    name: str | None,
+    *,
+    verdict_of: str | None = None,
+    projected: Projected | None = None,
 ) -> Training:
-    training_id = name or f"{suite.name}-train-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    training_id = (
+        name or f"{suite.name}-train-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    )
     (only,) = expand_cells(suite)
     return Training(
         training_id=training_id,
@@ -142,20 +161,28 @@ def _planned(
     )
 
 
-def plan_to_resume(target: LabTarget, name: str, *, max_usd: Decimal | None) -> tuple[Suite, Training]:
+def plan_to_resume(
+    target: LabTarget, name: str, *, max_usd: Decimal | None
+) -> tuple[Suite, Training]:
     """Copies the checkpoints of the latest execution of the training, from which the next one goes on.
 
     ``max_usd`` of None: what is left of the amount before. Raises TrainingRefused.
     """
     training = find_training(target, name)
     if training is None:
-        raise TrainingRefused(f"{name} is no training; expected the name that `traindyno train` printed")
+        raise TrainingRefused(
+            f"{name} is no training; expected the name that `traindyno train` printed"
+        )
     training, next_name = _latest(target, training)
     before = training.execution_id
     if target.describe(before).is_running:
-        raise TrainingRefused(f"{before} is still running; follow it with: traindyno watch {before}{target.option}")
+        raise TrainingRefused(
+            f"{before} is still running; follow it with: traindyno watch {before}{target.option}"
+        )
     if any(target.services.attempts.list_open(before)):
-        raise TrainingRefused(f"the job of {before} has not ended yet; stop waits for it: traindyno stop {before}")
+        raise TrainingRefused(
+            f"the job of {before} has not ended yet; stop waits for it: traindyno stop {before}"
+        )
     result = find_result(target, training)
     if result is not None and result.outcome is Outcome.COMPLETED:
         raise TrainingRefused(
@@ -164,15 +191,23 @@ def plan_to_resume(target: LabTarget, name: str, *, max_usd: Decimal | None) -> 
     suite, left = _planned_last(target, training)
     if max_usd is None and left <= 0:
         amount = usd_text(suite.limits.max_usd)
-        raise TrainingRefused(f"{before}: nothing is left of its {amount}; give it more with --max-usd")
-    suite = replace(suite, limits=replace(suite.limits, max_usd=left if max_usd is None else max_usd))
+        raise TrainingRefused(
+            f"{before}: nothing is left of its {amount}; give it more with --max-usd"
+        )
+    suite = replace(
+        suite, limits=replace(suite.limits, max_usd=left if max_usd is None else max_usd)
+    )
     paid, run_id = load_paid(before, target.services)[1], run_id_of(training.cell.cell_id, 1)
     following = training.resumed(next_name, job_seconds(paid), job_usd(paid))
     check_execution_name(following.execution_id)
     old, new = (checkpoints_prefix(each.execution_id, run_id) for each in (training, following))
     keys = list(target.results.list_keys(old))
     with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
-        list(pool.map(lambda key: target.results.copy_large(key, f"{new}{key.removeprefix(old)}"), keys))
+        list(
+            pool.map(
+                lambda key: target.results.copy_large(key, f"{new}{key.removeprefix(old)}"), keys
+            )
+        )
     return suite, following
 
 
@@ -196,12 +231,16 @@ def _planned_last(target: LabTarget, training: Training) -> tuple[Suite, Decimal
         if suite is not None:
             # A job whose cost is unknown keeps its worst case
             return suite, suite.limits.max_usd - target.services.spending.read(each).exposed_usd
-    raise TrainingRefused(f"{training.training_id} was refused before its first job; train under another name")
+    raise TrainingRefused(
+        f"{training.training_id} was refused before its first job; train under another name"
+    )
 
 
 def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
     """Raises ExecutionNameRefused."""
-    target.executions.start(training.execution_id, suite_document(suite))  # refuses a name that has a training
+    target.executions.start(
+        training.execution_id, suite_document(suite)
+    )  # refuses a name that has a training
     target.results.write_json(training_key(training.execution_id), training_document(training))
 
 
@@ -212,24 +251,36 @@ def find_result(target: LabTarget, training: Training) -> RunResult | None:
 def read_forecast(target: LabTarget, training: Training, now: float) -> Forecast | None:
     """None unless its job trains, or where the number of steps is unknown."""
     execution, services = training.execution_id, target.services
-    rows = [row for each in services.runs.list_all(execution) for row in attempts_of(each, services.attempts)]
+    rows = [
+        row
+        for each in services.runs.list_all(execution)
+        for row in attempts_of(each, services.attempts)
+    ]
     if training.steps is None or not rows or rows[-1].end is not None:
         return None
     row = rows[-1]
     prefix = f"{checkpoints_prefix(execution, run_id_of(training.cell.cell_id, 1))}step_log/{row.job_name}/"
     logs = first_rank_logs(target.results.list_keys(prefix))
-    pace = read_pace(log_entries(target.results.read_tail(logs[-1], LOG_TAIL_BYTES))) if logs else None
+    pace = (
+        read_pace(log_entries(target.results.read_tail(logs[-1], LOG_TAIL_BYTES))) if logs else None
+    )
     if pace is None:
         return None
     usd_per_second = float(row.usd_per_hour * row.instance_count / SECONDS_PER_HOUR)
     billed = [each.end.billable_seconds for each in rows if each.end is not None]
-    running = None if None in billed else sum(each or 0.0 for each in billed) + max(0.0, now - row.submitted_at)
+    running = (
+        None
+        if None in billed
+        else sum(each or 0.0 for each in billed) + max(0.0, now - row.submitted_at)
+    )
     return forecast(
         pace,
         training.projected,
         steps=training.steps,
         elapsed_seconds=total(training.earlier_seconds, max(0.0, now - rows[0].submitted_at)),
-        spent_usd=total(training.earlier_usd, None if running is None else usd_per_second * running),
+        spent_usd=total(
+            training.earlier_usd, None if running is None else usd_per_second * running
+        ),
         usd_per_second=usd_per_second,
         restarts=len(logs) - 1 + row.number - 1 + len(training.earlier),
     )
@@ -249,6 +300,9 @@ class TrainingDisplay(PlainDisplay):
                 found = read_forecast(self._target, self._training, time.time())
         if found is None:
             super().show(state)
-        elif found.is_inside is not self._was_inside or time.monotonic() - self._told_at >= QUIET_SECONDS:
+        elif (
+            found.is_inside is not self._was_inside
+            or time.monotonic() - self._told_at >= QUIET_SECONDS
+        ):
             self._was_inside = found.is_inside
             self.tell(found.line())

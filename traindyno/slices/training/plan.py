@@ -92,7 +92,9 @@ def parse_training(document: Mapping[str, Any]) -> Training:
     return from_document(TRAINING.read(document), Training)
 
 
-def projected_of(row: CellRow, results: Iterable[RunResult], *, is_same_purchase: bool) -> Projected:
+def projected_of(
+    row: CellRow, results: Iterable[RunResult], *, is_same_purchase: bool
+) -> Projected:
     """``is_same_purchase``: without it, the cost is another one."""
     found, steps = row.prediction, row.steps_per_second
     usd_interval = found.usd if found and is_same_purchase else None
@@ -115,7 +117,11 @@ def projected_of(row: CellRow, results: Iterable[RunResult], *, is_same_purchase
 
 def steps_of(suite: Suite, settings: Settings) -> int | None:
     batch = planned_batch_size(settings)
-    return None if batch is None or suite.workload.task is Task.SCRIPT else ceil(suite.workload.examples / batch)
+    return (
+        None
+        if batch is None or suite.workload.task is Task.SCRIPT
+        else ceil(suite.workload.examples / batch)
+    )
 
 
 def training_suite(
@@ -132,15 +138,28 @@ def training_suite(
     """
     plain = Settings(instance=cell.settings.instance)
     settings = {each.name: getattr(cell.settings, each.name) for each in fields(Settings)}
-    chosen = {name: value for name, value in settings.items() if name == "instance" or value != getattr(plain, name)}
+    chosen = {
+        name: value
+        for name, value in settings.items()
+        if name == "instance" or value != getattr(plain, name)
+    }
     given = {**cell.hyperparameters, **(changes or {})}
-    is_script, measurement, full_run = suite.workload.task is Task.SCRIPT, suite.measurement, suite.workload.full_run
+    is_script, measurement, full_run = (
+        suite.workload.task is Task.SCRIPT,
+        suite.measurement,
+        suite.workload.full_run,
+    )
     steps = steps_of(suite, cell.settings)
-    evaluate_every = (full_run.evaluate_every_steps if full_run else None) or measurement.evaluate_every_steps
+    evaluate_every = (
+        full_run.evaluate_every_steps if full_run else None
+    ) or measurement.evaluate_every_steps
     return replace(
         suite,
         workload=replace(suite.workload, full_run=None),
-        training={**chosen, **{f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in given.items()}},
+        training={
+            **chosen,
+            **{f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in given.items()},
+        },
         matrix={},
         baseline={},
         include=(),
@@ -158,7 +177,9 @@ def training_suite(
             evaluate_every_steps=evaluate_every,
             save_model=not is_script,
             save_best=not is_script and evaluate_every is not None,
-            checkpoint_every_steps=None if is_script else _checkpoint_every(suite, steps, projected),
+            checkpoint_every_steps=None
+            if is_script
+            else _checkpoint_every(suite, steps, projected),
             probes=False,
             jobs=Jobs.SEPARATE,
         ),
@@ -178,7 +199,11 @@ def _checkpoint_every(suite: Suite, steps: int | None, projected: Projected | No
 
 
 def training_limits(
-    limits: Limits, settings: Settings, usd_per_hour: Decimal | None, projected: Projected, max_usd: Decimal | None
+    limits: Limits,
+    settings: Settings,
+    usd_per_hour: Decimal | None,
+    projected: Projected,
+    max_usd: Decimal | None,
 ) -> Limits:
     """Jobs as long as the projection, or as the quota allows, and an amount that pays for one more than it needs.
 
@@ -188,11 +213,15 @@ def training_limits(
     if projected.seconds is None:
         return limits if max_usd is None else replace(limits, max_usd=max_usd)
     count = settings.instance_count
-    longest = projected.seconds_interval.high if projected.seconds_interval else 2 * projected.seconds
+    longest = (
+        projected.seconds_interval.high if projected.seconds_interval else 2 * projected.seconds
+    )
     seconds = min(LONGEST_JOB_SECONDS, ceil(longest * ROOM) + MORE_SECONDS)
     terms = JobTerms(instance_type=settings.instance, instance_count=count, max_job_seconds=seconds)
     if max_usd is not None and usd_per_hour:
-        paid = int(max_usd / 2 / usd_per_hour / count * SECONDS_PER_HOUR) - (terms.longest_seconds - seconds)
+        paid = int(max_usd / 2 / usd_per_hour / count * SECONDS_PER_HOUR) - (
+            terms.longest_seconds - seconds
+        )
         terms = replace(terms, max_job_seconds=max(LEAST_JOB_SECONDS, min(seconds, paid)))
     jobs = ceil(longest * ROOM / terms.max_job_seconds) + 1
     cap = max_usd
@@ -201,7 +230,14 @@ def training_limits(
             cap = limits.max_usd
         else:
             cap = (jobs * terms.worst_case_usd(usd_per_hour)).quantize(CENT, ROUND_CEILING)
-    hours = min(MOST_HOURS, ceil(jobs * (terms.longest_seconds + limits.max_pending_seconds) / SECONDS_PER_HOUR))
+    hours = min(
+        MOST_HOURS,
+        ceil(jobs * (terms.longest_seconds + limits.max_pending_seconds) / SECONDS_PER_HOUR),
+    )
     return replace(
-        limits, max_usd=cap, max_hours=Decimal(hours), max_job_seconds=terms.max_job_seconds, max_run_seconds=None
+        limits,
+        max_usd=cap,
+        max_hours=Decimal(hours),
+        max_job_seconds=terms.max_job_seconds,
+        max_run_seconds=None,
     )

@@ -23,16 +23,29 @@ def compared(training: Training, result: RunResult) -> tuple[ProjectedActual, ..
     peak = measured.peak_memory_bytes if measured else None
     utilization = result.throughput.model_flops_utilization if result.throughput else None
     memory = ProjectedActual(quantity="memory", projected=before.peak_memory_bytes, actual=peak)
-    mfu = ProjectedActual(quantity="MFU", projected=before.model_flops_utilization, actual=utilization)
-    return (*compared_time_and_cost(before, seconds, usd), memory, *(() if utilization is None else (mfu,)))
+    mfu = ProjectedActual(
+        quantity="MFU", projected=before.model_flops_utilization, actual=utilization
+    )
+    return (
+        *compared_time_and_cost(before, seconds, usd),
+        memory,
+        *(() if utilization is None else (mfu,)),
+    )
 
 
 def compared_time_and_cost(
     before: Projected, seconds: float | None, usd: float | None
 ) -> tuple[ProjectedActual, ProjectedActual]:
     return (
-        ProjectedActual(quantity="time", projected=before.seconds, interval=before.seconds_interval, actual=seconds),
-        ProjectedActual(quantity="cost", projected=before.usd, interval=before.usd_interval, actual=usd),
+        ProjectedActual(
+            quantity="time",
+            projected=before.seconds,
+            interval=before.seconds_interval,
+            actual=seconds,
+        ),
+        ProjectedActual(
+            quantity="cost", projected=before.usd, interval=before.usd_interval, actual=usd
+        ),
     )
 
 

@@ -18,7 +18,10 @@ from traindyno.core.verdict.verdict import judge
 
 SUITE = make_suite(examples=80_008, training={"instance": "ml.p4d.24xlarge"})
 (CELL,) = expand_cells(SUITE)
-SAVES, BOTH = FullRun(checkpoint_every_minutes=10), FullRun(checkpoint_every_minutes=10, evaluate_every_steps=50)
+SAVES, BOTH = (
+    FullRun(checkpoint_every_minutes=10),
+    FullRun(checkpoint_every_minutes=10, evaluate_every_steps=50),
+)
 
 
 def trial(full_run: FullRun | None, **shown: object) -> RunResult:
@@ -56,8 +59,12 @@ def test_a_schedule_replaces_what_recurs_in_the_trial() -> None:
 
 
 def test_an_evaluation_after_the_last_step_gives_its_cost() -> None:
-    ended = trial(FullRun(evaluate_every_steps=100), evaluations=(Evaluation(step=60, time=9.0, metrics={}),))
-    found = known(reschedule(replace(ended, phases_seconds={**ended.phases_seconds, "evaluate": 4.0})))
+    ended = trial(
+        FullRun(evaluate_every_steps=100), evaluations=(Evaluation(step=60, time=9.0, metrics={}),)
+    )
+    found = known(
+        reschedule(replace(ended, phases_seconds={**ended.phases_seconds, "evaluate": 4.0}))
+    )
     assert found.slower == pytest.approx(1.04)
     assert found.once_seconds == 4.0
 
@@ -70,7 +77,9 @@ def test_a_cost_that_no_trial_shows_is_unknown_and_not_zero(shown: dict[str, obj
     assert project_run(result) is None
     suite = replace(SUITE, workload=replace(SUITE.workload, full_run=BOTH))
     verdict = judge(suite, [CELL], [result])
-    expected = "its trials show no checkpoint or no evaluation, whose cost the full run's schedule needs"
+    expected = (
+        "its trials show no checkpoint or no evaluation, whose cost the full run's schedule needs"
+    )
     assert verdict.refused == {CELL.cell_id: expected}
 
 
@@ -91,7 +100,9 @@ def test_results_without_a_schedule_are_read_and_those_with_one_come_back() -> N
         (Measurement(checkpoint_every_steps=7, evaluate_every_steps=9), 7, 9),
     ],
 )
-def test_a_job_does_once_what_the_full_run_does(measurement: Measurement, saves: int, evaluates: int) -> None:
+def test_a_job_does_once_what_the_full_run_does(
+    measurement: Measurement, saves: int, evaluates: int
+) -> None:
     workload = Workload(task=Task.CAUSAL_LM, examples=10, full_run=BOTH)
     found = make_suite(workload=workload, measurement=measurement).job_measurement
     assert (found.checkpoint_every_steps, found.evaluate_every_steps) == (saves, evaluates)

@@ -4,8 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_cell, remeasured
-from traindyno.core.costs.hazard import MOST_SPAN, PRIORS, measure_success, observe_hazards, posterior
+from tests.unit.run_samples import (
+    completed_result,
+    failed_result,
+    make_attempt,
+    make_cell,
+    remeasured,
+)
+from traindyno.core.costs.hazard import (
+    MOST_SPAN,
+    PRIORS,
+    measure_success,
+    observe_hazards,
+    posterior,
+)
 from traindyno.core.jobs.outcome import FAULTS, OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.suite.goal import SpotTerms
 
@@ -20,7 +32,9 @@ def test_the_priors_are_stated() -> None:
 
 def test_all_cells_of_a_type_share_the_rate_and_the_prior_weighs_one_hour() -> None:
     # 170 s of training on two instances each
-    lost = make_attempt(number=1, outcome=None, error="ServiceFault", billable_seconds=900.0, phase_seconds={})
+    lost = make_attempt(
+        number=1, outcome=None, error="ServiceFault", billable_seconds=900.0, phase_seconds={}
+    )
     first = completed_result(CELL, 1)
     retried = replace(first, attempts=(lost, *first.attempts))
     other = completed_result(make_cell("0000000b", instance_count=2), 1)
@@ -39,7 +53,9 @@ def test_faults_and_capacity_are_events_and_own_failures_are_not(outcome: Outcom
 
 
 def test_an_attempt_that_never_ran_is_no_event() -> None:
-    refused = make_attempt(number=1, outcome=None, error="CapacityUnavailable", billable_seconds=0.0)
+    refused = make_attempt(
+        number=1, outcome=None, error="CapacityUnavailable", billable_seconds=0.0
+    )
     first = completed_result(CELL, 1)
     (found,) = observe_hazards([replace(first, attempts=(refused, *first.attempts))]).values()
     assert found.count == 0
@@ -62,7 +78,9 @@ def test_more_events_make_the_rate_more_certain() -> None:
     assert ratios == sorted(ratios, reverse=True)
     assert all(each.low < each.per_instance_hour < each.high for each in found)
     # 20 events: halves of chi-squared quantiles with 40 degrees of freedom, 24.433 and 59.342
-    assert (found[-1].low * 11, found[-1].high * 11) == pytest.approx((24.433 / 2, 59.342 / 2), rel=1e-3)
+    assert (found[-1].low * 11, found[-1].high * 11) == pytest.approx(
+        (24.433 / 2, 59.342 / 2), rel=1e-3
+    )
 
 
 def test_without_events_the_range_is_about_the_prior() -> None:
@@ -85,9 +103,13 @@ def test_without_events_the_range_is_about_the_prior() -> None:
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])
 @pytest.mark.parametrize("hours", [0.0, 0.3, 10.0, 1e5])
-def test_the_figure_is_in_its_range_and_few_events_do_not_raise_it(purchase: str, hours: float) -> None:
+def test_the_figure_is_in_its_range_and_few_events_do_not_raise_it(
+    purchase: str, hours: float
+) -> None:
     prior = PRIORS[purchase].per_instance_hour
-    found = [posterior((DEMAND[0], purchase), count=count, hours=hours, given={}) for count in range(10)]
+    found = [
+        posterior((DEMAND[0], purchase), count=count, hours=hours, given={}) for count in range(10)
+    ]
     assert all(each.low <= each.per_instance_hour <= each.high for each in found)
     if purchase == "on-demand":
         assert all(each.per_instance_hour <= prior for each in found[:4])
@@ -100,7 +122,9 @@ def test_the_figure_is_in_its_range_and_few_events_do_not_raise_it(purchase: str
 
 
 def test_a_discount_alone_says_nothing_of_the_rate() -> None:
-    found = posterior((DEMAND[0], "spot"), count=0, hours=0.0, given={DEMAND[0]: SpotTerms(discount=0.6)})
+    found = posterior(
+        (DEMAND[0], "spot"), count=0, hours=0.0, given={DEMAND[0]: SpotTerms(discount=0.6)}
+    )
     assert found.per_instance_hour == pytest.approx(0.05)
     assert found.source == PRIORS["spot"].source
 
@@ -108,13 +132,17 @@ def test_a_discount_alone_says_nothing_of_the_rate() -> None:
 def test_the_suite_gives_a_rate_of_a_job() -> None:
     given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.8)}
     spot = completed_result(make_cell(instance_count=16), 1)
-    (found,) = observe_hazards([replace(spot, price=replace(spot.price, purchase="spot"))], given).values()
+    (found,) = observe_hazards(
+        [replace(spot, price=replace(spot.price, purchase="spot"))], given
+    ).values()
     assert found.per_instance_hour * 16 == pytest.approx(0.8 / (found.hours + 1))
 
 
 def test_a_launcher_that_starts_again_on_demand_is_no_fault_of_the_service() -> None:
     """Unless the service reported an interruption."""
-    restarted = remeasured(completed_result(CELL, 1), interruptions=3, lost_seconds=60.0, kept_seconds=9.0)
+    restarted = remeasured(
+        completed_result(CELL, 1), interruptions=3, lost_seconds=60.0, kept_seconds=9.0
+    )
     (found,) = observe_hazards([restarted]).values()
     assert (found.count, found.wait_seconds, found.resumed) == (0, None, None)
     (attempt,) = restarted.attempts
@@ -139,7 +167,9 @@ def test_own_failures_count_and_faults_of_the_service_do_not() -> None:
     cell = make_cell()
     completed = completed_result(cell, 1)
     lost = make_attempt(number=1, outcome=None, error="ServiceFault", billable_seconds=900.0)
-    refused = make_attempt(number=2, outcome=None, error="CapacityUnavailable", billable_seconds=0.0)
+    refused = make_attempt(
+        number=2, outcome=None, error="CapacityUnavailable", billable_seconds=0.0
+    )
     retried = replace(completed, attempts=(lost, refused, *completed.attempts))
     diverged = replace(completed_result(cell, 2), outcome=Outcome.LOSS_DIVERGED)
     found = measure_success([retried, diverged, failed_result(cell, 3, Outcome.OUT_OF_MEMORY)])

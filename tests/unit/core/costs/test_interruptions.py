@@ -19,10 +19,17 @@ KEY = ("ml.p4d.24xlarge", "spot")
 
 
 def hazard_of(rate: float) -> Hazard:
-    return posterior(KEY, count=0, hours=0.0, given={KEY[0]: SpotTerms(discount=0.5, interruptions_per_hour=rate)})
+    return posterior(
+        KEY,
+        count=0,
+        hours=0.0,
+        given={KEY[0]: SpotTerms(discount=0.5, interruptions_per_hour=rate)},
+    )
 
 
-def work_of(hours: float, checkpoint_hours: float | None = None, restart: Restart = AT_ONCE) -> Work:
+def work_of(
+    hours: float, checkpoint_hours: float | None = None, restart: Restart = AT_ONCE
+) -> Work:
     return Work(
         seconds=hours * 3600,
         training_seconds=hours * 3600,
@@ -60,11 +67,15 @@ def test_each_interruption_waits_for_capacity_and_starts_again() -> None:
 def test_without_checkpoints_the_start_is_part_of_what_is_repeated() -> None:
     """The start takes half an hour of 4 h: it is repeated after an interruption and counts once."""
     for checkpoint_hours in (None, 5.0):
-        found = work_of(4, checkpoint_hours, Restart(waiting=0, training=1800)).at(hazard_of(RATE), RATE)
+        found = work_of(4, checkpoint_hours, Restart(waiting=0, training=1800)).at(
+            hazard_of(RATE), RATE
+        )
         assert found.training == pytest.approx(factor_of(4))
 
 
-@pytest.mark.parametrize(("hours", "restart_hours", "checkpoint_hours"), [(1e6, 0, None), (1e6, 2000, 2000)])
+@pytest.mark.parametrize(
+    ("hours", "restart_hours", "checkpoint_hours"), [(1e6, 0, None), (1e6, 2000, 2000)]
+)
 def test_a_run_that_hardly_ever_ends_takes_thousands_of_times_its_work(
     hours: float, restart_hours: float, checkpoint_hours: float | None
 ) -> None:
@@ -75,7 +86,10 @@ def test_a_run_that_hardly_ever_ends_takes_thousands_of_times_its_work(
 
 def test_a_rate_of_zero_adds_nothing() -> None:
     """The start of the job was not reported."""
-    result = replace(completed_result(make_cell(), 1), attempts=(make_attempt(phase_seconds={"training": 130.0}),))
+    result = replace(
+        completed_result(make_cell(), 1),
+        attempts=(make_attempt(phase_seconds={"training": 130.0}),),
+    )
     trials = CellTrials(cell=make_cell(), measured=(result,), others=(), hazard=hazard_of(0))
     found = trials.extra(projected_seconds)
     assert (found.log_factor, found.variance) == (0, 0)
@@ -85,9 +99,17 @@ def test_a_rate_of_zero_adds_nothing() -> None:
 def interrupted_result(kept_seconds: float) -> RunResult:
     """Two interruptions of 50 s each, of which 10 s were not billed."""
     result = remeasured(
-        completed_result(make_cell(), 1), interruptions=2, lost_seconds=100.0, kept_seconds=kept_seconds
+        completed_result(make_cell(), 1),
+        interruptions=2,
+        lost_seconds=100.0,
+        kept_seconds=kept_seconds,
     )
-    phases = {**result.attempts[0].phase_seconds, "interrupted": 20.0, "starting": 0.0, "training": 230.0}
+    phases = {
+        **result.attempts[0].phase_seconds,
+        "interrupted": 20.0,
+        "starting": 0.0,
+        "training": 230.0,
+    }
     attempt = replace(result.attempts[0], phase_seconds=phases, billable_seconds=250.0)
     return replace(result, attempts=(attempt,), price=replace(result.price, purchase="spot"))
 

@@ -6,7 +6,14 @@ from random import Random
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, known, make_cell, make_suite, remeasured
+from tests.unit.run_samples import (
+    completed_result,
+    failed_result,
+    known,
+    make_cell,
+    make_suite,
+    remeasured,
+)
 from traindyno.core.costs.hazard import Hazard, posterior
 from traindyno.core.costs.prediction import predict_run
 from traindyno.core.costs.projection import project_run
@@ -41,7 +48,11 @@ def test_the_interval_is_for_one_more_run_by_hand() -> None:
 def test_trials_that_resemble_the_one_before_know_their_mean_less_well() -> None:
     results = [trial(1, 1.0), trial(2, 1.02)]
     plain, correlated = (predict_run(results, inflation=inflation) for inflation in (1.0, 4.0))
-    reaches = [log(each.seconds.high / each.seconds.low) for each in (known(plain), known(correlated)) if each.seconds]
+    reaches = [
+        log(each.seconds.high / each.seconds.low)
+        for each in (known(plain), known(correlated))
+        if each.seconds
+    ]
     assert reaches[1] / reaches[0] == pytest.approx(sqrt(3 / 1.5), rel=2e-3)
 
 
@@ -67,7 +78,10 @@ def without_time(result: RunResult) -> RunResult:
             [without_time(trial(1, 1.0)), trial(2, 1.0)],
             "1 of 2 trials have no time to project: SageMaker reported 0 s",
         ),
-        ([remeasured(trial(1, 1.0), is_reached=False), trial(2, 1.0)], "1 of 2 trials were not steady"),
+        (
+            [remeasured(trial(1, 1.0), is_reached=False), trial(2, 1.0)],
+            "1 of 2 trials were not steady",
+        ),
     ],
 )
 def test_what_has_no_interval_says_why(results: list[RunResult], reason: str) -> None:
@@ -131,9 +145,14 @@ def test_figure_and_interval_overlap(seed: int) -> None:
         _with_checkpoint(trial(number, source.lognormvariate(0, 0.02)), full_run)
         for number in range(1, source.randrange(3, 6))
     ]
-    others = [failed_result(make_cell(), 9, Outcome.OUT_OF_MEMORY) for _ in range(source.randrange(3))]
+    others = [
+        failed_result(make_cell(), 9, Outcome.OUT_OF_MEMORY) for _ in range(source.randrange(3))
+    ]
     cell = CellTrials(
-        cell=make_cell(), measured=tuple(trials), others=tuple(others), hazard=expecting(10 ** source.uniform(-5, 0.3))
+        cell=make_cell(),
+        measured=tuple(trials),
+        others=tuple(others),
+        hazard=expecting(10 ** source.uniform(-5, 0.3)),
     )
     row = build_row(cell, Noise())
     assert row.prediction is not None

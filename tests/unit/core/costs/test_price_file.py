@@ -62,5 +62,7 @@ def test_a_list_of_prices_must_hold_one(tmp_path: Path) -> None:
 
 
 def test_what_is_no_mapping_is_told_what_belongs_there(tmp_path: Path) -> None:
-    with pytest.raises(SuiteUnreadable, match=r"found a list; expected a mapping with region, as_of and prices"):
+    with pytest.raises(
+        SuiteUnreadable, match=r"found a list; expected a mapping with region, as_of and prices"
+    ):
         read_price_file(write(tmp_path, "- ml.g5.xlarge\n"))

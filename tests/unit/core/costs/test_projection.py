@@ -6,7 +6,14 @@ import pytest
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.run_samples import PRICE, known, make_attempt, make_suite, remeasured, result_from
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.costs.projection import JobTime, Projection, paid_usd, project, project_run, read_job_time
+from traindyno.core.costs.projection import (
+    JobTime,
+    Projection,
+    paid_usd,
+    project,
+    project_run,
+    read_job_time,
+)
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.journal import read_job_journal
 from traindyno.core.jobs.outcome import Outcome
@@ -31,7 +38,12 @@ def run_of(*attempts: Attempt, files: dict[str, list[str]] | None = None) -> Run
 def job(**changes: object) -> Attempt:
     """200 s: 60 to start, 20 to download, 100 of training (70 of them steps), 20 to upload; 140 billed."""
     phases = {"starting": 60.0, "downloading": 20.0, "training": 100.0, "uploading": 20.0}
-    given = {"job_name": "job-a1", "phase_seconds": phases, "billable_seconds": 140.0, "training_seconds": 140.0}
+    given = {
+        "job_name": "job-a1",
+        "phase_seconds": phases,
+        "billable_seconds": 140.0,
+        "training_seconds": 140.0,
+    }
     return make_attempt(**{**given, **changes})
 
 
@@ -63,7 +75,9 @@ def test_a_spot_saving_is_one_of_the_whole_cost() -> None:
 
 
 @pytest.mark.parametrize(("purchase", "share"), [("on-demand", 1.0), ("spot", None)])
-def test_a_job_of_less_than_a_billed_second_costs_what_its_time_costs(purchase: str, share: float | None) -> None:
+def test_a_job_of_less_than_a_billed_second_costs_what_its_time_costs(
+    purchase: str, share: float | None
+) -> None:
     short = job(phase_seconds={"training": 0.7}, billable_seconds=0.0, training_seconds=0.0)
     result = replace(run_of(short), price=replace(PRICE, purchase=purchase))
     found = projected(result)
@@ -85,7 +99,9 @@ def restarted() -> RunResult:
         "interrupted": 50.0,
         "uploading": 20.0,
     }
-    return run_of(job(phase_seconds=phases, billable_seconds=57.0, training_seconds=190.0), files=files)
+    return run_of(
+        job(phase_seconds=phases, billable_seconds=57.0, training_seconds=190.0), files=files
+    )
 
 
 def test_an_interruption_is_no_overhead_of_a_run() -> None:
@@ -126,11 +142,14 @@ def test_an_interrupted_run_of_a_shared_job_is_projected_as_one_alone() -> None:
     told = [(shared, read_job_journal(written.files, job_name="job-a1", host_count=1))]
     planned = ("before", run_id, "after")
     before, hit, after = (
-        attempts_of_run(each, told, planned=planned, outcome_of=lambda _: (Outcome.COMPLETED, None)) for each in planned
+        attempts_of_run(each, told, planned=planned, outcome_of=lambda _: (Outcome.COMPLETED, None))
+        for each in planned
     )
     found, expected = project_run(replace(alone, attempts=hit)), projected(alone)
     assert found is not None
-    assert (found.seconds, found.training_seconds) == pytest.approx((expected.seconds, expected.training_seconds))
+    assert (found.seconds, found.training_seconds) == pytest.approx(
+        (expected.seconds, expected.training_seconds)
+    )
     assert found.billable_share == pytest.approx(expected.billable_share)
     for (other,) in (before, after):
         # one start, and no time without instances
@@ -140,7 +159,9 @@ def test_an_interrupted_run_of_a_shared_job_is_projected_as_one_alone() -> None:
 
 
 def test_a_lost_attempt_is_no_overhead_of_a_run() -> None:
-    lost = make_attempt(number=1, job_name="job-a0", billable_seconds=900.0, outcome=None, error="ServiceFault")
+    lost = make_attempt(
+        number=1, job_name="job-a0", billable_seconds=900.0, outcome=None, error="ServiceFault"
+    )
     assert projected(run_of(lost, job(number=2))) == projected(run_of(job()))
 
 
@@ -148,7 +169,9 @@ def test_the_slowest_rank_says_how_long_the_steady_steps_took() -> None:
     files = {
         # rank 0 does its first step in 1 s and waits 9 s in the second one, in which rank 1 still compiles
         file_name(0, job="job-a1"): log_lines(rank=0, world_size=2, step_seconds=STEPS),
-        file_name(1, job="job-a1"): log_lines(rank=1, world_size=2, step_seconds=[20.0] + [1.0] * 60, start=START - 10),
+        file_name(1, job="job-a1"): log_lines(
+            rank=1, world_size=2, step_seconds=[20.0] + [1.0] * 60, start=START - 10
+        ),
     }
     found = projected(run_of(job(), files=files))
     assert found.overhead_seconds == pytest.approx(140)
@@ -161,7 +184,10 @@ def test_an_unknown_bill_leaves_the_time_known() -> None:
 
 
 def test_a_job_of_unknown_time_is_not_projected() -> None:
-    assert project_run(run_of(job(phase_seconds={}, billable_seconds=None, training_seconds=None))) is None
+    assert (
+        project_run(run_of(job(phase_seconds={}, billable_seconds=None, training_seconds=None)))
+        is None
+    )
 
 
 def test_checkpoints_are_projected_at_their_rate() -> None:
@@ -224,33 +250,49 @@ def test_a_projection_is_never_less_than_nothing() -> None:
         (30.0, 0.0, False, 1.0),
     ],
 )
-def test_the_billed_share_of_a_job(billable: float | None, training: float, is_spot: bool, share: float | None) -> None:
-    time = JobTime(wall=200.0, before_training=0.0, training=training, billable=billable, is_spot=is_spot)
+def test_the_billed_share_of_a_job(
+    billable: float | None, training: float, is_spot: bool, share: float | None
+) -> None:
+    time = JobTime(
+        wall=200.0, before_training=0.0, training=training, billable=billable, is_spot=is_spot
+    )
     assert time.billable_share == share
 
 
 def test_the_time_of_a_job_is_the_services_own_where_it_is_known() -> None:
-    phases = {"waiting": 30.0, "starting": 60.0, "downloading": 20.0, "training": 100.0, "interrupted": 50.0}
+    phases = {
+        "waiting": 30.0,
+        "starting": 60.0,
+        "downloading": 20.0,
+        "training": 100.0,
+        "interrupted": 50.0,
+    }
     attempt = job(phase_seconds=phases, training_seconds=125.0, billable_seconds=70.0)
     # 120 s with instances: the 50 s without them may be in the service's training time or not
     expected = JobTime(wall=260.0, before_training=110.0, training=120.0, billable=70.0)
     assert read_job_time(attempt) == expected
-    assert read_job_time(replace(attempt, training_seconds=119.0)) == replace(expected, training=119.0)
+    assert read_job_time(replace(attempt, training_seconds=119.0)) == replace(
+        expected, training=119.0
+    )
     uninterrupted = replace(attempt, phase_seconds={**phases, "interrupted": 0.0})
     assert read_job_time(uninterrupted) == replace(expected, wall=210.0, training=125.0)
     # otherwise it is the phases that are billed, or else what was billed
     assert read_job_time(replace(attempt, training_seconds=None)) == expected
-    assert read_job_time(job(phase_seconds={}, training_seconds=None, billable_seconds=70.0)) == JobTime(
-        wall=70.0, before_training=0.0, training=70.0, billable=70.0
+    assert read_job_time(
+        job(phase_seconds={}, training_seconds=None, billable_seconds=70.0)
+    ) == JobTime(wall=70.0, before_training=0.0, training=70.0, billable=70.0)
+    waited = read_job_time(
+        job(phase_seconds={"waiting": 9.0}, training_seconds=None, billable_seconds=None)
     )
-    waited = read_job_time(job(phase_seconds={"waiting": 9.0}, training_seconds=None, billable_seconds=None))
     assert waited == JobTime(wall=9.0, before_training=9.0, training=0.0, billable=None)
 
 
 def test_what_was_paid_is_that_of_all_instances() -> None:
     result = run_of(job(billable_seconds=200.0), job(number=2, billable_seconds=100.0))
     settings = replace(result.run.cell.settings, instance_count=3)
-    three = replace(result, run=replace(result.run, cell=replace(result.run.cell, settings=settings)))
+    three = replace(
+        result, run=replace(result.run, cell=replace(result.run.cell, settings=settings))
+    )
     # 200 + 100 s at a cent a second, on one instance and on three
     assert paid_usd(result) == Decimal(3)
     assert paid_usd(three) == Decimal(9)
@@ -259,7 +301,9 @@ def test_what_was_paid_is_that_of_all_instances() -> None:
 
 
 def test_lost_time_beyond_the_services_own_interruptions_was_trained_in() -> None:
-    result = run_of(job(phase_seconds={"training": 160.0, "interrupted": 50.0}, training_seconds=160.0))
+    result = run_of(
+        job(phase_seconds={"training": 160.0, "interrupted": 50.0}, training_seconds=160.0)
+    )
     lossy = remeasured(result, lost_seconds=60.0, kept_seconds=20.0)
     # 80 s were other sessions': 210 - 80 of wall clock, of which 50 s were not training: 160 - 30
     found = projected(lossy)

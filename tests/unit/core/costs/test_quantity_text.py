@@ -79,7 +79,9 @@ def test_times_have_the_unit_that_a_person_would_use(seconds: float | None, text
         (0, "$0.00"),
     ],
 )
-def test_money_has_cents_and_more_digits_below_ten_cents(usd: Decimal | float | None, text: str) -> None:
+def test_money_has_cents_and_more_digits_below_ten_cents(
+    usd: Decimal | float | None, text: str
+) -> None:
     assert usd_text(usd) == text
 
 
@@ -91,12 +93,23 @@ def test_a_unit_that_both_ends_of_a_range_share_is_written_once() -> None:
 
 
 def test_shares_are_percentages() -> None:
-    assert (share_text(0.1234), share_text(0.1234, digits=0), share_text(None)) == ("12.3 %", "12 %", "unknown")
+    assert (share_text(0.1234), share_text(0.1234, digits=0), share_text(None)) == (
+        "12.3 %",
+        "12 %",
+        "unknown",
+    )
 
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(1.123, "+12.3 %"), (0.9, "−10.0 %"), (0.9999, "+0.0 %"), (9.99, "+899.0 %"), (10.0, "×10.0"), (250.0, "×250")],
+    [
+        (1.123, "+12.3 %"),
+        (0.9, "−10.0 %"),
+        (0.9999, "+0.0 %"),
+        (9.99, "+899.0 %"),
+        (10.0, "×10.0"),
+        (250.0, "×250"),
+    ],
 )
 def test_a_change_is_a_factor_from_ten_times_on(ratio: float, text: str) -> None:
     assert change_text(ratio) == text

@@ -7,7 +7,14 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.core.measurement.test_preparation_result import prepared
-from tests.unit.run_samples import PRICE, completed_result, failed_result, known, make_attempt, make_cell
+from tests.unit.run_samples import (
+    PRICE,
+    completed_result,
+    failed_result,
+    known,
+    make_attempt,
+    make_cell,
+)
 from traindyno.core.costs.quantity_text import to_cents
 from traindyno.core.costs.receipt import ReceiptLine, exact_phase_usd, write_receipt
 from traindyno.core.errors import CapacityUnavailable
@@ -18,7 +25,9 @@ from traindyno.core.measurement.run_result import PaidPrice, RunResult
 def with_attempts(result: RunResult, *billable: float | None, price: str = "36") -> RunResult:
     paid = replace(PRICE, usd_per_instance_hour=Decimal(price))
     attempts = tuple(
-        make_attempt(number=number, job_name=f"{result.run.run_id}-a{number}", billable_seconds=seconds)
+        make_attempt(
+            number=number, job_name=f"{result.run.run_id}-a{number}", billable_seconds=seconds
+        )
         for number, seconds in enumerate(billable, start=1)
     )
     return replace(result, attempts=attempts, price=paid, phases_seconds={})
@@ -42,7 +51,14 @@ def test_a_line_by_hand() -> None:
 
 
 def test_training_is_split_into_what_the_step_log_says() -> None:
-    phases = {"starting": 60.0, "downloading": 20.0, "load": 10.0, "compile": 25.0, "steady": 60.0, "other": 5.0}
+    phases = {
+        "starting": 60.0,
+        "downloading": 20.0,
+        "load": 10.0,
+        "compile": 25.0,
+        "steady": 60.0,
+        "other": 5.0,
+    }
     result = replace(with_attempts(completed_result(make_cell(), 1), 140), phases_seconds=phases)
     (line,) = write_receipt([result]).lines
     assert {phase.name: phase.seconds for phase in line.phases} == {
@@ -65,7 +81,9 @@ def test_a_log_that_seems_longer_than_its_job_is_fitted_into_it() -> None:
 
 
 def test_only_the_last_attempt_is_the_one_that_was_measured() -> None:
-    result = replace(with_attempts(completed_result(make_cell(), 1), 140, 140), phases_seconds={"steady": 90.0})
+    result = replace(
+        with_attempts(completed_result(make_cell(), 1), 140, 140), phases_seconds={"steady": 90.0}
+    )
     first, last = write_receipt([result]).lines
     assert "training" in phase_usd(first)
     assert {"steady", "other"} <= set(phase_usd(last))
@@ -83,13 +101,17 @@ def test_lines_and_phases_add_up_to_the_total(seed: int) -> None:
         for index in range(rng.randint(1, 12))
     ]
     receipt = write_receipt(results)
-    exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
+    exact = sum(
+        (line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0)
+    )
     assert receipt.total_usd == to_cents(exact)
     assert sum((line.usd or Decimal(0) for line in receipt.lines), Decimal(0)) == receipt.total_usd
     for line in receipt.lines:
         assert sum((usd or Decimal(0) for usd in phase_usd(line).values()), Decimal(0)) == line.usd
         assert abs(known(line.usd) - known(line.exact_usd)) < Decimal("0.01")
-    assert sum((phase.usd or Decimal(0) for phase in receipt.phases), Decimal(0)) == receipt.total_usd
+    assert (
+        sum((phase.usd or Decimal(0) for phase in receipt.phases), Decimal(0)) == receipt.total_usd
+    )
 
 
 def test_an_attempt_that_never_got_its_instances_costs_nothing_but_is_listed() -> None:
@@ -126,14 +148,21 @@ def test_nothing_run_costs_nothing() -> None:
 
 def test_a_phase_of_several_lines_adds_up() -> None:
     result = with_attempts(completed_result(make_cell(), 1), 140)
-    one, receipt = write_receipt([result]), write_receipt([result, replace(result, run=replace(result.run, trial=2))])
+    one, receipt = (
+        write_receipt([result]),
+        write_receipt([result, replace(result, run=replace(result.run, trial=2))]),
+    )
     seconds = {phase.name: phase.seconds for line in one.lines for phase in line.phases}
     assert seconds["training"] > 0
-    assert {phase.name: phase.seconds for phase in receipt.phases} == {name: 2 * each for name, each in seconds.items()}
+    assert {phase.name: phase.seconds for phase in receipt.phases} == {
+        name: 2 * each for name, each in seconds.items()
+    }
 
 
 def test_a_preparation_is_a_line_of_its_own_on_one_instance() -> None:
-    attempt = make_attempt(billable_seconds=140.0, phase_seconds={"downloading": 20.0, "training": 120.0})
+    attempt = make_attempt(
+        billable_seconds=140.0, phase_seconds={"downloading": 20.0, "training": 120.0}
+    )
     result = replace(prepared(140.0), attempts=(attempt,), phases_seconds={"tokenise": 90.0})
     (line,) = write_receipt([result]).lines
     assert (line.instance, line.instance_count, line.usd) == ("ml.m5.xlarge", 1, Decimal("1.40"))
@@ -146,7 +175,9 @@ def test_a_job_that_still_runs_and_one_without_an_outcome_say_so() -> None:
     result = with_attempts(completed_result(make_cell(), 1), 140, 10)
     lost = replace(result.attempts[1], outcome=None, error=None)
     running = result.attempts[0].job_name
-    receipt = write_receipt([replace(result, attempts=(result.attempts[0], lost))], running_jobs=[running])
+    receipt = write_receipt(
+        [replace(result, attempts=(result.attempts[0], lost))], running_jobs=[running]
+    )
     assert [line.outcome for line in receipt.lines] == ["running", "unknown"]
 
 
@@ -161,7 +192,9 @@ def test_phases_of_small_receipts_are_costed_without_rounding() -> None:
 
 
 def test_a_phase_of_less_than_a_second_has_its_share() -> None:
-    attempt = make_attempt(billable_seconds=1.0, phase_seconds={"downloading": 0.25, "training": 0.75})
+    attempt = make_attempt(
+        billable_seconds=1.0, phase_seconds={"downloading": 0.25, "training": 0.75}
+    )
     result = replace(completed_result(make_cell(), 1), attempts=(attempt,), phases_seconds={})
     paid = replace(result, price=replace(PRICE, usd_per_instance_hour=Decimal("36")))
     usd = {name: float(usd) for name, usd in exact_phase_usd(write_receipt([paid]).lines).items()}

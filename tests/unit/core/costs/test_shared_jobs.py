@@ -32,7 +32,12 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.measurement.run_phases import measure_phases
-from traindyno.core.measurement.run_result import PaidPrice, RunResult, parse_run_result, run_result_document
+from traindyno.core.measurement.run_result import (
+    PaidPrice,
+    RunResult,
+    parse_run_result,
+    run_result_document,
+)
 from traindyno.core.planning.history import CellHistory, PastRun, expect_job, learn_from
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Cell, Run
@@ -62,7 +67,14 @@ class Work:
         return round(sum(self.steps) + 35.5, 3)
 
 
-def job(name: str, trained: float, *, price: PaidPrice, dies: bool = False, outcome: Outcome | None = None) -> Attempt:
+def job(
+    name: str,
+    trained: float,
+    *,
+    price: PaidPrice,
+    dies: bool = False,
+    outcome: Outcome | None = None,
+) -> Attempt:
     uploading = {} if dies else {"uploading": UPLOADING}
     training = trained - DOWNLOADING - sum(uploading.values())
     return Attempt(
@@ -75,7 +87,12 @@ def job(name: str, trained: float, *, price: PaidPrice, dies: bool = False, outc
         ended_at=1_700_000_000.0,
         billable_seconds=trained / 2 if price.purchase == "spot" else trained,
         training_seconds=trained,
-        phase_seconds={"starting": STARTING, "downloading": DOWNLOADING, "training": training, **uploading},
+        phase_seconds={
+            "starting": STARTING,
+            "downloading": DOWNLOADING,
+            "training": training,
+            **uploading,
+        },
     )
 
 
@@ -83,13 +100,23 @@ def result_of(work: Work, attempts: Sequence[Attempt], price: PaidPrice) -> RunR
     is_logged = work.outcome is Outcome.COMPLETED
     logs = {file_name(job=attempts[-1].job_name): log_lines(step_seconds=work.steps)}
     return result_from(
-        read_step_log(logs) if is_logged else None, run=work.run, outcome=work.outcome, attempts=attempts, price=price
+        read_step_log(logs) if is_logged else None,
+        run=work.run,
+        outcome=work.outcome,
+        attempts=attempts,
+        price=price,
     )
 
 
 def apart(work: Work, price: PaidPrice) -> RunResult:
-    lost = [] if work.lost is None else [job(f"{work.run.run_id}-a1", BEFORE + work.lost, price=price, dies=True)]
-    last = job(f"{work.run.run_id}-a2", BEFORE + work.own + UPLOADING, price=price, outcome=work.outcome)
+    lost = (
+        []
+        if work.lost is None
+        else [job(f"{work.run.run_id}-a1", BEFORE + work.lost, price=price, dies=True)]
+    )
+    last = job(
+        f"{work.run.run_id}-a2", BEFORE + work.own + UPLOADING, price=price, outcome=work.outcome
+    )
     return result_of(work, [*lost, last], price)
 
 
@@ -128,13 +155,17 @@ def together(
         return Outcome(end.failure or ""), None
 
     results = [
-        result_of(work, attempts_of_run(work.run.run_id, told, planned=ids, outcome_of=outcome_of), price)
+        result_of(
+            work, attempts_of_run(work.run.run_id, told, planned=ids, outcome_of=outcome_of), price
+        )
         for work in group
     ]
     return attempts, results
 
 
-def completed_works(cells: Sequence[Cell], step_seconds: Sequence[float] = (1.0, 1.0, 1.0)) -> list[Work]:
+def completed_works(
+    cells: Sequence[Cell], step_seconds: Sequence[float] = (1.0, 1.0, 1.0)
+) -> list[Work]:
     runs = [make_run(cell, trial) for trial, cell in enumerate(cells, start=1)]
     return [
         Work(run=run, outcome=Outcome.COMPLETED, step_seconds=seconds, lost=None)
@@ -143,7 +174,9 @@ def completed_works(cells: Sequence[Cell], step_seconds: Sequence[float] = (1.0,
 
 
 def random_suite(rng: random.Random, count: int, price: PaidPrice) -> list[Work]:
-    cells = [make_cell(f"0000000{letter}", label=letter, instance_count=count) for letter in "abcdef"]
+    cells = [
+        make_cell(f"0000000{letter}", label=letter, instance_count=count) for letter in "abcdef"
+    ]
     return [
         Work(
             run=make_run(cell, trial),
@@ -158,9 +191,14 @@ def random_suite(rng: random.Random, count: int, price: PaidPrice) -> list[Work]
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])
 @pytest.mark.parametrize("seed", range(6))
-def test_shared_jobs_cost_their_bills_and_say_of_cells_what_own_jobs_do(seed: int, purchase: str) -> None:
+def test_shared_jobs_cost_their_bills_and_say_of_cells_what_own_jobs_do(
+    seed: int, purchase: str
+) -> None:
     rng = random.Random(seed)
-    count, price = rng.randrange(1, 4), replace(PRICE, usd_per_instance_hour=Decimal("7.09"), purchase=purchase)
+    count, price = (
+        rng.randrange(1, 4),
+        replace(PRICE, usd_per_instance_hour=Decimal("7.09"), purchase=purchase),
+    )
     works = random_suite(rng, count, price)
     rng.shuffle(works)
     size = rng.randrange(2, 6)
@@ -174,17 +212,29 @@ def test_shared_jobs_cost_their_bills_and_say_of_cells_what_own_jobs_do(seed: in
     assert_receipt(jobs, shared, count, price)
     assert measure_success(shared) == measure_success(separate)
     (found,), (expected,) = observe_hazards(shared).values(), observe_hazards(separate).values()
-    assert found.count == expected.count + sum(early) == sum(work.lost is not None for work in works) + sum(early)
-    assert found.hours == pytest.approx(sum(trained_seconds(each) or 0.0 for each in jobs) * count / 3600)
-    assert list(observe_discounts(shared).values()) == pytest.approx([0.5] if purchase == "spot" else [])
+    assert (
+        found.count
+        == expected.count + sum(early)
+        == sum(work.lost is not None for work in works) + sum(early)
+    )
+    assert found.hours == pytest.approx(
+        sum(trained_seconds(each) or 0.0 for each in jobs) * count / 3600
+    )
+    assert list(observe_discounts(shared).values()) == pytest.approx(
+        [0.5] if purchase == "spot" else []
+    )
     for result, alone in zip(shared, separate, strict=True):
         assert_projected(result, alone)
 
 
-def assert_receipt(jobs: Sequence[Attempt], results: Sequence[RunResult], count: int, price: PaidPrice) -> None:
+def assert_receipt(
+    jobs: Sequence[Attempt], results: Sequence[RunResult], count: int, price: PaidPrice
+) -> None:
     receipt = write_receipt(results)
     usd = Decimal(str(price.usd_per_instance_hour))
-    bills = {each.job_name: cost_usd(Decimal(str(each.billable_seconds)), count, usd) for each in jobs}
+    bills = {
+        each.job_name: cost_usd(Decimal(str(each.billable_seconds)), count, usd) for each in jobs
+    }
     assert receipt.total_usd == to_cents(sum(bills.values(), Decimal(0)))
     for attempt in jobs:
         lines = [line for line in receipt.lines if line.job_name == attempt.job_name]
@@ -195,7 +245,9 @@ def assert_receipt(jobs: Sequence[Attempt], results: Sequence[RunResult], count:
             name = phase.name if phase.name in attempt.phase_seconds else "training"
             spent[name] = spent.get(name, 0.0) + phase.seconds
         assert spent == pytest.approx(attempt.phase_seconds)
-    assert float(sum(paid_usd(each) or 0 for each in results)) == pytest.approx(float(sum(bills.values())))
+    assert float(sum(paid_usd(each) or 0 for each in results)) == pytest.approx(
+        float(sum(bills.values()))
+    )
 
 
 def assert_projected(shared: RunResult, alone: RunResult) -> None:
@@ -205,7 +257,9 @@ def assert_projected(shared: RunResult, alone: RunResult) -> None:
     missing = 0.0 if "uploading" in shared.attempts[-1].phase_seconds else UPLOADING
     if found and expected:
         assert found.seconds + missing == pytest.approx(expected.seconds)
-        assert found.training_overhead_seconds + missing == pytest.approx(expected.training_overhead_seconds)
+        assert found.training_overhead_seconds + missing == pytest.approx(
+            expected.training_overhead_seconds
+        )
         assert found.billable_share == pytest.approx(expected.billable_share)
         assert found.before_training_seconds == expected.before_training_seconds
     if not missing and len(shared.attempts) == len(alone.attempts) == 1:
@@ -230,8 +284,12 @@ def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_tot
     results = []
     for job_name, seconds in (("a", 0.4), ("b", 0.6)):
         for place in (1, 2, 3):
-            share = RunShare(own_seconds=seconds, start_seconds=0.0, end_seconds=0.0, place=place, runs=3)
-            attempt = make_attempt(job_name=job_name, billable_seconds=seconds, training_seconds=seconds, share=share)
+            share = RunShare(
+                own_seconds=seconds, start_seconds=0.0, end_seconds=0.0, place=place, runs=3
+            )
+            attempt = make_attempt(
+                job_name=job_name, billable_seconds=seconds, training_seconds=seconds, share=share
+            )
             results.append(replace(completed_result(make_cell(), place), attempts=(attempt,)))
     receipt = write_receipt(results)
     assert receipt.total_usd == Decimal("0.03")
@@ -243,9 +301,15 @@ def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_tot
 
 def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
     share = RunShare(own_seconds=0.0, start_seconds=0.0, end_seconds=0.0, place=0, runs=0)
-    attempt = make_attempt(billable_seconds=0.0, training_seconds=0.0, outcome=Outcome.INTERNAL_ERROR, share=share)
+    attempt = make_attempt(
+        billable_seconds=0.0, training_seconds=0.0, outcome=Outcome.INTERNAL_ERROR, share=share
+    )
     left = failed_result(make_cell(), 1, Outcome.INTERNAL_ERROR)
-    left = replace(left, attempts=(attempt,), phases_seconds=measure_phases([attempt], None, None, warmup_steps=0))
+    left = replace(
+        left,
+        attempts=(attempt,),
+        phases_seconds=measure_phases([attempt], None, None, warmup_steps=0),
+    )
     (line,) = write_receipt([left]).lines
     assert (line.usd, len(line.phases), line.place) == (Decimal(0), 0, 0)
     assert left.phases_seconds == {}

@@ -20,12 +20,20 @@ def completed(name: str, instance: str, trial: int) -> RunResult:
     return completed_result(make_cell(name, instance=instance), trial)
 
 
-def cell_results(name: str, *, retried: int = 0, lost: int = 0, instance: str = "ml.p4d.24xlarge") -> list[RunResult]:
+def cell_results(
+    name: str, *, retried: int = 0, lost: int = 0, instance: str = "ml.p4d.24xlarge"
+) -> list[RunResult]:
     """Five trials: of some the first attempt was lost, others left nothing. A job that was lost ran as long."""
     cell = make_cell(name, instance=instance)
     done = [completed(name, instance, trial) for trial in range(1, TRIALS - lost + 1)]
     again = [
-        replace(each, attempts=(replace(each.attempts[0], outcome=None, error="ServiceFault"), *each.attempts))
+        replace(
+            each,
+            attempts=(
+                replace(each.attempts[0], outcome=None, error="ServiceFault"),
+                *each.attempts,
+            ),
+        )
         for each in done[:retried]
     ]
     gone = [failed_result(cell, TRIALS - number, Outcome.INTERNAL_ERROR) for number in range(lost)]
@@ -40,14 +48,18 @@ def flagged(*cells: list[RunResult]) -> list[str]:
 @pytest.mark.parametrize("retried", range(6))
 def test_faults_that_chance_explains_are_shared(cells: int, retried: int) -> None:
     """Alike in all cells, or one in one of them."""
-    assert flagged(*(cell_results(f"cell {number}", retried=retried) for number in range(cells))) == []
+    assert (
+        flagged(*(cell_results(f"cell {number}", retried=retried) for number in range(cells))) == []
+    )
     others = [cell_results(f"cell {number}") for number in range(1, cells)]
     assert flagged(cell_results("cell 0", retried=1), *others) == []
 
 
 @pytest.mark.parametrize("elsewhere", [0, 1, 2])
 @pytest.mark.parametrize("cells", [2, 3, 4, 8])
-def test_a_cell_owns_what_chance_gives_it_in_fewer_than_one_of_ten_suites(cells: int, elsewhere: int) -> None:
+def test_a_cell_owns_what_chance_gives_it_in_fewer_than_one_of_ten_suites(
+    cells: int, elsewhere: int
+) -> None:
     for count in range(2, TRIALS + 1):
         others = [cell_results(f"cell {number}") for number in range(2, cells)]
         found = find_uneven_faults(
@@ -59,7 +71,9 @@ def test_a_cell_owns_what_chance_gives_it_in_fewer_than_one_of_ten_suites(cells:
         )
         runs = [TRIALS + count, TRIALS + elsewhere, *(TRIALS for _ in others)]
         share, total = runs[0] / sum(runs), count + elsewhere
-        p = sum(comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(count, total + 1))
+        p = sum(
+            comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(count, total + 1)
+        )
         assert ("cell 0" in found) == (p < SIGNIFICANCE)
         if "cell 0" in found:
             assert found["cell 0"].p == pytest.approx(p)

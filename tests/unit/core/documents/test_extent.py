@@ -25,7 +25,11 @@ class NotToRead(list[Any]):
     [
         (nested(MOST_DEPTH), nested(MOST_DEPTH + 1), "too many levels, expected at most 100"),
         # the list itself is a value
-        ([0] * (MOST_VALUES - 1), NotToRead([0] * MOST_VALUES), "too many values, expected at most 50000"),
+        (
+            [0] * (MOST_VALUES - 1),
+            NotToRead([0] * MOST_VALUES),
+            "too many values, expected at most 50000",
+        ),
     ],
     ids=["levels", "values"],
 )
@@ -36,7 +40,9 @@ def test_a_document_may_be_as_large_as_the_limits_and_is_else_refused_unread(
     assert known(excess_of(larger)).message == message
 
 
-@pytest.mark.parametrize("value", [LARGEST_INTEGER + 1, -LARGEST_INTEGER - 1, float("inf"), float("nan")])
+@pytest.mark.parametrize(
+    "value", [LARGEST_INTEGER + 1, -LARGEST_INTEGER - 1, float("inf"), float("nan")]
+)
 def test_numbers_that_64_bits_cannot_hold_are_named_with_their_place(value: float) -> None:
     assert excess_of({"a": [0, LARGEST_INTEGER]}) is None
     problem = known(excess_of({"a": [0, value]}))
@@ -44,7 +50,9 @@ def test_numbers_that_64_bits_cannot_hold_are_named_with_their_place(value: floa
     assert problem.message.endswith(", expected a finite number within 64 bits")
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, "nothing"), ({}, "a mapping with nothing in it")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "nothing"), ({}, "a mapping with nothing in it")]
+)
 def test_nothing_is_shown_in_words(value: object, text: str) -> None:
     assert shown(value) == text
 

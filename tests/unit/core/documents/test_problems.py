@@ -21,7 +21,9 @@ from traindyno.core.suite.suite import Suite
 ROOT = Path(__file__).parents[4]
 # One of these is wrong for every type.
 VALUES: tuple[Any, ...] = ("?", 3.5, [True])
-BEGIN_AND_END = re.compile(r'(got .+?|unknown field ".+?")(, expected|: did you mean .+\? Expected) (.+)')
+BEGIN_AND_END = re.compile(
+    r'(got .+?|unknown field ".+?")(, expected|: did you mean .+\? Expected) (.+)'
+)
 FOUND_AFTER_ACCEPTED = re.compile(r"\b[Ee]xpected\b.*\b(got|found)\b")
 ONLY_ACCEPTED = re.compile(r"(^|^[^ ]*: )expected ")
 
@@ -30,9 +32,18 @@ def suite_fields(kind: type = Suite, path: str = "") -> Iterator[str]:
     hints = get_type_hints(kind)
     for field in fields(kind):
         where = join_path(path, field.name)
-        parts = [part for part in (get_args(hints[field.name]) or [hints[field.name]]) if part is not NoneType]
+        parts = [
+            part
+            for part in (get_args(hints[field.name]) or [hints[field.name]])
+            if part is not NoneType
+        ]
         yield where
-        if len(parts) == 1 and is_dataclass(parts[0]) and parts[0] is not Goal and isinstance(parts[0], type):
+        if (
+            len(parts) == 1
+            and is_dataclass(parts[0])
+            and parts[0] is not Goal
+            and isinstance(parts[0], type)
+        ):
             yield from suite_fields(parts[0], where)
 
 
@@ -67,7 +78,9 @@ def test_message_about_a_field_begins_with_what_was_given(path: str) -> None:
             assert "got" not in form[3]
 
 
-@pytest.mark.parametrize("path", ["scaling", "pricing.regions", "training.prefetch_factor", "matrix.prefetch_factor"])
+@pytest.mark.parametrize(
+    "path", ["scaling", "pricing.regions", "training.prefetch_factor", "matrix.prefetch_factor"]
+)
 def test_a_field_of_earlier_versions_is_to_be_deleted(path: str) -> None:
     assert problems_at(path, 1) == [f"the field {path.rpartition('.')[2]} was removed; delete it"]
 
@@ -75,10 +88,14 @@ def test_a_field_of_earlier_versions_is_to_be_deleted(path: str) -> None:
 def texts(file: Path) -> Iterator[str]:
     """All texts of a module; the values of an f-string are left out."""
     tree = ast.parse(file.read_text())
-    inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    inner = {
+        part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values
+            )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inner:
             yield node.value
 
@@ -87,4 +104,6 @@ def texts(file: Path) -> Iterator[str]:
 def test_no_message_says_what_is_accepted_first(package: str) -> None:
     found = {text for file in (ROOT / package).rglob("*.py") for text in texts(file)}
     assert len(found) > 100
-    assert [text for text in found if FOUND_AFTER_ACCEPTED.search(text) or ONLY_ACCEPTED.search(text)] == []
+    assert [
+        text for text in found if FOUND_AFTER_ACCEPTED.search(text) or ONLY_ACCEPTED.search(text)
+    ] == []

@@ -63,7 +63,9 @@ READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_stored_document_of_another_version_is_refused_by_name(name: str) -> None:
-    with pytest.raises(VersionUnknown, match=rf"^{name}: got version 99 of another Traindyno, expected 1$"):
+    with pytest.raises(
+        VersionUnknown, match=rf"^{name}: got version 99 of another Traindyno, expected 1$"
+    ):
         READERS[name]({"version": 99})
 
 
@@ -76,11 +78,14 @@ def test_every_stored_document_of_another_version_is_refused_by_name(name: str) 
         strategy=st.sampled_from(Strategy),
         precision=st.sampled_from(Precision),
         compiler=st.sampled_from(Compiler),
-        batch_size_per_device=st.integers(1, 4096) | st.just(BatchSearch(search=BatchChoice.LARGEST)),
+        batch_size_per_device=st.integers(1, 4096)
+        | st.just(BatchSearch(search=BatchChoice.LARGEST)),
         global_batch_size=st.none() | st.integers(1, 10**6),
         gradient_clip_norm=st.none() | st.floats(1e-6, 1e6),
         dropout=st.none() | st.floats(0, 0.99),
-        learning_rate=st.builds(LearningRate, base=st.floats(1e-9, 10), reference_batch_size=st.integers(1, 10**6)),
+        learning_rate=st.builds(
+            LearningRate, base=st.floats(1e-9, 10), reference_batch_size=st.integers(1, 10**6)
+        ),
     )
 )
 def test_settings_that_are_written_are_read_alike(settings: Settings) -> None:
@@ -109,5 +114,7 @@ def test_the_items_of_a_wave_are_a_list_and_each_has_a_version() -> None:
     items = wave_items(map(separate_job, runs), make_suite().limits)
     assert [item.pop("version") for item in items] == [1, 1]
     assert run_ids_of([{**item, "version": 1} for item in items]) == ("0000000a-t1", "0000000a-t2")
-    shared = wave_items([Job(execution_id="e", job_id="j1-b1", runs=tuple(runs))], make_suite().limits)
+    shared = wave_items(
+        [Job(execution_id="e", job_id="j1-b1", runs=tuple(runs))], make_suite().limits
+    )
     assert run_ids_of(shared) == ("0000000a-t1", "0000000a-t2")

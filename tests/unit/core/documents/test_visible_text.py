@@ -12,7 +12,10 @@ from traindyno.core.documents.problems import visible
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0001]"
 )
-LETTERS = [chr(code) for code in (*range(0x300), *range(0x2000, 0x2080), *range(0xD7F0, 0xE010), 0x1F600, 0xE0001)]
+LETTERS = [
+    chr(code)
+    for code in (*range(0x300), *range(0x2000, 0x2080), *range(0xD7F0, 0xE010), 0x1F600, 0xE0001)
+]
 
 
 @pytest.mark.parametrize(
@@ -38,5 +41,9 @@ def test_no_text_keeps_a_character_that_would_be_obeyed_and_no_other_is_lost() -
         assert visible(shown) == shown
         shown.encode("utf-8")
         position = 0
-        for letter in (each for each in text if unicodedata.category(each) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}):
+        for letter in (
+            each
+            for each in text
+            if unicodedata.category(each) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+        ):
             position = shown.index(letter, position) + 1

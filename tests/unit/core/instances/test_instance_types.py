@@ -7,9 +7,18 @@ import botocore.session
 import pytest
 
 from tests.unit.run_samples import known
-from traindyno.core.instances.instance_types import AcceleratorKind, close_instance_types, instance_types
+from traindyno.core.instances.instance_types import (
+    AcceleratorKind,
+    close_instance_types,
+    instance_types,
+)
 
-ENUM = botocore.session.get_session().get_service_model("sagemaker").shape_for("TrainingInstanceType").metadata["enum"]
+ENUM = (
+    botocore.session.get_session()
+    .get_service_model("sagemaker")
+    .shape_for("TrainingInstanceType")
+    .metadata["enum"]
+)
 
 
 def test_every_type_that_a_training_job_may_name_is_in_the_table() -> None:
@@ -21,25 +30,43 @@ def test_every_type_that_a_training_job_may_name_is_in_the_table() -> None:
     [
         ("ml.g4dn.12xlarge", AcceleratorKind.GPU, 4, 48, 192),
         ("ml.g5.xlarge", AcceleratorKind.GPU, 1, 4, 16),
-        ("ml.p4d.24xlarge", AcceleratorKind.GPU, 8, 96, 1152),  # the post's tip: 12 loader workers for each GPU
+        (
+            "ml.p4d.24xlarge",
+            AcceleratorKind.GPU,
+            8,
+            96,
+            1152,
+        ),  # the post's tip: 12 loader workers for each GPU
         ("ml.p5.48xlarge", AcceleratorKind.GPU, 8, 192, 2048),
         ("ml.trn1.32xlarge", AcceleratorKind.NEURON, 32, 128, 512),
         ("ml.trn2.48xlarge", AcceleratorKind.NEURON, 64, 192, 2048),
         ("ml.c4.8xlarge", AcceleratorKind.NONE, 1, 36, 60),
     ],
 )
-def test_types_by_hand(name: str, kind: AcceleratorKind, devices: int, vcpus: int, gib: float) -> None:
+def test_types_by_hand(
+    name: str, kind: AcceleratorKind, devices: int, vcpus: int, gib: float
+) -> None:
     found = instance_types()[name]
-    assert (found.accelerator_kind, found.devices_per_instance, found.vcpus) == (kind, devices, vcpus)
+    assert (found.accelerator_kind, found.devices_per_instance, found.vcpus) == (
+        kind,
+        devices,
+        vcpus,
+    )
     assert found.memory_gib == gib
 
 
 def test_every_type_has_the_columns_of_the_host() -> None:
-    rows = json.loads((files("traindyno.core.instances.data") / "instance_types.json").read_text())["types"]
+    rows = json.loads((files("traindyno.core.instances.data") / "instance_types.json").read_text())[
+        "types"
+    ]
     remote = {name: row for name, row in rows.items() if not name.startswith("local.")}
-    assert {name for name, row in remote.items() if not {"vcpus", "memory_gib", "nvme"} <= row.keys()} == set()
+    assert {
+        name for name, row in remote.items() if not {"vcpus", "memory_gib", "nvme"} <= row.keys()
+    } == set()
     assert {name for name, row in remote.items() if None in (row["vcpus"], row["nvme"])} == set()
-    assert {name for name, row in remote.items() if row["memory_gib"] is None} == {"ml.p6e-gb200.36xlarge"}
+    assert {name for name, row in remote.items() if row["memory_gib"] is None} == {
+        "ml.p6e-gb200.36xlarge"
+    }
 
 
 def test_all_types_of_a_family_have_nvme_disks_or_none_has() -> None:
@@ -67,7 +94,11 @@ def size_of(name: str) -> float:
 
 @pytest.mark.parametrize(
     ("name", "instance_gb"),
-    [("ml.p6-b200.48xlarge", 1_440), ("ml.p6-b300.48xlarge", 2_144), ("ml.p6e-gb200.36xlarge", 740)],
+    [
+        ("ml.p6-b200.48xlarge", 1_440),
+        ("ml.p6-b300.48xlarge", 2_144),
+        ("ml.p6e-gb200.36xlarge", 740),
+    ],
 )
 def test_the_memory_of_a_p6_instance_is_awss_figure(name: str, instance_gb: int) -> None:
     found = instance_types()[name]
@@ -77,7 +108,9 @@ def test_the_memory_of_a_p6_instance_is_awss_figure(name: str, instance_gb: int)
 def test_every_accelerator_that_aws_trains_on_has_memory() -> None:
     """A plan with estimates can then refuse a cell on any of them."""
     unknown = {
-        found.name for found in instance_types().values() if found.has_accelerator and not found.device_memory_gb
+        found.name
+        for found in instance_types().values()
+        if found.has_accelerator and not found.device_memory_gb
     }
     assert unknown == {"local.gpu"}
 
@@ -85,12 +118,18 @@ def test_every_accelerator_that_aws_trains_on_has_memory() -> None:
 def test_what_is_not_known_is_none_and_never_zero() -> None:
     assert instance_types()["ml.p3.16xlarge"].peak_dense_bf16_flops_per_device is None
     assert instance_types()["ml.g7e.48xlarge"].peak_dense_bf16_flops_per_device is None
-    assert instance_types()["ml.p6-b300.48xlarge"].peak_dense_bf16_flops_per_device == 2.25e15  # 18 PFLOPS of 8
+    assert (
+        instance_types()["ml.p6-b300.48xlarge"].peak_dense_bf16_flops_per_device == 2.25e15
+    )  # 18 PFLOPS of 8
     assert instance_types()["ml.g7.24xlarge"].devices_per_instance is None
     numbers = [
         value
         for found in instance_types().values()
-        for value in (found.devices_per_instance, found.peak_dense_bf16_flops_per_device, found.device_memory_gb)
+        for value in (
+            found.devices_per_instance,
+            found.peak_dense_bf16_flops_per_device,
+            found.device_memory_gb,
+        )
     ]
     assert 0 not in numbers
 
@@ -101,8 +140,14 @@ def test_types_without_a_training_quota_are_marked() -> None:
 
 
 def test_only_this_machines_types_share_their_host_and_have_unknown_vcpus() -> None:
-    assert [name for name, found in instance_types().items() if found.shares_host] == ["local.cpu", "local.gpu"]
-    assert [name for name, found in instance_types().items() if found.vcpus is None] == ["local.cpu", "local.gpu"]
+    assert [name for name, found in instance_types().items() if found.shares_host] == [
+        "local.cpu",
+        "local.gpu",
+    ]
+    assert [name for name, found in instance_types().items() if found.vcpus is None] == [
+        "local.cpu",
+        "local.gpu",
+    ]
 
 
 def test_at_most_three_types_are_proposed_for_a_misspelt_one() -> None:

@@ -3,7 +3,19 @@
 from hypothesis import strategies as st
 
 # What JSON can hold instead of a value
-INSTEAD = ["null", "true", '"x"', "[]", "{}", "-1", "1e400", "NaN", "1" * 400, '"\\ud800"', "[" * 3000]
+INSTEAD = [
+    "null",
+    "true",
+    '"x"',
+    "[]",
+    "{}",
+    "-1",
+    "1e400",
+    "NaN",
+    "1" * 400,
+    '"\\ud800"',
+    "[" * 3000,
+]
 
 
 @st.composite

@@ -8,7 +8,10 @@ import pytest
 from traindyno.core.jobs.run_end import BatchFinding, read_batch_finding
 from traindyno.core.search.largest_batch import Probe
 
-PROBES = [Probe(batch=4, fits=True, peak_bytes=100, samples_per_second=2.5), Probe(batch=8, fits=False)]
+PROBES = [
+    Probe(batch=4, fits=True, peak_bytes=100, samples_per_second=2.5),
+    Probe(batch=8, fits=False),
+]
 WRITTEN = {"batch": 4, "probes": [asdict(probe) for probe in PROBES]}
 
 

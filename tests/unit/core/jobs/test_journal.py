@@ -56,16 +56,29 @@ def test_a_run_has_ended_only_if_all_of_every_host_is_there(part: str, host: str
     whole = whole_job().files
     (key,) = (key for key in whole if key.startswith(f"b-t1/{part}/") and host in key)
     for contents in (None, whole[key][:-20], whole[key].replace(b"b-t1", b"b-t2"), b""):
-        files = {**whole, key: contents} if contents is not None else {k: v for k, v in whole.items() if k != key}
+        files = (
+            {**whole, key: contents}
+            if contents is not None
+            else {k: v for k, v in whole.items() if k != key}
+        )
         assert ended_runs(files, host_count=HOSTS) == {"a-t1", "c-t1"}
         assert set(read(files).ends) == {"a-t1", "c-t1"}
 
 
 def test_where_a_run_failed_decides_its_end() -> None:
     job = written_job(hosts=HOSTS)
-    job.carry("a-t1", 10, exit_code=1, failed_host="algo-2", failure="stopped by the other host", oom_kills=1)
+    job.carry(
+        "a-t1",
+        10,
+        exit_code=1,
+        failed_host="algo-2",
+        failure="stopped by the other host",
+        oom_kills=1,
+    )
     key = "a-t1/ended/job-a1/algo-2.json"
-    job.files[key] = json.dumps({**json.loads(job.files[key]), "failure": "CUDA out of memory"}).encode()
+    job.files[key] = json.dumps(
+        {**json.loads(job.files[key]), "failure": "CUDA out of memory"}
+    ).encode()
     end = read(job.files).ends["a-t1"]
     assert (end.failure, end.exit_code, end.oom_kills) == ("CUDA out of memory", 1, 2)
 
@@ -89,7 +102,11 @@ def test_an_interrupted_parent_goes_on_in_the_same_files() -> None:
     job.carry("b-t1", 20)
     job.write("parent_ended")
     journal = read(job.files)
-    assert (journal.began, journal.interrupted, set(journal.ends)) == (RUNS[:2], ("b-t1",), set(RUNS[:2]))
+    assert (journal.began, journal.interrupted, set(journal.ends)) == (
+        RUNS[:2],
+        ("b-t1",),
+        set(RUNS[:2]),
+    )
     assert journal.runs_seconds is None
 
 
@@ -114,10 +131,17 @@ def test_damaged_files_never_raise_and_never_end_another_run(data: st.DataObject
     files = {key: text for key, text in whole.items() if key not in missing}
     for key in data.draw(st.lists(st.sampled_from(sorted(files)), max_size=3, unique=True)):
         files[key] = data.draw(damaged(files[key]))
-    files |= {"": b"", "/": b"x", "journal/job-a1/x/algo-9.jsonl": b"{", "d-t1/ended/job-a1/x": b"{}"}
+    files |= {
+        "": b"",
+        "/": b"x",
+        "journal/job-a1/x/algo-9.jsonl": b"{",
+        "d-t1/ended/job-a1/x": b"{}",
+    }
     journal = read(files)
     for run_id in journal.ends:
         logs = [f"{run_id}/step_log/job-a1/algo-{number}.jsonl" for number in (1, 2)]
         assert [described(files[key]) for key in logs] == [described(whole[key]) for key in logs]
     "".join(end.failure or end.reason for end in journal.ends.values()).encode()
-    assert all(seconds >= 0 for seconds in (*journal.spent_seconds.values(), journal.start_seconds or 0))
+    assert all(
+        seconds >= 0 for seconds in (*journal.spent_seconds.values(), journal.start_seconds or 0)
+    )

@@ -23,13 +23,24 @@ Told = tuple[Attempt, JobJournal | None]
 
 
 def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
-    return (Outcome.COMPLETED, None) if end.exit_code == 0 else (Outcome.USER_CODE_ERROR, end.failure)
+    return (
+        (Outcome.COMPLETED, None) if end.exit_code == 0 else (Outcome.USER_CODE_ERROR, end.failure)
+    )
 
 
 def job_of(
-    phases: dict[str, float], *, name: str = "job-a1", discount: float = 0.0, outcome: Outcome | None, error: str = ""
+    phases: dict[str, float],
+    *,
+    name: str = "job-a1",
+    discount: float = 0.0,
+    outcome: Outcome | None,
+    error: str = "",
 ) -> Attempt:
-    billed = sum(seconds for phase, seconds in phases.items() if phase not in ("waiting", "starting", "interrupted"))
+    billed = sum(
+        seconds
+        for phase, seconds in phases.items()
+        if phase not in ("waiting", "starting", "interrupted")
+    )
     return Attempt(
         number=int(name[-1]),
         job_name=name,
@@ -48,8 +59,13 @@ def told(job: Attempt, written: WrittenJob) -> Told:
     return job, read_job_journal(written.files, job_name=job.job_name, host_count=1)
 
 
-def all_attempts(jobs: Sequence[Told], runs: Sequence[str] = RUNS) -> dict[str, tuple[Attempt, ...]]:
-    return {run_id: attempts_of_run(run_id, jobs, planned=runs, outcome_of=outcome_of) for run_id in runs}
+def all_attempts(
+    jobs: Sequence[Told], runs: Sequence[str] = RUNS
+) -> dict[str, tuple[Attempt, ...]]:
+    return {
+        run_id: attempts_of_run(run_id, jobs, planned=runs, outcome_of=outcome_of)
+        for run_id in runs
+    }
 
 
 def test_a_job_by_hand() -> None:
@@ -66,21 +82,32 @@ def test_a_job_by_hand() -> None:
     assert [each.billable_seconds for each in (first, second, third)] == [143.333, 243.333, 343.334]
     assert third.share is not None
     assert (third.share.place, third.share.runs, third.share.own_seconds) == (3, 3, 300)
-    assert (third.share.start_seconds, third.share.end_seconds, third.share.alone_seconds) == (120, 10, 430)
+    assert (third.share.start_seconds, third.share.end_seconds, third.share.alone_seconds) == (
+        120,
+        10,
+        430,
+    )
     assert (first.outcome, second.outcome, second.message) == (
         Outcome.COMPLETED, Outcome.USER_CODE_ERROR, "bad argument"
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("forged", [500.0, 701.0, 1e9, 1e300])  # the first exceeds the job's time only together
+@pytest.mark.parametrize(
+    "forged", [500.0, 701.0, 1e9, 1e300]
+)  # the first exceeds the job's time only together
 @pytest.mark.parametrize("forger", RUNS[:3])
 def test_forged_ends_of_other_runs_move_no_time_beyond_the_jobs(forger: str, forged: float) -> None:
     """A run writes the others' ends with times that no job has. 60 s of the job are before the parent's first line."""
     written = written_job()
     for run_id in RUNS[:3]:
-        written.carry(run_id, 200.0, **({} if run_id == forger else {"own_milliseconds": 1000 * forged}))
+        written.carry(
+            run_id, 200.0, **({} if run_id == forger else {"own_milliseconds": 1000 * forged})
+        )
     job = job_of({"training": 660.0}, outcome=Outcome.COMPLETED)
-    found = {run_id: attempts[0] for run_id, attempts in all_attempts([told(job, written)], RUNS[:3]).items()}
+    found = {
+        run_id: attempts[0]
+        for run_id, attempts in all_attempts([told(job, written)], RUNS[:3]).items()
+    }
     own = {run_id: each.share.own_seconds for run_id, each in found.items() if each.share}
     assert own == dict.fromkeys(RUNS[:3], 200.0)
     assert [each.billable_seconds for each in found.values()] == [220.0] * 3
@@ -117,18 +144,25 @@ def test_probes_after_a_restart_are_in_the_start_of_no_run(first_began: bool, en
     # Where no run began before the interruption and none ended after it, nothing tells the start from the run.
     unknown = 15 if not (first_began or ends) else 0
     assert (attempt.share.start_seconds, attempt.share.own_seconds) == (15 - unknown, 100 + unknown)
-    assert sum(attempts[0].billable_seconds or 0 for attempts in found.values()) == job.billable_seconds
+    assert (
+        sum(attempts[0].billable_seconds or 0 for attempts in found.values())
+        == job.billable_seconds
+    )
 
 
 BOUND = {"by": "a-t1", "steps": 5, "least_ratio": 1.3}
 
 
-@pytest.mark.parametrize("damage", [{}, {"by": 3}, {"least_ratio": float("nan")}, {"steps": None}, {"least_ratio": -1}])
+@pytest.mark.parametrize(
+    "damage", [{}, {"by": 3}, {"least_ratio": float("nan")}, {"steps": None}, {"least_ratio": -1}]
+)
 def test_an_outpaced_run_has_its_bound_unless_that_is_damaged(damage: dict[str, object]) -> None:
     written = written_job()
     written.carry("a-t1", 100)
     written.carry("b-t1", 20, reason="outpaced", exit_code=None, bound={**BOUND, **damage})
-    found = all_attempts([told(job_of({"training": 130.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2])
+    found = all_attempts(
+        [told(job_of({"training": 130.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2]
+    )
     expected = OutpacedBound(by="a-t1", steps=5, least_ratio=1.3)
     assert (found["a-t1"][0].bound, found["b-t1"][0].bound) == (None, None if damage else expected)
 
@@ -145,11 +179,19 @@ def test_a_throw_away_run_is_paid_by_all_runs_and_in_the_start_of_none(ends: boo
         written.end("b-t1", 100)
     # 60 before the parent's first line, 70 to the first run, 50 of them thrown away, 200 of runs
     phases = {"training": 60.0 + 70 + 200}
-    job = job_of(phases, outcome=Outcome.COMPLETED if ends else None, error="" if ends else "ServiceFault")
-    first, second = (attempts[0] for attempts in all_attempts([told(job, written)], RUNS[:2]).values())
+    job = job_of(
+        phases, outcome=Outcome.COMPLETED if ends else None, error="" if ends else "ServiceFault"
+    )
+    first, second = (
+        attempts[0] for attempts in all_attempts([told(job, written)], RUNS[:2]).values()
+    )
     assert first.share is not None
     assert second.share is not None
-    assert (first.share.start_seconds, first.share.own_seconds, second.share.own_seconds) == (80, 100, 100)
+    assert (first.share.start_seconds, first.share.own_seconds, second.share.own_seconds) == (
+        80,
+        100,
+        100,
+    )
     assert (first.billable_seconds, second.billable_seconds) == (165, 165)
 
 
@@ -170,12 +212,18 @@ def test_a_fault_is_of_the_run_in_progress_and_the_rest_goes_on() -> None:
         "a-t1": ["job-a1"], "b-t1": ["job-a1", "job-a2"], "c-t1": ["job-a2"], "d-t1": ["job-a2"]
     }  # fmt: skip
     cut_off = found["b-t1"][0]
-    assert (cut_off.outcome, cut_off.error, cut_off.is_charged_for_faults) == (None, "ServiceFault", True)
+    assert (cut_off.outcome, cut_off.error, cut_off.is_charged_for_faults) == (
+        None,
+        "ServiceFault",
+        True,
+    )
     # the parent began 60 s after the training phase, and the first run 30 s later: 50 s are left for the lost run
     assert cut_off.share is not None
     assert (cut_off.share.own_seconds, cut_off.share.start_seconds) == (50, 100)
     assert cut_off.billable_seconds == 100
-    assert not any(each.is_charged_for_faults for each in (*found["a-t1"], *found["c-t1"], found["b-t1"][1]))
+    assert not any(
+        each.is_charged_for_faults for each in (*found["a-t1"], *found["c-t1"], found["b-t1"][1])
+    )
 
 
 def test_a_job_in_which_no_run_began_is_shared_equally_and_its_fault_counts_once() -> None:
@@ -210,7 +258,9 @@ def test_a_completed_job_without_the_end_of_a_run_did_not_complete_it() -> None:
     written = written_job()
     written.carry("a-t1", 100)
     written.begin("b-t1")
-    found = all_attempts([told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2])
+    found = all_attempts(
+        [told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2]
+    )
     assert found["a-t1"][0].outcome is Outcome.COMPLETED
     assert found["b-t1"][0].outcome is Outcome.INTERNAL_ERROR
 
@@ -219,7 +269,9 @@ def test_a_run_that_is_not_started_again_pays_nothing_of_the_job_that_says_so() 
     written = written_job()
     written.end("a-t1", 0.002, reason="jobs_died", exit_code=None, place=None)
     written.carry("b-t1", 100)
-    found = all_attempts([told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2])
+    found = all_attempts(
+        [told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2]
+    )
     assert [(each.outcome, each.billable_seconds) for (each,) in found.values()] == [
         (Outcome.USER_CODE_ERROR, 0), (Outcome.COMPLETED, 120)
     ]  # fmt: skip
@@ -238,7 +290,9 @@ def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
     written.write("parent_ended")
     # 60 + 10 to start, 100 of a, then b: 30 s, 25 s of the new container, 10 s, 100 s; then 100 of c
     phases = {"training": 70.0 + 100 + 165 + 100, "interrupted": 500.0, "starting": 60.0}
-    found = all_attempts([told(job_of(phases, discount=0.5, outcome=Outcome.COMPLETED), written)], RUNS[:3])
+    found = all_attempts(
+        [told(job_of(phases, discount=0.5, outcome=Outcome.COMPLETED), written)], RUNS[:3]
+    )
     shares = [attempts[0].share for attempts in found.values()]
     assert [share.own_seconds for share in shares if share] == [100, 165, 100]
     # half of (own + 70 ÷ 3), whole milliseconds of 217.5 s rounded to 218
@@ -252,14 +306,29 @@ def test_shares_add_up_to_every_bill(rng: random.Random) -> None:
     jobs, ended = random_jobs(rng, runs)
     found = all_attempts(jobs, runs)
     for job, _ in jobs:
-        parts = [each for attempts in found.values() for each in attempts if each.job_name == job.job_name]
+        parts = [
+            each
+            for attempts in found.values()
+            for each in attempts
+            if each.job_name == job.job_name
+        ]
         billed = sum(Decimal(str(each.billable_seconds)) for each in parts)
         assert billed == Decimal(str(job.billable_seconds))
-        assert sum(each.training_seconds or 0.0 for each in parts) == pytest.approx(trained_seconds(job), abs=1e-6)
-        assert all((each.billable_seconds or 0) >= 0 and (each.training_seconds or 0) >= 0 for each in parts)
+        assert sum(each.training_seconds or 0.0 for each in parts) == pytest.approx(
+            trained_seconds(job), abs=1e-6
+        )
+        assert all(
+            (each.billable_seconds or 0) >= 0 and (each.training_seconds or 0) >= 0
+            for each in parts
+        )
         is_fault = job.error == "ServiceFault"
-        assert sum(each.is_charged_for_faults and each.error == "ServiceFault" for each in parts) == int(is_fault)
-        assert all(each.share and min(each.share.start_seconds, each.share.own_seconds) >= 0 for each in parts)
+        assert sum(
+            each.is_charged_for_faults and each.error == "ServiceFault" for each in parts
+        ) == int(is_fault)
+        assert all(
+            each.share and min(each.share.start_seconds, each.share.own_seconds) >= 0
+            for each in parts
+        )
     assert {run_id for run_id in runs if found[run_id][-1].outcome is Outcome.COMPLETED} == ended
 
 
@@ -284,9 +353,15 @@ def random_jobs(rng: random.Random, runs: Sequence[str]) -> tuple[list[Told], se
             ended.add(run_id)
         else:
             written.write("parent_ended")
-        lasted = written.clock * rng.choice([1.0, 1.0, 0.5]) + rng.choice([0.0, rng.uniform(0, 300)])
+        lasted = written.clock * rng.choice([1.0, 1.0, 0.5]) + rng.choice(
+            [0.0, rng.uniform(0, 300)]
+        )
         is_lost = dies_after is not None
-        phases = {"starting": rng.uniform(0, 99), "downloading": rng.choice([0.0, 5.0]), "training": lasted}
+        phases = {
+            "starting": rng.uniform(0, 99),
+            "downloading": rng.choice([0.0, 5.0]),
+            "training": lasted,
+        }
         job = job_of(
             phases,
             name=f"job-a{number}",

@@ -31,7 +31,12 @@ class WrittenJob:
 
     def write(self, event: str, **fields: Any) -> None:
         elapsed = round((self.clock - self.session_began) * 1000)
-        line = {"event": event, "time": self.started_at + self.clock, "elapsed_milliseconds": elapsed, **fields}
+        line = {
+            "event": event,
+            "time": self.started_at + self.clock,
+            "elapsed_milliseconds": elapsed,
+            **fields,
+        }
         for host in self.hosts:
             key = f"{journal_format.JOURNAL}/{self.job_name}/{host}.jsonl"
             self.files[key] = self.files.get(key, b"") + json.dumps(line).encode() + b"\n"

@@ -9,10 +9,15 @@ from traindyno.core.measurement.change_points import find_regimes
 def test_a_second_change_is_measured_by_the_steps_of_its_own_part() -> None:
     # 10 % at step 80, with noise of 2 %: 40 steps on each side show it, whatever came before them
     noise = random.Random(3)
-    levels = [(0.5 if step >= 40 else 0.0) + (0.1 if step >= 80 else 0.0) + noise.gauss(0, 0.02) for step in range(120)]
+    levels = [
+        (0.5 if step >= 40 else 0.0) + (0.1 if step >= 80 else 0.0) + noise.gauss(0, 0.02)
+        for step in range(120)
+    ]
     found = find_regimes(levels)
     assert [regime.first for regime in found] == [0, 40, pytest.approx(80, abs=4)]
-    assert [regime.level for regime in found] == [pytest.approx(level, abs=0.02) for level in (0.0, 0.5, 0.6)]
+    assert [regime.level for regime in found] == [
+        pytest.approx(level, abs=0.02) for level in (0.0, 0.5, 0.6)
+    ]
 
 
 def test_noise_alone_is_one_regime() -> None:
@@ -50,13 +55,19 @@ def test_a_change_exceeds_four_of_its_standard_errors() -> None:
     wave = [0.05 * (index * 2 % 3 - 1) for index in range(120)]
     error = 0.2 / 3 * sqrt(pi / 4) / sqrt(30 / 4)
     for errors, expected in ((3.0, 1), (6.0, 2)):
-        assert len(find_regimes([*wave[:60], *(value + errors * error for value in wave[60:])])) == expected
+        assert (
+            len(find_regimes([*wave[:60], *(value + errors * error for value in wave[60:])]))
+            == expected
+        )
 
 
 @pytest.mark.parametrize("shape", ["line", "thermal"])
 def test_a_drift_is_no_change_however_far_it_goes(shape: str) -> None:
     noise = random.Random(5)
-    drift = [0.15 * step / 200 if shape == "line" else 0.08 * (1 - exp(-step / 150)) for step in range(200)]
+    drift = [
+        0.15 * step / 200 if shape == "line" else 0.08 * (1 - exp(-step / 150))
+        for step in range(200)
+    ]
     (found,) = find_regimes([level + noise.gauss(0, 0.02) for level in drift])
     assert (found.first, found.end) == (0, 200)
 
@@ -65,14 +76,24 @@ def test_the_tails_of_heavy_noise_are_no_changes() -> None:
     found = 0
     for seed in range(40):
         noise = random.Random(seed)
-        found += len(find_regimes([0.02 * (noise.expovariate(1) - noise.expovariate(1)) for _ in range(200)])) > 1
+        found += (
+            len(
+                find_regimes(
+                    [0.02 * (noise.expovariate(1) - noise.expovariate(1)) for _ in range(200)]
+                )
+            )
+            > 1
+        )
     assert found <= 1
 
 
 def test_a_change_within_a_drift_is_found_where_it_is() -> None:
     # the jump of 10 % goes down, the drift of 10 % up: the means of both halves are the same
     noise = random.Random(6)
-    levels = [0.1 * step / 100 - (0.1 if step >= 100 else 0.0) + noise.gauss(0, 0.005) for step in range(200)]
+    levels = [
+        0.1 * step / 100 - (0.1 if step >= 100 else 0.0) + noise.gauss(0, 0.005)
+        for step in range(200)
+    ]
     assert [regime.first for regime in find_regimes(levels)] == [0, 100]
 
 

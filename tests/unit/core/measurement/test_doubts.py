@@ -34,7 +34,14 @@ def result_of(*tail: str, is_ended: bool = True, outcome: Outcome = Outcome.COMP
         CAUGHT,
         (*CAUGHT, *TOOLKIT),
         tuple(f"[1,mpirank:0,algo-1]<stderr>:{line}" for line in CAUGHT),
-        ("ValueError: the first", CAUGHT[1], "  File", "ValueError", "During handling", *CAUGHT[1:]),
+        (
+            "ValueError: the first",
+            CAUGHT[1],
+            "  File",
+            "ValueError",
+            "During handling",
+            *CAUGHT[1:],
+        ),
     ],
     ids=["plain", "the toolkit's line follows", "of MPI", "of two"],
 )
@@ -47,7 +54,13 @@ def test_a_log_that_ends_in_a_traceback_is_doubtful(tail: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize(
     "tail",
-    [(), ("done",), (*CAUGHT, "tried again", "step 60", "step 61", "step 62"), CAUGHT[:3], CAUGHT[2:]],
+    [
+        (),
+        ("done",),
+        (*CAUGHT, "tried again", "step 60", "step 61", "step 62"),
+        CAUGHT[:3],
+        CAUGHT[2:],
+    ],
     ids=["nothing", "done", "went on", "cut off behind", "cut off before"],
 )
 def test_another_log_is_not(tail: tuple[str, ...]) -> None:

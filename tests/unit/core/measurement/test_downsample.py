@@ -7,7 +7,9 @@ from traindyno.core.verdict.report_data import downsample_loss, downsample_timel
 
 
 def test_a_thinned_timeline_keeps_the_mean_of_what_it_joins() -> None:
-    timeline = StepTimeline(first_step=0, stride=1, seconds=tuple(float(step) for step in range(25)))
+    timeline = StepTimeline(
+        first_step=0, stride=1, seconds=tuple(float(step) for step in range(25))
+    )
     thin = downsample_timeline(timeline, 10)
     # 25 steps in at most 10 points: three each, the last alone
     assert thin.stride == 3
@@ -18,7 +20,10 @@ def test_a_thinned_curve_weighs_by_steps() -> None:
     points = (
         LossPoint(step=2, samples=16, steps=3, loss=4.0, seconds=2.0),
         LossPoint(step=3, samples=24, steps=1, loss=2.0, seconds=3.0),
-        *(LossPoint(step=4 + index, samples=32 + index, steps=1, loss=1.0, seconds=4.0 + index) for index in range(10)),
+        *(
+            LossPoint(step=4 + index, samples=32 + index, steps=1, loss=1.0, seconds=4.0 + index)
+            for index in range(10)
+        ),
     )
     thin = downsample_loss(LossCurve(points=points, last=1.0, diverged_at_step=None), 10)
     # (3 x 4 + 1 x 2) / 4

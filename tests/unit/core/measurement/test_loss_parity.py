@@ -48,7 +48,9 @@ def template(level: float) -> RunResult:
     return remeasured(TEMPLATE, points=points)
 
 
-@pytest.mark.parametrize(("factor", "finding"), [(1.0, ParityFinding.AGREES), (1.1, ParityFinding.DIFFERS)])
+@pytest.mark.parametrize(
+    ("factor", "finding"), [(1.0, ParityFinding.AGREES), (1.1, ParityFinding.DIFFERS)]
+)
 def test_curves_of_the_same_work_agree_and_a_loss_that_is_a_tenth_higher_differs(
     factor: float, finding: ParityFinding
 ) -> None:
@@ -60,7 +62,10 @@ def test_curves_of_the_same_work_agree_and_a_loss_that_is_a_tenth_higher_differs
 
 
 def test_noise_wider_than_the_tolerance_decides_nothing() -> None:
-    assert check_loss_parity(templates([2.0, 2.4]), templates([2.1, 2.5])).finding is ParityFinding.UNDECIDED
+    assert (
+        check_loss_parity(templates([2.0, 2.4]), templates([2.1, 2.5])).finding
+        is ParityFinding.UNDECIDED
+    )
 
 
 def test_one_trial_of_each_cell_can_not_be_told() -> None:
@@ -72,22 +77,32 @@ def test_one_trial_of_each_cell_can_not_be_told() -> None:
 
 def test_the_other_cells_tell_the_spread_where_a_cell_has_one_trial() -> None:
     single = [one(False, noisy(1.3, seed=2))]
-    (parity,) = check_loss_parities([[one(True, noisy(1.0, seed=seed), seed) for seed in (3, 4, 5)], single])
+    (parity,) = check_loss_parities(
+        [[one(True, noisy(1.0, seed=seed), seed) for seed in (3, 4, 5)], single]
+    )
     assert parity.finding is ParityFinding.DIFFERS
 
 
 def test_trials_of_equal_seeds_are_compared_in_pairs() -> None:
     """The losses scatter by 10 % between seeds, and by 0.1 % between the cells at one seed."""
     levels = [2.0, 2.2, 1.8, 2.1, 1.9]
-    other = [level * factor for level, factor in zip(levels, (1.0, 1.001, 0.999, 1.0, 1.001), strict=True)]
+    other = [
+        level * factor
+        for level, factor in zip(levels, (1.0, 1.001, 0.999, 1.0, 1.001), strict=True)
+    ]
     alike = check_loss_parity(templates(levels), templates(other))
     assert alike.finding is ParityFinding.AGREES
     # logarithms 0, 0.0009995, -0.0010005, 0, 0.0009995: mean 0.0002, deviation 0.00083645; t(0.975, 4) = 2.776445
     assert alike.interval is not None
-    assert log(alike.interval.high / (alike.ratio or 0)) == pytest.approx(2.776445 * 0.00083645 / sqrt(5), rel=1e-3)
+    assert log(alike.interval.high / (alike.ratio or 0)) == pytest.approx(
+        2.776445 * 0.00083645 / sqrt(5), rel=1e-3
+    )
     worse = check_loss_parity(templates(levels), templates([level * 1.03 for level in other]))
     assert worse.finding is ParityFinding.DIFFERS
-    assert check_loss_parity(templates(levels[:2]), templates(other[:2])).finding is ParityFinding.AGREES
+    assert (
+        check_loss_parity(templates(levels[:2]), templates(other[:2])).finding
+        is ParityFinding.AGREES
+    )
     # other seeds: Welch's comparison
     shifted = [replace(each, seed=(each.seed or 0) + 10) for each in templates(other)]
     assert check_loss_parity(templates(levels), shifted).finding is ParityFinding.UNDECIDED
@@ -96,7 +111,9 @@ def test_trials_of_equal_seeds_are_compared_in_pairs() -> None:
 @pytest.mark.parametrize("seeds", [(0, 0, 0), (None, None, None), (0, 1, None)])
 def test_trials_of_one_seed_show_nothing_for_other_seeds(seeds: tuple[int | None, ...]) -> None:
     """The losses of a cell are equal in all trials, and those of the cells differ by 10 %."""
-    first, second = ([replace(template(level), seed=seed) for seed in seeds] for level in (2.0, 2.2))
+    first, second = (
+        [replace(template(level), seed=seed) for seed in seeds] for level in (2.0, 2.2)
+    )
     parity = check_loss_parity(first, second)
     assert (parity.finding, parity.interval) == (ParityFinding.ONE_SEED, None)
     assert parity.ratio == pytest.approx(1.1)
@@ -104,7 +121,9 @@ def test_trials_of_one_seed_show_nothing_for_other_seeds(seeds: tuple[int | None
 
 def test_only_the_later_half_is_compared() -> None:
     # an early lag that has closed by half of the samples does not count
-    parity = check_loss_parity([one(True, lambda _: 2.0)], [one(False, lambda step: 4.0 if step < 30 else 2.0)])
+    parity = check_loss_parity(
+        [one(True, lambda _: 2.0)], [one(False, lambda step: 4.0 if step < 30 else 2.0)]
+    )
     assert parity.ratio == pytest.approx(1.0)
 
 
@@ -140,7 +159,10 @@ def test_the_late_loss_is_that_of_the_second_half_of_the_samples() -> None:
 
 def test_several_cells_share_the_significance_of_a_difference() -> None:
     # logarithms log(1.1) ± 0.03632: t = (log(1.1) - log(1.02)) / (0.03632 sqrt(4 / 3) / 2) = 3.6, p one-sided 0.0184
-    reference, other = templates([2.0] * 4), templates([2.2 * exp(part) for part in (0.03632, -0.03632) * 2])
+    reference, other = (
+        templates([2.0] * 4),
+        templates([2.2 * exp(part) for part in (0.03632, -0.03632) * 2]),
+    )
     assert check_loss_parity(reference, other).finding is ParityFinding.DIFFERS
     shared = check_loss_parities([reference, other, reference])
     assert shared[0].finding is ParityFinding.UNDECIDED

@@ -16,12 +16,15 @@ from traindyno.core.suite.preparation import DataPreparation
 
 def prepared(*billable: float | None) -> PreparationResult:
     return PreparationResult(
-        preparation=DataPreparation(execution_id="e", key="0" * 64, packing=True, instance="ml.m5.xlarge"),
+        preparation=DataPreparation(
+            execution_id="e", key="0" * 64, packing=True, instance="ml.m5.xlarge"
+        ),
         outcome=Outcome.COMPLETED,
         message=None,
         log_tail=(),
         attempts=tuple(
-            make_attempt(number=number, billable_seconds=seconds) for number, seconds in enumerate(billable, start=1)
+            make_attempt(number=number, billable_seconds=seconds)
+            for number, seconds in enumerate(billable, start=1)
         ),
         phases_seconds={"tokenise": 12.0},
         price=PRICE,
@@ -29,7 +32,8 @@ def prepared(*billable: float | None) -> PreparationResult:
 
 
 @pytest.mark.parametrize(
-    ("billable", "expected"), [((100.0, 20.0), 120.0), ((0.0,), 0.0), ((100.0, None), None), ((), None)]
+    ("billable", "expected"),
+    [((100.0, 20.0), 120.0), ((0.0,), 0.0), ((100.0, None), None), ((), None)],
 )
 def test_the_bill_is_that_of_all_attempts_or_unknown(
     billable: tuple[float | None, ...], expected: float | None

@@ -18,7 +18,9 @@ def three_sessions() -> dict[str, list[str]]:
     """Steps 1 to 40, then 31 to 35, then 36 to 100: steps 31 to 35 are in two sessions, 36 to 40 too."""
     return {
         file_name(): log_lines(step_seconds=[1.0] * 40, first_step=1, is_ended=False),
-        file_name(start=LATER): log_lines(step_seconds=[1.0] * 5, first_step=31, start=LATER, is_ended=False),
+        file_name(start=LATER): log_lines(
+            step_seconds=[1.0] * 5, first_step=31, start=LATER, is_ended=False
+        ),
         file_name(start=LATEST): log_lines(step_seconds=[1.0] * 65, first_step=36, start=LATEST),
     }
 
@@ -72,7 +74,9 @@ def test_the_phases_of_a_job_explain_its_interrupted_sessions() -> None:
 
 def test_time_in_which_spot_had_taken_the_instances_costs_nothing() -> None:
     phases = {"training": 115.0, "interrupted": 250.0, "uploading": 5.0}
-    receipt = write_receipt([result_of(three_sessions(), phase_seconds=phases, billable_seconds=120.0)])
+    receipt = write_receipt(
+        [result_of(three_sessions(), phase_seconds=phases, billable_seconds=120.0)]
+    )
     (line,) = receipt.lines
     costs = {phase.name: phase.usd for phase in line.phases}
     assert costs["interrupted"] == 0
@@ -90,9 +94,13 @@ def checkpointed(write_seconds: float = 20.0) -> dict[str, list[str]]:
             if step and step % 50 == 0:
                 after.append(phase_line("checkpoint", time, time + 2, {"step": step, "bytes": 700}))
                 facts = {"step": step, "bytes": 400 + rank, IN_BACKGROUND: True}
-                after.append(phase_line("checkpoint_write", time + 2, time + 2 + write_seconds, facts))
+                after.append(
+                    phase_line("checkpoint_write", time + 2, time + 2 + write_seconds, facts)
+                )
             time += step_seconds[-1]
-        files[file_name(rank)] = log_lines(rank=rank, world_size=2, step_seconds=step_seconds, after=after)
+        files[file_name(rank)] = log_lines(
+            rank=rank, world_size=2, step_seconds=step_seconds, after=after
+        )
     return files
 
 
@@ -122,7 +130,9 @@ def test_a_write_in_the_background_takes_no_time_from_the_steps() -> None:
 def test_losses_of_an_earlier_job_whose_steps_were_kept_are_timed_from_its_begin() -> None:
     files = {
         file_name(job="job-a1"): log_lines(step_seconds=[1.0] * 30, first_step=1, is_ended=False),
-        file_name(job="job-a2", start=LATER): log_lines(step_seconds=[1.0] * 70, first_step=31, start=LATER),
+        file_name(job="job-a2", start=LATER): log_lines(
+            step_seconds=[1.0] * 70, first_step=31, start=LATER
+        ),
     }
     measured = result_of(files, job_name="job-a2").measured
     assert measured is not None

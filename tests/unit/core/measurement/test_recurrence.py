@@ -2,15 +2,26 @@ from math import exp, log
 
 import pytest
 
-from traindyno.core.measurement.stalls import Events, Stall, classify_phases, classify_stalls, find_stalls, log_levels
+from traindyno.core.measurement.stalls import (
+    Events,
+    Stall,
+    classify_phases,
+    classify_stalls,
+    find_stalls,
+    log_levels,
+)
 
 
 def stalls_at(*places: int, seconds: float = 5.0) -> list[Stall]:
     return [Stall(first=place, last=place, seconds=seconds) for place in places]
 
 
-def saved_at(*places: int, name: str = "save", count: int = 200, after: tuple[str, ...] = ()) -> Events:
-    return classify_phases({place: {name: 6.0} for place in places}, count=count, names_after_steps=after)
+def saved_at(
+    *places: int, name: str = "save", count: int = 200, after: tuple[str, ...] = ()
+) -> Events:
+    return classify_phases(
+        {place: {name: 6.0} for place in places}, count=count, names_after_steps=after
+    )
 
 
 def test_a_phase_on_a_schedule_recurs_at_its_period_and_not_at_its_count() -> None:
@@ -25,7 +36,9 @@ def test_phases_without_a_schedule_recur_at_their_count() -> None:
     assert event.steps_between == pytest.approx(200 / 3)
 
 
-@pytest.mark.parametrize(("place", "count", "recurs"), [(120, 200, True), (80, 200, False), (100, 200, False)])
+@pytest.mark.parametrize(
+    ("place", "count", "recurs"), [(120, 200, True), (80, 200, False), (100, 200, False)]
+)
 def test_a_single_phase_recurs_if_it_came_no_sooner_than_half_of_the_steps(
     place: int, count: int, recurs: bool
 ) -> None:
@@ -36,7 +49,9 @@ def test_a_single_phase_recurs_if_it_came_no_sooner_than_half_of_the_steps(
     assert events.one_time == ()
 
 
-@pytest.mark.parametrize("places", [(1, 2, 3), (990, 995, 999), (1, 2), (998, 999), (400, 420, 440, 460)])
+@pytest.mark.parametrize(
+    "places", [(1, 2, 3), (990, 995, 999), (1, 2), (998, 999), (400, 420, 440, 460)]
+)
 def test_phases_in_a_part_of_the_run_count_as_often_as_seen(places: tuple[int, ...]) -> None:
     (event,) = saved_at(*places, count=1_000).recurring
     assert event.steps_between == 1_000 / len(places)
@@ -112,7 +127,9 @@ def test_the_spread_of_recurring_phases_is_that_of_their_mean_by_steps() -> None
 
 
 @pytest.mark.parametrize(("longer", "is_one_cause"), [(15.0, True), (15.1, False)])
-def test_stalls_of_one_cause_differ_by_a_factor_of_three_at_most(longer: float, is_one_cause: bool) -> None:
+def test_stalls_of_one_cause_differ_by_a_factor_of_three_at_most(
+    longer: float, is_one_cause: bool
+) -> None:
     found = classify_stalls([*stalls_at(30), *stalls_at(41, seconds=longer)], count=100)
     assert bool(found.recurring) is is_one_cause
     assert len(found.single) == (0 if is_one_cause else 2)
@@ -130,7 +147,10 @@ def test_a_stall_is_as_long_as_what_it_takes_beyond_its_neighbours_level() -> No
 def test_stalls_with_a_step_between_them_are_two() -> None:
     seconds = [1.0] * 20 + [4.0, 1.0, 3.0] + [1.0] * 20
     stalls = find_stalls(seconds, log_levels(seconds))
-    assert [(stall.first, stall.last, round(stall.seconds, 6)) for stall in stalls] == [(20, 20, 3.0), (22, 22, 2.0)]
+    assert [(stall.first, stall.last, round(stall.seconds, 6)) for stall in stalls] == [
+        (20, 20, 3.0),
+        (22, 22, 2.0),
+    ]
 
 
 @pytest.mark.parametrize(("deviations", "is_stall"), [(5.8, False), (6.2, True)])

@@ -40,9 +40,15 @@ def test_each_second_is_in_one_phase() -> None:
 
 @pytest.mark.parametrize(
     ("warmup_steps", "expected"),
-    [(0, {"steady": 9.5}), (1, {"first_step": 5.0, "steady": 4.5}), (5, {"first_step": 5.0, "warmup": 4.5})],
+    [
+        (0, {"steady": 9.5}),
+        (1, {"first_step": 5.0, "steady": 4.5}),
+        (5, {"first_step": 5.0, "warmup": 4.5}),
+    ],
 )
-def test_warm_up_is_the_rest_of_the_steps_before_the_steady_ones(warmup_steps: int, expected: dict[str, float]) -> None:
+def test_warm_up_is_the_rest_of_the_steps_before_the_steady_ones(
+    warmup_steps: int, expected: dict[str, float]
+) -> None:
     found = phases_of(warmup_steps=warmup_steps)
     stepping = {name: found[name] for name in ("first_step", "warmup", "steady") if name in found}
     assert stepping == pytest.approx(expected)
@@ -60,17 +66,23 @@ def test_steps_of_other_sessions_are_without_their_phases() -> None:
     later = START + 50
     files = {
         file_name(): log_lines(
-            step_seconds=[1.0] * 4, after=[phase_line("save", START + 1.5, START + 2)], is_ended=False
+            step_seconds=[1.0] * 4,
+            after=[phase_line("save", START + 1.5, START + 2)],
+            is_ended=False,
         ),
         file_name(start=later): log_lines(step_seconds=[1.0] * 6, first_step=3, start=later),
     }
     log = read_step_log(files)
     assert log.measured is not None
     first, measured = divide_steps(log.sessions)
-    found = measure_phases([make_attempt()], log.measured, tabulate_steps(log.measured), warmup_steps=1, others=[first])
+    found = measure_phases(
+        [make_attempt()], log.measured, tabulate_steps(log.measured), warmup_steps=1, others=[first]
+    )
     assert measured.session is log.measured
     # three steps are kept, of which half a second was a save; the fourth one was done again
-    assert (found["earlier_steps"], found["repeated_steps"], found["save"]) == pytest.approx((2.5, 1.0, 0.5))
+    assert (found["earlier_steps"], found["repeated_steps"], found["save"]) == pytest.approx(
+        (2.5, 1.0, 0.5)
+    )
 
 
 def test_a_session_without_steps_has_its_phases_only() -> None:

@@ -3,7 +3,15 @@ from math import isnan
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, known, make_cell, make_run, result_from, step_log_of
+from tests.unit.run_samples import (
+    completed_result,
+    failed_result,
+    known,
+    make_cell,
+    make_run,
+    result_from,
+    step_log_of,
+)
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import project_run
 from traindyno.core.jobs.outcome import Outcome
@@ -67,12 +75,17 @@ def test_peak_memory_is_the_most_that_any_step_reports() -> None:
 def test_a_loss_that_is_no_number_is_kept_as_the_step_where_it_broke() -> None:
     nan = float("nan")
     result = result_from(
-        step_log_of([1.0] * 10, loss=lambda step: nan if step >= 6 else 3.0), outcome=Outcome.LOSS_DIVERGED
+        step_log_of([1.0] * 10, loss=lambda step: nan if step >= 6 else 3.0),
+        outcome=Outcome.LOSS_DIVERGED,
     )
     assert result.measured is not None
     assert result.measured.loss.diverged_at_step == 6
     assert result.measured.loss.last == 3.0
-    read = known(parse_run_result(json.loads(json.dumps(run_result_document(result), allow_nan=False))).measured)
+    read = known(
+        parse_run_result(
+            json.loads(json.dumps(run_result_document(result), allow_nan=False))
+        ).measured
+    )
     assert [isnan(point.loss) for point in read.loss.points] == [False] * 6 + [True] * 4
 
 
@@ -95,7 +108,9 @@ def test_a_failed_run_keeps_its_message_and_last_lines() -> None:
 def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:
     def utilization(precision: Precision) -> float | None:
         result = result_from(
-            step_log_of([1.0] * 30, tokens=312, before=[line.model_line(START, 1, 0.25e12, "given")]),
+            step_log_of(
+                [1.0] * 30, tokens=312, before=[line.model_line(START, 1, 0.25e12, "given")]
+            ),
             run=make_run(make_cell(precision=precision)),
         )
         assert result.measured is not None
@@ -108,9 +123,14 @@ def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:
 
 
 def test_a_completed_run_whose_log_says_that_the_loss_diverged_has_diverged() -> None:
-    log = step_log_of([1.0] * 60, after=[line.error_line(START + 9, "loss_diverged", "the loss of step 4 is nan")])
+    log = step_log_of(
+        [1.0] * 60, after=[line.error_line(START + 9, "loss_diverged", "the loss of step 4 is nan")]
+    )
     diverged = result_from(log)
-    assert (diverged.outcome, diverged.message) == (Outcome.LOSS_DIVERGED, "the loss of step 4 is nan")
+    assert (diverged.outcome, diverged.message) == (
+        Outcome.LOSS_DIVERGED,
+        "the loss of step 4 is nan",
+    )
     failed = result_from(log, outcome=Outcome.OUT_OF_MEMORY, message="full")
     assert (failed.outcome, failed.message) == (Outcome.OUT_OF_MEMORY, "full")
 
@@ -134,4 +154,6 @@ def test_steps_without_samples_have_no_throughput() -> None:
 def test_a_completed_run_of_which_only_the_first_rank_logged_says_so() -> None:
     result = result_from(step_log_of([1.0] * 60, world_size=2))
     assert result.outcome is Outcome.USER_CODE_ERROR
-    assert "no log of rank 1 (world size 2); every process must log its own steps" in str(result.message)
+    assert "no log of rank 1 (world size 2); every process must log its own steps" in str(
+        result.message
+    )

@@ -68,7 +68,9 @@ def test_a_change_near_the_end_ends_no_warm_up_and_counts_as_a_drift(slower: flo
 
 @pytest.mark.parametrize("period", [40, 60, 80])
 def test_levels_that_return_are_no_drift(period: int) -> None:
-    seconds = noisy([1 + 0.06 * (step % period) / period for step in range(5 * period)], spread=0.01)
+    seconds = noisy(
+        [1 + 0.06 * (step % period) / period for step in range(5 * period)], spread=0.01
+    )
     found = measure_step_time(seconds)
     assert found.steady_state.is_reached
     assert found.drift is not None
@@ -109,7 +111,12 @@ def test_stalls_within_a_slower_stretch_are_found_beside_it() -> None:
     for place in (60, 100, 140):
         seconds[place] = 9.0
     window = find_steady_window(seconds)
-    assert [(stall.first, stall.last) for stall in window.stalls] == [(50, 149), (60, 60), (100, 100), (140, 140)]
+    assert [(stall.first, stall.last) for stall in window.stalls] == [
+        (50, 149),
+        (60, 60),
+        (100, 100),
+        (140, 140),
+    ]
     assert [stall.seconds for stall in window.stalls] == pytest.approx([50.0, 7.5, 7.5, 7.5])
     assert measure_step_time(seconds).seconds == pytest.approx(sum(seconds[1:]) / 199)
 
@@ -124,7 +131,9 @@ def test_slow_regimes_next_to_each_other_are_one_stall() -> None:
 
 @pytest.mark.parametrize("direction", [1, -1])
 def test_a_drift_is_no_steady_state(direction: int) -> None:
-    steady = find_steady_state(noisy([1.0 + direction * 0.03 * step / 200 for step in range(200)], spread=0.005))
+    steady = find_steady_state(
+        noisy([1.0 + direction * 0.03 * step / 200 for step in range(200)], spread=0.005)
+    )
     assert not steady.is_reached
     assert steady.reason is not None
     assert "step times drift: by " + ("+" if direction > 0 else "-") in steady.reason
@@ -151,9 +160,12 @@ def test_a_given_warm_up_that_takes_all_steps_leaves_none(given: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "warmup_steps", "is_reached"), [(25, 20, True), (25, 21, False), (100, 80, True), (100, 81, False)]
+    ("count", "warmup_steps", "is_reached"),
+    [(25, 20, True), (25, 21, False), (100, 80, True), (100, 81, False)],
 )
-def test_five_steps_and_a_fifth_of_all_must_be_steady(count: int, warmup_steps: int, is_reached: bool) -> None:
+def test_five_steps_and_a_fifth_of_all_must_be_steady(
+    count: int, warmup_steps: int, is_reached: bool
+) -> None:
     steady = find_steady_state([1.0] * count, warmup_steps=warmup_steps)
     assert (steady.warmup_steps, steady.is_reached) == (warmup_steps, is_reached)
 
@@ -161,10 +173,16 @@ def test_five_steps_and_a_fifth_of_all_must_be_steady(count: int, warmup_steps: 
 def test_six_steps_are_enough_to_see_warm_up_end_and_five_are_not() -> None:
     assert find_steady_state([3.0] + [1.0] * 5).is_reached
     five = find_steady_state([3.0] + [1.0] * 4)
-    assert (five.warmup_steps, five.reason) == (1, "too few steps to find the end of the warm-up: 5 of at least 6")
+    assert (five.warmup_steps, five.reason) == (
+        1,
+        "too few steps to find the end of the warm-up: 5 of at least 6",
+    )
     none = find_steady_window([])
     assert (none.first, none.levels, none.stalls, none.trend, none.drift) == (0, (), (), None, None)
-    assert find_steady_state([]).reason == "too few steps to find the end of the warm-up: 0 of at least 6"
+    assert (
+        find_steady_state([]).reason
+        == "too few steps to find the end of the warm-up: 0 of at least 6"
+    )
 
 
 def test_a_level_that_returns_has_not_ended() -> None:

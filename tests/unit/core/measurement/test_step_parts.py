@@ -42,8 +42,16 @@ def measured_parts(
 
     files = {}
     for rank in range(world_size):
-        left_out = {line.WHOLE_STEP: [], line.HELD_BATCHES: ["data"], line.NO_EXCHANGE: ["data", "communication"]}
-        left_out[line.NO_OPTIMIZER] = ["data", *(["communication"] if has_exchange else []), "optimizer"]
+        left_out = {
+            line.WHOLE_STEP: [],
+            line.HELD_BATCHES: ["data"],
+            line.NO_EXCHANGE: ["data", "communication"],
+        }
+        left_out[line.NO_OPTIMIZER] = [
+            "data",
+            *(["communication"] if has_exchange else []),
+            "optimizer",
+        ]
         if world_size == 1 or not has_exchange:
             del left_out[line.NO_EXCHANGE]
         order = [*left_out, *reversed(left_out)]
@@ -53,21 +61,27 @@ def measured_parts(
             world_size=world_size,
             step_seconds=times(STEPS),
             wait_seconds=truth["data"],
-            after=[probe_line(name, [each * slower for each in seconds]) for name, seconds in probes],
+            after=[
+                probe_line(name, [each * slower for each in seconds]) for name, seconds in probes
+            ],
         )
     return parts_of(files)
 
 
 def probe_line(name: str, seconds: Any) -> dict[str, Any]:
     end = START + 10_000
-    return line.phase_line(line.PROBE, end, end + 1, {line.PROBED: name, line.STEP_SECONDS: seconds})
+    return line.phase_line(
+        line.PROBE, end, end + 1, {line.PROBED: name, line.STEP_SECONDS: seconds}
+    )
 
 
 def parts_of(files: Mapping[str, list[str]]) -> StepParts:
     log = read_step_log(files)
     assert log.measured is not None
     table = tabulate_steps(log.measured)
-    parts = measure_run(log, log.measured, table, warmup_steps=WARM_UP, peak_flops_per_device=None).step_parts
+    parts = measure_run(
+        log, log.measured, table, warmup_steps=WARM_UP, peak_flops_per_device=None
+    ).step_parts
     assert parts is not None
     return parts
 
@@ -93,7 +107,10 @@ def test_parts_without_noise_are_the_truth(truth: Truth, world_size: int, slower
 def test_a_wait_within_a_stall_is_no_more_than_the_whole_step() -> None:
     """A step of the log has the wait of 2 s once in 50 steps; the time of a step is without such stalls."""
     lines = [
-        json.loads(text) for text in log_lines(step_seconds=[2.1 if step % 50 == 40 else 0.1 for step in range(STEPS)])
+        json.loads(text)
+        for text in log_lines(
+            step_seconds=[2.1 if step % 50 == 40 else 0.1 for step in range(STEPS)]
+        )
     ]
     for each in lines:
         if each["kind"] == "step":
@@ -118,7 +135,9 @@ def test_a_log_without_probes_has_the_wait_only() -> None:
     assert (parts.communication, parts.optimizer, parts.compute) == (None, None, None)
 
 
-@pytest.mark.parametrize("seconds", ["long", [0.1], [0.1, "0.1"], [0.1, 0], [0.1, True], [0.1, float("nan")], None])
+@pytest.mark.parametrize(
+    "seconds", ["long", [0.1], [0.1, "0.1"], [0.1, 0], [0.1, True], [0.1, float("nan")], None]
+)
 def test_a_probe_that_can_not_be_is_no_probe(seconds: Any) -> None:
     probes = [probe_line(line.WHOLE_STEP, [0.1, 0.1]), probe_line(line.HELD_BATCHES, seconds)]
     lines = log_lines(step_seconds=[0.1] * STEPS, after=probes)
@@ -131,7 +150,10 @@ def test_a_probe_that_a_process_lacks_is_no_probe() -> None:
             rank=rank,
             world_size=2,
             step_seconds=[0.1] * STEPS,
-            after=[probe_line(name, [0.1] * PROBE_STEPS) for name in (line.WHOLE_STEP, line.HELD_BATCHES)][: 2 - rank],
+            after=[
+                probe_line(name, [0.1] * PROBE_STEPS)
+                for name in (line.WHOLE_STEP, line.HELD_BATCHES)
+            ][: 2 - rank],
         )
         for rank in range(2)
     }

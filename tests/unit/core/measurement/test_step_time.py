@@ -49,17 +49,24 @@ def test_a_stall_that_may_not_recur_is_in_the_rate_and_undecided() -> None:
 def test_a_phase_that_was_logged_once_counts_as_much_as_a_stall_that_was_not() -> None:
     stalled = [1.0] * 300
     stalled[100] += 60.0
-    logged, unlogged = measure_step_time([1.0] * 300, phases={100: {"evaluate": 60.0}}), measure_step_time(stalled)
+    logged, unlogged = (
+        measure_step_time([1.0] * 300, phases={100: {"evaluate": 60.0}}),
+        measure_step_time(stalled),
+    )
     assert logged.seconds == pytest.approx(unlogged.seconds)
     assert logged.undecided_stalls == unlogged.undecided_stalls
     assert (logged.one_time, [event.name for event in logged.recurring]) == ((), ["evaluate"])
 
 
-@pytest.mark.parametrize(("step", "warmup_steps", "is_counted"), [(19, None, False), (20, None, True), (19, 1, True)])
+@pytest.mark.parametrize(
+    ("step", "warmup_steps", "is_counted"), [(19, None, False), (20, None, True), (19, 1, True)]
+)
 def test_a_single_phase_in_the_first_tenth_belongs_to_the_warm_up(
     step: int, warmup_steps: int | None, is_counted: bool
 ) -> None:
-    found = measure_step_time([1.0] * 200, phases={step: {"autotune": 5.0}}, warmup_steps=warmup_steps)
+    found = measure_step_time(
+        [1.0] * 200, phases={step: {"autotune": 5.0}}, warmup_steps=warmup_steps
+    )
     assert (found.seconds > 1.01) is is_counted
     assert bool(found.one_time) is not is_counted
 
@@ -73,7 +80,9 @@ def test_the_longer_part_without_a_stall_says_how_often_it_may_come() -> None:
 
 
 @pytest.mark.parametrize("places", [(97, 194), (60, 150), (21, 30), (30, 80, 170)])
-def test_a_stall_that_is_seen_twice_recurs_and_nothing_is_left_undecided(places: tuple[int, ...]) -> None:
+def test_a_stall_that_is_seen_twice_recurs_and_nothing_is_left_undecided(
+    places: tuple[int, ...],
+) -> None:
     seconds = [1.0] * 200
     for place in places:
         seconds[place] += 30.0
@@ -85,7 +94,10 @@ def test_a_stall_that_is_seen_twice_recurs_and_nothing_is_left_undecided(places:
 
 def test_all_time_after_the_warm_up_counts_that_no_one_time_phase_explains() -> None:
     source = random.Random(11)
-    seconds = [source.lognormvariate(0, 0.02) + (8.0 if source.random() < 0.03 else 0.0) for _ in range(300)]
+    seconds = [
+        source.lognormvariate(0, 0.02) + (8.0 if source.random() < 0.03 else 0.0)
+        for _ in range(300)
+    ]
     seconds[140:180] = [1.8 * value for value in seconds[140:180]]
     found = measure_step_time(seconds, phases={200: {"compile": 50.0}})
     first = found.steady_state.warmup_steps
@@ -102,7 +114,10 @@ def test_stalls_at_random_widen_the_interval() -> None:
     plain = noisy(1_000)
     source = random.Random(2)
     stalled = [seconds + (5.0 if source.random() < 0.02 else 0.0) for seconds in plain]
-    narrow, wide = measure_step_time(plain).relative_half_width(), measure_step_time(stalled).relative_half_width()
+    narrow, wide = (
+        measure_step_time(plain).relative_half_width(),
+        measure_step_time(stalled).relative_half_width(),
+    )
     assert narrow is not None
     assert wide is not None
     assert wide > 20 * narrow
@@ -131,7 +146,11 @@ def test_a_later_look_asks_for_more() -> None:
 
 @pytest.mark.parametrize(
     "seconds",
-    [[1.0] * 200 + [1.3] * 200, [1.0 + 0.04 * step / 400 for step in range(400)], [1.0] * 200 + [40.0] + [1.0] * 199],
+    [
+        [1.0] * 200 + [1.3] * 200,
+        [1.0 + 0.04 * step / 400 for step in range(400)],
+        [1.0] * 200 + [40.0] + [1.0] * 199,
+    ],
     ids=["a late change", "a drift", "a stall of unknown cause"],
 )
 def test_step_times_that_are_not_steady_are_not_known(seconds: list[float]) -> None:
@@ -149,7 +168,9 @@ def test_the_variance_of_the_steps_and_of_what_recurs_are_added() -> None:
     # the saves have a variance of 4; of the mean of three each 40 steps, with 2 degrees of freedom
     saves = 4 / 3 / 40**2
     assert found.variance == pytest.approx(core.variance + saves)
-    expected = (core.variance + saves) ** 2 / (core.variance**2 / core.degrees_of_freedom + saves**2 / 2)
+    expected = (core.variance + saves) ** 2 / (
+        core.variance**2 / core.degrees_of_freedom + saves**2 / 2
+    )
     assert found.degrees_of_freedom == pytest.approx(expected)
     assert found.seconds == pytest.approx(core.mean + 6 / 40)
     assert found.relative_error == pytest.approx(sqrt(found.variance or 0) / found.seconds)
@@ -165,9 +186,16 @@ def test_without_noise_the_degrees_of_freedom_are_those_of_the_steps() -> None:
 
 def test_a_run_within_its_warm_up_has_no_step_time() -> None:
     found = measure_step_time(
-        [1.0] * 10, phases={3: {"save": 2.0}, 7: {"save": 2.0}, 0: {"compile": 1.0}}, warmup_steps=10
+        [1.0] * 10,
+        phases={3: {"save": 2.0}, 7: {"save": 2.0}, 0: {"compile": 1.0}},
+        warmup_steps=10,
     )
-    assert (found.core_seconds, found.one_time_seconds, found.variance, found.relative_error) == (0, 0, None, None)
+    assert (found.core_seconds, found.one_time_seconds, found.variance, found.relative_error) == (
+        0,
+        0,
+        None,
+        None,
+    )
     assert [event.name for event in found.recurring] == ["save"]
     assert [event.name for event in found.one_time] == ["compile"]
 
@@ -175,15 +203,21 @@ def test_a_run_within_its_warm_up_has_no_step_time() -> None:
 def test_one_time_events_are_in_the_order_of_their_steps() -> None:
     seconds = [1.0] * 100
     seconds[50] += 20.0
-    found = measure_step_time(seconds, phases={70: {"compile": 3.0}, 2: {"load": 1.0}}, warmup_steps=2)
+    found = measure_step_time(
+        seconds, phases={70: {"compile": 3.0}, 2: {"load": 1.0}}, warmup_steps=2
+    )
     assert [(event.name, event.step) for event in found.one_time] == [("load", 2), ("compile", 70)]
     # those of the steady window, which begins at step 2
     assert found.one_time_seconds == pytest.approx(4.0)
-    assert measure_step_time(seconds, phases={2: {"load": 1.0}}, warmup_steps=3).one_time_seconds == 0
+    assert (
+        measure_step_time(seconds, phases={2: {"load": 1.0}}, warmup_steps=3).one_time_seconds == 0
+    )
 
 
 @pytest.mark.parametrize(("slow", "is_known"), [(80, True), (81, False)])
-def test_the_latest_regime_must_begin_in_the_first_fifth_of_the_steps(slow: int, is_known: bool) -> None:
+def test_the_latest_regime_must_begin_in_the_first_fifth_of_the_steps(
+    slow: int, is_known: bool
+) -> None:
     seconds = [1.3] * slow + [1.0] * (400 - slow)
     assert is_known_well_enough(seconds, relative_half_width=0.02, look=1) is is_known
 

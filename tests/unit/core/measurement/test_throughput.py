@@ -1,7 +1,12 @@
 import pytest
 
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput, summarize_step_times
+from traindyno.core.measurement.throughput import (
+    Throughput,
+    measure_table,
+    measure_throughput,
+    summarize_step_times,
+)
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
@@ -51,10 +56,15 @@ def test_waiting_for_data_counts_and_is_named() -> None:
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("evaluate", 14.0), ("load", 4.0)])
-def test_a_phase_between_steps_counts_as_it_was_seen_unless_it_happens_once(name: str, seconds: float) -> None:
+def test_a_phase_between_steps_counts_as_it_was_seen_unless_it_happens_once(
+    name: str, seconds: float
+) -> None:
     first = log_lines(step_seconds=[1.0, 1.0], is_ended=False)
     second = log_lines(
-        step_seconds=[1.0, 1.0], first_step=2, start=START + 12, after=[line.phase_line(name, START + 2, START + 12)]
+        step_seconds=[1.0, 1.0],
+        first_step=2,
+        start=START + 12,
+        after=[line.phase_line(name, START + 2, START + 12)],
     )[1:]
     throughput = measure(table_of(first + second))
     # 4 steps of 1 s, and 10 s in between
@@ -63,7 +73,8 @@ def test_a_phase_between_steps_counts_as_it_was_seen_unless_it_happens_once(name
 
 def test_time_between_steps_that_nothing_explains_does_count() -> None:
     lines = (
-        log_lines(step_seconds=[1.0], is_ended=False) + log_lines(step_seconds=[1.0], first_step=1, start=START + 3)[1:]
+        log_lines(step_seconds=[1.0], is_ended=False)
+        + log_lines(step_seconds=[1.0], first_step=1, start=START + 3)[1:]
     )
     # from START to START + 4
     assert measure(table_of(lines)).seconds == pytest.approx(4.0)
@@ -81,7 +92,10 @@ def test_utilization_of_a_mesh_is_of_all_its_devices(micro_batch_waits: float) -
     """Pipeline 2 x shard 2 x tensor 2: two replicas of four processes, which log a quarter of their tokens each."""
     of_replica, seconds = 4000, 0.5 + micro_batch_waits
     table = table_of(
-        *(log_lines(rank=rank, world_size=8, step_seconds=[seconds] * 4, tokens=of_replica // 4) for rank in range(8))
+        *(
+            log_lines(rank=rank, world_size=8, step_seconds=[seconds] * 4, tokens=of_replica // 4)
+            for rank in range(8)
+        )
     )
     throughput = measure(table, flops_per_token=6e9, peak_flops_per_device=100e12)
     # 2 replicas x 4,000 tokens x 6 GFLOPs of the whole model / 8 devices: 6 TFLOPs of each in a step
@@ -100,12 +114,16 @@ def test_tokens_that_a_step_did_not_count_are_unknown() -> None:
 def test_no_steps_after_warm_up_is_no_throughput() -> None:
     table = table_of(log_lines(step_seconds=[1.0]))
     step_time = measure_table(table, warmup_steps=1)
-    throughput = measure_throughput(table, step_time, device_count=1, flops_per_token=None, peak_flops_per_device=None)
+    throughput = measure_throughput(
+        table, step_time, device_count=1, flops_per_token=None, peak_flops_per_device=None
+    )
     assert throughput is None
 
 
 def test_percentiles_lie_between_neighbours() -> None:
     found = summarize_step_times([9.0, 1.0, 2.0, 3.0])
     # position 0.99 x 3 = 2.97: 3 + 0.97 x (9 - 3)
-    assert (found.mean_seconds, found.p50_seconds, found.p99_seconds) == pytest.approx((3.75, 2.5, 8.82))
+    assert (found.mean_seconds, found.p50_seconds, found.p99_seconds) == pytest.approx(
+        (3.75, 2.5, 8.82)
+    )
     assert summarize_step_times([4.0]).p99_seconds == 4.0

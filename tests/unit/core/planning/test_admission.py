@@ -4,7 +4,12 @@ from decimal import Decimal
 
 import pytest
 
-from traindyno.core.planning.admission import Decision, admit_cost, admit_time, needed_reservation_usd
+from traindyno.core.planning.admission import (
+    Decision,
+    admit_cost,
+    admit_time,
+    needed_reservation_usd,
+)
 
 
 def usd(text: str) -> Decimal:
@@ -20,20 +25,29 @@ def usd(text: str) -> Decimal:
         ("9", "7.01", Decision.REFUSE),
     ],
 )
-def test_a_job_starts_waits_or_is_refused_by_what_it_may_cost(exposed: str, spent: str, decision: Decision) -> None:
-    admission = admit_cost(worst_usd=usd("3"), exposed_usd=usd(exposed), spent_usd=usd(spent), max_usd=usd("10"))
+def test_a_job_starts_waits_or_is_refused_by_what_it_may_cost(
+    exposed: str, spent: str, decision: Decision
+) -> None:
+    admission = admit_cost(
+        worst_usd=usd("3"), exposed_usd=usd(exposed), spent_usd=usd(spent), max_usd=usd("10")
+    )
     assert admission.decision is decision
 
 
 def test_a_refusal_names_the_sums() -> None:
-    refused = admit_cost(worst_usd=usd("3"), exposed_usd=usd("9"), spent_usd=usd("8.5"), max_usd=usd("10"))
+    refused = admit_cost(
+        worst_usd=usd("3"), exposed_usd=usd("9"), spent_usd=usd("8.5"), max_usd=usd("10")
+    )
     assert refused.reason == "its worst case is $3.00; $8.50 of limits.max_usd $10.00 is spent"
 
 
 def test_a_job_that_could_outlast_the_suite_is_not_started() -> None:
     # four hours less half an hour is 12,600 s after the beginning
     assert (
-        admit_time(began=1000, now=1000 + 12600, max_hours=Decimal(4), max_job_seconds=1800).decision is Decision.START
+        admit_time(
+            began=1000, now=1000 + 12600, max_hours=Decimal(4), max_job_seconds=1800
+        ).decision
+        is Decision.START
     )
     late = admit_time(began=1000, now=1000 + 12601, max_hours=Decimal(4), max_job_seconds=1800)
     assert late.decision is Decision.REFUSE
@@ -45,6 +59,10 @@ def test_a_job_that_could_outlast_the_suite_is_not_started() -> None:
 def test_a_running_job_needs_what_it_will_have_cost_when_it_can_be_stopped() -> None:
     # 1000 s billed, 60 s to the next look and 120 s to stop, on 2 instances at 3.60 USD/h (0.001 USD/s)
     needed = needed_reservation_usd(
-        billed_seconds=1000, next_look_seconds=60, ending_seconds=120, instance_count=2, usd_per_hour=usd("3.60")
+        billed_seconds=1000,
+        next_look_seconds=60,
+        ending_seconds=120,
+        instance_count=2,
+        usd_per_hour=usd("3.60"),
     )
     assert needed == usd("2.36")

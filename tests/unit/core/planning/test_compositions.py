@@ -11,7 +11,12 @@ from traindyno.core.suite.suite_file import parse_part
 
 
 def cell(**settings: Any) -> Cell:
-    values = {"instance": "ml.p4d.24xlarge", "strategy": "fsdp", "batch_size_per_device": 2, **settings}
+    values = {
+        "instance": "ml.p4d.24xlarge",
+        "strategy": "fsdp",
+        "batch_size_per_device": 2,
+        **settings,
+    }
     return Cell(cell_id="0123abcd", label="x", settings=parse_part(values, Settings))
 
 
@@ -27,7 +32,10 @@ def cell(**settings: Any) -> Cell:
         ),
         (
             {"strategy": "mesh", "tensor_degree": 3, "instance_count": 3},
-            ["a tensor group of 3 processes spans instances of 8 devices", "tensor_degree 3 is no power of two"],
+            [
+                "a tensor group of 3 processes spans instances of 8 devices",
+                "tensor_degree 3 is no power of two",
+            ],
         ),
     ],
 )

@@ -14,16 +14,22 @@ from traindyno.core.planning.jobs import separate_job
 from traindyno.core.suite.runs import trial_runs
 
 CELLS = [
-    make_cell(f"{index:08x}", f"cell {index}", instance_count=count) for index, count in enumerate((1, 2), start=1)
+    make_cell(f"{index:08x}", f"cell {index}", instance_count=count)
+    for index, count in enumerate((1, 2), start=1)
 ]
 JOBS = [
-    separate_job(run) for run in sorted(trial_runs("e", CELLS, [1, 2]), key=lambda run: (run.trial, run.cell.cell_id))
+    separate_job(run)
+    for run in sorted(trial_runs("e", CELLS, [1, 2]), key=lambda run: (run.trial, run.cell.cell_id))
 ]
 PRICE = Decimal(36)
 
 
-def history(cell_id: str, seconds: float, *, runs: int = 1, is_simulated: bool = False) -> CellHistory:
-    return past_cell(cell_id, seconds, run_count=runs, billable_seconds=seconds / 2, is_simulated=is_simulated)
+def history(
+    cell_id: str, seconds: float, *, runs: int = 1, is_simulated: bool = False
+) -> CellHistory:
+    return past_cell(
+        cell_id, seconds, run_count=runs, billable_seconds=seconds / 2, is_simulated=is_simulated
+    )
 
 
 KNOWN = {
@@ -44,7 +50,10 @@ def test_runs_start_as_soon_as_another_one_ends() -> None:
 
 def test_packs_take_the_time_of_their_slowest_run() -> None:
     # on two instances: 400 s, then both runs of 100 s, then 400 s
-    assert expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=1, instances=2).hours == Decimal(900) / 3600
+    assert (
+        expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=1, instances=2).hours
+        == Decimal(900) / 3600
+    )
 
 
 def test_a_round_begins_when_the_one_before_has_ended() -> None:
@@ -72,7 +81,9 @@ def test_lanes_add_up(missing: bool) -> None:
     assert found.hours == Decimal(2)
     assert found.usd == (None if missing else Decimal(18))
     assert found.usd_of_known == Decimal(9 if missing else 18)
-    assert (found.cells, found.known_cells, found.past_runs) == ((4, 2, 5) if missing else (4, 4, 10))
+    assert (found.cells, found.known_cells, found.past_runs) == (
+        (4, 2, 5) if missing else (4, 4, 10)
+    )
     assert found.is_simulated
 
 
@@ -80,7 +91,9 @@ def test_what_a_shared_job_has_once_is_expected_once() -> None:
     cells = [make_cell(f"{index:08x}", f"cell {index}") for index in (1, 2, 3)]
     runs = tuple(trial_runs("e", cells, [1]))
     known = {
-        cell.cell_id: replace(history(cell.cell_id, 400.0), overhead_seconds=300.0, overhead_billable_seconds=120.0)
+        cell.cell_id: replace(
+            history(cell.cell_id, 400.0), overhead_seconds=300.0, overhead_billable_seconds=120.0
+        )
         for cell in cells
     }
     shared = Job(execution_id="e", job_id="j1", runs=runs)

@@ -12,7 +12,13 @@ from tests.unit.run_samples import known, make_summary
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.cli.display.plan_totals import expected_cost_text, expected_time_text
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.planning.history import CellHistory, PastRun, learn_from, learn_host_priors, work_id_of
+from traindyno.core.planning.history import (
+    CellHistory,
+    PastRun,
+    learn_from,
+    learn_host_priors,
+    work_id_of,
+)
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors
 from traindyno.core.suite.cells import expand_cells
@@ -39,7 +45,9 @@ def plan(suite: Suite, *histories: CellHistory, usage: int = 100) -> Plan:
 
 
 def test_the_mean_of_earlier_runs_is_expected() -> None:
-    learned = learn_from(small_suite(), [past(), past(billable_seconds=500.0, seconds=520.0)])["cell"]
+    learned = learn_from(small_suite(), [past(), past(billable_seconds=500.0, seconds=520.0)])[
+        "cell"
+    ]
     assert (learned.run_count, learned.billable_seconds, learned.seconds) == (2, 400.0, 470.0)
 
 
@@ -53,14 +61,18 @@ def test_the_mean_of_earlier_runs_is_expected() -> None:
         (4, {"max_steps": 100}, 7.0 - 50.0),
     ],
 )
-def test_probes_are_expected_after_one_trial_of_each_cell(trials: int, given: dict[str, int], extra: float) -> None:
+def test_probes_are_expected_after_one_trial_of_each_cell(
+    trials: int, given: dict[str, int], extra: float
+) -> None:
     """What earlier runs spent on probes of their own is not counted twice, and not expected without probes."""
     measurement = {"trials": trials, "max_steps": 200, **given}
     earlier = [past(), past(probe_seconds=40.0, billable_seconds=340.0, seconds=460.0)]
     for probes, more in ((True, extra), (False, -50.0 if given else 0.0)):
         suite = parse_suite(small_document(measurement={**measurement, "probes": probes}))
         learned = learn_from(suite, earlier)["cell"]
-        assert (learned.billable_seconds, learned.seconds) == pytest.approx((300.0 + more, 420.0 + more))
+        assert (learned.billable_seconds, learned.seconds) == pytest.approx(
+            (300.0 + more, 420.0 + more)
+        )
     suite = parse_suite(small_document(measurement={**measurement, "probes": True}))
     assert not learn_from(suite, [past(mean_step_seconds=None)])
 
@@ -70,7 +82,10 @@ def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() 
 
     def learned(name: Callable[[str], str | None] = str, **changes: Any) -> HostPriors | None:
         return learn_host_priors(
-            past(execution_id=f"e{number}", **{"hosts": name(host), "mean_step_seconds": seconds, **changes})
+            past(
+                execution_id=f"e{number}",
+                **{"hosts": name(host), "mean_step_seconds": seconds, **changes},
+            )
             for number, (host, seconds) in enumerate(trials)
         )
 
@@ -88,7 +103,10 @@ def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() 
     for unusable in ({"is_simulated": True}, {"outcome": Outcome.TIMED_OUT}):
         assert learned(**unusable) is None
     # of two cells, each on one host
-    assert learn_host_priors(past(cell_id=host, hosts=host, mean_step_seconds=s) for host, s in trials) is None
+    assert (
+        learn_host_priors(past(cell_id=host, hosts=host, mean_step_seconds=s) for host, s in trials)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +143,9 @@ def test_a_run_that_something_else_ended_tells_nothing(outcome: Outcome) -> None
 def test_more_or_fewer_steps_than_last_time_take_their_own_time(
     max_steps: int, earlier: dict[str, Any], billable: float | None
 ) -> None:
-    learned = learn_from(small_suite(measurement={"max_steps": max_steps}), [past(**earlier)]).get("cell")
+    learned = learn_from(small_suite(measurement={"max_steps": max_steps}), [past(**earlier)]).get(
+        "cell"
+    )
     assert (learned and learned.billable_seconds) == billable
     assert learned is None or learned.seconds == learned.billable_seconds + 120
 
@@ -139,7 +159,10 @@ def test_no_run_is_expected_to_be_billed_for_longer_than_its_attempts_can_be() -
     # 480 s for the image, 10 s, 120 s to stop, 300 s to upload and 60 s of margin
     suite = small_suite(limits={**LIMITS, "max_job_seconds": 10})
     assert learn_from(suite, [past(billable_seconds=1200.0)])["cell"].billable_seconds == 970.0
-    assert learn_from(suite, [past(billable_seconds=1200.0, attempts=2)])["cell"].billable_seconds == 1200.0
+    assert (
+        learn_from(suite, [past(billable_seconds=1200.0, attempts=2)])["cell"].billable_seconds
+        == 1200.0
+    )
 
 
 def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
@@ -164,9 +187,15 @@ def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
     ):
         assert work_id_of(small_suite(**changes)) != work_id_of(suite)
     # Their jobs do the same: one checkpoint.
-    minutes = ({"workload": {**workload, "full_run": {"checkpoint_every_minutes": each}}} for each in (10, 30))
+    minutes = (
+        {"workload": {**workload, "full_run": {"checkpoint_every_minutes": each}}}
+        for each in (10, 30)
+    )
     assert len({work_id_of(small_suite(**changes)) for changes in minutes}) == 1
-    targets = [{"goal": {"fastest-to": {"loss": loss}}, "measurement": {"evaluate_every_steps": 5}} for loss in (2, 3)]
+    targets = [
+        {"goal": {"fastest-to": {"loss": loss}}, "measurement": {"evaluate_every_steps": 5}}
+        for loss in (2, 3)
+    ]
     # Runs end at the target, so they are of another length.
     assert len({work_id_of(small_suite(**changes)) for changes in targets}) == 2
 
@@ -174,17 +203,30 @@ def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
 def test_expected_cost_and_time_by_hand() -> None:
     suite = small_suite(limits=LIMITS)
     first, second = (cell.cell_id for cell in expand_cells(suite))
-    planned = plan(suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700))
+    planned = plan(
+        suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700)
+    )
     # 2 trials of each: 2 x 300 + 2 x 600 = 1800 s at $3.6/h
     assert planned.expected.usd == Decimal("1.8")
     # all four at once: the longest
     assert planned.expected.hours == Decimal("700.0") / 3600
     assert (planned.expected.past_runs, planned.lanes[0].expected.usd) == (6, Decimal("1.8"))
     # two at a time, in their order 400 700 400 700: the third begins at 400, the fourth at 700
-    narrow = plan(suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700), usage=2)
+    narrow = plan(
+        suite,
+        history(first, billable=300, seconds=400),
+        history(second, billable=600, seconds=700),
+        usage=2,
+    )
     assert narrow.expected.hours == Decimal("1400.0") / 3600
-    assert expected_cost_text(planned.expected, why_none=None) == "$1.80 expected, from 6 earlier runs of these cells"
-    assert expected_time_text(planned.expected) == "11 min 40 s expected, from 6 earlier runs of these cells"
+    assert (
+        expected_cost_text(planned.expected, why_none=None)
+        == "$1.80 expected, from 6 earlier runs of these cells"
+    )
+    assert (
+        expected_time_text(planned.expected)
+        == "11 min 40 s expected, from 6 earlier runs of these cells"
+    )
 
 
 def test_an_unknown_cost_has_its_reason() -> None:
@@ -196,7 +238,11 @@ def test_an_unknown_cost_has_its_reason() -> None:
         " from 1 earlier run of these cells"
     )
     nothing = plan(suite).expected
-    assert expected_cost_text(nothing, why_none=None).endswith("no run of these cells has been measured yet")
-    assert expected_cost_text(nothing, why_none="no lab here") == "expected cost unknown: no lab here"
+    assert expected_cost_text(nothing, why_none=None).endswith(
+        "no run of these cells has been measured yet"
+    )
+    assert (
+        expected_cost_text(nothing, why_none="no lab here") == "expected cost unknown: no lab here"
+    )
     assert expected_time_text(in_part) == expected_time_text(nothing)
     assert expected_time_text(nothing).startswith("expected time unknown: no basis")

@@ -48,7 +48,9 @@ def test_each_run_is_in_one_job_with_runs_that_agree_in_what_a_job_fixes(seed: i
     suite = random_suite(random.Random(seed))
     runs = runs_of(suite)
     jobs = share_jobs(runs, suite)
-    assert Counter(run.run_id for job in jobs for run in job.runs) == Counter(run.run_id for run in runs)
+    assert Counter(run.run_id for job in jobs for run in job.runs) == Counter(
+        run.run_id for run in runs
+    )
     assert len({job.job_id for job in jobs}) == len(jobs)
     for job in jobs:
         assert len({(group_key(run.cell, suite), run.block) for run in job.runs}) == 1
@@ -61,7 +63,10 @@ def test_each_run_is_in_one_job_with_runs_that_agree_in_what_a_job_fixes(seed: i
 @pytest.mark.parametrize("execution_id", ["a", "b", "c"])
 def test_the_second_job_of_a_pair_has_the_order_of_the_first_reversed(execution_id: str) -> None:
     suite = shared_suite(matrix={"batch_size_per_device": list(range(1, 9))}, baseline={})
-    orders = [[run.cell.cell_id for run in job.runs] for job in share_jobs(runs_of(suite, execution_id), suite)]
+    orders = [
+        [run.cell.cell_id for run in job.runs]
+        for job in share_jobs(runs_of(suite, execution_id), suite)
+    ]
     assert orders[1] == orders[0][::-1]
     assert orders[3] == orders[2][::-1]
     assert orders[0] != orders[2]
@@ -70,15 +75,20 @@ def test_the_second_job_of_a_pair_has_the_order_of_the_first_reversed(execution_
 @pytest.mark.parametrize("seed", range(5))
 def test_the_document_of_a_job_fits_into_a_state_with_room_for_its_end(seed: int) -> None:
     rng = random.Random(seed)
-    values = [str(number) + "ü" * rng.randint(0, 400) for number in range(rng.randint(2, 300))]  # 6 characters as JSON
+    values = [
+        str(number) + "ü" * rng.randint(0, 400) for number in range(rng.randint(2, 300))
+    ]  # 6 characters as JSON
     suite = parse_suite(
         script_document(
-            matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.text": values}, measurement={"jobs": "shared"}
+            matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.text": values},
+            measurement={"jobs": "shared"},
         )
     )
     runs = trial_runs("e" * 80, expand_cells(suite), [1])
     jobs = share_jobs(runs, suite)
-    assert sorted(run.run_id for job in jobs for run in job.runs) == sorted(run.run_id for run in runs)
+    assert sorted(run.run_id for job in jobs for run in job.runs) == sorted(
+        run.run_id for run in runs
+    )
     for job in jobs:
         (item,) = wave_items([job], suite.limits)
         assert not job.is_shared or len(json.dumps(item)) <= 0.85 * STATE_BYTES
@@ -86,9 +96,14 @@ def test_the_document_of_a_job_fits_into_a_state_with_room_for_its_end(seed: int
 
 def test_no_cell_is_first_more_often_than_chance_has_it() -> None:
     suite = shared_suite(matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={})
-    firsts = Counter(share_jobs(runs_of(suite, str(number)), suite)[0].runs[0].cell.cell_id for number in range(400))
+    firsts = Counter(
+        share_jobs(runs_of(suite, str(number)), suite)[0].runs[0].cell.cell_id
+        for number in range(400)
+    )
     assert len(firsts) == 4
-    assert all(60 <= count <= 140 for count in firsts.values())  # 100 expected, with a standard deviation of 9
+    assert all(
+        60 <= count <= 140 for count in firsts.values()
+    )  # 100 expected, with a standard deviation of 9
 
 
 def test_separate_gives_each_run_its_own_job() -> None:
@@ -124,7 +139,9 @@ UNPACKED = "a tarball that traindyno run has not packed"
 def test_a_script_that_the_parent_can_not_start_stands_alone(
     workload: dict[str, Any], training: dict[str, str], why: str | None
 ) -> None:
-    document = script_document(matrix={"hyperparameters.lr": [0.1, 0.2]}, measurement={"jobs": "shared"})
+    document = script_document(
+        matrix={"hyperparameters.lr": [0.1, 0.2]}, measurement={"jobs": "shared"}
+    )
     document["workload"] |= workload
     document["training"] = {"instance": "ml.g5.12xlarge", **training}
     suite = parse_suite(document)
@@ -200,7 +217,9 @@ def test_the_job_after_the_first_one_has_its_order_reversed_also_with_a_baseline
 def test_later_jobs_of_a_race_have_the_baseline_where_it_is_drawn() -> None:
     suite = with_baseline("race")
     baseline, cells = baseline_cell(suite), expand_cells(suite)
-    places = {order_of(str(number), cells, [3], 3, suite).index(baseline.cell_id) for number in range(60)}
+    places = {
+        order_of(str(number), cells, [3], 3, suite).index(baseline.cell_id) for number in range(60)
+    }
     assert places == set(range(len(cells)))
 
 

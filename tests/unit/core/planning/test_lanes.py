@@ -15,14 +15,20 @@ from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import trial_runs
 
 
-def demand(name: str, sizes: list[int], available: int | None, shares_host: bool = False) -> LaneDemand:
-    return LaneDemand(lane_id=name, sizes=tuple(sizes), available=available, shares_host=shares_host)
+def demand(
+    name: str, sizes: list[int], available: int | None, shares_host: bool = False
+) -> LaneDemand:
+    return LaneDemand(
+        lane_id=name, sizes=tuple(sizes), available=available, shares_host=shares_host
+    )
 
 
 def test_a_lane_is_one_instance_type_in_the_order_of_its_runs() -> None:
     matrix = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge"]}
     suite = small_suite(training={}, matrix=matrix, baseline={})
-    lanes = split_lanes(share_jobs(trial_runs("e", expand_cells(suite), [1, 2]), suite), Purchase.SPOT)
+    lanes = split_lanes(
+        share_jobs(trial_runs("e", expand_cells(suite), [1, 2]), suite), Purchase.SPOT
+    )
     assert [lane.lane_id for lane in lanes] == ["ml-g5-xlarge-spot", "ml-g6-xlarge-spot"]
     assert [[run.trial for run in lane.runs] for lane in lanes] == [[1, 2], [1, 2]]
     assert lane_id_of("ml.p6-b200.48xlarge", Purchase.ON_DEMAND) == "ml-p6-b200-48xlarge-on-demand"
@@ -74,13 +80,19 @@ def test_lanes_share_what_the_account_has(
     assert (shared.lanes, [shared.runs[lane.lane_id] for lane in lanes]) == (at_once, runs)
 
 
-LANE = st.tuples(st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=5), st.integers(8, 30))
+LANE = st.tuples(
+    st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=5), st.integers(8, 30)
+)
 
 
 @examples(200)
 @given(st.integers(8, 40), st.lists(LANE, min_size=1, max_size=4))
-def test_no_meeting_of_runs_passes_a_limit(account: int, drawn: list[tuple[list[int], int]]) -> None:
-    lanes = [demand(str(number), sizes, available) for number, (sizes, available) in enumerate(drawn)]
+def test_no_meeting_of_runs_passes_a_limit(
+    account: int, drawn: list[tuple[list[int], int]]
+) -> None:
+    lanes = [
+        demand(str(number), sizes, available) for number, (sizes, available) in enumerate(drawn)
+    ]
     shared = share_instances(lanes, account)
     peaks = [sum(sorted(lane.sizes, reverse=True)[: shared.runs[lane.lane_id]]) for lane in lanes]
     assert all(peak <= (lane.available or 0) for peak, lane in zip(peaks, lanes, strict=True))

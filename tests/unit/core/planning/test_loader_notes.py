@@ -14,8 +14,13 @@ SUITES = Path(__file__).parents[4] / "suites"
 
 
 def notes(**training: Any) -> list[str]:
-    matrix = {"loader_workers": training.pop("workers", [0, 4]), "instance": training.pop("instances")}
-    return list(loader_notes(expand_cells(unprepared_suite(baseline={}, training=training, matrix=matrix))))
+    matrix = {
+        "loader_workers": training.pop("workers", [0, 4]),
+        "instance": training.pop("instances"),
+    }
+    return list(
+        loader_notes(expand_cells(unprepared_suite(baseline={}, training=training, matrix=matrix)))
+    )
 
 
 def test_the_posts_tip_is_computed_for_its_own_suite() -> None:
@@ -29,15 +34,23 @@ def test_the_posts_tip_is_computed_for_its_own_suite() -> None:
 @pytest.mark.parametrize(
     ("training", "expected"),
     [
-        ({"instances": ["ml.g5.12xlarge", "ml.g4dn.xlarge"]}, ["12 loader workers in each of its 4", "4 loader"]),
+        (
+            {"instances": ["ml.g5.12xlarge", "ml.g4dn.xlarge"]},
+            ["12 loader workers in each of its 4", "4 loader"],
+        ),
         # one process on an instance of many devices
-        ({"instances": ["ml.g5.12xlarge"], "strategy": "single"}, ["48 loader workers in its process"]),
+        (
+            {"instances": ["ml.g5.12xlarge"], "strategy": "single"},
+            ["48 loader workers in its process"],
+        ),
         ({"instances": ["ml.g5.xlarge", "ml.g5.2xlarge"], "workers": [4]}, []),
         ({"instances": ["local.cpu"]}, []),  # unknown vCPUs
         ({"instances": ["ml.g7.24xlarge"]}, []),  # unknown devices
     ],
 )
-def test_each_known_instance_type_has_its_own_number(training: dict[str, Any], expected: list[str]) -> None:
+def test_each_known_instance_type_has_its_own_number(
+    training: dict[str, Any], expected: list[str]
+) -> None:
     found = notes(**{"strategy": "ddp", **training})
     assert len(found) == len(expected)
     assert all(words in note for words, note in zip(expected, found, strict=True))

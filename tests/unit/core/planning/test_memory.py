@@ -30,7 +30,10 @@ GB = 10**9
 
 def estimate(peak: int) -> MemoryEstimate:
     return MemoryEstimate(
-        peak_bytes=peak, parameter_bytes=peak // 8, gradient_bytes=peak // 8, optimizer_bytes=peak // 4
+        peak_bytes=peak,
+        parameter_bytes=peak // 8,
+        gradient_bytes=peak // 8,
+        optimizer_bytes=peak // 4,
     )
 
 
@@ -45,7 +48,9 @@ def test_a_device_has_what_its_data_sheet_says() -> None:
 
 
 def test_activations_are_what_parameters_and_optimizer_leave_of_the_peak() -> None:
-    parts = MemoryEstimate(peak_bytes=100, parameter_bytes=20, gradient_bytes=20, optimizer_bytes=30)
+    parts = MemoryEstimate(
+        peak_bytes=100, parameter_bytes=20, gradient_bytes=20, optimizer_bytes=30
+    )
     assert parts.activation_bytes == 50
     assert replace(parts, peak_bytes=40).activation_bytes == 0
 
@@ -75,7 +80,10 @@ def planned(suite: Suite, smaller_batch: int | None = 16) -> Plan:
 def test_a_cell_beyond_its_device_is_refused_with_what_would_help() -> None:
     reasons = planned(suite_of_batches()).refusals
     assert len(reasons) == 2, "64 GB on an A10G of 24 GB, with 0 and with 4 loader workers"
-    assert "needs 59.6 GiB per device by estimate, and a device of ml.g5.xlarge has 22.4 GiB, of which" in reasons[0]
+    assert (
+        "needs 59.6 GiB per device by estimate, and a device of ml.g5.xlarge has 22.4 GiB, of which"
+        in reasons[0]
+    )
     assert "What may help: batch_size_per_device 16" in reasons[0]
 
 
@@ -92,7 +100,9 @@ def test_a_search_that_begins_too_high_is_refused_only_if_no_smaller_batch_fits(
     ("instance", "peak_gb", "is_too_large"),
     [("ml.g5.xlarge", 22, False), ("ml.g5.xlarge", 23, True), ("ml.trn1.2xlarge", 16, False)],
 )
-def test_a_gpu_keeps_memory_for_what_no_estimate_contains(instance: str, peak_gb: int, is_too_large: bool) -> None:
+def test_a_gpu_keeps_memory_for_what_no_estimate_contains(
+    instance: str, peak_gb: int, is_too_large: bool
+) -> None:
     """1.5 GiB = 1.61 GB: an A10G of 24 GB has 22.39 for tensors, a NeuronCore of 16 GB all."""
     settings = Settings(instance=instance)
     cell = replace(expand_cells(suite_of_batches())[0], settings=settings)
@@ -101,7 +111,9 @@ def test_a_gpu_keeps_memory_for_what_no_estimate_contains(instance: str, peak_gb
     assert memory.finding.is_too_large(instance) is is_too_large
     batch = fitting_batch(finding.estimate, settings, usable_memory_bytes(instance))
     assert (batch is None) is is_too_large
-    assert (usable_memory_bytes(instance) == device_memory_bytes(instance)) is instance.startswith("ml.trn")
+    assert (usable_memory_bytes(instance) == device_memory_bytes(instance)) is instance.startswith(
+        "ml.trn"
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +131,9 @@ def test_a_cell_that_fits_names_a_batch_that_fits(
     device_gb: int | None, settings: dict[str, Any], batch: int | None
 ) -> None:
     device = None if device_gb is None else device_gb * GB
-    assert fitting_batch(estimate(32 * GB), p4d(batch_size_per_device=4, **settings), device) == batch
+    assert (
+        fitting_batch(estimate(32 * GB), p4d(batch_size_per_device=4, **settings), device) == batch
+    )
     assert fitting_batch(None, p4d(), device) is None
 
 
@@ -159,7 +173,9 @@ def test_what_changes_no_tensors_size_is_not_kept() -> None:
         ({"optimizer": "sgd"}, False),
     ],
 )
-def test_the_key_changes_with_what_changes_the_memory(changes: dict[str, Any], is_same: bool) -> None:
+def test_the_key_changes_with_what_changes_the_memory(
+    changes: dict[str, Any], is_same: bool
+) -> None:
     workload = suite_of_batches().workload
     keys = {memory_key(workload, settings, code="1") for settings in (p4d(), p4d(**changes))}
     assert (len(keys) == 1) is is_same

@@ -27,15 +27,23 @@ def readings(suite: Suite, **applied: int) -> dict[str, QuotaReading]:
     """AWS's defaults, but for the types and words given."""
     found = {}
     for quota in needed_quotas(suite, expand_cells(suite)):
-        value = next((value for word, value in applied.items() if word.replace("_", " ") in quota.name), None)
-        found[quota.name] = QuotaReading(quota=quota, applied=value, default=quota.default, in_use=0)
+        value = next(
+            (value for word, value in applied.items() if word.replace("_", " ") in quota.name), None
+        )
+        found[quota.name] = QuotaReading(
+            quota=quota, applied=value, default=quota.default, in_use=0
+        )
     return found
 
 
 def plan(suite: Suite, *prices: Price, **applied: int) -> Plan:
     listed = {one.instance_type: one for one in prices}
     return plan_suite(
-        suite, execution_id="execution-1", prices=listed or LISTED, quotas=readings(suite, **applied), histories={}
+        suite,
+        execution_id="execution-1",
+        prices=listed or LISTED,
+        quotas=readings(suite, **applied),
+        histories={},
     )
 
 
@@ -77,14 +85,22 @@ def test_cost_is_exact_to_the_last_digit() -> None:
 def test_waves_follow_from_the_quota() -> None:
     suite = unprepared_suite(limits=LIMITS, measurement=LONE_RUNS)
     planned = plan_with_quotas(suite, usage=3)
-    assert (planned.lanes[0].concurrency, planned.lanes[0].waves, planned.one_attempt_hours) == (3, 2, Decimal(1))
+    assert (planned.lanes[0].concurrency, planned.lanes[0].waves, planned.one_attempt_hours) == (
+        3,
+        2,
+        Decimal(1),
+    )
 
 
 def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() -> None:
     suite = unprepared_suite(limits=LIMITS, measurement=LONE_RUNS)
     priced = replace(
         plan_suite(suite, execution_id="e", prices=LISTED, quotas={}, histories={}),
-        host_priors={HostClass.ONE_HOST: HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=5, source="test")},
+        host_priors={
+            HostClass.ONE_HOST: HostSpread(
+                deviation=0.02, typical=0.02, degrees_of_freedom=5, source="test"
+            )
+        },
     )
     again = plan_again(suite, priced, readings(suite, usage=3, across_all=100))
     kept = ("execution_id", "cells", "one_attempt_usd", "host_priors")
@@ -114,18 +130,24 @@ def test_a_new_account_gets_every_refusal_with_its_request() -> None:
         limits={"max_usd": 100000, "max_hours": 200, "max_job_seconds": 500000},
     )
     planned = plan(suite, price("ml.p4d.24xlarge", "1"))
-    assert [refusal.partition(" of quota ")[2].partition(" (AWS's")[0] for refusal in planned.refusals] == [
+    assert [
+        refusal.partition(" of quota ")[2].partition(" (AWS's")[0] for refusal in planned.refusals
+    ] == [
         '"ml.p4d.24xlarge for training job usage" (L-09B4A649), which is 0',
         '"Maximum number of instances per training job" (L-622CFD70), which is 20',
         '"Number of instances across all training jobs" (L-00C91CB5), which is 4',
         '"Longest run time for a training job" (L-33A961FD), which is 432000',
     ]
     assert planned.refusals[3].startswith("limits.max_job_seconds 500000 needs 500000")
-    assert planned.refusals[0].endswith("--service-code sagemaker --quota-code L-09B4A649 --desired-value 32")
+    assert planned.refusals[0].endswith(
+        "--service-code sagemaker --quota-code L-09B4A649 --desired-value 32"
+    )
 
 
 def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> None:
-    suite = unprepared_suite(training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={})
+    suite = unprepared_suite(
+        training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={}
+    )
     planned = plan_with_quotas(suite)
     assert list(planned.refusals) == [
         "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be enforced: choose a type that the region has"
@@ -153,7 +175,11 @@ def test_this_machine_needs_no_quota() -> None:
     suite = unprepared_suite(training={"instance": "local.cpu"})
     assert needed_quotas(suite, expand_cells(suite)) == ()
     planned = plan_suite(
-        suite, execution_id="e", prices={"local.cpu": price("local.cpu", "0.05")}, quotas={}, histories={}
+        suite,
+        execution_id="e",
+        prices={"local.cpu": price("local.cpu", "0.05")},
+        quotas={},
+        histories={},
     )
     assert (planned.refusals, planned.notes) == ((), ())
     # 2 jobs of half an hour, one after the other
@@ -173,7 +199,9 @@ def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
 def test_lanes_side_by_side_take_the_time_of_the_longest(account: int, hours: str) -> None:
     matrix: dict[str, Any] = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge"]}
     suite = unprepared_suite(training={}, matrix=matrix, baseline={}, limits=LIMITS)
-    planned = plan(suite, price("ml.g5.xlarge", "1"), price("ml.g6.xlarge", "1"), usage=100, across_all=account)
+    planned = plan(
+        suite, price("ml.g5.xlarge", "1"), price("ml.g6.xlarge", "1"), usage=100, across_all=account
+    )
     # two lanes of two runs of half an hour: all at once; one of each lane; one at a time
     assert planned.one_attempt_hours == Decimal(hours)
 
@@ -184,9 +212,18 @@ def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
     matrix = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge", "ml.g6e.xlarge"]}
     include = [{"instance": "ml.g6.xlarge", "seed": seed} for seed in (1, 2)]
     suite = unprepared_suite(
-        training={}, matrix=matrix, baseline={}, include=include, limits=LIMITS, measurement=LONE_RUNS
+        training={},
+        matrix=matrix,
+        baseline={},
+        include=include,
+        limits=LIMITS,
+        measurement=LONE_RUNS,
     )
     prices = [price(name, "1") for name in matrix["instance"]]
     planned = plan(suite, *prices, usage=1, across_all=2)
-    assert [(lane.run_count, lane.concurrency) for lane in planned.lanes] == [(2, 1), (6, 1), (2, 1)]
+    assert [(lane.run_count, lane.concurrency) for lane in planned.lanes] == [
+        (2, 1),
+        (6, 1),
+        (2, 1),
+    ]
     assert (planned.lanes_at_once, planned.one_attempt_hours) == (2, Decimal(3))

@@ -22,7 +22,10 @@ from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.suite import Suite
 
 MACHINE = "ml.m7i.xlarge"
-QUOTAS = {"instance": instance_quota(MACHINE, Purchase.ON_DEMAND), "account": account_quota(Purchase.ON_DEMAND)}
+QUOTAS = {
+    "instance": instance_quota(MACHINE, Purchase.ON_DEMAND),
+    "account": account_quota(Purchase.ON_DEMAND),
+}
 
 
 def suite_of(**limits: Any) -> Suite:
@@ -33,10 +36,13 @@ def suite_of(**limits: Any) -> Suite:
 
 def planned(suite: Suite, *ready: bool, usd: str | None = "0.50") -> PreparationPlan:
     tokens = [
-        TokenSet(packing=index == 0, key=f"{index}" * 64, is_ready=is_ready) for index, is_ready in enumerate(ready)
+        TokenSet(packing=index == 0, key=f"{index}" * 64, is_ready=is_ready)
+        for index, is_ready in enumerate(ready)
     ]
     prices = {} if usd is None else {MACHINE: price(MACHINE, usd)}
-    return known(plan_preparation(suite, expand_cells(suite), prices=prices, quotas={}, tokens=tokens))
+    return known(
+        plan_preparation(suite, expand_cells(suite), prices=prices, quotas={}, tokens=tokens)
+    )
 
 
 def reasons(suite: Suite, plan: PreparationPlan | None, **quotas: int) -> list[str]:
@@ -48,7 +54,11 @@ def reasons(suite: Suite, plan: PreparationPlan | None, **quotas: int) -> list[s
 
 
 def test_jobs_whose_tokens_are_ready_cost_nothing() -> None:
-    for ready, count, once in (((False, False), 2, "1.00"), ((True, False), 1, "0.50"), ((True, True), 0, "0")):
+    for ready, count, once in (
+        ((False, False), 2, "1.00"),
+        ((True, False), 1, "0.50"),
+        ((True, True), 0, "0"),
+    ):
         plan = planned(suite_of(), *ready)
         assert (plan.job_count, plan.one_attempt_usd) == (count, Decimal(once))
         # three attempts each
@@ -78,12 +88,17 @@ def test_without_tokens_nothing_is_planned() -> None:
     ("limits", "words"),
     [
         ({"max_usd": 0.5}, []),
-        ({"max_usd": 0.49}, ["may cost $0.50 at $0.50 per instance hour (3600 s:", "over limits.max_usd $0.49: "]),
+        (
+            {"max_usd": 0.49},
+            ["may cost $0.50 at $0.50 per instance hour (3600 s:", "over limits.max_usd $0.49: "],
+        ),
         ({"max_hours": 1}, []),
         ({"max_hours": 0.7}, ["may take 2640 s, over limits.max_hours 0.7"]),
     ],
 )
-def test_one_attempt_must_fit_under_the_cap_and_into_the_hours(limits: dict[str, float], words: list[str]) -> None:
+def test_one_attempt_must_fit_under_the_cap_and_into_the_hours(
+    limits: dict[str, float], words: list[str]
+) -> None:
     suite = suite_of(**{"max_job_seconds": 600, **limits})
     found = reasons(suite, planned(suite, False))
     assert len(found) == bool(words)

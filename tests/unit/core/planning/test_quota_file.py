@@ -27,12 +27,18 @@ def read(quotas: Mapping[str, Any], *wanted: Quota) -> list[QuotaReading]:
     ("quota", "given", "found"),
     [
         (instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND), 4, (4, None, 4, 4)),
-        (instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND), {"applied": 4, "in_use": 1}, (4, 1, 4, 3)),
+        (
+            instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND),
+            {"applied": 4, "in_use": 1},
+            (4, 1, 4, 3),
+        ),
         # AWS's default is 4
         (account_quota(Purchase.ON_DEMAND), {"in_use": 1}, (None, 1, 4, 3)),
     ],
 )
-def test_a_number_is_the_applied_value_and_aws_has_a_default(quota: Quota, given: Any, found: tuple[Any, ...]) -> None:
+def test_a_number_is_the_applied_value_and_aws_has_a_default(
+    quota: Quota, given: Any, found: tuple[Any, ...]
+) -> None:
     (reading,) = read({quota.name: given}, quota)
     assert (reading.applied, reading.in_use, reading.limit, reading.available) == found
 

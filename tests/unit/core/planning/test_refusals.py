@@ -20,7 +20,12 @@ from traindyno.core.planning.quotas import (
     needed_quotas,
     run_time_quota,
 )
-from traindyno.core.planning.refusals import refuse_hours, refuse_instances, refuse_quota, refuse_quotas
+from traindyno.core.planning.refusals import (
+    refuse_hours,
+    refuse_instances,
+    refuse_quota,
+    refuse_quotas,
+)
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import trial_runs
@@ -39,7 +44,9 @@ def test_one_job_must_fit_into_the_hours(seconds: int, is_refused: bool) -> None
     suite = unprepared_suite(limits={"max_usd": 50, "max_hours": 1, "max_job_seconds": seconds})
     reasons = [*refuse_hours("one job", seconds, suite.limits, shorten="limits.max_job_seconds")]
     assert bool(reasons) is is_refused
-    assert all(f"one job may take {seconds} s, over limits.max_hours 1" in reason for reason in reasons)
+    assert all(
+        f"one job may take {seconds} s, over limits.max_hours 1" in reason for reason in reasons
+    )
 
 
 def test_a_quota_of_as_many_as_are_needed_is_enough() -> None:
@@ -54,7 +61,9 @@ def test_a_quota_of_as_many_as_are_needed_is_enough() -> None:
 
 
 def test_the_accounts_quota_of_instances_must_hold_the_largest_run_of_any_lane() -> None:
-    cells = [make_cell(instance=G5, instance_count=count) for count in (1, 3)] + [make_cell(instance="ml.g5.48xlarge")]
+    cells = [make_cell(instance=G5, instance_count=count) for count in (1, 3)] + [
+        make_cell(instance="ml.g5.48xlarge")
+    ]
     lanes = split_lanes(tuple(map(separate_job, trial_runs("one", cells, [1]))), Purchase.ON_DEMAND)
     quota = account_quota(Purchase.ON_DEMAND)
     readings = {quota.name: QuotaReading(quota=quota, applied=2, default=2, in_use=0)}
@@ -86,7 +95,9 @@ def test_a_suite_reads_the_quotas_of_its_types_and_purchase() -> None:
         suite = unprepared_suite(**changes)
         return {quota.name for quota in needed_quotas(suite, expand_cells(suite))}
 
-    account = {quota(Purchase.ON_DEMAND).name for quota in (job_size_quota, account_quota)} | {run_time_quota().name}
+    account = {quota(Purchase.ON_DEMAND).name for quota in (job_size_quota, account_quota)} | {
+        run_time_quota().name
+    }
     assert names() == {QUOTA.name, *account}
     assert names(purchase="spot") == {
         "ml.g5.xlarge for spot training job usage",
@@ -101,4 +112,8 @@ def test_every_quota_of_a_type_is_known_by_name() -> None:
     assert known_quotas()[QUOTA.name] == QUOTA
     assert isinstance(known_quotas()[account_quota(Purchase.SPOT).name], Quota)
     assert not any("local." in name for name in known_quotas())
-    assert [is_host_shared(name) for name in ("local.cpu", G5, "ml.unheard.of")] == [True, False, False]
+    assert [is_host_shared(name) for name in ("local.cpu", G5, "ml.unheard.of")] == [
+        True,
+        False,
+        False,
+    ]

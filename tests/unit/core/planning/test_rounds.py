@@ -25,7 +25,9 @@ from traindyno.core.verdict.next_round import plan_round
 G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
 
 
-def race_of(batches: Sequence[int], *, types: Sequence[str] = (G5,), trials: int = 9, **changes: Any) -> Suite:
+def race_of(
+    batches: Sequence[int], *, types: Sequence[str] = (G5,), trials: int = 9, **changes: Any
+) -> Suite:
     jobs = changes.pop("jobs", Jobs.SHARED)
     given: dict[str, Any] = {
         "examples": 1_000_000,
@@ -33,7 +35,9 @@ def race_of(batches: Sequence[int], *, types: Sequence[str] = (G5,), trials: int
         "matrix": {"instance": tuple(types), "batch_size_per_device": tuple(batches)},
         "search": Search.RACE,
         "measurement": Measurement(trials=trials, jobs=jobs),
-        "limits": Limits(max_usd=Decimal(1000), max_hours=Decimal(400), max_job_seconds=840, max_attempts=3),
+        "limits": Limits(
+            max_usd=Decimal(1000), max_hours=Decimal(400), max_job_seconds=840, max_attempts=3
+        ),
         **changes,
     }
     return make_suite(**given)
@@ -43,12 +47,17 @@ def plan_of(suite: Suite, seconds: float | None = None) -> Plan:
     """At $1 per instance hour. ``seconds``: of an earlier run of each cell, half of them the start of its job."""
     known = {
         cell.cell_id: past_cell(
-            cell.cell_id, seconds, overhead_seconds=seconds / 2, overhead_billable_seconds=seconds / 2
+            cell.cell_id,
+            seconds,
+            overhead_seconds=seconds / 2,
+            overhead_billable_seconds=seconds / 2,
         )
         for cell in (expand_cells(suite) if seconds else ())
         if seconds
     }
-    return plan_suite(suite, execution_id="e", prices=prices_of({G5: "1", G6: "1"}), quotas={}, histories=known)
+    return plan_suite(
+        suite, execution_id="e", prices=prices_of({G5: "1", G6: "1"}), quotas={}, histories=known
+    )
 
 
 def test_the_worst_case_of_a_race_holds_all_of_its_further_jobs() -> None:
@@ -67,7 +76,9 @@ def test_of_a_large_group_six_cells_run_again() -> None:
 
 
 def test_a_typical_race_runs_two_cells_of_the_largest_group_again_in_its_first_job() -> None:
-    suite = race_of([1, 2, 4], types=[G5, G6], exclude=({"instance": G6, "batch_size_per_device": 4},))
+    suite = race_of(
+        [1, 2, 4], types=[G5, G6], exclude=({"instance": G6, "batch_size_per_device": 4},)
+    )
     (first,) = typical_rounds(suite, expand_cells(suite), "e", {})
     assert sorted((job.settings.instance, len(job.runs)) for job in first) == [(G5, 3 + 4), (G6, 2)]
     planned = plan_of(suite, seconds=120)
@@ -105,12 +116,16 @@ def play(suite: Suite, source: Random) -> list[list[Job]]:
         result = completed_result(run.cell, run.trial, step_seconds=step_seconds, suite=suite)
         return step_seconds, replace(result, run=replace(run, execution_id="e"))
 
-    while runs := plan_round(suite, cells, execution_id="e", round_number=len(rounds) + 1, results=results):
+    while runs := plan_round(
+        suite, cells, execution_id="e", round_number=len(rounds) + 1, results=results
+    ):
         rounds.append([*share_jobs(runs, suite)])
         for number, job in enumerate(rounds[-1]):
             first = [result_of(run) for run in job.runs]
             best = min(seconds for seconds, _ in first)
-            leaders = {each.run.cell.cell_id for seconds, each in first if seconds < (1 + WITHIN) * best}
+            leaders = {
+                each.run.cell.cell_id for seconds, each in first if seconds < (1 + WITHIN) * best
+            }
             again = tuple(run for run in runs_again(job, suite) if run.cell.cell_id in leaders)
             results += [result for _, result in (*first, *map(result_of, again))]
             rounds[-1][number] = replace(job, runs=(*job.runs, *again))
@@ -122,7 +137,9 @@ def test_no_race_starts_more_jobs_or_runs_than_its_plan_counts() -> None:
     for _ in range(12):
         batches = [2**power for power in range(source.randint(1, 5))]
         jobs = source.choice((Jobs.SHARED, Jobs.SHARED, Jobs.SEPARATE))
-        suite = race_of(batches, types=[G5, G6][: source.randint(1, 2)], trials=source.randint(1, 6), jobs=jobs)
+        suite = race_of(
+            batches, types=[G5, G6][: source.randint(1, 2)], trials=source.randint(1, 6), jobs=jobs
+        )
         started, planned = play(suite, source), plan_of(suite)
         count = sum(len(each) for each in started)
         assert count <= sum(lane.job_count or 0 for lane in planned.lanes)

@@ -19,7 +19,13 @@ def held(instance_type: str, count: int, *, is_spot: bool = False) -> HeldInstan
     return HeldInstances(instance_type=instance_type, instance_count=count, is_spot=is_spot)
 
 
-HELD = [held(G5, 1), held(G5, 2, is_spot=True), held(P4D, 8), held("local.cpu", 16), held("ml.new.type", 32)]
+HELD = [
+    held(G5, 1),
+    held(G5, 2, is_spot=True),
+    held(P4D, 8),
+    held("local.cpu", 16),
+    held("ml.new.type", 32),
+]
 
 
 @pytest.mark.parametrize(

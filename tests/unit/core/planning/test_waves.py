@@ -21,7 +21,11 @@ ALBERT = [2, 4, 8, 16] * 4 + [16]
 
 def cells_of(sizes: list[int]) -> list[Cell]:
     return [
-        Cell(cell_id=f"cell-{n}", label=f"cell {n}", settings=Settings(instance="ml.p4d.24xlarge", instance_count=size))
+        Cell(
+            cell_id=f"cell-{n}",
+            label=f"cell {n}",
+            settings=Settings(instance="ml.p4d.24xlarge", instance_count=size),
+        )
         for n, size in enumerate(sizes)
     ]
 
@@ -52,19 +56,27 @@ def test_seventeen_cells_of_2_to_16_nodes_take_26_waves() -> None:
 def test_every_run_comes_once_within_the_quota_and_trials_stay_in_order(sizes: list[int]) -> None:
     runs = runs_of(sizes, trials=4)
     waves = fill_waves(runs, 8)
-    assert Counter(job.job_id for wave in waves for job in wave) == Counter(job.job_id for job in runs)
+    assert Counter(job.job_id for wave in waves for job in wave) == Counter(
+        job.job_id for job in runs
+    )
     assert all(size_of(wave) <= 8 for wave in waves)
     trials = [[job.trial for job in wave] for wave in waves]
     assert all(max(wave) - min(wave) <= 1 for wave in trials)
     assert [min(wave) for wave in trials] == sorted(min(wave) for wave in trials)
-    assert all(max(earlier) <= min(later) for earlier, later in zip(trials, trials[2:], strict=False))
+    assert all(
+        max(earlier) <= min(later) for earlier, later in zip(trials, trials[2:], strict=False)
+    )
 
 
 def test_the_order_of_waves_is_random_and_differs_between_trials() -> None:
     waves = fill_waves(runs_of(ALBERT, trials=6), QUOTA)
-    of_largest = [wave[0].runs[0].cell.cell_id for wave in waves if size_of(wave) == len(wave) * QUOTA]
+    of_largest = [
+        wave[0].runs[0].cell.cell_id for wave in waves if size_of(wave) == len(wave) * QUOTA
+    ]
     trials = [of_largest[begin : begin + 5] for begin in range(0, 30, 5)]
-    assert all(len(set(trial)) == 5 for trial in trials), "each trial has every cell of 16 nodes once"
+    assert all(len(set(trial)) == 5 for trial in trials), (
+        "each trial has every cell of 16 nodes once"
+    )
     assert len({tuple(trial) for trial in trials}) > 3
     others = fill_waves(runs_of(ALBERT, trials=6, execution_id="another"), QUOTA)
     assert [wave[0].job_id for wave in others] != [wave[0].job_id for wave in waves]
@@ -86,10 +98,17 @@ def test_where_waves_gain_nothing_runs_are_counted() -> None:
 
 
 def test_lanes_share_the_spare_instances_of_the_account() -> None:
-    lanes = [LaneDemand(lane_id=name, sizes=(16, 8, 4, 2), available=20, shares_host=False) for name in ("a", "b")]
+    lanes = [
+        LaneDemand(lane_id=name, sizes=(16, 8, 4, 2), available=20, shares_host=False)
+        for name in ("a", "b")
+    ]
     # 40 in the account: both hold 16 + nothing more by counting runs (16 + 8 = 24 exceeds 20), so that 4 are spare each
     shared = share_instances(lanes, 36)
-    assert (shared.lanes, shared.runs, shared.instances) == (2, {"a": 1, "b": 1}, {"a": 20, "b": 16})
+    assert (shared.lanes, shared.runs, shared.instances) == (
+        2,
+        {"a": 1, "b": 1},
+        {"a": 20, "b": 16},
+    )
 
 
 def test_a_run_larger_than_all_instances_is_a_wave_of_its_own() -> None:

@@ -62,7 +62,9 @@ def test_six_probes_find_it_within_an_eighth_from_a_factor_of_four(first: int) -
 
 @pytest.mark.parametrize("step", [1, 4])
 @pytest.mark.parametrize("first", FAR_STARTS)
-def test_a_start_that_is_a_thousand_times_too_small_or_large_finds_it_too(first: int, step: int) -> None:
+def test_a_start_that_is_a_thousand_times_too_small_or_large_finds_it_too(
+    first: int, step: int
+) -> None:
     begin = max(step, first - first % step)
     for power in range(-98, 99):
         most = int(begin * 2 ** (power / 9.8)) // step * step
@@ -80,7 +82,11 @@ def test_upward_the_search_ends_at_1024_times_the_first_batch() -> None:
 def test_any_memory_that_grows_with_the_batch_is_respected(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(400):
-        each, fixed, power = 10 ** draw.uniform(0, 9), 10 ** draw.uniform(0, 11), draw.uniform(0.5, 2.0)
+        each, fixed, power = (
+            10 ** draw.uniform(0, 9),
+            10 ** draw.uniform(0, 11),
+            draw.uniform(0.5, 2.0),
+        )
         limit, first = 10 ** draw.uniform(0, 12), draw.randint(1, 10_000)
         probes: list[Probe] = []
         while (batch := next_batch(probes, first, range(1, MOST_TIMES * first + 1))) is not None:
@@ -92,9 +98,12 @@ def test_any_memory_that_grows_with_the_batch_is_respected(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("has_worked", "retries", "expected"), [(True, 0, True), (True, 1, False), (True, 40, False), (False, 0, False)]
+    ("has_worked", "retries", "expected"),
+    [(True, 0, True), (True, 1, False), (True, 40, False), (False, 0, False)],
 )
-def test_a_batch_at_the_limit_of_the_allocator_has_no_room(has_worked: bool, retries: int, expected: bool) -> None:
+def test_a_batch_at_the_limit_of_the_allocator_has_no_room(
+    has_worked: bool, retries: int, expected: bool
+) -> None:
     assert has_room(has_worked, retries) is expected
 
 

@@ -77,9 +77,13 @@ def test_the_batch_is_that_of_all_devices() -> None:
 def test_a_run_is_judged_after_seven_steps_and_whenever_they_have_doubled() -> None:
     """How often the steps are read changes nothing."""
     slow_later = [1.0] * 12 + [3.0] * 40
-    looks = {steps for steps in range(53) if ended_by(slow_later[:steps], 100, {"best": BEST}, SAMPLES)}
+    looks = {
+        steps for steps in range(53) if ended_by(slow_later[:steps], 100, {"best": BEST}, SAMPLES)
+    }
     assert looks == {*range(28, 53)}
-    assert early(slow_later) == EarlyEnd(28, 0.0, ended_by(slow_later, 100, {"best": BEST}, SAMPLES) or {})
+    assert early(slow_later) == EarlyEnd(
+        28, 0.0, ended_by(slow_later, 100, {"best": BEST}, SAMPLES) or {}
+    )
     assert early([2.0] * 7) is None  # it has no step left
     assert early([2.0] * 8) is not None
     assert early([1.0] * (2 * MOST_STEPS)) is None
@@ -95,7 +99,9 @@ def test_the_run_ahead_is_the_fastest_of_those_that_ended() -> None:
 def test_a_step_that_lasts_too_long_ends_its_run() -> None:
     assert most_seconds(BEST, 100) == 2 * 1.0 + STALL_SECONDS
     assert most_seconds(BEST, 400, compile_seconds=50.0) == 8 * 1.0 + 50 + STALL_SECONDS
-    assert most_seconds(BEST, 10) == 2 * 1.0 + STALL_SECONDS  # a pause is no shorter with a smaller batch
+    assert (
+        most_seconds(BEST, 10) == 2 * 1.0 + STALL_SECONDS
+    )  # a pause is no shorter with a smaller batch
     end = known(early([500.0, 40.0, 40.0, 40.0]))
     assert (end.steps, end.overdue_seconds, end.bound["steps"]) == (2, 32.0, 1)
     assert end.bound["least_ratio"] == pytest.approx(32 - 3 * 2**0.5 * RUN_SCATTER)

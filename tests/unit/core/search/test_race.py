@@ -34,13 +34,18 @@ def test_a_job_may_have_had_slow_hosts_but_not_by_any_amount() -> None:
     apart = [racer("best", 100.0, hosts=0.05), racer("other", 100 * reach - 0.1, "k", 0.05)]
     assert pick_contenders(apart) == ["best", "other"]
     hopeless = racer("other", 100 * reach + 0.1, "k", 0.05)
-    assert pick_contenders([racer("best", 100.0, hosts=0.05), hopeless, racer("next", 115.0, "k")]) == ["best"]
+    assert pick_contenders(
+        [racer("best", 100.0, hosts=0.05), hopeless, racer("next", 115.0, "k")]
+    ) == ["best"]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_cell_always_runs_again_and_few_of_a_job(seed: int) -> None:
     source = Random(seed)
-    racers = [racer(str(number), exp(source.gauss(0, 0.1)), f"j{source.randrange(3)}") for number in range(40)]
+    racers = [
+        racer(str(number), exp(source.gauss(0, 0.1)), f"j{source.randrange(3)}")
+        for number in range(40)
+    ]
     found = pick_contenders(racers)
     by_id = {each.cell_id: each for each in racers}
     best = min(racers, key=lambda each: each.value)

@@ -17,7 +17,9 @@ from traindyno.core.statistics.autocorrelation import (
 from traindyno.core.statistics.distributions import two_sided_p
 
 
-def autoregression(weight: float, count: int, *, deviation: float = 0.02, seed: int = 3) -> list[float]:
+def autoregression(
+    weight: float, count: int, *, deviation: float = 0.02, seed: int = 3
+) -> list[float]:
     """Values of an autoregression of first order; ``deviation`` is that of its values."""
     source = random.Random(seed)
     value, values = source.gauss(0, deviation), []
@@ -57,7 +59,10 @@ def test_changes_of_level_do_not_pass_for_autocorrelation() -> None:
 
 
 def alternating(count: int) -> list[float]:
-    return [0.02 * (-1) ** index + noise for index, noise in enumerate(autoregression(0.0, count, deviation=0.004))]
+    return [
+        0.02 * (-1) ** index + noise
+        for index, noise in enumerate(autoregression(0.0, count, deviation=0.004))
+    ]
 
 
 SERIES = {
@@ -66,8 +71,13 @@ SERIES = {
     "neighbours alike": autoregression(0.7, 250),
     "wandering": autoregression(0.99, 400),
     "alternating": alternating(60),
-    "a line": [0.001 * index + noise for index, noise in enumerate(autoregression(0.0, 90, deviation=0.002))],
-    "two levels": [0.1 * (index >= 30) + noise for index, noise in enumerate(autoregression(0.2, 75))],
+    "a line": [
+        0.001 * index + noise
+        for index, noise in enumerate(autoregression(0.0, 90, deviation=0.002))
+    ],
+    "two levels": [
+        0.1 * (index >= 30) + noise for index, noise in enumerate(autoregression(0.2, 75))
+    ],
 }
 
 
@@ -77,7 +87,9 @@ def centred(values: list[float]) -> Any:
 
 @pytest.mark.parametrize("name", SERIES)
 @pytest.mark.parametrize("fitted", [1, 2])
-def test_the_long_run_variance_is_newey_and_wests_of_the_whitened_values(name: str, fitted: int) -> None:
+def test_the_long_run_variance_is_newey_and_wests_of_the_whitened_values(
+    name: str, fitted: int
+) -> None:
     values = centred(SERIES[name])
     count = len(values)
     correlation = values[1:] @ values[:-1] / (values @ values)
@@ -100,12 +112,16 @@ def test_mean_has_the_long_run_variance_and_its_effective_count(name: str) -> No
     assert found is not None
     assert found.mean == pytest.approx(np.mean(values))
     assert found.variance == pytest.approx(long_run / len(values))
-    assert found.effective_count == pytest.approx(min(1.0, float(np.var(values)) / long_run) * len(values))
+    assert found.effective_count == pytest.approx(
+        min(1.0, float(np.var(values)) / long_run) * len(values)
+    )
 
 
 def test_the_interval_of_a_mean_by_hand() -> None:
     # t(0.975, 10) = 2.228139 times the error 2; with hardly more than one independent value, t(0.975, 1) = 12.7062
-    assert SeriesMean(mean=0.0, variance=4.0, effective_count=11).half_width(0.95) == pytest.approx(4.456278)
+    assert SeriesMean(mean=0.0, variance=4.0, effective_count=11).half_width(0.95) == pytest.approx(
+        4.456278
+    )
     few = SeriesMean(mean=0.0, variance=4.0, effective_count=1.2)
     assert few.degrees_of_freedom == 1
     assert few.half_width(0.95) == pytest.approx(25.412410)
@@ -140,13 +156,20 @@ def test_a_trend_is_the_least_squares_line_with_the_error_of_its_residuals(name:
 
 
 def test_a_line_without_noise_is_a_trend_for_certain_and_a_constant_is_none() -> None:
-    rising, flat = estimate_trend([[float(index) for index in range(21)]]), estimate_trend([[1.0] * 20])
+    rising, flat = (
+        estimate_trend([[float(index) for index in range(21)]]),
+        estimate_trend([[1.0] * 20]),
+    )
     assert rising == Trend(slope=1.0, standard_error=0.0, p=0.0)
     assert flat == Trend(slope=0.0, standard_error=0.0, p=1.0)
 
 
 def test_parts_with_levels_of_their_own_have_one_slope() -> None:
-    parts = [[0.5 * place for place in range(12)], [30.0 + 0.5 * place for place in range(9)], [7.0]]
+    parts = [
+        [0.5 * place for place in range(12)],
+        [30.0 + 0.5 * place for place in range(9)],
+        [7.0],
+    ]
     assert estimate_trend(parts) == Trend(slope=0.5, standard_error=0.0, p=0.0)
     noise = autoregression(0.0, 40)
     places = np.arange(40)
@@ -164,7 +187,9 @@ def test_parts_with_levels_of_their_own_have_one_slope() -> None:
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
 @pytest.mark.parametrize("count", [27, 36, 90])
 def test_noise_in_a_short_series_is_no_trend(count: int, correlation: float) -> None:
-    trends = [estimate_trend([autoregression(correlation, count, seed=seed)]) for seed in range(400)]
+    trends = [
+        estimate_trend([autoregression(correlation, count, seed=seed)]) for seed in range(400)
+    ]
     false = sum(trend is not None and trend.p <= 0.05 for trend in trends) / 400
     # 5 %, and two standard errors of so many series; correlated noise adds some to the shortest
     assert false <= 0.05 + 2 * sqrt(0.05 * 0.95 / 400) + 0.03 * (correlation > 0)
@@ -189,4 +214,6 @@ def test_the_robust_deviation_is_never_below_the_noise_of_a_timer() -> None:
     assert robust_long_run_deviation([5.0, 1.0, 9.0]) == 1e-4
     assert robust_long_run_deviation([1.0] * 8) == pytest.approx(1e-4)
     # Four values do: the correlation is negative, so that it counts as none; differences of 2, 1 and 3.
-    assert robust_long_run_deviation([0.0, 2.0, 1.0, 4.0]) == pytest.approx(sqrt(pi / 2) * 2 * sqrt(1 / 2))
+    assert robust_long_run_deviation([0.0, 2.0, 1.0, 4.0]) == pytest.approx(
+        sqrt(pi / 2) * 2 * sqrt(1 / 2)
+    )

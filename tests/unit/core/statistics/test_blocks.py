@@ -20,8 +20,12 @@ def in_rounds(*logs: float) -> list[Trial]:
     return [Trial(value=exp(each.value), block=block) for block, each in by_round(*logs).items()]
 
 
-def found(first: dict[str, InBlock], second: dict[str, InBlock], *others: dict[str, InBlock]) -> Comparison:
-    comparison = known(compare_in_blocks(first, second, Pool(cells=(first, second, *others)), inflation=1.0))
+def found(
+    first: dict[str, InBlock], second: dict[str, InBlock], *others: dict[str, InBlock]
+) -> Comparison:
+    comparison = known(
+        compare_in_blocks(first, second, Pool(cells=(first, second, *others)), inflation=1.0)
+    )
     return comparison
 
 
@@ -38,7 +42,10 @@ def test_a_cold_first_round_changes_no_comparison(count: int) -> None:
     source = random.Random(count)
     cells = [by_round(*(source.gauss(0, 0.02) for _ in range(5))) for _ in range(count)]
     cold = [
-        {block: replace(each, value=each.value + (0.12 if block == "0" else 0.0)) for block, each in cell.items()}
+        {
+            block: replace(each, value=each.value + (0.12 if block == "0" else 0.0))
+            for block, each in cell.items()
+        }
         for cell in cells
     ]
     plain, shifted = found(*cells), found(*cold)
@@ -62,7 +69,9 @@ def test_quiet_cells_do_not_hide_the_spread_of_a_noisy_one() -> None:
     squares, expected = 0.0, 0.0026 / 5
     for _ in range(400):
         spreads = (0.05, *[0.01] * 4)
-        error = found(*(by_round(*(source.gauss(0, each) for _ in range(5))) for each in spreads)).standard_error
+        error = found(
+            *(by_round(*(source.gauss(0, each) for _ in range(5))) for each in spreads)
+        ).standard_error
         squares += (error or 0.0) ** 2
     assert squares / 400 == pytest.approx(expected, rel=0.15)
 
@@ -78,14 +87,20 @@ def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
     first, second = by_round(0.0, 0.3, -0.2, 0.1, 0.2), by_round(0.049, 0.35, -0.149, 0.151, 0.25)
     assert compare_in_blocks(first, second, NO_POOL, inflation=1.0) is not None
     del first["1"], second["3"]
-    part = known(compare_in_blocks({**first, "again": InBlock(value=0.7, place=None)}, second, NO_POOL, inflation=1.0))
+    part = known(
+        compare_in_blocks(
+            {**first, "again": InBlock(value=0.7, place=None)}, second, NO_POOL, inflation=1.0
+        )
+    )
     assert part.degrees_of_freedom == 2
     assert part.ratio == pytest.approx(exp(-0.05), rel=1e-3)
     assert known(part.p) < 0.001
     # each cell's own rounds: Welch's test
     values = in_rounds(0.0, 0.1, 0.2), [Trial(value=1.0), Trial(value=1.2), Trial(value=1.1)]
     assert compare_on_hosts(*values).degrees_of_freedom != 2
-    assert compare_on_hosts(in_rounds(0.0, 0.1, 0.2), in_rounds(0.1, 0.2, 0.4)).degrees_of_freedom == 2
+    assert (
+        compare_on_hosts(in_rounds(0.0, 0.1, 0.2), in_rounds(0.1, 0.2, 0.4)).degrees_of_freedom == 2
+    )
 
 
 def test_correlated_trials_widen_the_comparison() -> None:
@@ -99,7 +114,10 @@ def test_residuals_are_what_the_cells_do_not_share() -> None:
     # centred: -0.1, 0.1, 0 and -0.11, 0.09, 0.02
     assert apart[0] == pytest.approx([0.005, 0.005, -0.01])
     assert apart[1] == pytest.approx([-0.005, -0.005, 0.01])
-    assert residuals([by_round(1.0, 3.0), {"c": InBlock(value=0.0, place=None)}]) == [[-1.0, 1.0], [0.0]]
+    assert residuals([by_round(1.0, 3.0), {"c": InBlock(value=0.0, place=None)}]) == [
+        [-1.0, 1.0],
+        [0.0],
+    ]
 
 
 def test_what_cells_have_in_common_is_computed_once_for_each_set_of_blocks() -> None:
@@ -112,7 +130,11 @@ def test_what_cells_have_in_common_is_computed_once_for_each_set_of_blocks() -> 
 
 def test_one_noisy_cell_of_four_is_compared_by_the_pairs_own_differences() -> None:
     noisy = by_round(0.0, 0.06, -0.05, 0.02)
-    quiet = [by_round(0.001, -0.001, 0.0, 0.001), by_round(0.0, 0.001, 0.0, -0.001), by_round(0.001, 0.0, 0.0, 0.001)]
+    quiet = [
+        by_round(0.001, -0.001, 0.0, 0.001),
+        by_round(0.0, 0.001, 0.0, -0.001),
+        by_round(0.001, 0.0, 0.0, 0.001),
+    ]
     # around the blocks' means the noisy cell alone would have 3 × 3/4 degrees of freedom
     assert found(noisy, *quiet).degrees_of_freedom == 3
     assert (found(quiet[0], *quiet[1:]).degrees_of_freedom or 0.0) > 3

@@ -10,7 +10,9 @@ from traindyno.core.statistics.cell_means import cell_means
 from traindyno.core.statistics.hosts import Trial
 
 
-def trial(level: float, block: str | None = None, job: str | None = None, place: int | None = None) -> Trial:
+def trial(
+    level: float, block: str | None = None, job: str | None = None, place: int | None = None
+) -> Trial:
     hosts = None if job is None else frozenset({job})
     return Trial(value=exp(level), block=block, job=job, place=place, hosts=hosts)
 
@@ -20,7 +22,10 @@ def test_cells_with_a_trial_in_each_block_have_the_means_of_their_trials(seed: i
     source = Random(seed)
     rounds = [source.gauss(0, 0.1) for _ in range(source.randint(2, 6))]
     cells = [
-        [trial(level + of_round + source.gauss(0, 0.01), block=str(number)) for number, of_round in enumerate(rounds)]
+        [
+            trial(level + of_round + source.gauss(0, 0.01), block=str(number))
+            for number, of_round in enumerate(rounds)
+        ]
         for level in (0.0, 0.03, 0.3)
     ]
     expected = [fmean(log(each.value) for each in cell) for cell in cells]
@@ -32,7 +37,10 @@ def test_a_cell_is_no_faster_for_a_trial_that_it_lost_in_a_slow_round(slow: floa
     """The first cell takes 3 % more than the second, and has no trial in the slow round."""
     noise = [0.001, -0.001, 0.0005, -0.0005]
     cells = [
-        [trial(level + each + slow * (number == 3), block=str(number)) for number, each in enumerate(noise)]
+        [
+            trial(level + each + slow * (number == 3), block=str(number))
+            for number, each in enumerate(noise)
+        ]
         for level in (0.03, 0.0, 0.1)
     ]
     first, second, _ = cell_means([cells[0][:3], *cells[1:]])
@@ -47,7 +55,9 @@ def test_what_a_place_in_the_job_does_is_no_difference_between_cells() -> None:
     for job, order in enumerate(orders[:3]):
         for place, cell in enumerate(order, start=1):
             effect = 0.02 * place + 0.1 * (place == 1)
-            cells[cell].append(trial(levels[cell] + 0.05 * job + effect, block="1", job=str(job), place=place))
+            cells[cell].append(
+                trial(levels[cell] + 0.05 * job + effect, block="1", job=str(job), place=place)
+            )
     means = cell_means(cells)
     assert [each - means[0] for each in means] == pytest.approx(levels, abs=1e-3)
     # of a warm job's run in the mean place, over three jobs
@@ -57,7 +67,10 @@ def test_what_a_place_in_the_job_does_is_no_difference_between_cells() -> None:
 def test_groups_without_a_common_block_differ_by_the_means_of_their_jobs() -> None:
     groups = [
         [
-            [trial(level + 0.02 * job, block="1", job=f"{name}{job}", place=place) for job in (-1, 1)]
+            [
+                trial(level + 0.02 * job, block="1", job=f"{name}{job}", place=place)
+                for job in (-1, 1)
+            ]
             for place, level in enumerate(levels, start=1)
         ]
         for name, levels in (("a", (0.0, 0.1)), ("b", (0.5, 0.7)))
@@ -69,7 +82,10 @@ def test_one_run_of_a_dropped_cell_is_set_against_its_own_job() -> None:
     """It ran once, in a job on a host slower by 10 %."""
     jobs = {"a": 0.1, "b": 0.0, "c": 0.0}
     first, second = (
-        [trial(level + slow + 0.001 * (name == "c") * level, job=name, block="1") for name, slow in jobs.items()]
+        [
+            trial(level + slow + 0.001 * (name == "c") * level, job=name, block="1")
+            for name, slow in jobs.items()
+        ]
         for level in (0.0, 0.01)
     )
     dropped = [trial(0.1 + 0.2, job="a", block="1")]

@@ -119,7 +119,9 @@ def test_the_tails_of_an_interval_may_differ() -> None:
     # t(0.9, 2) and t(0.95, 2) times the error sqrt(0.04 / 3)
     tails = known(estimate_of_mean(log_mean(values), values, tails=(0.1, 0.05)).interval)
     reach = sqrt(0.04 / 3)
-    assert (log(tails.low), log(tails.high)) == pytest.approx((0.2 - 1.885618 * reach, 0.2 + 2.919986 * reach))
+    assert (log(tails.low), log(tails.high)) == pytest.approx(
+        (0.2 - 1.885618 * reach, 0.2 + 2.919986 * reach)
+    )
 
 
 def test_the_one_sided_p_value_without_an_error_is_0_or_1() -> None:

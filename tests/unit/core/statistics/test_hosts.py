@@ -32,7 +32,10 @@ def on(host: str | None, *logs: float) -> list[Trial]:
 def in_rounds(hosts: str, *logs: float) -> list[Trial]:
     """A trial in each round; a host's name is a letter."""
     found = enumerate(zip(hosts, logs, strict=True))
-    return [Trial(value=exp(each), hosts=frozenset(host), block=str(number)) for number, (host, each) in found]
+    return [
+        Trial(value=exp(each), hosts=frozenset(host), block=str(number))
+        for number, (host, each) in found
+    ]
 
 
 def needs_prior(first: list[Trial], second: list[Trial]) -> bool:
@@ -74,12 +77,18 @@ def test_rounds_pair_cells_whose_rounds_are_each_on_one_host(rounds: int) -> Non
     hosts, levels = "abacb"[:rounds], (0.0, 0.2, -0.1, 0.1, 0.3)
     sides = [
         [
-            Trial(value=exp(level + lead + (host == "a") * 0.1), hosts=frozenset(host), block=str(number))
+            Trial(
+                value=exp(level + lead + (host == "a") * 0.1),
+                hosts=frozenset(host),
+                block=str(number),
+            )
             for number, (host, level) in enumerate(zip(hosts, levels, strict=False))
         ]
         for lead in (0.0, 0.05)
     ]
-    noisy = [replace(each, value=each.value * (1 + 1e-4 * index)) for index, each in enumerate(sides[1])]
+    noisy = [
+        replace(each, value=each.value * (1 + 1e-4 * index)) for index, each in enumerate(sides[1])
+    ]
     found = compare_on_hosts(sides[0], noisy)
     assert found.degrees_of_freedom == rounds - 1
     assert known(found.p) < 1e-4
@@ -249,5 +258,10 @@ def test_a_hosts_speed_cancels_only_in_rounds_in_which_both_cells_ran_on_it() ->
 
 def test_the_prior_is_of_the_runs_class() -> None:
     kinds = [host_class(1, 0.05), host_class(8, None), host_class(8, 0.2), host_class(1, 0.11)]
-    assert kinds == [HostClass.ONE_HOST, HostClass.MANY_HOSTS, HostClass.INPUT_BOUND, HostClass.INPUT_BOUND]
+    assert kinds == [
+        HostClass.ONE_HOST,
+        HostClass.MANY_HOSTS,
+        HostClass.INPUT_BOUND,
+        HostClass.INPUT_BOUND,
+    ]
     assert [STATED_PRIORS[kind].deviation for kind in kinds] == [0.02, 0.03, 0.04, 0.04]

@@ -38,7 +38,9 @@ def sample(seed: int, count: int, level: float = 0.0, spread: float = 0.05) -> l
 def test_students_t(degrees: float, probability: float) -> None:
     quantile = float(stats.t.ppf(probability, degrees))
     assert t_quantile(probability, degrees) == pytest.approx(quantile, rel=1e-7, abs=1e-9)
-    assert two_sided_p(quantile, degrees) == pytest.approx(2 * stats.t.sf(abs(quantile), degrees), rel=1e-7)
+    assert two_sided_p(quantile, degrees) == pytest.approx(
+        2 * stats.t.sf(abs(quantile), degrees), rel=1e-7
+    )
     assert t_density(quantile, degrees) == pytest.approx(
         float(stats.t.pdf(quantile, degrees)), rel=1e-5
     )  # two gammas cancel
@@ -47,13 +49,17 @@ def test_students_t(degrees: float, probability: float) -> None:
 @examples(150)
 @given(st.floats(0.1, 400), st.floats(0.1, 400), st.floats(0, 1))
 def test_the_incomplete_beta_function(a: float, b: float, x: float) -> None:
-    assert incomplete_beta(a, b, x) == pytest.approx(float(stats.beta.cdf(x, a, b)), rel=1e-9, abs=1e-13)
+    assert incomplete_beta(a, b, x) == pytest.approx(
+        float(stats.beta.cdf(x, a, b)), rel=1e-9, abs=1e-13
+    )
 
 
 @examples(100)
 @given(st.floats(0.05, 500), st.floats(0.001, 0.999))
 def test_quantiles_of_the_gamma_distribution(shape: float, probability: float) -> None:
-    assert gamma_quantile(probability, shape) == pytest.approx(float(stats.gamma.ppf(probability, shape)), rel=1e-6)
+    assert gamma_quantile(probability, shape) == pytest.approx(
+        float(stats.gamma.ppf(probability, shape)), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("seed", SAMPLES)
@@ -67,7 +73,9 @@ def test_welchs_comparison(seed: int) -> None:
     assert found.degrees_of_freedom == pytest.approx(oracle.df, rel=1e-9)
     low, high = CompareMeans(*map(DescrStatsW, logs)).tconfint_diff(usevar="unequal")
     assert found.interval is not None
-    assert (log(found.interval.low), log(found.interval.high)) == pytest.approx((low, high), rel=1e-8)
+    assert (log(found.interval.low), log(found.interval.high)) == pytest.approx(
+        (low, high), rel=1e-8
+    )
     one_sided = stats.ttest_ind(logs[0] - log(1.02), logs[1], equal_var=False, alternative="less")
     assert found.p_at_least(1.02) == pytest.approx(one_sided.pvalue, rel=1e-8)
 
@@ -76,9 +84,13 @@ def test_welchs_comparison(seed: int) -> None:
 def test_the_interval_of_a_mean(seed: int) -> None:
     values = sample(seed, 2 + seed % 5)
     found = estimate(values)
-    low, high = stats.t.interval(0.95, len(values) - 1, loc=np.mean(np.log(values)), scale=stats.sem(np.log(values)))
+    low, high = stats.t.interval(
+        0.95, len(values) - 1, loc=np.mean(np.log(values)), scale=stats.sem(np.log(values))
+    )
     assert found.interval is not None
-    assert (found.interval.low, found.interval.high) == pytest.approx((exp(low), exp(high)), rel=1e-9)
+    assert (found.interval.low, found.interval.high) == pytest.approx(
+        (exp(low), exp(high)), rel=1e-9
+    )
     assert found.mean == pytest.approx(float(stats.gmean(values)), rel=1e-12)
     assert found.variation == pytest.approx(float(stats.variation(values, ddof=1)), rel=1e-9)
 
@@ -96,7 +108,9 @@ def test_the_interval_of_a_share() -> None:
 def test_holms_correction(seed: int) -> None:
     source = random.Random(seed)
     p_values = [source.random() ** 3 for _ in range(1 + seed % 7)]
-    assert adjust_by_holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
+    assert adjust_by_holm(p_values) == pytest.approx(
+        list(multipletests(p_values, method="holm")[1])
+    )
     assert adjust_by_holm([]) == []
 
 
@@ -116,7 +130,9 @@ def test_the_simultaneous_interval_is_dunnetts_or_a_little_wider(cells: int) -> 
     """Dunnett's is exact for equal variances; Bonferroni's form, ours, needs no such assumption."""
     control, *others = (np.log(sample(cell, 8, 0.0, 0.02)) for cell in range(cells))
     pooled = float(np.mean([np.var(group, ddof=1) for group in (control, *others)]))
-    comparisons = [comparison_of(control.mean() - other.mean(), pooled * 2 / 8, 7 * cells) for other in others]
+    comparisons = [
+        comparison_of(control.mean() - other.mean(), pooled * 2 / 8, 7 * cells) for other in others
+    ]
     found = recommendation(*comparisons)
     assert count_contenders(comparisons) == cells - 1
     oracle = stats.dunnett(*others, control=control, random_state=1).confidence_interval(0.95)

@@ -81,8 +81,13 @@ def test_the_best_of_several_is_shrunk_by_the_share_of_noise_in_their_difference
     assert found.shift == pytest.approx(0.01 / 1.4)
     assert (found.upper_tail, found.lower_tail) == pytest.approx((0.025 / 3, 0.025))
     # neither a cell that is clearly beaten nor one with an unknown spread changes that
-    assert correct_for_selection([*rivals, behind(9.0, 1.0), Comparison(ratio=0.9)]).shift == pytest.approx(0.01 / 1.4)
-    assert correct_for_selection([*rivals, behind(9.0, 1.0), Comparison(ratio=0.9)]).upper_tail == found.upper_tail
+    assert correct_for_selection(
+        [*rivals, behind(9.0, 1.0), Comparison(ratio=0.9)]
+    ).shift == pytest.approx(0.01 / 1.4)
+    assert (
+        correct_for_selection([*rivals, behind(9.0, 1.0), Comparison(ratio=0.9)]).upper_tail
+        == found.upper_tail
+    )
 
 
 def test_errors_of_several_rivals_count_by_the_mean_of_their_squares() -> None:
@@ -124,9 +129,13 @@ def test_the_degrees_of_freedom_of_the_trials_count_where_a_comparison_has_fewer
     # 2 cells x (6 - 1) trials are 10, more than the mean of 2 and 4
     few = [behind(0.1, 1.0, degrees=2), behind(0.1, 1.0, degrees=4)]
     enough = [behind(0.1, 1.0, degrees=10), behind(0.1, 1.0, degrees=10)]
-    assert trials_to_decide(few, trials=6, tolerance=0.02) == trials_to_decide(enough, trials=6, tolerance=0.02)
+    assert trials_to_decide(few, trials=6, tolerance=0.02) == trials_to_decide(
+        enough, trials=6, tolerance=0.02
+    )
     more = [behind(0.1, 1.0, degrees=40), behind(0.1, 1.0, degrees=40)]
-    assert trials_to_decide(more, trials=6, tolerance=0.02) != trials_to_decide(enough, trials=6, tolerance=0.02)
+    assert trials_to_decide(more, trials=6, tolerance=0.02) != trials_to_decide(
+        enough, trials=6, tolerance=0.02
+    )
 
 
 def test_at_most_200_trials_are_proposed() -> None:
@@ -134,12 +143,17 @@ def test_at_most_200_trials_are_proposed() -> None:
     zone = log(1.02)
     factor = (t_quantile(0.95, 1e6) + t_quantile(0.8, 1e6)) / zone
     found = [
-        trials_to_decide([behind(0.0, 100 * sqrt(wanted / 4) / factor, degrees=1e6)], trials=4, tolerance=0.02)
+        trials_to_decide(
+            [behind(0.0, 100 * sqrt(wanted / 4) / factor, degrees=1e6)], trials=4, tolerance=0.02
+        )
         for wanted in (199.5, 200.5)
     ]
     assert found == [200, None]
 
 
 def test_one_cell_without_a_known_spread_leaves_the_need_unknown() -> None:
-    assert trials_to_decide([behind(0.1, 1.0), Comparison(ratio=0.99)], trials=5, tolerance=0.02) is None
+    assert (
+        trials_to_decide([behind(0.1, 1.0), Comparison(ratio=0.99)], trials=5, tolerance=0.02)
+        is None
+    )
     assert trials_to_decide([], trials=5, tolerance=0.02) is None

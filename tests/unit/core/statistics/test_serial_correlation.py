@@ -4,7 +4,11 @@ import random
 
 import pytest
 
-from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
+from traindyno.core.statistics.autocorrelation import (
+    largest_correlation,
+    serial_correlation,
+    variance_inflation,
+)
 
 
 def rising(count: int) -> list[float]:
@@ -16,10 +20,14 @@ def test_the_inflation_is_the_variance_of_the_mean_by_the_expected_sample_varian
     correlation: float, count: int
 ) -> None:
     # unit variance: the mean has the mean of all covariances; s^2 is expected to be (1 - that) n / (n - 1)
-    covariances = [correlation ** abs(row - column) for row in range(count) for column in range(count)]
+    covariances = [
+        correlation ** abs(row - column) for row in range(count) for column in range(count)
+    ]
     of_mean = sum(covariances) / count**2
     sample_variance = (1 - of_mean) * count / (count - 1)
-    assert variance_inflation(correlation, count) == pytest.approx(of_mean / (sample_variance / count))
+    assert variance_inflation(correlation, count) == pytest.approx(
+        of_mean / (sample_variance / count)
+    )
 
 
 def test_one_trial_is_not_inflated() -> None:
@@ -36,7 +44,9 @@ def series(source: random.Random, correlation: float, count: int) -> list[float]
 
 @pytest.mark.parametrize("correlation", [0.4, 0.7, 0.85])
 @pytest.mark.parametrize("count", [5, 12])
-def test_the_correlation_found_over_many_cells_is_the_true_one(correlation: float, count: int) -> None:
+def test_the_correlation_found_over_many_cells_is_the_true_one(
+    correlation: float, count: int
+) -> None:
     source = random.Random(11)
     found = serial_correlation([series(source, correlation, count) for _ in range(2000)])
     assert found == pytest.approx(correlation, abs=0.055)

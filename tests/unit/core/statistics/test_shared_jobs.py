@@ -30,13 +30,20 @@ def in_jobs(seed: int, cells: int, jobs: int, *, noise: float = NOISE, hosts: fl
         for place, cell in enumerate(order, start=1):
             value = exp(host + source.gauss(0, noise))
             machine = frozenset({f"host {seed} {job}"})
-            found[cell].append(Trial(value=value, hosts=machine, block=f"{job}", job=f"{seed} {job}", place=place))
+            found[cell].append(
+                Trial(value=value, hosts=machine, block=f"{job}", job=f"{seed} {job}", place=place)
+            )
     return found
 
 
 def slower(cells: Cells, *, leak: float = 0.0, cold: float = 0.0) -> Cells:
     return [
-        [replace(each, value=each.value * exp(leak * (each.place or 0) + cold * (each.place == 1))) for each in trials]
+        [
+            replace(
+                each, value=each.value * exp(leak * (each.place or 0) + cold * (each.place == 1))
+            )
+            for each in trials
+        ]
         for trials in cells
     ]
 
@@ -47,12 +54,14 @@ def compare(cells: Cells, first: int = 0, second: int = 1) -> Comparison:
 
 def is_the_same(one: Comparison, other: Comparison) -> bool:
     assert one.standard_error is not None
-    return one.ratio == pytest.approx(other.ratio, rel=1e-9) and one.standard_error == pytest.approx(
-        other.standard_error, rel=1e-6
-    )
+    return one.ratio == pytest.approx(
+        other.ratio, rel=1e-9
+    ) and one.standard_error == pytest.approx(other.standard_error, rel=1e-6)
 
 
-@pytest.mark.parametrize(("cells", "jobs"), [(2, 4), (2, 5), (3, 3), (4, 2), (4, 3), (8, 2), (8, 5)])
+@pytest.mark.parametrize(
+    ("cells", "jobs"), [(2, 4), (2, 5), (3, 3), (4, 2), (4, 3), (8, 2), (8, 5)]
+)
 def test_a_leak_from_run_to_run_changes_no_comparison(cells: int, jobs: int) -> None:
     plain = in_jobs(1, cells, jobs)
     assert is_the_same(compare(plain), compare(slower(plain, leak=0.03)))
@@ -74,7 +83,10 @@ def test_without_degrees_of_freedom_to_spare_a_leak_counts_as_noise() -> None:
 def test_slow_hosts_of_a_job_cancel() -> None:
     plain = in_jobs(4, 4, 3)
     factors = {"0": 1.0, "1": 1.1, "2": 0.97}
-    moved = [[replace(each, value=each.value * factors[each.block or ""]) for each in cell] for cell in plain]
+    moved = [
+        [replace(each, value=each.value * factors[each.block or ""]) for each in cell]
+        for cell in plain
+    ]
     assert is_the_same(compare(plain), compare(moved))
 
 
@@ -95,7 +107,9 @@ def test_the_interval_of_two_jobs_holds_as_often_as_it_says() -> None:
     held = []
     for seed in range(300):
         for jobs in (2, 3):
-            found = compare(slower(in_jobs(seed, 4, jobs, hosts=0.02), leak=0.01), 0, 2).with_interval()
+            found = compare(
+                slower(in_jobs(seed, 4, jobs, hosts=0.02), leak=0.01), 0, 2
+            ).with_interval()
             assert found.interval is not None
             held.append(found.interval.low <= 1 <= found.interval.high)
     assert 0.93 <= sum(held) / len(held) <= 0.985
@@ -107,7 +121,9 @@ def test_cells_of_another_group_tell_nothing_of_a_job() -> None:
     far = in_jobs(7, 6, 4, noise=0.2)
     assert compare([*group, *far]) == compare(group)
     found = compare([*group, *far], 0, 7)
-    differences = [log(one.value / other.value) for one, other in zip(group[0], far[1], strict=True)]
+    differences = [
+        log(one.value / other.value) for one, other in zip(group[0], far[1], strict=True)
+    ]
     assert found.degrees_of_freedom == 3
     assert found.standard_error == pytest.approx(sqrt(variance(differences) / 4))
 
@@ -125,7 +141,9 @@ def test_parts_of_a_group_are_compared_by_rounds_with_the_spread_of_their_hosts(
 def test_a_job_that_died_costs_a_pair_the_round_in_which_it_was_split() -> None:
     first, second = in_jobs(10, 2, 4)
     last = second[-1]
-    second[-1] = Trial(value=2.0, hosts=frozenset({"b"}), block=last.block, job="next attempt", place=1)
+    second[-1] = Trial(
+        value=2.0, hosts=frozenset({"b"}), block=last.block, job="next attempt", place=1
+    )
     found = compare_on_hosts(first, second)
     assert found.ratio == pytest.approx(1.0, rel=0.02)
     assert found.degrees_of_freedom == 2

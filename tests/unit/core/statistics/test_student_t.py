@@ -14,7 +14,9 @@ def test_the_incomplete_beta_function_ends_at_0_and_1(x: float, expected: float)
 
 
 def test_a_fraction_that_does_not_converge_is_an_error_with_its_arguments() -> None:
-    with pytest.raises(ArithmeticError, match=r"did not converge at a=100000000\.0, b=100000000\.0, x=0\.5"):
+    with pytest.raises(
+        ArithmeticError, match=r"did not converge at a=100000000\.0, b=100000000\.0, x=0\.5"
+    ):
         incomplete_beta(1e8, 1e8, 0.5)
 
 
@@ -32,13 +34,21 @@ def test_a_quantile_takes_few_steps_of_newtons_method(
 
     t_quantile.cache_clear()
     monkeypatch.setattr(distributions, "two_sided_p", counted)
-    assert 1 - two_sided_p(t_quantile(probability, degrees), degrees) / 2 == pytest.approx(probability, abs=1e-12)
+    assert 1 - two_sided_p(t_quantile(probability, degrees), degrees) / 2 == pytest.approx(
+        probability, abs=1e-12
+    )
     assert len(evaluations) <= 13
 
 
-@pytest.mark.parametrize(("probability", "degrees"), [(0.0, 3), (1.0, 3), (-0.2, 3), (1.2, 3), (0.9, 0.0), (0.9, -1.0)])
-def test_a_quantile_is_refused_outside_of_the_distribution(probability: float, degrees: float) -> None:
-    with pytest.raises(ValueError, match=f"probability {probability} and {degrees} degrees of freedom"):
+@pytest.mark.parametrize(
+    ("probability", "degrees"), [(0.0, 3), (1.0, 3), (-0.2, 3), (1.2, 3), (0.9, 0.0), (0.9, -1.0)]
+)
+def test_a_quantile_is_refused_outside_of_the_distribution(
+    probability: float, degrees: float
+) -> None:
+    with pytest.raises(
+        ValueError, match=f"probability {probability} and {degrees} degrees of freedom"
+    ):
         t_quantile(probability, degrees)
 
 

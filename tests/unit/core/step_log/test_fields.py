@@ -23,7 +23,10 @@ READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
     fields.ModelSize: (read_alone(fields.ModelSize), line.model_line(1.0, 1000, None, None)),
     fields.Evaluation: (fields.evaluation_of, line.evaluation_line(1.0, 1, {"loss": 2.0})),
     fields.HostLoad: (fields.host_load_of, line.host_load_line(**{**LOAD, "end": 2})),
-    fields.LoggedError: (read_alone(fields.LoggedError), line.error_line(1.0, "loss_diverged", "loss is nan")),
+    fields.LoggedError: (
+        read_alone(fields.LoggedError),
+        line.error_line(1.0, "loss_diverged", "loss is nan"),
+    ),
 }
 OPTIONAL = {"host_id", "launch"}
 

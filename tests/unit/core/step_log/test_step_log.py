@@ -40,7 +40,9 @@ def test_reads_what_the_writer_wrote() -> None:
 
 def test_the_last_line_says_why_a_run_ended_before_its_last_step() -> None:
     early, whole = (
-        read_step_log({file_name(): log_lines(step_seconds=[1.0] * 3, end_reason=reason)}).sessions[0]
+        read_step_log({file_name(): log_lines(step_seconds=[1.0] * 3, end_reason=reason)}).sessions[
+            0
+        ]
         for reason in (line.TARGET_REACHED, None)
     )
     assert (early.end_reason, whole.end_reason) == ("target_reached", None)
@@ -66,7 +68,9 @@ def test_a_last_line_of_nul_bytes_is_no_line() -> None:
 def test_a_broken_line_in_the_middle_is_refused_with_its_place() -> None:
     lines = log_lines(step_seconds=[1.0] * 3)
     lines[2] = "Traceback (most recent call last):\n"
-    with pytest.raises(StepLogInvalid, match=r"jsonl:3: got 'Tr.*, expected a JSON object with a kind"):
+    with pytest.raises(
+        StepLogInvalid, match=r"jsonl:3: got 'Tr.*, expected a JSON object with a kind"
+    ):
         read_step_log({file_name(): lines})
 
 
@@ -77,9 +81,20 @@ def test_a_broken_line_in_the_middle_is_refused_with_its_place() -> None:
         ("[1, 2]\n", "expected a JSON object"),
         (json.dumps({"kind": "stepp"}), "kind 'stepp' is unknown; known: environment"),
         (json.dumps({"kind": "step", "step": 1}), "field 'begin' is missing"),
-        (json.dumps(line.step_line(step=1, begin=2.0, end=1.0, wait_seconds=0, samples=1)), "expected begin <= end"),
-        (json.dumps(line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0, samples=-1)), "nothing negative"),
-        (json.dumps(line.step_line(step=1, begin=1.0, end=float("inf"), wait_seconds=0, samples=1)), "end inf"),
+        (
+            json.dumps(line.step_line(step=1, begin=2.0, end=1.0, wait_seconds=0, samples=1)),
+            "expected begin <= end",
+        ),
+        (
+            json.dumps(line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0, samples=-1)),
+            "nothing negative",
+        ),
+        (
+            json.dumps(
+                line.step_line(step=1, begin=1.0, end=float("inf"), wait_seconds=0, samples=1)
+            ),
+            "end inf",
+        ),
         (json.dumps({**STEP, "samples": "8"}), "samples: got text, expected an integer"),
         (json.dumps({**STEP, "loss": [1.0]}), "loss: got list, expected a number or null"),
         (json.dumps({**STEP, "step": True}), "step: got bool, expected an integer"),
@@ -92,7 +107,10 @@ def test_a_broken_line_in_the_middle_is_refused_with_its_place() -> None:
             json.dumps({**line.environment_line(1.0, 0, 1, "h", {}), "schema_version": 9}),
             "got schema_version 9 of another Traindyno, expected 1",
         ),
-        (json.dumps(line.environment_line(1.0, 2, 2, "h", {})), "rank 2 is not within a world of 2"),
+        (
+            json.dumps(line.environment_line(1.0, 2, 2, "h", {})),
+            "rank 2 is not within a world of 2",
+        ),
         (json.dumps(line.environment_line(1.0, 1, 2, "h", {})), "the name says rank 0"),
     ],
 )
@@ -113,7 +131,10 @@ def test_steps_that_go_backwards_are_refused() -> None:
 
 
 def test_a_missing_rank_is_named() -> None:
-    files = {file_name(rank): log_lines(rank=rank, world_size=4, step_seconds=[1.0] * 2) for rank in (0, 1, 3)}
+    files = {
+        file_name(rank): log_lines(rank=rank, world_size=4, step_seconds=[1.0] * 2)
+        for rank in (0, 1, 3)
+    }
     log = read_step_log(files)
     assert log.sessions[0].missing_ranks == (2,)
     assert any("no log of rank 2 (world size 4)" in problem for problem in log.problems)
@@ -133,7 +154,9 @@ def test_a_restart_is_another_session() -> None:
     later = START + 60
     files = {}
     for rank in (1, 0):
-        files[file_name(rank)] = log_lines(rank=rank, world_size=2, step_seconds=[1.0] * 10, is_ended=False)
+        files[file_name(rank)] = log_lines(
+            rank=rank, world_size=2, step_seconds=[1.0] * 10, is_ended=False
+        )
         files[file_name(rank, start=later)] = log_lines(
             rank=rank, world_size=2, step_seconds=[1.0] * 20, first_step=7, start=later
         )
@@ -165,13 +188,17 @@ def test_a_restart_is_another_session_though_a_rank_lost_its_first_log() -> None
         for rank in (0, 1)
     }
     log = read_step_log({**lost, **restarted})
-    assert [[process.rank for process in session.processes] for session in log.sessions] == [[0], [0, 1]]
+    assert [[process.rank for process in session.processes] for session in log.sessions] == [
+        [0],
+        [0, 1],
+    ]
     assert log.measured is log.sessions[1]
     assert len(log.sessions[1].common_steps) == 20
 
 
 @pytest.mark.parametrize(
-    ("launches", "ranks"), [(("1", "2"), [[1], [0, 1]]), ((None, "2"), [[0, 1], [1]]), ((None, None), [[0, 1], [1]])]
+    ("launches", "ranks"),
+    [(("1", "2"), [[1], [0, 1]]), ((None, "2"), [[0, 1], [1]]), ((None, None), [[0, 1], [1]])],
 )
 def test_a_quick_restart_is_another_session_where_the_log_names_the_launch(
     launches: tuple[str | None, str | None], ranks: list[list[int]]
@@ -181,7 +208,11 @@ def test_a_quick_restart_is_another_session_where_the_log_names_the_launch(
         file_name(rank, start=start): log_lines(
             rank=rank, world_size=2, step_seconds=[], start=start, launch=launch, is_ended=False
         )
-        for rank, start, launch in ((1, START, launches[0]), (0, START + 3, launches[1]), (1, START + 3.1, launches[1]))
+        for rank, start, launch in (
+            (1, START, launches[0]),
+            (0, START + 3, launches[1]),
+            (1, START + 3.1, launches[1]),
+        )
     }
     sessions = read_step_log(files).sessions
     assert [[process.rank for process in session.processes] for session in sessions] == ranks
@@ -190,8 +221,12 @@ def test_a_quick_restart_is_another_session_where_the_log_names_the_launch(
 def test_a_rank_that_starts_late_belongs_to_the_session_that_waits_for_it() -> None:
     waiting = [line.phase_line("load", START, START + 50)]
     files = {
-        file_name(0): log_lines(rank=0, world_size=2, step_seconds=[1.0] * 5, before=waiting, start=START),
-        file_name(1, start=START + 40): log_lines(rank=1, world_size=2, step_seconds=[1.0] * 5, start=START + 50),
+        file_name(0): log_lines(
+            rank=0, world_size=2, step_seconds=[1.0] * 5, before=waiting, start=START
+        ),
+        file_name(1, start=START + 40): log_lines(
+            rank=1, world_size=2, step_seconds=[1.0] * 5, start=START + 50
+        ),
     }
     (session,) = read_step_log(files).sessions
     assert session.missing_ranks == ()
@@ -200,7 +235,9 @@ def test_a_rank_that_starts_late_belongs_to_the_session_that_waits_for_it() -> N
 def test_another_attempt_of_the_run_is_another_session() -> None:
     files = {
         file_name(job="job-a1"): log_lines(step_seconds=[1.0] * 10, is_ended=False),
-        file_name(job="job-a2", start=START + 5): log_lines(step_seconds=[1.0] * 10, start=START + 5),
+        file_name(job="job-a2", start=START + 5): log_lines(
+            step_seconds=[1.0] * 10, start=START + 5
+        ),
     }
     log = read_step_log(files)
     assert [session.job_name for session in log.sessions] == ["job-a1", "job-a2"]
@@ -252,13 +289,19 @@ WHOLE = {"step": STEP, "phase": line.phase_line("load", 1.0, 2.0), "host_load": 
         ("host_load", {"host_cpu_count": 0}, False),
     ],
 )
-def test_lines_at_the_ends_of_what_they_may_say(kind: str, changes: dict[str, object], is_valid: bool) -> None:
+def test_lines_at_the_ends_of_what_they_may_say(
+    kind: str, changes: dict[str, object], is_valid: bool
+) -> None:
     lines = [*log_lines(step_seconds=[], is_ended=False), json.dumps({**WHOLE[kind], **changes})]
     if is_valid:
         (process,) = read_step_log({file_name(): lines}).sessions[0].processes
-        assert [len(process.steps), len(process.phases), len(process.host_loads)] == [kind == each for each in WHOLE]
+        assert [len(process.steps), len(process.phases), len(process.host_loads)] == [
+            kind == each for each in WHOLE
+        ]
     else:
-        with pytest.raises(StepLogInvalid, match=f"{kind} .*has begin|end: got inf|loss: got text|tokens: got "):
+        with pytest.raises(
+            StepLogInvalid, match=f"{kind} .*has begin|end: got inf|loss: got text|tokens: got "
+        ):
             read_step_log({file_name(): lines})
 
 
@@ -292,7 +335,8 @@ def test_a_clock_that_goes_back_is_refused() -> None:
 
 def test_processes_that_name_different_worlds_are_reported() -> None:
     files = {
-        file_name(rank): log_lines(rank=rank, world_size=size, step_seconds=[1.0]) for rank, size in ((0, 2), (1, 3))
+        file_name(rank): log_lines(rank=rank, world_size=size, step_seconds=[1.0])
+        for rank, size in ((0, 2), (1, 3))
     }
     log = read_step_log(files)
     assert log.sessions[0].world_size == 3
@@ -333,13 +377,36 @@ NINES = "9" * 5000
         (step_text(kind='"' + "x" * 1_000_000 + '"'), "expected 1000000 at most"),
         (step_text(kind='"' + "x" * 9000 + '"'), "kind 'x{60}' is unknown"),
         (json.dumps(HOST_LOAD | {"cpu_seconds": 1e61}), "cpu_seconds: got a number beyond 1e"),
-        (json.dumps(HOST_LOAD | {"cpu_seconds": float("nan")}), "cpu_seconds: got nan, expected a finite number"),
-        (json.dumps(line.phase_line("x" * 10_001, 1.0, 2.0)), "name: got a text of 10001 characters"),
-        (json.dumps(line.phase_line("load", 1.0, 2.0, {"bytes": 10**400})), "facts: got a number beyond 1e"),
-        (json.dumps(line.phase_line("load", 1.0, 2.0, {"a": [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]})), "20 levels"),
-        (json.dumps(line.evaluation_line(1.0, 1, {"loss": 1e61})), "metrics: got a number beyond 1e"),
-        (json.dumps(line.environment_line(1.0, 0, 10**12, "algo-1", {})), "world_size: got 1000000000000, expected"),
-        (json.dumps(line.environment_line(1.0, 0, 1, "a" * 256, {})), "host: got a longer text than 255"),
+        (
+            json.dumps(HOST_LOAD | {"cpu_seconds": float("nan")}),
+            "cpu_seconds: got nan, expected a finite number",
+        ),
+        (
+            json.dumps(line.phase_line("x" * 10_001, 1.0, 2.0)),
+            "name: got a text of 10001 characters",
+        ),
+        (
+            json.dumps(line.phase_line("load", 1.0, 2.0, {"bytes": 10**400})),
+            "facts: got a number beyond 1e",
+        ),
+        (
+            json.dumps(
+                line.phase_line("load", 1.0, 2.0, {"a": [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]})
+            ),
+            "20 levels",
+        ),
+        (
+            json.dumps(line.evaluation_line(1.0, 1, {"loss": 1e61})),
+            "metrics: got a number beyond 1e",
+        ),
+        (
+            json.dumps(line.environment_line(1.0, 0, 10**12, "algo-1", {})),
+            "world_size: got 1000000000000, expected",
+        ),
+        (
+            json.dumps(line.environment_line(1.0, 0, 1, "a" * 256, {})),
+            "host: got a longer text than 255",
+        ),
     ],
 )
 def test_what_no_program_could_compute_with_is_named_with_its_line(text: str, reason: str) -> None:
@@ -348,14 +415,19 @@ def test_what_no_program_could_compute_with_is_named_with_its_line(text: str, re
     assert str(raised.value).startswith(f"{file_name()}:2: ")
 
 
-@pytest.mark.parametrize("name", ["job-a1/rank-100000.1.jsonl", "job-a1/rank-00000.10000000000000000.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["job-a1/rank-100000.1.jsonl", "job-a1/rank-00000.10000000000000000.jsonl"]
+)
 def test_a_rank_or_a_time_that_no_job_has_is_no_name_of_a_file(name: str) -> None:
     with pytest.raises(StepLogInvalid, match="expected a name like"):
         read_step_log({name: log_lines(step_seconds=[1.0])})
 
 
 def test_the_longest_host_and_a_loss_without_end_are_read() -> None:
-    lines = [json.dumps(line.environment_line(1.0, 0, 1, "a" * 255, {})), step_text(loss="Infinity")]
+    lines = [
+        json.dumps(line.environment_line(1.0, 0, 1, "a" * 255, {})),
+        step_text(loss="Infinity"),
+    ]
     measured = read_step_log({file_name(): lines}).measured
     assert measured is not None
     assert measured.processes[0].steps[0].loss == float("inf")
@@ -363,7 +435,10 @@ def test_the_longest_host_and_a_loss_without_end_are_read() -> None:
 
 def test_half_of_a_surrogate_pair_becomes_a_question_mark() -> None:
     lines = log_lines(step_seconds=[], facts={"a\ud800": "b\udfff", "whole": "\U0001f600"})
-    assert read_step_log({file_name(): lines}).environments[0].facts == {"a?": "b?", "whole": "\U0001f600"}
+    assert read_step_log({file_name(): lines}).environments[0].facts == {
+        "a?": "b?",
+        "whole": "\U0001f600",
+    }
 
 
 def test_of_many_missing_ranks_the_first_are_named() -> None:

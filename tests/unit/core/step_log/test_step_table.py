@@ -17,7 +17,9 @@ def rank_steps(*phases: tuple[float, float]) -> RankSteps:
     return RankSteps(
         rank=0,
         steps=Steps(steps),
-        phases=[LoggedPhase(name="evaluate", begin=begin, end=end, facts={}) for begin, end in phases],
+        phases=[
+            LoggedPhase(name="evaluate", begin=begin, end=end, facts={}) for begin, end in phases
+        ],
     )
 
 
@@ -31,7 +33,9 @@ def rank_steps(*phases: tuple[float, float]) -> RankSteps:
         ([(1.6, 1.9)], 1.5),  # between two waits
     ],
 )
-def test_phases_within_a_wait_do_not_count_as_waiting(phases: list[tuple[float, float]], seconds: float) -> None:
+def test_phases_within_a_wait_do_not_count_as_waiting(
+    phases: list[tuple[float, float]], seconds: float
+) -> None:
     assert rank_steps(*phases).wait_seconds(0, 2) == pytest.approx(seconds)
 
 
@@ -72,19 +76,31 @@ def test_the_columns_of_a_table_are_over_all_ranks() -> None:
 
 def test_a_phase_over_several_intervals_is_divided_between_them() -> None:
     steps = [step(number, 0.0) for number in range(4)]
-    rank = RankSteps(rank=0, steps=Steps(steps), phases=[LoggedPhase(name="save", begin=0.5, end=2.25, facts={})])
+    rank = RankSteps(
+        rank=0, steps=Steps(steps), phases=[LoggedPhase(name="save", begin=0.5, end=2.25, facts={})]
+    )
     assert rank.phases_by_interval() == {0: {"save": 0.5}, 1: {"save": 1.0}, 2: {"save": 0.25}}
-    twice = [LoggedPhase(name="save", begin=begin, end=begin + 0.25, facts={}) for begin in (1.0, 1.5)]
-    assert RankSteps(rank=0, steps=Steps(steps), phases=twice).phases_by_interval() == {1: {"save": 0.5}}
+    twice = [
+        LoggedPhase(name="save", begin=begin, end=begin + 0.25, facts={}) for begin in (1.0, 1.5)
+    ]
+    assert RankSteps(rank=0, steps=Steps(steps), phases=twice).phases_by_interval() == {
+        1: {"save": 0.5}
+    }
 
 
 def test_phases_that_begin_when_the_last_step_has_ended_are_after_the_steps() -> None:
     steps = [step(number, 0.0) for number in range(2)]
-    phases = [LoggedPhase(name=name, begin=begin, end=3.0, facts={}) for name, begin in (("save", 2.0), ("load", 1.9))]
+    phases = [
+        LoggedPhase(name=name, begin=begin, end=3.0, facts={})
+        for name, begin in (("save", 2.0), ("load", 1.9))
+    ]
     table = StepTable(numbers=[0, 1], ranks=[RankSteps(rank=0, steps=Steps(steps), phases=phases)])
     assert table.phases_after_steps() == {"save"}
 
 
 def test_tokens_that_one_step_did_not_count_are_unknown() -> None:
     steps = [step(0, 0.0)._replace(tokens=5), step(1, 0.0)]
-    assert StepTable(numbers=[0, 1], ranks=[RankSteps(rank=0, steps=Steps(steps), phases=[])]).tokens is None
+    assert (
+        StepTable(numbers=[0, 1], ranks=[RankSteps(rank=0, steps=Steps(steps), phases=[])]).tokens
+        is None
+    )

@@ -16,9 +16,13 @@ STEPS = 400
 RATE = 8.0  # samples of a step of one second
 
 
-def without(dropped: Collection[int], *, rank: int = 0, world_size: int = 1, first_step: int = 1) -> list[str]:
+def without(
+    dropped: Collection[int], *, rank: int = 0, world_size: int = 1, first_step: int = 1
+) -> list[str]:
     """A process's log of 400 steps of one second, without the lines of these steps."""
-    lines = log_lines(rank=rank, world_size=world_size, step_seconds=[1.0] * STEPS, first_step=first_step)
+    lines = log_lines(
+        rank=rank, world_size=world_size, step_seconds=[1.0] * STEPS, first_step=first_step
+    )
     return [each for each in lines if json.loads(each).get("step") not in dropped]
 
 
@@ -73,7 +77,9 @@ def test_steps_that_one_of_two_processes_logs_are_missing() -> None:
     files = [without(set(), rank=0, world_size=2), without(every(10), rank=1, world_size=2)]
     log = read_step_log(dict(zip(names, files, strict=True)))
     (problem,) = log.problems
-    assert problem.startswith("job job-a1: 351 of 391 steps were not logged by every process (11 to 19, 21 to 29,")
+    assert problem.startswith(
+        "job job-a1: 351 of 391 steps were not logged by every process (11 to 19, 21 to 29,"
+    )
     assert result_of(log).samples_per_second is None
 
 
@@ -89,7 +95,9 @@ def sessions(*steps: range, ended_after: int | None = None) -> StepLog:
     files = {}
     for number, each in enumerate(steps):
         start = START + 1000 * number
-        lines = log_lines(step_seconds=[1.0] * len(each), first_step=each.start, start=start, is_ended=False)
+        lines = log_lines(
+            step_seconds=[1.0] * len(each), first_step=each.start, start=start, is_ended=False
+        )
         files[file_name(start=start)] = lines
     if ended_after is not None:
         lines.append(json.dumps(end_line(start + 500, ended_after)))
@@ -100,8 +108,14 @@ def sessions(*steps: range, ended_after: int | None = None) -> StepLog:
     ("log", "lost"),
     [
         (sessions(range(1, 141), range(151, 160), ended_after=159), ["141 to 150"]),
-        (sessions(range(1, 141), range(151, 151), ended_after=150), ["141 to 150"]),  # it had no step left to do
-        (sessions(range(1, 41), range(31, 36), range(38, 50), range(60, 70)), ["36 to 37", "50 to 59"]),
+        (
+            sessions(range(1, 141), range(151, 151), ended_after=150),
+            ["141 to 150"],
+        ),  # it had no step left to do
+        (
+            sessions(range(1, 41), range(31, 36), range(38, 50), range(60, 70)),
+            ["36 to 37", "50 to 59"],
+        ),
         (sessions(range(1, 141), range(1, 1), range(151, 160)), ["141 to 150"]),
         (sessions(range(1, 151), range(141, 200), ended_after=199), []),
         (sessions(range(1, 151), range(151, 151), ended_after=150), []),

@@ -5,11 +5,19 @@ from dataclasses import dataclass
 import pytest
 
 from traindyno.core.suite.cells import identify
-from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, ShardScope, Strategy
+from traindyno.core.suite.choices import (
+    Compiler,
+    LearningRateScaling,
+    Precision,
+    ShardScope,
+    Strategy,
+)
 from traindyno.core.suite.settings import LearningRate, Settings, setting
 
 P4D = "ml.p4d.24xlarge"
-SCALED = LearningRate(base=1e-4, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+SCALED = LearningRate(
+    base=1e-4, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
+)
 FROZEN = {
     "e1feecf0": (Settings(instance="local.cpu"), {}),
     "b9e679fb": (Settings(instance=P4D), {}),
@@ -20,9 +28,15 @@ FROZEN = {
     "5e6ad542": (Settings(instance=P4D, learning_rate=SCALED, gradient_clip_norm=1.0), {}),
     "7fd576de": (Settings(instance=P4D, loader_workers=8, pin_memory=True), {}),
     "720b3ee5": (Settings(instance=P4D, strategy=Strategy.TENSOR, tensor_degree=4), {}),
-    "61acea7c": (Settings(instance=P4D, strategy=Strategy.PIPELINE, pipeline_degree=2, micro_batches=4), {}),
+    "61acea7c": (
+        Settings(instance=P4D, strategy=Strategy.PIPELINE, pipeline_degree=2, micro_batches=4),
+        {},
+    ),
     "e4bfcd2d": (Settings(instance=P4D, packing=False, dropout=0.1, seed=7), {}),
-    "a7be85d1": (Settings(instance="local.cpu", strategy=Strategy.SINGLE), {"lr": 0.1, "name": "a"}),
+    "a7be85d1": (
+        Settings(instance="local.cpu", strategy=Strategy.SINGLE),
+        {"lr": 0.1, "name": "a"},
+    ),
 }
 
 

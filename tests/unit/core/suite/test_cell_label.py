@@ -17,7 +17,10 @@ SUITES = Path(__file__).parents[4] / "suites"
 
 def labels(*settings: dict[str, Any]) -> list[str]:
     return [
-        cell.label for cell in label_cells([make_cell(f"{index:08x}", **each) for index, each in enumerate(settings)])
+        cell.label
+        for cell in label_cells(
+            [make_cell(f"{index:08x}", **each) for index, each in enumerate(settings)]
+        )
     ]
 
 
@@ -39,7 +42,9 @@ def test_a_value_is_named_in_words(name: str, values: tuple[Any, Any], words: li
 
 def test_a_learning_rate_names_the_batch_that_it_is_for() -> None:
     plain = LearningRate(base=0.001)
-    scaled = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+    scaled = LearningRate(
+        base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
+    )
     assert labels({"learning_rate": plain}, {"learning_rate": scaled}) == [
         "learning rate 0.001",
         "learning rate 5e-05 at 32",
@@ -56,21 +61,39 @@ def test_a_setting_without_effect_is_named_only_where_it_is_not_the_default() ->
 
 
 def test_hyperparameters_that_vary_are_named() -> None:
-    given: list[dict[str, int | bool]] = [{"lr": 1, "bf16": True}, {"lr": 2, "bf16": True}, {"bf16": True}]
-    cells = [replace(make_cell(f"{index:08x}"), hyperparameters=each) for index, each in enumerate(given)]
+    given: list[dict[str, int | bool]] = [
+        {"lr": 1, "bf16": True},
+        {"lr": 2, "bf16": True},
+        {"bf16": True},
+    ]
+    cells = [
+        replace(make_cell(f"{index:08x}"), hyperparameters=each) for index, each in enumerate(given)
+    ]
     assert [cell.label for cell in label_cells(cells)] == ["lr 1", "lr 2", "lr default"]
 
 
 def test_of_arguments_that_are_json_the_label_has_what_differs() -> None:
-    given = ['{"ddp": true, "tensor": 8, "fp16": true}', '{"ddp": true, "tensor": 4}', '{"ddp": true}']
-    cells = [replace(make_cell(f"{n:08x}"), hyperparameters={"mp_parameters": each}) for n, each in enumerate(given)]
+    given = [
+        '{"ddp": true, "tensor": 8, "fp16": true}',
+        '{"ddp": true, "tensor": 4}',
+        '{"ddp": true}',
+    ]
+    cells = [
+        replace(make_cell(f"{n:08x}"), hyperparameters={"mp_parameters": each})
+        for n, each in enumerate(given)
+    ]
     told = [cell.label for cell in label_cells(cells)]
-    assert told == ["tensor 8 · fp16 on", "tensor 4 · fp16 default", "tensor default · fp16 default"]
+    assert told == [
+        "tensor 8 · fp16 on",
+        "tensor 4 · fp16 default",
+        "tensor default · fp16 default",
+    ]
 
 
 def test_labels_that_are_too_long_have_what_tells_each_cell_apart() -> None:
     packs = [
-        expand_cells(load_suite(SUITES / f"gptj-parallel/{name}.yaml").suite) for name in ("original", "rehearsal")
+        expand_cells(load_suite(SUITES / f"gptj-parallel/{name}.yaml").suite)
+        for name in ("original", "rehearsal")
     ]
     found = [[cell.label for cell in cells] for cells in packs]
     assert found[0][0] == "tensor · activation_checkpointing 1 · tensor_parallel_degree 8"
@@ -82,5 +105,11 @@ def test_labels_that_are_too_long_have_what_tells_each_cell_apart() -> None:
 
 
 def test_a_type_alone_is_named_without_its_count() -> None:
-    assert labels({"instance": "ml.g5.xlarge"}, {"instance": "local.cpu"}) == ["ml.g5.xlarge", "local.cpu"]
-    assert labels({"instance_count": 1}, {"instance_count": 2}) == ["1 × ml.p4d.24xlarge", "2 × ml.p4d.24xlarge"]
+    assert labels({"instance": "ml.g5.xlarge"}, {"instance": "local.cpu"}) == [
+        "ml.g5.xlarge",
+        "local.cpu",
+    ]
+    assert labels({"instance_count": 1}, {"instance_count": 2}) == [
+        "1 × ml.p4d.24xlarge",
+        "2 × ml.p4d.24xlarge",
+    ]

@@ -18,7 +18,12 @@ def labels(**changes: object) -> list[str]:
 
 def test_the_matrix_is_every_combination_in_the_order_of_its_axes() -> None:
     matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
-    assert labels(matrix=matrix) == ["eager · batch 8", "eager · batch 16", "compiled · batch 8", "compiled · batch 16"]
+    assert labels(matrix=matrix) == [
+        "eager · batch 8",
+        "eager · batch 16",
+        "compiled · batch 8",
+        "compiled · batch 16",
+    ]
 
 
 def test_an_exclusion_takes_all_cells_that_agree_but_never_the_baseline() -> None:
@@ -68,7 +73,9 @@ def test_the_order_in_which_hyperparameters_are_written_is_no_difference() -> No
 
 def test_trials_are_interleaved_in_an_order_drawn_for_each_trial() -> None:
     suite = small_suite(
-        training={"instance": "ml.g5.xlarge"}, matrix={"instance_count": [1, 4, 2]}, baseline={"instance_count": 1}
+        training={"instance": "ml.g5.xlarge"},
+        matrix={"instance_count": [1, 4, 2]},
+        baseline={"instance_count": 1},
     )
     cells = expand_cells(suite)
     runs = trial_runs("execution-1", cells, [1, 2])
@@ -76,15 +83,21 @@ def test_trials_are_interleaved_in_an_order_drawn_for_each_trial() -> None:
     assert [run.place for run in runs] == [1, 2, 3, 4, 5, 6]
     assert len({run.run_id for run in runs}) == 6
     assert trial_runs("execution-1", cells, [1, 2]) == runs
-    first = Counter(trial_runs(f"execution-{index}", cells, [1])[0].cell.cell_id for index in range(600))
+    first = Counter(
+        trial_runs(f"execution-{index}", cells, [1])[0].cell.cell_id for index in range(600)
+    )
     # each of three cells leads 200 of 600 rounds, give or take four deviations of sqrt(600 / 3 * 2 / 3) = 11.5
     assert all(154 <= first[cell.cell_id] <= 246 for cell in cells)
-    rounds = (trial_runs(f"execution-{index}", cells, [trial]) for index in range(50) for trial in (1, 2))
+    rounds = (
+        trial_runs(f"execution-{index}", cells, [trial]) for index in range(50) for trial in (1, 2)
+    )
     assert len({tuple(run.cell.cell_id for run in runs) for runs in rounds}) == 6
 
 
 def test_a_run_survives_its_document() -> None:
-    document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.flag": [True, "x", 1, 0.5]})
+    document = script_document(
+        matrix={"instance": ["local.cpu"], "hyperparameters.flag": [True, "x", 1, 0.5]}
+    )
     for run in trial_runs("execution-1", expand_cells(parse_suite(document)), [1]):
         assert parse_owner(json.loads(json.dumps(owner_document(run)))) == run
 

@@ -18,11 +18,20 @@ SCRIPT = parse_part(script_document()["workload"], Workload)
 
 
 UNEVEN = {"padding": "longest", "packing": False}
-PIPELINED = {"strategy": "mesh", "pipeline_degree": 2, "micro_batches": 2, "batch_size_per_device": 4}
+PIPELINED = {
+    "strategy": "mesh",
+    "pipeline_degree": 2,
+    "micro_batches": 2,
+    "batch_size_per_device": 4,
+}
 
 
 def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
-    cell = Cell(cell_id="0", label="cell", settings=parse_part({"instance": "ml.p4d.24xlarge", **settings}, Settings))
+    cell = Cell(
+        cell_id="0",
+        label="cell",
+        settings=parse_part({"instance": "ml.p4d.24xlarge", **settings}, Settings),
+    )
     return [f"{found.field}: {found.reason}" for found in find_impossible(cell, workload)]
 
 
@@ -34,9 +43,17 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
         {"strategy": "smddp", "instance": "ml.p3dn.24xlarge", "image": "mine:1"},
         {"strategy": "fsdp", "shard_scope": "hybrid", "instance_count": 2, "compiler": "inductor"},
         {"strategy": "tensor", "tensor_degree": 8},
-        {"strategy": "tensor", "tensor_plan": {"colwise": ["h.*.mlp.c_fc"], "rowwise": ["h.*.mlp.c_proj"]}},
+        {
+            "strategy": "tensor",
+            "tensor_plan": {"colwise": ["h.*.mlp.c_fc"], "rowwise": ["h.*.mlp.c_proj"]},
+        },
         {"strategy": "mesh", "tensor_degree": 2, "shard_degree": 2},
-        {"strategy": "pipeline", "pipeline_degree": 4, "batch_size_per_device": 8, "micro_batches": 4},
+        {
+            "strategy": "pipeline",
+            "pipeline_degree": 4,
+            "batch_size_per_device": 8,
+            "micro_batches": 4,
+        },
         {
             "strategy": "pipeline",
             "pipeline_degree": 2,
@@ -52,8 +69,18 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
             "micro_batches": 3,
         },
         {"strategy": "ddp", "instance": "ml.trn1.32xlarge", "compiler": "xla"},
-        {"strategy": "fsdp", "instance": "ml.trn2.48xlarge", "compiler": "neuron", "image": "mine:1"},
-        {"strategy": "ddp", "instance": "ml.trn2.48xlarge", "compiler": "neuron", "image": "mine:1"},
+        {
+            "strategy": "fsdp",
+            "instance": "ml.trn2.48xlarge",
+            "compiler": "neuron",
+            "image": "mine:1",
+        },
+        {
+            "strategy": "ddp",
+            "instance": "ml.trn2.48xlarge",
+            "compiler": "neuron",
+            "image": "mine:1",
+        },
         {"strategy": "ddp", "instance": "local.cpu", "instance_count": 2},
         {"strategy": "ddp", "instance": "local.cpu", "compiler": "xla"},
         {"precision": "fp16"},
@@ -79,13 +106,21 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             "strategy: strategy smddp does not run on ml.g5.48xlarge: expected ml.p4d, ml.p4de, ml.p3dn",
         ),
         ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: ml.m5.xlarge has no GPU"),
-        ({"activation_offloading": True, "instance": "local.cpu"}, "activation_offloading: local.cpu has no GPU"),
+        (
+            {"activation_offloading": True, "instance": "local.cpu"},
+            "activation_offloading: local.cpu has no GPU",
+        ),
         (
             {"strategy": "tensor", "instance": "ml.g5.xlarge"},
             "tensor_degree: tensor_degree is 1 with strategy tensor: expected 2 or more",
         ),
         (
-            {"strategy": "pipeline", "pipeline_schedule": "1f1b", "batch_size_per_device": 4, "micro_batches": 4},
+            {
+                "strategy": "pipeline",
+                "pipeline_schedule": "1f1b",
+                "batch_size_per_device": 4,
+                "micro_batches": 4,
+            },
             "micro_batches: micro_batches is 4 with pipeline_schedule 1f1b: expected 8 or more, one for each stage",
         ),
         (
@@ -102,7 +137,13 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             "shard_degree 4, tensor_degree 2 or shard_degree 2, tensor_degree 2",
         ),
         (
-            {"strategy": "mesh", "shard_degree": 2, "tensor_degree": 2, "pipeline_degree": 1, "replicate_degree": 1},
+            {
+                "strategy": "mesh",
+                "shard_degree": 2,
+                "tensor_degree": 2,
+                "pipeline_degree": 1,
+                "replicate_degree": 1,
+            },
             "pipeline_degree: pipeline_degree 1 × replicate_degree 1 × shard_degree 2 × tensor_degree 2 does not equal "
             "the 8 processes of the job: expected",
         ),
@@ -127,7 +168,12 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             "instance: the number of devices of ml.g7.24xlarge is not known",
         ),
         (
-            {"strategy": "pipeline", "pipeline_degree": 2, "batch_size_per_device": 8, "micro_batches": 3},
+            {
+                "strategy": "pipeline",
+                "pipeline_degree": 2,
+                "batch_size_per_device": 8,
+                "micro_batches": 3,
+            },
             "micro_batches: micro_batches 3 does not divide batch_size_per_device 8",
         ),
         (
@@ -149,9 +195,17 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             {"document_masking": True, "strategy": "pipeline"},
             "document_masking: strategy pipeline has no document_masking between stages: expected strategy ddp or fsdp",
         ),
-        ({"shard_scope": "hybrid"}, "shard_scope: shard_scope hybrid has no effect with strategy ddp"),
         (
-            {"instance": "local.cpu", "instance_count": 4, "strategy": "fsdp", "shard_scope": "hybrid"},
+            {"shard_scope": "hybrid"},
+            "shard_scope: shard_scope hybrid has no effect with strategy ddp",
+        ),
+        (
+            {
+                "instance": "local.cpu",
+                "instance_count": 4,
+                "strategy": "fsdp",
+                "shard_scope": "hybrid",
+            },
             "shard_scope: local.cpu has one device, and shard_scope hybrid shards within an instance: expected full",
         ),
         (
@@ -166,10 +220,22 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             {"instance": "ml.trn1.32xlarge", "compiler": "xla", "strategy": "fsdp"},
             "strategy: compiler xla does not run with strategy fsdp: expected single, ddp",
         ),
-        ({"instance": "ml.p3.16xlarge"}, "instance: AWS offers no training quota for ml.p3.16xlarge any more"),
-        ({"instance": "local.gpu", "instance_count": 2}, "instance_count: local.gpu is one machine's GPU"),
-        ({"strategy": "single", "instance_count": 2}, "instance_count: strategy single runs one process"),
-        ({"strategy": "smddp"}, "strategy: AWS's images with strategy smddp lack transformers and datasets"),
+        (
+            {"instance": "ml.p3.16xlarge"},
+            "instance: AWS offers no training quota for ml.p3.16xlarge any more",
+        ),
+        (
+            {"instance": "local.gpu", "instance_count": 2},
+            "instance_count: local.gpu is one machine's GPU",
+        ),
+        (
+            {"strategy": "single", "instance_count": 2},
+            "instance_count: strategy single runs one process",
+        ),
+        (
+            {"strategy": "smddp"},
+            "strategy: AWS's images with strategy smddp lack transformers and datasets",
+        ),
         (
             {"instance": "ml.trn2.48xlarge", "compiler": "neuron"},
             "compiler: the lab has no image with TorchNeuron, which compiler neuron needs",
@@ -186,7 +252,9 @@ def test_the_training_compilers_images_run_scripts_only() -> None:
     assert reasons({**on_gpu, "instance": "ml.g6.xlarge"}, SCRIPT)[0].startswith(
         "compiler: compiler xla does not run on ml.g6"
     )
-    assert reasons(on_gpu)[0].startswith("compiler: compiler xla does not run the built-in tasks on ml.p4d")
+    assert reasons(on_gpu)[0].startswith(
+        "compiler: compiler xla does not run the built-in tasks on ml.p4d"
+    )
 
 
 def test_a_script_answers_for_its_own_parallelism() -> None:
@@ -212,12 +280,17 @@ def test_a_models_config_must_offer_what_is_cut() -> None:
 
 
 def test_a_model_that_is_given_by_name_is_not_checked() -> None:
-    named = parse_part({**small_document()["workload"], "model": "meta-llama/Llama-3.2-1B"}, Workload)
+    named = parse_part(
+        {**small_document()["workload"], "model": "meta-llama/Llama-3.2-1B"}, Workload
+    )
     assert reasons({"strategy": "pipeline"}, named) == []
 
 
 def test_document_masking_needs_room_for_the_check_before_the_first_step() -> None:
-    refused = [reasons({"document_masking": True}, replace(BUILT_IN, sequence_length=length)) for length in (15, 16)]
+    refused = [
+        reasons({"document_masking": True}, replace(BUILT_IN, sequence_length=length))
+        for length in (15, 16)
+    ]
     assert [len(each) for each in refused] == [1, 0]
     assert "document_masking is tried on 16 tokens" in refused[0][0]
 

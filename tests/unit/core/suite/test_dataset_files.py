@@ -40,7 +40,17 @@ def test_the_format_is_that_of_the_suffix_before_any_compression(
 
 
 def test_hidden_files_and_documentation_are_no_data() -> None:
-    names = ["a.txt", ".b.txt", "_c.txt", "README", "License.txt", "state.json", "x/notes.md", "x/load.py", "d.txt"]
+    names = [
+        "a.txt",
+        ".b.txt",
+        "_c.txt",
+        "README",
+        "License.txt",
+        "state.json",
+        "x/notes.md",
+        "x/load.py",
+        "d.txt",
+    ]
     assert data_files(names, dataset()) == ["a.txt", "d.txt"]
 
 
@@ -70,7 +80,8 @@ def test_files_of_one_format_are_read_together() -> None:
 )
 def test_files_of_two_formats_are_refused_unless_one_is_named(names: list[str], found: str) -> None:
     with pytest.raises(
-        DatasetFilesInvalid, match=re.escape(f"of 2 formats, of which only one would be read: {found};")
+        DatasetFilesInvalid,
+        match=re.escape(f"of 2 formats, of which only one would be read: {found};"),
     ):
         data_files(names, dataset())
     wanted = format_of(names[0])
@@ -104,18 +115,29 @@ def test_a_format_that_is_named_decides() -> None:
 
 
 def test_a_folder_without_data_lists_what_it_has() -> None:
-    with pytest.raises(DatasetFilesInvalid, match=r"has README, \.hidden; dataset\.format: text reads these"):
+    with pytest.raises(
+        DatasetFilesInvalid, match=r"has README, \.hidden; dataset\.format: text reads these"
+    ):
         data_files(["README", ".hidden"], dataset())
-    assert data_files(["notes.md", "load.py"], dataset(format=DatasetFormat.TEXT)) == ["notes.md", "load.py"]
+    assert data_files(["notes.md", "load.py"], dataset(format=DatasetFormat.TEXT)) == [
+        "notes.md",
+        "load.py",
+    ]
     with pytest.raises(DatasetFilesInvalid, match="it has no files"):
         data_files([], dataset())
     many = [f".hidden{index:02}" for index in range(12)]
-    with pytest.raises(DatasetFilesInvalid, match=r"it has (\.hidden\d\d, ){9}\.hidden09 and 2 more$"):
+    with pytest.raises(
+        DatasetFilesInvalid, match=r"it has (\.hidden\d\d, ){9}\.hidden09 and 2 more$"
+    ):
         data_files(many, dataset())
 
 
 NAMED = ["train-00.csv", "training.csv", "dev.csv", "test/part-1.csv", "other.csv"]
-GENERATIONS = ["data-00000-of-00001.arrow", "data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+GENERATIONS = [
+    "data-00000-of-00001.arrow",
+    "data-00000-of-00002.arrow",
+    "data-00001-of-00002.arrow",
+]
 OWN = {"split": "german", "evaluation_split": "held_out"}
 
 
@@ -161,17 +183,52 @@ def test_files_are_of_the_split_that_their_names_tell(
     [
         (["test.csv"], "validation", "split 'validation'; its files are test.csv (test)", {}),
         (["test.csv"], "train", "split 'train'", {"evaluation_split": "test"}),
-        (["a.csv", "b.csv", "eval.csv"], "validation", "a.csv (no split), b.csv (no split), eval.csv (test)", {}),
-        (["train-test.csv", "b.csv"], "train", "train-test.csv names the splits test and train", {}),
+        (
+            ["a.csv", "b.csv", "eval.csv"],
+            "validation",
+            "a.csv (no split), b.csv (no split), eval.csv (test)",
+            {},
+        ),
+        (
+            ["train-test.csv", "b.csv"],
+            "train",
+            "train-test.csv names the splits test and train",
+            {},
+        ),
         (["data-00001-of-00002.arrow"], "train", "are 1 of 2 files; expected all of them", {}),
         (GENERATIONS, "train", "data-*.arrow are parts of sets of 1 and 2 files", {}),
         # two forms of one file
-        (["train.csv", "train.csv.gz"], "train", "would all be read: train.csv and train.csv.gz;", {}),
+        (
+            ["train.csv", "train.csv.gz"],
+            "train",
+            "would all be read: train.csv and train.csv.gz;",
+            {},
+        ),
         (["train.csv", "train.tsv"], "train", "would all be read: train.csv and train.tsv;", {}),
-        (["part/a.jsonl", "part/a.json.xz"], "train", "would all be read: part/a.jsonl and part/a.json.xz;", {}),
-        (["corpus.txt", "corpus.txt.bz2"], "train", "would all be read: corpus.txt and corpus.txt.bz2;", {}),
-        (["corpus.txt", "corpus.txt~"], "train", "would all be read: corpus.txt and corpus.txt~;", {}),
-        (["corpus.txt", "corpus.txt.bak"], "train", "would all be read: corpus.txt and corpus.txt.bak;", {}),
+        (
+            ["part/a.jsonl", "part/a.json.xz"],
+            "train",
+            "would all be read: part/a.jsonl and part/a.json.xz;",
+            {},
+        ),
+        (
+            ["corpus.txt", "corpus.txt.bz2"],
+            "train",
+            "would all be read: corpus.txt and corpus.txt.bz2;",
+            {},
+        ),
+        (
+            ["corpus.txt", "corpus.txt~"],
+            "train",
+            "would all be read: corpus.txt and corpus.txt~;",
+            {},
+        ),
+        (
+            ["corpus.txt", "corpus.txt.bak"],
+            "train",
+            "would all be read: corpus.txt and corpus.txt.bak;",
+            {},
+        ),
     ],
 )
 def test_files_of_no_split_or_of_two_forms_or_sets_are_refused(

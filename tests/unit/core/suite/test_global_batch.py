@@ -31,7 +31,9 @@ INSTANCES = ("local.cpu", "ml.g5.12xlarge", "ml.p4d.24xlarge")
 
 @st.composite
 def divided_settings(draw: st.DrawFn) -> Settings:
-    strategy = draw(st.sampled_from([Strategy.DDP, Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE]))
+    strategy = draw(
+        st.sampled_from([Strategy.DDP, Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE])
+    )
     degree = {Strategy.TENSOR: "tensor_degree", Strategy.PIPELINE: "pipeline_degree"}.get(strategy)
     options: dict[str, Any] = {degree: draw(st.sampled_from([2, 4, 8]))} if degree else {}
     if strategy is Strategy.PIPELINE:
@@ -41,13 +43,18 @@ def divided_settings(draw: st.DrawFn) -> Settings:
         instance_count=draw(st.integers(1, 6)),
         strategy=strategy,
         batch_size_per_device=draw(st.integers(1, 70)),
-        global_batch_size=draw(st.integers(1, 5000) | st.sampled_from([960, 2520, *(2**power for power in range(14))])),
+        global_batch_size=draw(
+            st.integers(1, 5000) | st.sampled_from([960, 2520, *(2**power for power in range(14))])
+        ),
         **options,
     )
 
 
 def problems(settings: Settings) -> list[str]:
-    return [each.reason for each in check_global_batch(settings, known(find_instance_type(settings.instance)))]
+    return [
+        each.reason
+        for each in check_global_batch(settings, known(find_instance_type(settings.instance)))
+    ]
 
 
 def test_what_is_accepted_keeps_the_global_batch_and_what_is_refused_could_not() -> None:
@@ -82,7 +89,9 @@ def test_a_search_finds_the_largest_batch_that_divides_and_fits_within_an_eighth
     drawn: Settings, first: int, data: st.DataObject
 ) -> None:
     """Also the batch that is probed first, which simulated jobs measure, keeps the global batch."""
-    settings = replace(drawn, batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST, begin=first))
+    settings = replace(
+        drawn, batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST, begin=first)
+    )
     processes = known(world_size(settings))
     possible = dividing_batches(settings, processes) or ()
     assume(possible)
@@ -105,7 +114,9 @@ def test_a_search_finds_the_largest_batch_that_divides_and_fits_within_an_eighth
 
 
 def test_the_learning_rate_of_a_searching_cell_follows_its_constant_global_batch() -> None:
-    rate = LearningRate(base=1e-3, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+    rate = LearningRate(
+        base=1e-3, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
+    )
     searching = Settings(
         instance="ml.unheard.of",
         batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST),
@@ -127,8 +138,14 @@ def test_the_learning_rate_of_a_searching_cell_follows_its_constant_global_batch
             {"batch_size_per_device": 64, "global_batch_size": 256},
             "batch_size_per_device 64 on 8 replicas does not divide global_batch_size 256: expected 32",
         ),
-        ({"global_batch_size": 100}, "global_batch_size 100 is no multiple of 8, for 8 replicas: expected 96 or 104"),
-        ({"global_batch_size": 4}, "global_batch_size 4 is no multiple of 8, for 8 replicas: expected 8"),
+        (
+            {"global_batch_size": 100},
+            "global_batch_size 100 is no multiple of 8, for 8 replicas: expected 96 or 104",
+        ),
+        (
+            {"global_batch_size": 4},
+            "global_batch_size 4 is no multiple of 8, for 8 replicas: expected 8",
+        ),
         (
             {"global_batch_size": 64, "gradient_accumulation_steps": 2},
             "gradient_accumulation_steps 2 beside global_batch_size 64, from which the steps follow:"
@@ -140,5 +157,7 @@ def test_the_learning_rate_of_a_searching_cell_follows_its_constant_global_batch
         ),
     ],
 )
-def test_what_is_refused_is_named_with_what_would_be_accepted(changes: dict[str, Any], expected: str) -> None:
+def test_what_is_refused_is_named_with_what_would_be_accepted(
+    changes: dict[str, Any], expected: str
+) -> None:
     assert problems(replace(Settings(instance="ml.p4d.24xlarge"), **changes)) == [expected]

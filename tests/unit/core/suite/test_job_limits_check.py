@@ -30,13 +30,25 @@ def on_axis(value: str) -> dict[str, Any]:
 # The most, and sections that have as many; the quotes of a value's JSON text count.
 LIMITS: dict[str, tuple[int, str, Callable[[int], dict[str, Any]]]] = {
     "workload.hyperparameters": (90, "names", lambda n: sections(hyperparameters=named(n))),
-    "workload.hyperparameters.text": (2500, "characters", lambda n: sections(hyperparameters={"text": "a" * (n - 2)})),
+    "workload.hyperparameters.text": (
+        2500,
+        "characters",
+        lambda n: sections(hyperparameters={"text": "a" * (n - 2)}),
+    ),
     "matrix.hyperparameters.text[1]": (2500, "characters", lambda n: on_axis("a" * (n - 2))),
     "workload.channels": (16, "channels", lambda n: sections(channels=named(n))),
-    "workload.environment.TEXT": (512, "characters", lambda n: sections(environment={"TEXT": "a" * n})),
+    "workload.environment.TEXT": (
+        512,
+        "characters",
+        lambda n: sections(environment={"TEXT": "a" * n}),
+    ),
     "workload.image": (255, "characters", lambda n: sections(image=REGISTRY.ljust(n, "a"))),
     "job.metrics": (40, "metrics", lambda n: {"job": {"metrics": named(n, "loss: (.*)")}}),
-    "job.metrics.loss": (500, "characters", lambda n: {"job": {"metrics": {"loss": "(.)".rjust(n, "a")}}}),
+    "job.metrics.loss": (
+        500,
+        "characters",
+        lambda n: {"job": {"metrics": {"loss": "(.)".rjust(n, "a")}}},
+    ),
 }
 
 
@@ -55,7 +67,10 @@ def test_numbers_and_lengths_are_limited(path: str) -> None:
         ("hyperparameters", {"sagemaker_distributed_dataparallel_custom_mpi_options": "x"}, True),
         ("hyperparameters", {"sagemaker_mpi_custom_mpi_options": "x"}, False),
         ("hyperparameters", {"sagemaker_mpi_custom_mpi_options": "x", "mp_parameters": "y"}, True),
-        *(("channels", {name: "s3://bucket/x/"}, name == "extra") for name in ("extra", "train", "a b", "a" * 65)),
+        *(
+            ("channels", {name: "s3://bucket/x/"}, name == "extra")
+            for name in ("extra", "train", "a b", "a" * 65)
+        ),
     ],
 )
 def test_names_of_the_launchers_and_the_lab_are_refused_but_for_mpis(
@@ -65,7 +80,8 @@ def test_names_of_the_launchers_and_the_lab_are_refused_but_for_mpis(
 
 
 @pytest.mark.parametrize(
-    ("name", "is_valid"), [("NAME_1", True), ("_x", True), ("1X", False), ("A-B", False), ("TRAINDYNO_X", False)]
+    ("name", "is_valid"),
+    [("NAME_1", True), ("_x", True), ("1X", False), ("A-B", False), ("TRAINDYNO_X", False)],
 )
 def test_variables_have_names_of_a_shell(name: str, is_valid: bool) -> None:
     expected = f'workload.environment.{name}: got "{name}", expected letters, digits and _, not beginning with a digit'
@@ -78,7 +94,10 @@ def test_variables_have_names_of_a_shell(name: str, is_valid: bool) -> None:
     ("arn", "says"),
     [
         (PLAN, None),
-        ("arn:aws:ec2:us-east-1:111111111111:capacity-reservation/cr-0abc", "can't use EC2 capacity reservations"),
+        (
+            "arn:aws:ec2:us-east-1:111111111111:capacity-reservation/cr-0abc",
+            "can't use EC2 capacity reservations",
+        ),
         ("plan-1", 'got "plan-1"'),
     ],
 )
@@ -94,5 +113,7 @@ def test_the_settings_of_a_cell_are_one_value(characters: int, paths: list[str])
     document = small_document()
     document["training"] |= {"strategy": "tensor", "tensor_plan": {"colwise": ["l" * characters]}}
     document["training"]["instance"] = "ml.g5.12xlarge"
-    found = [each for each in problems(document) if "characters as JSON, expected at most 2500" in each]
+    found = [
+        each for each in problems(document) if "characters as JSON, expected at most 2500" in each
+    ]
     assert [each.partition(": ")[0] for each in found] == paths

@@ -10,10 +10,16 @@ from traindyno.core.suite.preparation import MOST_HELD_OUT, needed_sequences, ne
 from traindyno.core.suite.suite import Suite
 
 STEPS = 50
-MATRIX = {"instance": ["ml.g5.xlarge", "ml.g5.12xlarge"], "batch_size_per_device": [4, 16], "packing": [True]}
+MATRIX = {
+    "instance": ["ml.g5.xlarge", "ml.g5.12xlarge"],
+    "batch_size_per_device": [4, 16],
+    "packing": [True],
+}
 
 
-def suite_of(*, examples: int = 10**6, measurement: dict[str, Any] | None = None, **workload: Any) -> Suite:
+def suite_of(
+    *, examples: int = 10**6, measurement: dict[str, Any] | None = None, **workload: Any
+) -> Suite:
     changed = {**small_document()["workload"], "examples": examples, **workload}
     return small_suite(
         workload=changed,
@@ -34,7 +40,9 @@ def test_the_cell_with_the_largest_step_decides() -> None:
 
 @pytest.mark.parametrize("examples", [1, STEPS * 16 * 4, STEPS * 16 * 4 + 1])
 def test_never_more_than_the_examples(examples: int) -> None:
-    assert min(needed(suite_of(examples=examples)) or examples, examples) == min(examples, STEPS * 16 * 4)
+    assert min(needed(suite_of(examples=examples)) or examples, examples) == min(
+        examples, STEPS * 16 * 4
+    )
 
 
 def test_what_is_held_out_comes_on_top_unless_there_is_a_split_for_it() -> None:
@@ -56,7 +64,11 @@ def test_each_way_of_packing_has_its_own_number() -> None:
     exclude = [{"packing": False, "batch_size_per_device": 16}]
     workload = {**small_document()["workload"], "examples": 10**6}
     suite = small_suite(
-        workload=workload, matrix=matrix, baseline={}, exclude=exclude, measurement={"max_steps": STEPS, "trials": 1}
+        workload=workload,
+        matrix=matrix,
+        baseline={},
+        exclude=exclude,
+        measurement={"max_steps": STEPS, "trials": 1},
     )
     found = {each.packing: each.sequences for each in needed_tokens(suite, expand_cells(suite))}
     assert found == {True: STEPS * 16, False: STEPS * 4}

@@ -45,8 +45,12 @@ def tokens_of(suite: Suite) -> list[bool | None]:
     return [each.packing for each in needed_tokens(suite, expand_cells(suite))]
 
 
-def key_of(origin: Origin = ORIGIN, *, packing: bool = True, degrees: Iterable[int] = (), **changes: Any) -> str:
-    token_set = TokenSet(packing=packing, divisions=tuple(TensorDivision(degree=each) for each in degrees))
+def key_of(
+    origin: Origin = ORIGIN, *, packing: bool = True, degrees: Iterable[int] = (), **changes: Any
+) -> str:
+    token_set = TokenSet(
+        packing=packing, divisions=tuple(TensorDivision(degree=each) for each in degrees)
+    )
     return tokens_key(small_suite(workload=workload(**changes)).workload, token_set, origin)
 
 
@@ -75,12 +79,18 @@ STREAMED = {"path": "s3://bucket/data/", "input_mode": "stream"}
 
 
 @pytest.mark.parametrize("dataset", [SYNTHETIC, STREAMED], ids=["synthetic", "streamed"])
-@pytest.mark.parametrize("model", ["me/model", "s3://bucket/model/", {"config": {"model_type": "gpt2"}}], ids=str)
-def test_without_tokens_only_a_model_of_the_hub_needs_a_job(model: Any, dataset: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "model", ["me/model", "s3://bucket/model/", {"config": {"model_type": "gpt2"}}], ids=str
+)
+def test_without_tokens_only_a_model_of_the_hub_needs_a_job(
+    model: Any, dataset: dict[str, str]
+) -> None:
     matrix = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"]}
     given = workload(dataset=dataset, model=model, tokenizer={"path": "gpt2"})
     suite = small_suite(workload=given, training={}, baseline={}, matrix=matrix)
-    assert needed_tokens(suite, expand_cells(suite)) == ((TokenSet(),) if model == "me/model" else ())
+    assert needed_tokens(suite, expand_cells(suite)) == (
+        (TokenSet(),) if model == "me/model" else ()
+    )
 
 
 PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
@@ -92,15 +102,28 @@ def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> N
     pipeline = {"instance": "ml.g5.12xlarge", "strategy": "pipeline", "tensor_plan": None}
     suite = small_suite(
         workload=workload(tokenizer=None, **given),
-        **{"training": {}, "baseline": {}, "matrix": PLANNED, "include": [pipeline], "limits": LIMITS},
+        **{
+            "training": {},
+            "baseline": {},
+            "matrix": PLANNED,
+            "include": [pipeline],
+            "limits": LIMITS,
+        },
     )
     (wanted,) = needed_tokens(suite, expand_cells(suite))
     layers = TensorLayers(colwise=tuple(PLAN["colwise"]), rowwise=tuple(PLAN["rowwise"]))
     divisions = (TensorDivision(degree=4), TensorDivision(degree=4, layers=layers))
     assert (wanted.divisions, wanted.stage_counts) == (divisions, (4,))
-    (due,) = due_preparations(planned_of(suite, (replace(wanted, key=KEY),)).preparation, "execution-1")
+    (due,) = due_preparations(
+        planned_of(suite, (replace(wanted, key=KEY),)).preparation, "execution-1"
+    )
     assert due.divisions == divisions
-    assert parse_part(json.loads(request(due, suite)["HyperParameters"]["preparation"]), DataPreparation) == due
+    assert (
+        parse_part(
+            json.loads(request(due, suite)["HyperParameters"]["preparation"]), DataPreparation
+        )
+        == due
+    )
     others = (
         {"divisions": divisions[:1]}, {"divisions": divisions[1:]}, {"divisions": (TensorDivision(degree=2),)},
         {"stage_counts": ()}, {"stage_counts": (2,)},
@@ -126,7 +149,10 @@ def test_a_users_script_has_its_own_model() -> None:
         {"examples": 9999},
         {"task": "masked-lm"},
         {"packing": False},
-        *({"origin": replace(ORIGIN, **{name: "other"})} for name in ("code", "image", "data", "tokenizer")),
+        *(
+            {"origin": replace(ORIGIN, **{name: "other"})}
+            for name in ("code", "image", "data", "tokenizer")
+        ),
     ],
     ids=str,
 )
@@ -142,18 +168,27 @@ def test_how_tokens_travel_and_who_trains_on_them_leaves_their_key_alone() -> No
 
 def test_a_models_own_tokenizer_counts_by_path_and_revision() -> None:
     own: dict[str, Any] = {"tokenizer": None, "dataset": {"path": "s3://bucket/data/abc/"}}
-    keys = {key_of(model=model, **own) for model in ("gpt2", "gpt2-medium", {"path": "gpt2", "revision": "v1"})}
+    keys = {
+        key_of(model=model, **own)
+        for model in ("gpt2", "gpt2-medium", {"path": "gpt2", "revision": "v1"})
+    }
     assert len(keys) == 3
 
 
 def test_a_model_that_is_not_divided_leaves_the_key_alone() -> None:
-    keys = {key_of(degrees=degrees, model=model) for degrees in ((2,), ()) for model in ("gpt2", "gpt2-medium")}
+    keys = {
+        key_of(degrees=degrees, model=model)
+        for degrees in ((2,), ())
+        for model in ("gpt2", "gpt2-medium")
+    }
     assert len(keys) == 3
 
 
 def test_data_is_prepared_on_this_machine_where_any_cell_runs_here() -> None:
     remote = small_suite()
-    mixed = small_suite(training={}, baseline={}, matrix={"instance": ["ml.g5.xlarge", "local.cpu"]})
+    mixed = small_suite(
+        training={}, baseline={}, matrix={"instance": ["ml.g5.xlarge", "local.cpu"]}
+    )
     asked = small_suite(preparation={"instance": "ml.m5.4xlarge"})
     found = [preparation_instance(suite, expand_cells(suite)) for suite in (remote, mixed, asked)]
     assert found == ["ml.m7i.xlarge", "local.cpu", "ml.m5.4xlarge"]
@@ -162,7 +197,10 @@ def test_data_is_prepared_on_this_machine_where_any_cell_runs_here() -> None:
 def test_the_job_leaves_plain_files_under_its_content_key() -> None:
     suite = small_suite(purchase="spot", preparation={"max_seconds": 600})
     job = request(preparation(suite), suite)
-    assert job["OutputDataConfig"] == {"S3OutputPath": f"s3://results/prepared/{KEY}", "CompressionType": "NONE"}
+    assert job["OutputDataConfig"] == {
+        "S3OutputPath": f"s3://results/prepared/{KEY}",
+        "CompressionType": "NONE",
+    }
     assert job["ResourceConfig"]["InstanceType"] == "ml.m7i.xlarge"
     assert ":2.13-cpu-" in job["AlgorithmSpecification"]["TrainingImage"]
     assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 600}
@@ -200,12 +238,19 @@ def test_the_preparation_brings_no_weights_over() -> None:
 @pytest.mark.parametrize("mode", ["File", "FastFile"])
 def test_a_run_reads_tokens_in_the_datasets_place_and_mode(mode: str) -> None:
     dataset = {"path": "nyu-mll/glue", "name": "sst2", "input_mode": mode}
-    suite = small_suite(workload=workload(dataset=dataset, tokenizer={"path": "s3://bucket/tokenizer/"}))
+    suite = small_suite(
+        workload=workload(dataset=dataset, tokenizer={"path": "s3://bucket/tokenizer/"})
+    )
     uri = f"s3://results/prepared/{KEY}/job/output/model/"
     (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
     run = replace(run, tokens=Tokens(key=KEY, s3_uri=uri))
-    (channel,) = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["InputDataConfig"]
-    assert (channel["ChannelName"], channel["DataSource"]["S3DataSource"]["S3Uri"]) == ("train", uri)
+    (channel,) = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)[
+        "InputDataConfig"
+    ]
+    assert (channel["ChannelName"], channel["DataSource"]["S3DataSource"]["S3Uri"]) == (
+        "train",
+        uri,
+    )
     assert channel.get("InputMode", "File") == mode
 
 
@@ -218,7 +263,9 @@ def planned(tokens: tuple[TokenSet, ...] | None = None, **changes: Any) -> Plan:
 
 def planned_of(suite: Suite, tokens: tuple[TokenSet, ...] | None = None) -> Plan:
     prices, quotas = prices_of(USD), ample_quotas(suite)
-    return plan_suite(suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={}, tokens=tokens)
+    return plan_suite(
+        suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={}, tokens=tokens
+    )
 
 
 def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
@@ -226,7 +273,10 @@ def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
     # half an hour at 0.24 once, and three times at worst; two jobs of half an hour at 1.408, and at worst three
     # attempts of each and one more for its second run: 8 x 0.704 = 5.632
     assert plan.preparation is not None
-    assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (Decimal("0.12"), Decimal("0.36"))
+    assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (
+        Decimal("0.12"),
+        Decimal("0.36"),
+    )
     assert (plan.one_attempt_usd, plan.worst_case_usd) == (Decimal("1.528"), Decimal("5.992"))
     # at worst three times the preparation and four times a job, each after 7200 s of waiting
     assert plan.one_attempt_hours == 2 * (Decimal(840) / 3600)
@@ -235,11 +285,17 @@ def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
 
 
 def test_a_due_preparation_is_named_by_its_key() -> None:
-    (due,) = due_preparations(planned((TokenSet(packing=True, key=KEY, is_ready=False),)).preparation, "execution-1")
-    assert due == DataPreparation(execution_id="execution-1", key=KEY, packing=True, instance="ml.m7i.xlarge")
+    (due,) = due_preparations(
+        planned((TokenSet(packing=True, key=KEY, is_ready=False),)).preparation, "execution-1"
+    )
+    assert due == DataPreparation(
+        execution_id="execution-1", key=KEY, packing=True, instance="ml.m7i.xlarge"
+    )
     assert due.preparation_id == "prepare-01234567"
 
 
 def test_data_is_not_prepared_on_an_accelerator() -> None:
-    with pytest.raises(SuiteInvalid, match=r"preparation\.instance: .*, expected a type without accelerators"):
+    with pytest.raises(
+        SuiteInvalid, match=r"preparation\.instance: .*, expected a type without accelerators"
+    ):
         parse_suite(small_document(preparation={"instance": "ml.g5.xlarge"}))

@@ -31,10 +31,14 @@ def probed_trials(measurement: dict[str, Any]) -> list[int]:
         ({"trials": 5}, []),
     ],
 )
-def test_the_second_trial_of_a_cell_is_probed_or_its_only_one(measurement: dict[str, Any], expected: list[int]) -> None:
+def test_the_second_trial_of_a_cell_is_probed_or_its_only_one(
+    measurement: dict[str, Any], expected: list[int]
+) -> None:
     assert probed_trials(measurement) == expected
 
 
 def test_a_script_has_no_probes() -> None:
-    with pytest.raises(SuiteInvalid, match=r"measurement\.probes: a script's steps can't be probed, expected false"):
+    with pytest.raises(
+        SuiteInvalid, match=r"measurement\.probes: a script's steps can't be probed, expected false"
+    ):
         parse_suite(script_document(measurement={"probes": True}))

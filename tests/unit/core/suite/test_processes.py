@@ -27,7 +27,9 @@ from traindyno.core.suite.processes import (
 )
 from traindyno.core.suite.settings import LearningRate, Settings, TensorLayers
 
-P4D = Settings(instance="ml.p4d.24xlarge", instance_count=2, strategy=Strategy.DDP, batch_size_per_device=4)
+P4D = Settings(
+    instance="ml.p4d.24xlarge", instance_count=2, strategy=Strategy.DDP, batch_size_per_device=4
+)
 UNKNOWN = replace(P4D, instance="ml.unheard.of")
 
 
@@ -57,7 +59,9 @@ def test_the_global_batch_counts_devices_and_accumulated_steps() -> None:
 
 
 def test_the_learning_rate_scales_with_the_global_batch() -> None:
-    scaled = LearningRate(base=0.001, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+    scaled = LearningRate(
+        base=0.001, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
+    )
     assert scaled_learning_rate(scaled, 64) == pytest.approx(0.002)
     assert planned_learning_rate(settings(learning_rate=scaled)) == pytest.approx(0.002)
     assert planned_learning_rate(replace(UNKNOWN, learning_rate=scaled)) is None
@@ -102,19 +106,32 @@ def test_stages_are_those_of_the_cells_that_cut_the_model() -> None:
     [
         ({}, Degrees(replicate=16)),
         ({"strategy": Strategy.FSDP}, Degrees(shard=16)),
-        ({"strategy": Strategy.FSDP, "shard_scope": ShardScope.HYBRID}, Degrees(replicate=2, shard=8)),
+        (
+            {"strategy": Strategy.FSDP, "shard_scope": ShardScope.HYBRID},
+            Degrees(replicate=2, shard=8),
+        ),
         ({"strategy": Strategy.TENSOR, "tensor_degree": 4}, Degrees(replicate=4, tensor=4)),
         ({"strategy": Strategy.PIPELINE}, Degrees(pipeline=16)),
         ({"strategy": Strategy.MESH}, Degrees(shard=16)),
-        ({"strategy": Strategy.MESH, "tensor_degree": 2, "pipeline_degree": 2}, Degrees(pipeline=2, shard=4, tensor=2)),
+        (
+            {"strategy": Strategy.MESH, "tensor_degree": 2, "pipeline_degree": 2},
+            Degrees(pipeline=2, shard=4, tensor=2),
+        ),
         ({"strategy": Strategy.MESH, "shard_degree": 4}, Degrees(replicate=4, shard=4)),
         (
-            {"strategy": Strategy.MESH, "shard_degree": 4, "replicate_degree": 1, "pipeline_degree": 2},
+            {
+                "strategy": Strategy.MESH,
+                "shard_degree": 4,
+                "replicate_degree": 1,
+                "pipeline_degree": 2,
+            },
             Degrees(pipeline=2, shard=4, tensor=2),
         ),
     ],
 )
-def test_the_first_degree_that_is_left_out_follows(changes: dict[str, Any], expected: Degrees) -> None:
+def test_the_first_degree_that_is_left_out_follows(
+    changes: dict[str, Any], expected: Degrees
+) -> None:
     assert degrees_of(settings(**changes), 16) == expected
     assert expected.processes == 16
 
@@ -124,7 +141,9 @@ NAMES = st.sampled_from(["pipeline", "replicate", "shard", "tensor"])
 
 @examples(300)
 @given(st.integers(1, 96), st.dictionaries(NAMES, st.sampled_from([1, 2, 3, 4, 8]), min_size=1))
-def test_the_nearest_degrees_have_the_processes_as_product(processes: int, named: dict[str, int]) -> None:
+def test_the_nearest_degrees_have_the_processes_as_product(
+    processes: int, named: dict[str, int]
+) -> None:
     asked = mesh(named)
     nearest = nearest_degrees(asked, processes)
     assert nearest
@@ -135,10 +154,17 @@ def test_the_nearest_degrees_have_the_processes_as_product(processes: int, named
 
 
 def mesh(degrees: dict[str, int]) -> Settings:
-    return settings(strategy=Strategy.MESH, **{f"{name}_degree": degree for name, degree in degrees.items()})
+    return settings(
+        strategy=Strategy.MESH, **{f"{name}_degree": degree for name, degree in degrees.items()}
+    )
 
 
 def test_stages_are_far_apart_on_a_mesh_and_neighbours_without_other_groups() -> None:
     assert [*stage_ranks(mesh({"pipeline": 2, "tensor": 2}), 16)] == [0, 8]
-    assert [*stage_ranks(settings(strategy=Strategy.PIPELINE, pipeline_degree=4), 16)] == [0, 1, 2, 3]
+    assert [*stage_ranks(settings(strategy=Strategy.PIPELINE, pipeline_degree=4), 16)] == [
+        0,
+        1,
+        2,
+        3,
+    ]
     assert [*stage_ranks(P4D, 16)] == [0]

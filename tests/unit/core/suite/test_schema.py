@@ -22,14 +22,18 @@ GOOD = {
     "the full example": full_document(),
     "a built-in task": small_document(),
     "a script": script_document(),
-    "money as text": small_document(limits={"max_usd": "12.50", "max_hours": 1, "max_job_seconds": 60}),
+    "money as text": small_document(
+        limits={"max_usd": "12.50", "max_hours": 1, "max_job_seconds": 60}
+    ),
     "a goal with a limit": small_document(goal={"fastest-within": {"usd": 5}}),
     "short forms": small_document(
         workload={**small_document()["workload"], "model": "gpt2", "tokenizer": None},
         training={"instance": "local.cpu", "learning_rate": 0.001},
         measurement={"warmup": 5},
     ),
-    "hyperparameters as an axis": script_document(matrix={"instance": ["local.cpu"], "hyperparameters.lr": [0.1, 1]}),
+    "hyperparameters as an axis": script_document(
+        matrix={"instance": ["local.cpu"], "hyperparameters.lr": [0.1, 1]}
+    ),
 }
 
 
@@ -41,8 +45,18 @@ def test_what_parses_is_valid_and_so_is_what_we_write_back(document: dict[str, A
 
 
 BOUNDS = (
-    *("an empty axis", "a value twice", "an unknown instance type", "a cap of nothing", "a negative batch"),
-    *("a learning rate of nothing", "a pending time that SageMaker refuses", "an exclusion of everything"),
+    *(
+        "an empty axis",
+        "a value twice",
+        "an unknown instance type",
+        "a cap of nothing",
+        "a negative batch",
+    ),
+    *(
+        "a learning rate of nothing",
+        "a pending time that SageMaker refuses",
+        "an exclusion of everything",
+    ),
 )
 # What the parser refuses with a message: see the tests of FORM, CONTENT and WORKLOADS.
 REFUSED: dict[str, dict[str, Any]] = {
@@ -73,6 +87,8 @@ def test_the_published_file_is_current() -> None:
     assert json.loads(PUBLISHED.read_text()) == file_schema()
 
 
-@pytest.mark.parametrize("path", sorted((REPO_ROOT / "suites").glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((REPO_ROOT / "suites").glob("*.yaml")), ids=lambda path: path.stem
+)
 def test_every_shipped_suite_is_valid_as_it_is_written(path: Path) -> None:
     assert [error.message for error in VALIDATOR.iter_errors(read_suite_text(path).document)] == []

@@ -27,17 +27,23 @@ from traindyno.core.verdict.verdict import judge
 from traindyno.sagemaker.request import build_training_job_request
 
 PLAIN = st.sampled_from([None, True, False, 0, 1, -3, 2.5, 1e-5, "", "two words", "[/INST]", "1"])
-VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abc"), inner))
+VALUES = st.recursive(
+    PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abc"), inner)
+)
 
 
 def suite_of(values: list[Any], for_all: Any) -> Suite:
-    document = script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.varied": values})
+    document = script_document(
+        matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.varied": values}
+    )
     document["workload"]["hyperparameters"] = {"same": for_all}
     return structure_suite(document)
 
 
 @given(st.lists(VALUES, min_size=1, max_size=6, unique_by=json.dumps), VALUES)
-def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(values: list[Any], for_all: Any) -> None:
+def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(
+    values: list[Any], for_all: Any
+) -> None:
     suite = suite_of(values, for_all)
     assert structure_suite(json.loads(json.dumps(suite_document(suite)))) == suite
     cells = expand_cells(suite)
@@ -46,7 +52,9 @@ def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(values: li
     for value, cell in zip(values, cells, strict=True):
         run = runs[cell.cell_id]
         assert parse_owner(json.loads(json.dumps(owner_document(run)))) == run
-        sent = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
+        sent = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)[
+            "HyperParameters"
+        ]
         assert json.loads(sent["varied"]) == value
         assert json.loads(sent["same"]) == for_all
 
@@ -54,18 +62,33 @@ def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(values: li
 def test_a_verdict_and_a_report_hold_them() -> None:
     suite = suite_of([[1, 2], {"beta": 0.9, "layers": [1]}, None], [[]])
     cells = expand_cells(suite)
-    assert [cell.label for cell in cells] == ["varied [1, 2]", 'varied {"beta": 0.9, "layers": [1]}', "varied default"]
+    assert [cell.label for cell in cells] == [
+        "varied [1, 2]",
+        'varied {"beta": 0.9, "layers": [1]}',
+        "varied default",
+    ]
     results = [completed_result(cell, trial, suite=suite) for cell in cells for trial in (1, 2, 3)]
     verdict = judge(suite, cells, results)
-    report = Report(execution_id="e", created_at=0.0, suite=suite, cells=cells, verdict=verdict, results=tuple(results))
+    report = Report(
+        execution_id="e",
+        created_at=0.0,
+        suite=suite,
+        cells=cells,
+        verdict=verdict,
+        results=tuple(results),
+    )
     assert parse_report(json.loads(json.dumps(report_document(report)))).cells == cells
 
 
-@pytest.mark.parametrize("value", [datetime.date(2026, 1, 1), [datetime.date(2026, 1, 1)], {1: 2}, {"a": {1, 2}}])
+@pytest.mark.parametrize(
+    "value", [datetime.date(2026, 1, 1), [datetime.date(2026, 1, 1)], {1: 2}, {"a": {1, 2}}]
+)
 def test_what_json_does_not_have_is_refused(value: Any) -> None:
     document = script_document()
     document["workload"]["hyperparameters"] = {"day": value}
-    with pytest.raises(SuiteInvalid, match=r"hyperparameters.day: got .*, expected text, a number, true, false"):
+    with pytest.raises(
+        SuiteInvalid, match=r"hyperparameters.day: got .*, expected text, a number, true, false"
+    ):
         parse_suite(document)
 
 
@@ -74,13 +97,19 @@ def test_one_configuration_needs_no_matrix() -> None:
     del document["matrix"]
     (cell,) = expand_cells(parse_suite(document))
     assert (cell.settings.instance, cell.label) == ("local.cpu", "local.cpu")
-    with pytest.raises(SuiteInvalid, match=r"baseline.strategy: got .*, expected an axis of the matrix: it has none"):
+    with pytest.raises(
+        SuiteInvalid,
+        match=r"baseline.strategy: got .*, expected an axis of the matrix: it has none",
+    ):
         parse_suite({**document, "baseline": {"strategy": "single"}})
 
 
 def test_values_are_told_apart_as_json() -> None:
     assert frozen_json({"a": [1, {"b": None}]}) == {"a": (1, {"b": None})}
-    assert len({frozen_json(value) for value in ({"a": [1]}, {"a": [1.0]}, {"a": [2]}, [1], None)}) == 4
+    assert (
+        len({frozen_json(value) for value in ({"a": [1]}, {"a": [1.0]}, {"a": [2]}, [1], None)})
+        == 4
+    )
 
 
 def test_parameters_of_the_model_parallel_library_may_be_a_mapping() -> None:
@@ -110,11 +139,18 @@ def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
         return
     (cell, *_) = expand_cells(suite)
     line = " ".join(command_arguments(arguments_of(cell, suite.workload)))
-    printed = subprocess.run(["/bin/sh", "-c", f"printf '%s\\n' {line}"], capture_output=True, text=True, check=True)
+    printed = subprocess.run(
+        ["/bin/sh", "-c", f"printf '%s\\n' {line}"], capture_output=True, text=True, check=True
+    )
     assert printed.stdout.splitlines() == ["--text", text]
 
 
 @pytest.mark.parametrize("value", [None, "a b", [1, 2], {"a": [1, 2]}])
 def test_refused_arguments_name_the_character_and_their_place(value: Any) -> None:
-    with pytest.raises(SuiteInvalid, match=r"matrix.hyperparameters.x: got .* to a shell without quotes, which would"):
-        parse_suite(script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.x": [value, 1]}))
+    with pytest.raises(
+        SuiteInvalid,
+        match=r"matrix.hyperparameters.x: got .* to a shell without quotes, which would",
+    ):
+        parse_suite(
+            script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.x": [value, 1]})
+        )

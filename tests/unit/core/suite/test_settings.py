@@ -37,8 +37,12 @@ def _unbounded_numbers(kind: Any) -> list[str]:
     for each in fields(kind):
         parts = [hints[each.name], *getattr(hints[each.name], "__args__", ())]
         description = description_of(each)
-        if any(part.__name__ in ("int", "float", "Decimal") for part in parts if isinstance(part, type)):
-            found += [f"{kind.__name__}.{each.name}"] * (description is None or description.bound is None)
+        if any(
+            part.__name__ in ("int", "float", "Decimal") for part in parts if isinstance(part, type)
+        ):
+            found += [f"{kind.__name__}.{each.name}"] * (
+                description is None or description.bound is None
+            )
         for part in parts:
             found += _unbounded_numbers(part) if is_dataclass(part) else []
     return found
@@ -61,7 +65,11 @@ def test_settings_are_listed_by_their_effect() -> None:
         "document_masking", "dropout",
     )  # fmt: skip
     assert settings_with(Effect.PLACEMENT) == ("instance", "instance_count", "strategy")
-    assert settings_with(Effect.BATCH) == ("batch_size_per_device", "gradient_accumulation_steps", "global_batch_size")
+    assert settings_with(Effect.BATCH) == (
+        "batch_size_per_device",
+        "gradient_accumulation_steps",
+        "global_batch_size",
+    )
     degrees = ("replicate_degree", "shard_degree", "tensor_degree", "pipeline_degree")
     assert settings_with(Effect.DEGREE) == degrees
 

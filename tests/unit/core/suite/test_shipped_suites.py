@@ -53,7 +53,9 @@ def test_every_pack_has_its_suites_and_its_claims() -> None:
     found = {path.parent.name for path in SUITES.glob("*/claims.yaml")}
     assert found == set(PACKS)
     for pack in PACKS:
-        assert {"original.yaml", "modern.yaml", "local.yaml"} <= {path.name for path in (SUITES / pack).glob("*.yaml")}
+        assert {"original.yaml", "modern.yaml", "local.yaml"} <= {
+            path.name for path in (SUITES / pack).glob("*.yaml")
+        }
 
 
 @pytest.mark.parametrize("path", [*AT_HOME, *LOCAL, *ON_AWS], ids=named)
@@ -66,7 +68,9 @@ def test_a_shipped_suite_compares_cells_with_its_baseline(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ON_AWS, ids=named)
-def test_a_suite_of_a_pack_is_refused_by_nothing_but_quotas_and_fits_its_cap_once(path: Path) -> None:
+def test_a_suite_of_a_pack_is_refused_by_nothing_but_quotas_and_fits_its_cap_once(
+    path: Path,
+) -> None:
     suite = load_suite(path, local=path.parent == SUITES).suite
     planned = plan(suite)
     assert planned.refusals == ()
@@ -78,7 +82,9 @@ def test_a_suite_of_a_pack_is_refused_by_nothing_but_quotas_and_fits_its_cap_onc
 def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -> None:
     suite = with_staged_source(load_suite(path, local=path.parent == SUITES).suite)
     runs = trial_runs("execution-1", expand_cells(suite), [1])
-    requests = [build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs]
+    requests = [
+        build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs
+    ]
     assert [problem for request in requests for problem in model_problems(request)] == []
     asked = {request["ResourceConfig"]["InstanceType"] for request in requests}
     assert asked == {run.cell.settings.instance for run in runs} <= set(PRICES)

@@ -21,7 +21,11 @@ def test_strategies_are_found_by_a_trait_in_their_order() -> None:
 
 def test_a_strategy_that_stands_in_runs_without_sagemakers_library() -> None:
     needs_library = strategies_with(lambda traits: traits.sagemaker_collectives)
-    assert strategies_with(lambda traits: traits.stand_in is not None) == needs_library == (Strategy.SMDDP,)
+    assert (
+        strategies_with(lambda traits: traits.stand_in is not None)
+        == needs_library
+        == (Strategy.SMDDP,)
+    )
     assert not TRAITS[TRAITS[Strategy.SMDDP].stand_in or Strategy.SMDDP].sagemaker_collectives
 
 
@@ -44,7 +48,11 @@ NAMES = {
 def members_in(node: ast.AST) -> Iterator[str]:
     """The members of Strategy that this code names."""
     for each in ast.walk(node):
-        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "Strategy":
+        if (
+            isinstance(each, ast.Attribute)
+            and isinstance(each.value, ast.Name)
+            and each.value.id == "Strategy"
+        ):
             yield each.attr
 
 
@@ -54,7 +62,9 @@ def branches_in(node: ast.AST) -> Iterator[str]:
         if isinstance(each, ast.Compare | ast.match_case):
             asked = each.pattern if isinstance(each, ast.match_case) else each
             texts = {text.value for text in ast.walk(asked) if isinstance(text, ast.Constant)}
-            is_by_text = "strategy" in ast.unparse(asked) and texts & {str(strategy) for strategy in Strategy}
+            is_by_text = "strategy" in ast.unparse(asked) and texts & {
+                str(strategy) for strategy in Strategy
+            }
             if is_by_text or any(members_in(asked)):
                 yield ast.unparse(asked)
 
@@ -78,5 +88,9 @@ def test_no_module_asks_which_strategy_it_is_and_only_tables_name_one() -> None:
         for package in PACKAGES
         for path in (REPO_ROOT / package).rglob("*.py")
     }
-    assert [f"{path}: {branch}" for path, source in sources.items() for branch in branches_in(source)] == []
-    assert {path for path, source in sources.items() if any(members_in(source))} == TABLES.keys() | NAMES.keys()
+    assert [
+        f"{path}: {branch}" for path, source in sources.items() for branch in branches_in(source)
+    ] == []
+    assert {
+        path for path, source in sources.items() if any(members_in(source))
+    } == TABLES.keys() | NAMES.keys()

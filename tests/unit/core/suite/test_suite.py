@@ -15,7 +15,10 @@ def test_a_run_evaluates_at_its_end_or_every_so_many_steps() -> None:
 
 
 def test_accuracy_is_reached_from_below_and_losses_from_above() -> None:
-    accuracy, loss = QualityTarget(quality=Quality.ACCURACY, value=0.9), QualityTarget(quality=Quality.LOSS, value=2.0)
+    accuracy, loss = (
+        QualityTarget(quality=Quality.ACCURACY, value=0.9),
+        QualityTarget(quality=Quality.LOSS, value=2.0),
+    )
     assert [accuracy.is_reached(value) for value in (0.89, 0.9, 0.91)] == [False, True, True]
     assert [loss.is_reached(value) for value in (1.9, 2.0, 2.1)] == [True, True, False]
     assert (accuracy.best([0.5, 0.7]), loss.best([2.5, 2.2])) == (0.7, 2.2)
@@ -45,7 +48,9 @@ LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
         ("goal", "hours", 100_000, 100_001),
     ],
 )
-def test_numbers_are_accepted_up_to_their_bounds(section: str, field: str, accepted: float, refused: float) -> None:
+def test_numbers_are_accepted_up_to_their_bounds(
+    section: str, field: str, accepted: float, refused: float
+) -> None:
     def found(value: float) -> list[str]:
         if section == "goal":
             return problems(small_document(goal={"cheapest-within": {field: value}}))
@@ -57,6 +62,8 @@ def test_numbers_are_accepted_up_to_their_bounds(section: str, field: str, accep
     assert problem.startswith(f"{section}.{field}: ")
 
 
-@pytest.mark.parametrize(("name", "is_valid"), [("a" * 40, True), ("a" * 41, False), ("a--b", False), ("-a", False)])
+@pytest.mark.parametrize(
+    ("name", "is_valid"), [("a" * 40, True), ("a" * 41, False), ("a--b", False), ("-a", False)]
+)
 def test_a_name_has_forty_characters_at_most(name: str, is_valid: bool) -> None:
     assert (problems(small_document(name=name)) == []) is is_valid

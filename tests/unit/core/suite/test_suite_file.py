@@ -10,7 +10,14 @@ import yaml
 
 from tests.unit.suites import problems, says, script_document, small_document
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Search, Strategy
+from traindyno.core.suite.choices import (
+    DatasetFormat,
+    GoalKind,
+    LearningRateScaling,
+    Precision,
+    Search,
+    Strategy,
+)
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import LearningRate, Settings
 from traindyno.core.suite.suite import Measurement, StopWhen
@@ -43,7 +50,9 @@ def test_the_full_example_reads_as_written() -> None:
         base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
     )
     assert suite.matrix["strategy"] == (Strategy.DDP, Strategy.SMDDP, Strategy.FSDP)
-    assert suite.exclude == ({"strategy": Strategy.SMDDP, "instance_count": 16, "loader_workers": 0},)
+    assert suite.exclude == (
+        {"strategy": Strategy.SMDDP, "instance_count": 16, "loader_workers": 0},
+    )
     assert suite.measurement.warmup is None
     assert suite.measurement.stop_when == StopWhen(relative_half_width=0.01)
     assert suite.limits.max_usd == Decimal(800)
@@ -72,7 +81,9 @@ NO_DEFAULTS = small_document(
 )
 
 
-@pytest.mark.parametrize("document", [full_document(), small_document(), script_document(), NO_DEFAULTS])
+@pytest.mark.parametrize(
+    "document", [full_document(), small_document(), script_document(), NO_DEFAULTS]
+)
 def test_a_suite_survives_its_own_document_as_json(document: dict[str, Any]) -> None:
     suite = parse_suite(document)
     assert parse_suite(json.loads(json.dumps(suite_document(suite)))) == suite
@@ -80,7 +91,10 @@ def test_a_suite_survives_its_own_document_as_json(document: dict[str, Any]) -> 
 
 def test_the_parts_that_a_container_reads_survive_as_well() -> None:
     suite = parse_suite(full_document())
-    assert parse_part(json.loads(json.dumps(workload_document(suite.workload))), Workload) == suite.workload
+    assert (
+        parse_part(json.loads(json.dumps(workload_document(suite.workload))), Workload)
+        == suite.workload
+    )
     assert parse_part(measurement_document(suite.measurement), Measurement) == suite.measurement
     settings = parse_part({"instance": "local.cpu", "learning_rate": 1e-3}, Settings)
     assert settings.learning_rate == LearningRate(base=1e-3)
@@ -91,11 +105,17 @@ def test_the_parts_that_a_container_reads_survive_as_well() -> None:
     [
         ("cheapest", Goal(kind=GoalKind.CHEAPEST)),
         ("fastest", Goal(kind=GoalKind.FASTEST)),
-        ({"cheapest-within": {"hours": 8.5}}, Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal("8.5"))),
+        (
+            {"cheapest-within": {"hours": 8.5}},
+            Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal("8.5")),
+        ),
         ({"fastest-to": {"accuracy": 0.9}}, Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9)),
         ({"cheapest-to": {"loss": 2}}, Goal(kind=GoalKind.CHEAPEST_TO, loss=2.0)),
         ({"cheapest-to": {"perplexity": 30.5}}, Goal(kind=GoalKind.CHEAPEST_TO, perplexity=30.5)),
-        ({"fastest-within": {"usd": "500.10"}}, Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("500.10"))),
+        (
+            {"fastest-within": {"usd": "500.10"}},
+            Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("500.10")),
+        ),
     ],
 )
 def test_goals_have_a_short_form(written: Any, meant: Goal) -> None:
@@ -123,7 +143,9 @@ def test_goals_have_a_short_form(written: Any, meant: Goal) -> None:
         ),
     ],
 )
-def test_a_goal_of_quality_that_can_not_be_judged_is_refused(changes: dict[str, Any], expected: str) -> None:
+def test_a_goal_of_quality_that_can_not_be_judged_is_refused(
+    changes: dict[str, Any], expected: str
+) -> None:
     assert problems(small_document(**changes)) == [expected]
 
 
@@ -131,11 +153,14 @@ def test_terms_of_prices_are_bounded_and_name_types() -> None:
     pricing = {"spot": {"ml.g5.xlarge": {"discount": 1.5}, "ml.g5.large": {"discount": 0.5}}}
     bound, name = problems(small_document(pricing=pricing))
     assert bound == "pricing.spot.ml.g5.xlarge.discount: got 1.5, expected at least 0 and at most 1"
-    assert name.startswith('pricing.spot.ml.g5.large: got "ml.g5.large": did you mean "ml.g5.xlarge"')
+    assert name.startswith(
+        'pricing.spot.ml.g5.large: got "ml.g5.large": did you mean "ml.g5.xlarge"'
+    )
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"), [(0.1, "0.1"), (800, "800"), ("12.345", "12.345"), (1e-2, "0.01"), (29.99, "29.99")]
+    ("written", "meant"),
+    [(0.1, "0.1"), (800, "800"), ("12.345", "12.345"), (1e-2, "0.01"), (29.99, "29.99")],
 )
 def test_money_has_no_binary_noise(written: Any, meant: str) -> None:
     limits = {**small_document()["limits"], "max_usd": written}
@@ -143,7 +168,10 @@ def test_money_has_no_binary_noise(written: Any, meant: str) -> None:
 
 
 def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
-    broken = {**CLAIMS, "claims": [CLAIM, {**CLAIM, "claim_id": "loss", "tolerance": 0, "against": {}}]}
+    broken = {
+        **CLAIMS,
+        "claims": [CLAIM, {**CLAIM, "claim_id": "loss", "tolerance": 0, "against": {}}],
+    }
     assert problems(small_document(claims=broken)) == [
         "claims.claims[1].against: form gain compares two cells; name the second",
         "claims.claims[1].tolerance: got 0.0, expected a share above 0",
@@ -165,18 +193,29 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
         ['matrix.instance_count[1]: got "four", expected an integer'],
     ),
     "a value with a short form": (
-        {"training": {"learning_rate": "high"}, "workload": {**small_document()["workload"], "model": 5}},
+        {
+            "training": {"learning_rate": "high"},
+            "workload": {**small_document()["workload"], "model": 5},
+        },
         [
             "workload.model: got 5, expected text or a mapping with path, config, revision",
             'training.learning_rate: got "high", expected a number or a mapping with base, reference_batch_size, '
             "scale_with",
         ],
     ),
-    "a yes for an integer": ({"measurement": {"trials": True}}, ["measurement.trials: got true, expected an integer"]),
-    "a number for a yes": ({"measurement": {"evaluate": 1}}, ["measurement.evaluate: got 1, expected true or false"]),
+    "a yes for an integer": (
+        {"measurement": {"trials": True}},
+        ["measurement.trials: got true, expected an integer"],
+    ),
+    "a number for a yes": (
+        {"measurement": {"evaluate": 1}},
+        ["measurement.evaluate: got 1, expected true or false"],
+    ),
     "a misspelt choice": (
         {"matrix": {"compiler": ["none", "inductr"]}},
-        ['matrix.compiler[1]: got "inductr": did you mean "inductor"? Expected one of none, inductor, xla, neuron'],
+        [
+            'matrix.compiler[1]: got "inductr": did you mean "inductor"? Expected one of none, inductor, xla, neuron'
+        ],
     ),
     "a value where a list belongs": (
         {"matrix": {"compiler": "none"}},
@@ -208,7 +247,11 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
         ['measurement.warmup: got "long", expected auto or an integer'],
     ),
     "several at once, in any section": (
-        {"purchase": "sport", "include": [{"strateg": "ddp"}, {"instance_count": 1.5}], "baseline": []},
+        {
+            "purchase": "sport",
+            "include": [{"strateg": "ddp"}, {"instance_count": 1.5}],
+            "baseline": [],
+        },
         [
             "baseline: got a list, expected a mapping of settings",
             "include[1].instance_count: got 1.5, expected an integer",
@@ -219,12 +262,21 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 UNSTORABLE = {
-    "a size beyond DynamoDB's": (1e130, "got 1e+130, expected a number of at most 28 digits and a size of 1e±18"),
+    "a size beyond DynamoDB's": (
+        1e130,
+        "got 1e+130, expected a number of at most 28 digits and a size of 1e±18",
+    ),
     "text with an exponent": ("1e2", 'got "1e2", expected a number'),
     "text with an underscore": ("1_000", 'got "1_000", expected a number'),
-    "sixty digits": ("1" * 60, f'got "{"1" * 59}, expected a number of at most 28 digits and a size of 1e±18'),
+    "sixty digits": (
+        "1" * 60,
+        f'got "{"1" * 59}, expected a number of at most 28 digits and a size of 1e±18',
+    ),
     "no number": (float("nan"), "got NaN, expected a finite number within 64 bits"),
-    "an integer of 5,001 digits": (10**5000, "got an integer of 16610 bits, expected a finite number within 64 bits"),
+    "an integer of 5,001 digits": (
+        10**5000,
+        "got an integer of 16610 bits, expected a finite number within 64 bits",
+    ),
 }
 
 
@@ -243,14 +295,21 @@ def test_a_document_that_is_too_deep_or_too_large_is_refused_at_once() -> None:
     for _ in range(9):
         bomb = [bomb] * 9
     workload = small_document()["workload"]
-    for config, expected in ((deep, "levels, expected at most 100"), (bomb, "values, expected at most 50000")):
-        document = small_document(workload={**workload, "model": {"config": {"model_type": "gpt2", "x": config}}})
+    for config, expected in (
+        (deep, "levels, expected at most 100"),
+        (bomb, "values, expected at most 50000"),
+    ):
+        document = small_document(
+            workload={**workload, "model": {"config": {"model_type": "gpt2", "x": config}}}
+        )
         (problem,) = problems(document)
         assert problem == f"too many {expected}"
 
 
 @pytest.mark.parametrize(("changes", "expected"), FORM.values(), ids=FORM)
-def test_a_problem_of_form_says_where_what_and_what_would_do(changes: dict[str, Any], expected: list[str]) -> None:
+def test_a_problem_of_form_says_where_what_and_what_would_do(
+    changes: dict[str, Any], expected: list[str]
+) -> None:
     assert set(expected) <= set(problems(small_document(**changes)))
 
 
@@ -270,7 +329,10 @@ def test_what_is_no_mapping_at_all_is_one_problem(document: Any) -> None:
 
 
 CONTENT: dict[str, tuple[dict[str, Any], str]] = {
-    "an empty axis": ({"matrix": {"compiler": []}}, "matrix.compiler: got an empty list, expected at least one value"),
+    "an empty axis": (
+        {"matrix": {"compiler": []}},
+        "matrix.compiler: got an empty list, expected at least one value",
+    ),
     "a value twice": (
         {"matrix": {"compiler": ["none", "none"]}},
         'matrix.compiler[1]: got "none" again, expected each value once',
@@ -300,7 +362,14 @@ CONTENT: dict[str, tuple[dict[str, Any], str]] = {
         "training.learning_rate.base: got 0.0, expected more than 0",
     ),
     "a pending time that SageMaker refuses": (
-        {"limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 60, "max_pending_seconds": 60}},
+        {
+            "limits": {
+                "max_usd": 1,
+                "max_hours": 1,
+                "max_job_seconds": 60,
+                "max_pending_seconds": 60,
+            }
+        },
         "limits.max_pending_seconds: got 60, expected at least 1800 and at most 2419200",
     ),
     "a baseline off the matrix": (
@@ -325,7 +394,13 @@ CONTENT: dict[str, tuple[dict[str, Any], str]] = {
         "include[1]: {seed: 1} is already a cell of the grid",
     ),
     "too many cells": (
-        {"matrix": {"compiler": ["none"], "seed": list(range(200)), "loader_workers": list(range(100))}},
+        {
+            "matrix": {
+                "compiler": ["none"],
+                "seed": list(range(200)),
+                "loader_workers": list(range(100)),
+            }
+        },
         "matrix: got 20000 cells, expected at most 10000",
     ),
     "hyperparameters of a built-in task": (
@@ -333,7 +408,10 @@ CONTENT: dict[str, tuple[dict[str, Any], str]] = {
         "matrix.hyperparameters.lr: only task script has hyperparameters of its own, expected a setting",
     ),
     "too many runs": (
-        {"matrix": {"compiler": ["none"], "seed": list(range(2000))}, "measurement": {"trials": 51}},
+        {
+            "matrix": {"compiler": ["none"], "seed": list(range(2000))},
+            "measurement": {"trials": 51},
+        },
         "measurement.trials: got 2000 cells × 51 trials, expected at most 100000 runs",
     ),
     "an impossible combination of two cells": (
@@ -344,23 +422,37 @@ CONTENT: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("changes", "expected"), CONTENT.values(), ids=CONTENT)
-def test_a_problem_of_content_says_where_what_and_what_would_do(changes: dict[str, Any], expected: str) -> None:
+def test_a_problem_of_content_says_where_what_and_what_would_do(
+    changes: dict[str, Any], expected: str
+) -> None:
     assert any(says(problem, expected) for problem in problems(small_document(**changes)))
 
 
 WORKLOADS: dict[str, tuple[dict[str, Any], str]] = {
-    "no model": ({"model": None}, "workload.model: got nothing, expected a value with task causal-lm"),
+    "no model": (
+        {"model": None},
+        "workload.model: got nothing, expected a value with task causal-lm",
+    ),
     "two kinds of model": (
         {"model": {"path": "gpt2", "config": {"model_type": "gpt2"}}},
         "workload.model: got both, expected one of path and config",
     ),
-    "a config of no type": ({"model": {"config": {}}}, "workload.model.config.model_type: expected a model type"),
-    "no tokenizer for a config": ({"tokenizer": None}, "workload.tokenizer: expected path or train_vocabulary_size"),
+    "a config of no type": (
+        {"model": {"config": {}}},
+        "workload.model.config.model_type: expected a model type",
+    ),
+    "no tokenizer for a config": (
+        {"tokenizer": None},
+        "workload.tokenizer: expected path or train_vocabulary_size",
+    ),
     "an empty tokenizer": (
         {"tokenizer": {}},
         "workload.tokenizer: got neither, expected one of path and train_vocabulary_size",
     ),
-    "data from nowhere": ({"dataset": {}}, "workload.dataset.path: got nothing, expected a path, or format synthetic"),
+    "data from nowhere": (
+        {"dataset": {}},
+        "workload.dataset.path: got nothing, expected a path, or format synthetic",
+    ),
     "synthetic data from somewhere": (
         {"dataset": {"path": "x", "format": "synthetic"}},
         "workload.dataset.path: got x, expected no path with format synthetic",
@@ -369,12 +461,17 @@ WORKLOADS: dict[str, tuple[dict[str, Any], str]] = {
         {"task": "sequence-classification"},
         "workload.label_count: got nothing, expected an integer with task sequence-classification",
     ),
-    "a script's field": ({"entry_point": "train.py"}, "workload.entry_point: expected nothing with task causal-lm"),
+    "a script's field": (
+        {"entry_point": "train.py"},
+        "workload.entry_point: expected nothing with task causal-lm",
+    ),
 }
 
 
 @pytest.mark.parametrize(("changes", "expected"), WORKLOADS.values(), ids=WORKLOADS)
-def test_a_workload_lacks_nothing_that_its_task_needs(changes: dict[str, Any], expected: str) -> None:
+def test_a_workload_lacks_nothing_that_its_task_needs(
+    changes: dict[str, Any], expected: str
+) -> None:
     document = small_document(workload={**small_document()["workload"], **changes})
     assert any(says(problem, expected) for problem in problems(document))
 
@@ -430,7 +527,9 @@ def without_search(**changes: Any) -> dict[str, Any]:
     ],
     ids=["nothing", "trials", "grid", "separate", "separate race"],
 )
-def test_a_race_is_the_default_where_runs_share_jobs(document: dict[str, Any], search: Search, trials: int) -> None:
+def test_a_race_is_the_default_where_runs_share_jobs(
+    document: dict[str, Any], search: Search, trials: int
+) -> None:
     suite = parse_suite(document)
     assert (suite.search, suite.measurement.trials) == (search, trials)
     assert read_stored_suite(stored_suite(suite)) == suite
@@ -439,9 +538,16 @@ def test_a_race_is_the_default_where_runs_share_jobs(document: dict[str, Any], s
 
 @pytest.mark.parametrize(
     ("measurement", "steps"),
-    [({}, 20), ({"max_steps": 100}, 100), ({"warmup": 50}, 200), ({"evaluate_every_steps": 50}, 200)],
+    [
+        ({}, 20),
+        ({"max_steps": 100}, 100),
+        ({"warmup": 50}, 200),
+        ({"evaluate_every_steps": 50}, 200),
+    ],
 )
-def test_a_run_of_a_race_has_twenty_steps_unless_the_suite_says_more(measurement: dict[str, Any], steps: int) -> None:
+def test_a_run_of_a_race_has_twenty_steps_unless_the_suite_says_more(
+    measurement: dict[str, Any], steps: int
+) -> None:
     assert parse_suite(without_search(measurement=measurement)).measurement.max_steps == steps
     in_grid = parse_suite(small_document(measurement=measurement))
     assert in_grid.measurement.max_steps == measurement.get("max_steps", 200)

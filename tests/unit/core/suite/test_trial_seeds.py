@@ -41,9 +41,13 @@ def requests(suite: Suite) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("base", [0, 7, MOST_SEED])
 @pytest.mark.parametrize("trials", [1, 2, 5])
 def test_trial_k_trains_with_the_seed_plus_k_minus_1_in_every_cell(base: int, trials: int) -> None:
-    suite = small_suite(training={"instance": "ml.g5.xlarge", "seed": base}, measurement={"trials": trials})
+    suite = small_suite(
+        training={"instance": "ml.g5.xlarge", "seed": base}, measurement={"trials": trials}
+    )
     expected = [(base + index) % (MOST_SEED + 1) for index in range(trials)]
-    assert seeds(suite, *range(1, trials + 1)) == {trial: {expected[trial - 1]} for trial in range(1, trials + 1)}
+    assert seeds(suite, *range(1, trials + 1)) == {
+        trial: {expected[trial - 1]} for trial in range(1, trials + 1)
+    }
 
 
 def test_cells_that_compare_seeds_keep_their_own_in_all_trials() -> None:
@@ -76,7 +80,9 @@ def test_a_script_gets_its_seed_as_the_argument_that_the_suite_names() -> None:
     assert [each["Environment"]["TRAINDYNO_SEED"] for each in found] == ["0", "1"]
 
 
-@pytest.mark.parametrize("name", ["--seed", "", "a seed", "sagemaker_seed", "mp_parameters", "1st", "x" * 257])
+@pytest.mark.parametrize(
+    "name", ["--seed", "", "a seed", "sagemaker_seed", "mp_parameters", "1st", "x" * 257]
+)
 def test_a_name_that_is_no_argument_is_refused(name: str) -> None:
     (problem,) = problems(script_document(measurement={"seed_argument": name}))
     assert says(problem, f"{ARGUMENT}: expected the name of an argument without dashes in front")
@@ -91,7 +97,9 @@ def test_a_name_that_is_no_argument_is_refused(name: str) -> None:
         ("include[0]", {"include": [{"hyperparameters.lr": 1.0}]}),
     ],
 )
-def test_an_argument_that_the_suite_also_gives_is_refused(section: str, given: dict[str, Any]) -> None:
+def test_an_argument_that_the_suite_also_gives_is_refused(
+    section: str, given: dict[str, Any]
+) -> None:
     document = script_document(**given, measurement={"seed_argument": "lr"})
     if given:
         document["workload"] = {**document["workload"], "hyperparameters": {}}
@@ -108,7 +116,10 @@ def test_a_built_in_task_has_no_seed_argument() -> None:
 
 def test_the_seed_argument_counts_as_a_hyperparameter() -> None:
     document = script_document(measurement={"seed_argument": "seed"})
-    document["workload"] = {**document["workload"], "hyperparameters": {f"n{index}": 1 for index in range(90)}}
+    document["workload"] = {
+        **document["workload"],
+        "hyperparameters": {f"n{index}": 1 for index in range(90)},
+    }
     assert problems(document) == ["workload.hyperparameters: got 91 names, expected at most 90"]
 
 

@@ -13,10 +13,14 @@ from traindyno.core.verdict.control_cells import Control
 from traindyno.core.verdict.verdict import Finding
 
 HOSTS = "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may differ."
-UNKNOWN_HOSTS = "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
+UNKNOWN_HOSTS = (
+    "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
+)
 
 
-def cautions(best: dict[str, Any] | None = None, second: dict[str, Any] | None = None, **changes: Any) -> list[str]:
+def cautions(
+    best: dict[str, Any] | None = None, second: dict[str, Any] | None = None, **changes: Any
+) -> list[str]:
     rows = (make_row(**(best or {})), make_row(SECOND, **(second or {})))
     return list(describe_cautions(make_verdict(rows=rows, **changes)))
 
@@ -47,7 +51,13 @@ def test_failures_of_other_cells_are_counted_and_the_success_rate_is_explained()
 
 @pytest.mark.parametrize(
     ("draws", "expected"),
-    [((2, 2), []), ((1, 2), [HOSTS]), ((2, 1), [HOSTS]), ((None, 2), [UNKNOWN_HOSTS]), ((None, None), [UNKNOWN_HOSTS])],
+    [
+        ((2, 2), []),
+        ((1, 2), [HOSTS]),
+        ((2, 1), [HOSTS]),
+        ((None, 2), [UNKNOWN_HOSTS]),
+        ((None, None), [UNKNOWN_HOSTS]),
+    ],
 )
 def test_one_set_of_hosts_is_a_caution_and_so_are_unknown_ones(
     draws: tuple[int | None, int | None], expected: list[str]
@@ -102,14 +112,20 @@ def parity(finding: ParityFinding, **changes: Any) -> LossParity:
 )
 def test_a_parity_is_described_with_its_ratio(finding: ParityFinding, said: str) -> None:
     ratio = "ratio 1.0123 (0.9900 to 1.0300), tolerance 2.0 %"
-    assert describe_parity(make_verdict(), parity(finding)) == f"Loss of fsdp against ddp: {said.format(ratio)}"
+    assert (
+        describe_parity(make_verdict(), parity(finding))
+        == f"Loss of fsdp against ddp: {said.format(ratio)}"
+    )
     without = describe_parity(make_verdict(), parity(finding, interval=None))
     assert without == f"Loss of fsdp against ddp: {said.format('ratio 1.0123, tolerance 2.0 %')}"
 
 
 def test_unknown_parities_are_one_caution_for_each_reference() -> None:
     unknown = parity(ParityFinding.UNKNOWN, ratio=None, interval=None)
-    assert describe_parity(make_verdict(), unknown) == "Loss of fsdp against ddp: unknown, a loss was not logged."
+    assert (
+        describe_parity(make_verdict(), unknown)
+        == "Loss of fsdp against ddp: unknown, a loss was not logged."
+    )
     agreeing = parity(ParityFinding.AGREES)
     assert cautions(parities=(unknown, agreeing)) == [
         "The loss of fsdp can't be compared with that of ddp: a loss was not logged. Whether these cells did the same"
@@ -119,16 +135,23 @@ def test_unknown_parities_are_one_caution_for_each_reference() -> None:
     rows = make_row(), make_row(SECOND), make_row(THIRD)
     (both,) = describe_cautions(make_verdict(rows=rows, parities=(unknown, third)))
     assert both.startswith("The loss of fsdp, zero1 can't")
-    assert len(cautions(parities=(parity(ParityFinding.DIFFERS), parity(ParityFinding.ONE_TRIAL)))) == 2
+    assert (
+        len(cautions(parities=(parity(ParityFinding.DIFFERS), parity(ParityFinding.ONE_TRIAL))))
+        == 2
+    )
 
 
 def confound(*names: str, controls: tuple[Control, ...] = ()) -> Confound:
     differences = tuple(Difference(name=name, first="a", second="b") for name in names)
-    return Confound(first_cell_id=SECOND, second_cell_id=BEST, differences=differences, controls=controls)
+    return Confound(
+        first_cell_id=SECOND, second_cell_id=BEST, differences=differences, controls=controls
+    )
 
 
 def test_cells_that_differ_in_several_things_are_named_with_the_control_cell() -> None:
-    missing = Control(cell_id=None, include={"strategy": "ddp", "precision": "bf16"}, isolates="strategy")
+    missing = Control(
+        cell_id=None, include={"strategy": "ddp", "precision": "bf16"}, isolates="strategy"
+    )
     existing = Control(cell_id=THIRD, include={}, isolates="precision")
     pair = "ddp and fsdp differ in strategy, precision and batch"
     names = ("strategy", "precision", "batch")

@@ -32,13 +32,18 @@ def test_a_fault_of_the_service_is_not_the_cells() -> None:
 
 def test_the_factor_is_one_without_failures_for_rates_and_without_any_success() -> None:
     assert CellTrials(cell=CELL, measured=DONE, others=()).extra(projected_seconds) == ExtraTime()
-    assert CellTrials(cell=CELL, measured=DONE, others=(LOST,)).extra(samples_per_second) == ExtraTime()
+    assert (
+        CellTrials(cell=CELL, measured=DONE, others=(LOST,)).extra(samples_per_second)
+        == ExtraTime()
+    )
     assert CellTrials(cell=CELL, measured=(), others=(LOST,)).extra(projected_usd) == ExtraTime()
 
 
 def test_each_trial_is_projected_once_for_all_that_is_said_of_it() -> None:
     cell = make_cell()
-    (trials,) = suite_trials(make_suite(), [cell], [completed_result(cell, trial) for trial in (1, 2, 3)])
+    (trials,) = suite_trials(
+        make_suite(), [cell], [completed_result(cell, trial) for trial in (1, 2, 3)]
+    )
     asked: list[RunResult] = []
 
     def quantity(result: RunResult) -> float:
@@ -60,7 +65,9 @@ def in_job(result: RunResult, job_name: str, place: int) -> RunResult:
 
 def test_the_block_of_a_run_is_the_attempt_of_the_job_that_carried_it_to_its_end() -> None:
     others = [make_cell(f"0000000{number}") for number in (2, 3)]
-    alone, first, second, again = (completed_result(cell, 1) for cell in (make_cell(), *others, make_cell("00000004")))
+    alone, first, second, again = (
+        completed_result(cell, 1) for cell in (make_cell(), *others, make_cell("00000004"))
+    )
     died = in_job(again, "lab-j-a1", 3).attempts[0]
     again = in_job(again, "lab-j-a2", 1)
     again = replace(again, attempts=(died, *again.attempts))

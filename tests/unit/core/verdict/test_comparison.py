@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_results, failed_result, known, make_attempt, make_suite
+from tests.unit.run_samples import (
+    PRICE,
+    completed_results,
+    failed_result,
+    known,
+    make_attempt,
+    make_suite,
+)
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.suite.cells import expand_cells
@@ -15,16 +22,25 @@ from traindyno.core.suite.choices import Jobs, Task
 from traindyno.core.suite.goal import Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.suite.workload import Workload
-from traindyno.core.verdict.comparison import Change, ExecutionRecord, NotComparable, compare_executions
+from traindyno.core.verdict.comparison import (
+    Change,
+    ExecutionRecord,
+    NotComparable,
+    compare_executions,
+)
 
 INSTANCE = "ml.p4d.24xlarge"
 
 
 def suite_of(strategies: Sequence[str] = ("ddp",), **changes: Any) -> Suite:
-    return make_suite(training={"instance": INSTANCE}, matrix={"strategy": tuple(strategies)}, **changes)
+    return make_suite(
+        training={"instance": INSTANCE}, matrix={"strategy": tuple(strategies)}, **changes
+    )
 
 
-def record(name: str, suite: Suite, step_seconds: Sequence[float], **changes: Any) -> ExecutionRecord:
+def record(
+    name: str, suite: Suite, step_seconds: Sequence[float], **changes: Any
+) -> ExecutionRecord:
     """Each cell has one trial for each of ``step_seconds``, the mean time of its steps."""
     cells = expand_cells(suite)
     results = completed_results(cells, *[step_seconds] * len(cells), suite=suite, **changes)
@@ -36,7 +52,9 @@ HALF = (0.5, 0.5005, 0.4995)
 
 
 def test_a_change_is_the_second_over_the_first_with_its_interval() -> None:
-    (cell,) = compare_executions(record("old", suite_of(), STEADY), record("new", suite_of(), HALF)).cells
+    (cell,) = compare_executions(
+        record("old", suite_of(), STEADY), record("new", suite_of(), HALF)
+    ).cells
     assert cell.rate is not None
     assert cell.rate.interval is not None
     # steps of half the time: twice the samples per second
@@ -47,7 +65,9 @@ def test_a_change_is_the_second_over_the_first_with_its_interval() -> None:
 
 
 def test_change_is_slower_with_the_executions_in_the_other_order() -> None:
-    (cell,) = compare_executions(record("old", suite_of(), HALF), record("new", suite_of(), STEADY)).cells
+    (cell,) = compare_executions(
+        record("old", suite_of(), HALF), record("new", suite_of(), STEADY)
+    ).cells
     assert cell.change is Change.SLOWER
 
 
@@ -58,7 +78,9 @@ def test_noise_is_no_change() -> None:
 
 
 def test_one_trial_claims_nothing() -> None:
-    (cell,) = compare_executions(record("old", suite_of(), (1.0,)), record("new", suite_of(), (0.5,))).cells
+    (cell,) = compare_executions(
+        record("old", suite_of(), (1.0,)), record("new", suite_of(), (0.5,))
+    ).cells
     assert known(cell.rate).interval is None
     assert cell.change is Change.TOO_FEW_TRIALS
 
@@ -72,7 +94,10 @@ def test_a_cell_that_was_not_measured_has_no_change() -> None:
 
 
 def test_only_cells_of_the_same_configuration_are_compared() -> None:
-    old, new = record("old", suite_of(["ddp", "fsdp"]), STEADY), record("new", suite_of(["fsdp", "zero1"]), STEADY)
+    old, new = (
+        record("old", suite_of(["ddp", "fsdp"]), STEADY),
+        record("new", suite_of(["fsdp", "zero1"]), STEADY),
+    )
     compared = compare_executions(old, new)
     assert [cell.label for cell in compared.cells] == ["fsdp"]
     assert (compared.only_first, compared.only_second) == (("ddp",), ("zero1",))
@@ -80,21 +105,29 @@ def test_only_cells_of_the_same_configuration_are_compared() -> None:
 
 def test_nothing_in_common_is_refused() -> None:
     with pytest.raises(NotComparable, match="no cell in common"):
-        compare_executions(record("old", suite_of(["ddp"]), STEADY), record("new", suite_of(["fsdp"]), STEADY))
+        compare_executions(
+            record("old", suite_of(["ddp"]), STEADY), record("new", suite_of(["fsdp"]), STEADY)
+        )
 
 
 def test_unlike_work_is_refused_with_every_reason() -> None:
     other = suite_of(workload=Workload(task=Task.MASKED_LM, examples=5))
     with pytest.raises(NotComparable) as caught:
         compare_executions(record("old", suite_of(), STEADY), record("new", other, STEADY))
-    assert "workload.task is causal-lm in the first and masked-lm in the second" in str(caught.value)
+    assert "workload.task is causal-lm in the first and masked-lm in the second" in str(
+        caught.value
+    )
     assert "workload.examples is 100000 in the first and 5 in the second" in str(caught.value)
 
 
 def test_another_script_and_other_measuring_are_named_and_not_refused() -> None:
-    workload = Workload(task=Task.SCRIPT, examples=100_000, source="s3://b/one", entry_point="train.py")
+    workload = Workload(
+        task=Task.SCRIPT, examples=100_000, source="s3://b/one", entry_point="train.py"
+    )
     old = suite_of(workload=workload)
-    new = suite_of(workload=replace(workload, source="s3://b/two"), measurement=Measurement(max_steps=300))
+    new = suite_of(
+        workload=replace(workload, source="s3://b/two"), measurement=Measurement(max_steps=300)
+    )
     compared = compare_executions(record("old", old, STEADY), record("new", new, STEADY))
     assert {each.name: (each.first, each.second) for each in compared.running} == {
         "workload.source": ("s3://b/one", "s3://b/two"),
@@ -107,7 +140,8 @@ def test_versions_devices_and_prices_that_differ_are_named() -> None:
     newer = {"versions": {"torch": "2.14.0"}, "device_name": "NVIDIA A100-SXM4-40GB"}
     dearer = replace(PRICE, usd_per_instance_hour=Decimal("40.0"))
     compared = compare_executions(
-        record("old", suite_of(), STEADY, facts=facts), record("new", suite_of(), STEADY, price=dearer, facts=newer)
+        record("old", suite_of(), STEADY, facts=facts),
+        record("new", suite_of(), STEADY, price=dearer, facts=newer),
     )
     assert {each.name: (each.first, each.second) for each in compared.environment} == {
         "versions.torch": ("2.13.0", "2.14.0"),
@@ -118,7 +152,9 @@ def test_versions_devices_and_prices_that_differ_are_named() -> None:
 def test_a_runs_place_in_its_job_is_no_difference_and_its_start_is() -> None:
     """Places are drawn anew in each execution."""
     old, new = (
-        record(name, suite_of(), STEADY, facts={"shared_job": {"place": place, "forked": place > 1}})
+        record(
+            name, suite_of(), STEADY, facts={"shared_job": {"place": place, "forked": place > 1}}
+        )
         for name, place in (("old", 1), ("new", 3))
     )
     compared = compare_executions(old, new)
@@ -139,7 +175,9 @@ def test_an_execution_against_itself_differs_in_nothing() -> None:
 
 def with_fault(found: ExecutionRecord) -> ExecutionRecord:
     """The first attempt of its first run was lost to a fault of the service."""
-    lost = make_attempt(outcome=None, error="ServiceFault", billable_seconds=90.0, phase_seconds={"training": 90.0})
+    lost = make_attempt(
+        outcome=None, error="ServiceFault", billable_seconds=90.0, phase_seconds={"training": 90.0}
+    )
     first, *others = found.results
     return replace(found, results=(replace(first, attempts=(lost, *first.attempts)), *others))
 
@@ -158,7 +196,9 @@ def test_interruptions_that_one_execution_expects_are_expected_of_both() -> None
     spot = {INSTANCE: SpotTerms(discount=0.5, interruptions_per_hour=2.0)}
     suite, price = suite_of(examples=20_000), replace(PRICE, purchase="spot")
     old, new = record("old", suite, STEADY, price=price), record("new", suite, STEADY, price=price)
-    (cell,) = compare_executions(replace(old, suite=replace(suite, pricing=Pricing(spot=spot))), new).cells
+    (cell,) = compare_executions(
+        replace(old, suite=replace(suite, pricing=Pricing(spot=spot))), new
+    ).cells
     assert cell.second.hosts.hazard is not None
     assert cell.second.hosts.hazard.source == "given in the suite"
     assert cell.first.hosts.hazard == cell.second.hosts.hazard

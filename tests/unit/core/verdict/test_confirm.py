@@ -33,15 +33,22 @@ def confirmed_suite(minutes: float = 20) -> Suite:
 
 def race(suite: Suite) -> list[RunResult]:
     results = [done(suite, batch, 1, seconds) for batch, seconds in TRIALS.items()]
-    return [*results, *(done(suite, batch, trial, TRIALS[batch]) for batch in (4, 8) for trial in (2, 3))]
+    return [
+        *results,
+        *(done(suite, batch, trial, TRIALS[batch]) for batch in (4, 8) for trial in (2, 3)),
+    ]
 
 
 def planned(suite: Suite, results: list[RunResult], number: int = 3) -> tuple[Run, ...]:
-    return plan_round(suite, expand_cells(suite), execution_id="e", round_number=number, results=results)
+    return plan_round(
+        suite, expand_cells(suite), execution_id="e", round_number=number, results=results
+    )
 
 
 def long_run(suite: Suite, run: Run, seconds: float) -> RunResult:
-    return replace(completed_result(run.cell, run.trial, step_seconds=seconds, suite=suite), run=run)
+    return replace(
+        completed_result(run.cell, run.trial, step_seconds=seconds, suite=suite), run=run
+    )
 
 
 def test_the_two_leaders_run_once_more_for_as_long_as_the_suite_says() -> None:
@@ -54,12 +61,17 @@ def test_the_two_leaders_run_once_more_for_as_long_as_the_suite_says() -> None:
     )
     after = [*race(suite), *(long_run(suite, run, 1.0) for run in runs)]
     assert planned(suite, after, 4) == ()
-    assert all(run.confirming_steps == 125_000 for run in planned(confirmed_suite(10**6), race(suite)))
+    assert all(
+        run.confirming_steps == 125_000 for run in planned(confirmed_suite(10**6), race(suite))
+    )
 
 
 def test_a_long_run_replaces_the_projection_and_decides_against_the_trials() -> None:
     suite = confirmed_suite()
-    four, eight = (next(run for run in planned(suite, race(suite)) if run.cell == cell_of(suite, b)) for b in (4, 8))
+    four, eight = (
+        next(run for run in planned(suite, race(suite)) if run.cell == cell_of(suite, b))
+        for b in (4, 8)
+    )
     results = [*race(suite), long_run(suite, four, 1.03), long_run(suite, eight, 1.12)]
     verdict = judge(suite, expand_cells(suite), results)
     assert (verdict.recommended, verdict.finding) == (four.cell.cell_id, Finding.RECOMMENDED)
@@ -67,14 +79,23 @@ def test_a_long_run_replaces_the_projection_and_decides_against_the_trials() -> 
     seconds = known(rows[eight.cell.cell_id].seconds)
     assert seconds.mean == pytest.approx(125_000 * 1.12, rel=0.01)
     assert seconds.interval is not None
-    assert (rows[eight.cell.cell_id].trials, rows[eight.cell.cell_id].outcomes) == (3, {"completed": 4})
+    assert (rows[eight.cell.cell_id].trials, rows[eight.cell.cell_id].outcomes) == (
+        3,
+        {"completed": 4},
+    )
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OUT_OF_MEMORY, Outcome.CAPACITY_UNAVAILABLE])
-def test_a_long_run_without_a_result_ends_the_search_and_changes_no_projection(outcome: Outcome) -> None:
+def test_a_long_run_without_a_result_ends_the_search_and_changes_no_projection(
+    outcome: Outcome,
+) -> None:
     suite = confirmed_suite()
     failed, other = planned(suite, race(suite))
-    results = [*race(suite), replace(done(suite, 4, 10, 1.0, outcome), run=failed), long_run(suite, other, 1.12)]
+    results = [
+        *race(suite),
+        replace(done(suite, 4, 10, 1.0, outcome), run=failed),
+        long_run(suite, other, 1.12),
+    ]
     assert planned(suite, results, 4) == ()
     verdict = judge(suite, expand_cells(suite), results)
     assert verdict.recommended == cell_of(suite, 8).cell_id
@@ -82,20 +103,31 @@ def test_a_long_run_without_a_result_ends_the_search_and_changes_no_projection(o
 
 def test_a_job_trains_for_the_steps_of_its_long_run() -> None:
     suite = unprepared_suite(
-        measurement={"trials": 2, "confirm": {"minutes": 2}, "stop_when": {"relative_half_width": 0.01}}
+        measurement={
+            "trials": 2,
+            "confirm": {"minutes": 2},
+            "stop_when": {"relative_half_width": 0.01},
+        }
     )
-    run = Run(run_id="a-t3", execution_id="e", trial=3, cell=expand_cells(suite)[0], confirming_steps=4321)
+    run = Run(
+        run_id="a-t3", execution_id="e", trial=3, cell=expand_cells(suite)[0], confirming_steps=4321
+    )
     measurement = own_hyperparameters(run, suite)["measurement"]
     assert measurement["max_steps"] == 4321
     assert not measurement.keys() & {"stop_when", "confirm"}
-    script = parse_suite(script_document(measurement={"confirm": {"minutes": 2, "argument": "max_steps"}}))
+    script = parse_suite(
+        script_document(measurement={"confirm": {"minutes": 2, "argument": "max_steps"}})
+    )
     own = replace(run, cell=expand_cells(script)[0])
     assert own_hyperparameters(own, script)["max_steps"] == 4321
     assert "max_steps" not in own_hyperparameters(replace(own, confirming_steps=None), script)
 
 
 def test_the_plan_shows_the_price_and_counts_it() -> None:
-    alone, confirmed = unprepared_suite(), unprepared_suite(measurement={"trials": 2, "confirm": {"minutes": 10}})
+    alone, confirmed = (
+        unprepared_suite(),
+        unprepared_suite(measurement={"trials": 2, "confirm": {"minutes": 10}}),
+    )
     plans = [plan_with_quotas(suite) for suite in (alone, confirmed)]
     assert plans[1].run_count == plans[0].run_count + 2
     assert plans[0].one_attempt_usd is not None
@@ -110,8 +142,14 @@ def test_the_plan_shows_the_price_and_counts_it() -> None:
     [
         ({"measurement": {"confirm": {"minutes": 0}}}, "measurement.confirm.minutes: got 0"),
         ({"measurement": {"confirm": {}}}, "measurement.confirm.minutes: got nothing"),
-        ({"measurement": {"confirm": {"minutes": 30}}}, "limits.max_job_seconds: got 1800, expected at least 5160"),
-        ({"measurement": {"confirm": {"minutes": 2, "argument": "steps"}}}, "measurement.confirm.argument: got"),
+        (
+            {"measurement": {"confirm": {"minutes": 30}}},
+            "limits.max_job_seconds: got 1800, expected at least 5160",
+        ),
+        (
+            {"measurement": {"confirm": {"minutes": 2, "argument": "steps"}}},
+            "measurement.confirm.argument: got",
+        ),
         (
             {"goal": {"fastest-to": {"loss": 2}}, "measurement": {"confirm": {"minutes": 2}}},
             "measurement.confirm: a run",

@@ -9,7 +9,9 @@ from traindyno.core.suite.settings import LearningRate
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.confounds import Confound, find_confound, learning_key
 
-SCALED = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+SCALED = LearningRate(
+    base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
+)
 
 
 def planned_suite(**changes: Any) -> Suite:
@@ -29,8 +31,12 @@ def cell_with(suite: Suite, **wanted: Any) -> Cell:
     )
 
 
-def confound_of(suite: Suite, first: Cell, second: Cell, cells: tuple[Cell, ...] | None = None) -> Confound | None:
-    return find_confound(first, second, suite=suite, cells=expand_cells(suite) if cells is None else cells)
+def confound_of(
+    suite: Suite, first: Cell, second: Cell, cells: tuple[Cell, ...] | None = None
+) -> Confound | None:
+    return find_confound(
+        first, second, suite=suite, cells=expand_cells(suite) if cells is None else cells
+    )
 
 
 def test_the_first_seed_changes_three_things_at_once() -> None:
@@ -56,7 +62,9 @@ def test_the_first_seed_changes_three_things_at_once() -> None:
 
 
 def test_a_control_that_the_suite_holds_is_named() -> None:
-    suite = suite_of({"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)})
+    suite = suite_of(
+        {"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)}
+    )
     first, _, wanted, second = expand_cells(suite)
     confound = known(confound_of(suite, first, second))
     assert confound.controls[0].cell_id == wanted.cell_id
@@ -93,7 +101,10 @@ def test_a_control_that_the_suite_excludes_is_not_offered() -> None:
 def test_an_impossible_control_is_not_offered() -> None:
     # Trainium runs compiled graphs only: the instance alone can't be changed
     suite = planned_suite(
-        matrix={"instance": ("ml.p4d.24xlarge", "ml.trn1.32xlarge"), "compiler": (Compiler.NONE, Compiler.XLA)},
+        matrix={
+            "instance": ("ml.p4d.24xlarge", "ml.trn1.32xlarge"),
+            "compiler": (Compiler.NONE, Compiler.XLA),
+        },
         training={},
         exclude=(
             {"instance": "ml.trn1.32xlarge", "compiler": Compiler.NONE},
@@ -106,7 +117,9 @@ def test_an_impossible_control_is_not_offered() -> None:
 
 
 def test_precision_and_strategy_should_leave_the_losses_alone() -> None:
-    suite = suite_of({"precision": (Precision.FP32, Precision.BF16), "strategy": (Strategy.DDP, Strategy.FSDP)})
+    suite = suite_of(
+        {"precision": (Precision.FP32, Precision.BF16), "strategy": (Strategy.DDP, Strategy.FSDP)}
+    )
     cells = expand_cells(suite)
     assert len({learning_key(cell, suite.workload, None) for cell in cells}) == 1
 
@@ -137,13 +150,18 @@ def test_options_of_one_strategy_and_an_equal_global_batch_are_no_differences() 
     ddp = cell_with(suite, strategy=Strategy.DDP)
     pipeline = cell_with(suite, strategy=Strategy.PIPELINE, instance_count=2)
     assert confound_of(suite, ddp, pipeline) is None
-    assert confound_of(suite, pipeline, cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4)) is None
+    assert (
+        confound_of(suite, pipeline, cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4))
+        is None
+    )
 
 
 def test_a_control_brings_a_strategys_options_along_and_holds_the_global_batch() -> None:
     suite = strategies_on_this_machine()
     confound = confound_of(
-        suite, cell_with(suite, strategy=Strategy.DDP), cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4)
+        suite,
+        cell_with(suite, strategy=Strategy.DDP),
+        cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4),
     )
     assert confound is not None
     assert [each.name for each in confound.differences] == ["instance_count", "strategy"]
@@ -155,13 +173,17 @@ def test_a_control_brings_a_strategys_options_along_and_holds_the_global_batch()
 
 
 def test_another_version_beside_another_compiler_is_named() -> None:
-    suite = suite_of({"compiler": (Compiler.NONE, Compiler.XLA)}, instance="local.cpu", strategy=Strategy.SINGLE)
+    suite = suite_of(
+        {"compiler": (Compiler.NONE, Compiler.XLA)}, instance="local.cpu", strategy=Strategy.SINGLE
+    )
     first, second = expand_cells(suite)
     versions = {
         first.cell_id: {"torch": "2.13.0", "numpy": "2.4.6"},
         second.cell_id: {"torch": "2.9.0", "numpy": "2.4.6", "torch-xla": "2.9.0"},
     }
-    confound = known(find_confound(first, second, suite=suite, cells=(first, second), versions=versions))
+    confound = known(
+        find_confound(first, second, suite=suite, cells=(first, second), versions=versions)
+    )
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
         ("compiler", "none", "xla"),
         ("torch", "2.13.0", "2.9.0"),

@@ -53,7 +53,9 @@ def samples_per_step(suite: Suite, cells: Sequence[Cell]) -> dict[str, int]:
     return found
 
 
-def confounds_of(suite: Suite, cells: Sequence[Cell], measured: Mapping[str, int]) -> Iterator[Confound]:
+def confounds_of(
+    suite: Suite, cells: Sequence[Cell], measured: Mapping[str, int]
+) -> Iterator[Confound]:
     pairs = list(permutations(cells, 2))
     for first, second in random.Random(1).sample(pairs, min(MOST_PAIRS, len(pairs))):
         found = find_confound(first, second, suite=suite, cells=cells, samples_per_step=measured)
@@ -64,9 +66,17 @@ def confounds_of(suite: Suite, cells: Sequence[Cell], measured: Mapping[str, int
 def proposed(suite: Suite, cells: Sequence[Cell]) -> list[Control]:
     """The proposed controls, each once, with what the logs of a script measure and without."""
     measured = samples_per_step(suite, cells)
-    confounds = [each for known in ([measured, {}] if measured else [{}]) for each in confounds_of(suite, cells, known)]
+    confounds = [
+        each
+        for known in ([measured, {}] if measured else [{}])
+        for each in confounds_of(suite, cells, known)
+    ]
     controls = (control for confound in confounds for control in confound.controls)
-    found = {json.dumps(control.include, sort_keys=True): control for control in controls if control.cell_id is None}
+    found = {
+        json.dumps(control.include, sort_keys=True): control
+        for control in controls
+        if control.cell_id is None
+    }
     return list(found.values())
 
 
@@ -76,7 +86,9 @@ def test_planning_accepts_each_proposed_control(path: Path) -> None:
     suite = load_suite(path, local=path.parent == SUITES).suite
     cells, document = expand_cells(suite), suite_document(suite)
     controls = proposed(suite, cells)
-    changed = parse_suite({**document, "include": [*document["include"], *(dict(each.include) for each in controls)]})
+    changed = parse_suite(
+        {**document, "include": [*document["include"], *(dict(each.include) for each in controls)]}
+    )
     with_controls, known = expand_cells(changed), {cell.cell_id for cell in cells}
     new = [cell for cell in with_controls if cell.cell_id not in known]
     assert len(new) == len(controls)
@@ -128,7 +140,9 @@ def script_suite(**changes: Any) -> Suite:
 
 def only_confound(suite: Suite, measured: Mapping[str, int]) -> Confound:
     first, second = expand_cells(suite)
-    found = known(find_confound(first, second, suite=suite, cells=(first, second), samples_per_step=measured))
+    found = known(
+        find_confound(first, second, suite=suite, cells=(first, second), samples_per_step=measured)
+    )
     return found
 
 
@@ -137,7 +151,9 @@ def measured_in(suite: Suite, *samples: int) -> dict[str, int]:
 
 
 def test_a_scripts_control_holds_the_measured_batch_by_the_argument_that_divides_it() -> None:
-    suite = script_suite(matrix={"instance_count": [1, 2], "strategy": ["ddp"], "hyperparameters.batch_size": ["32"]})
+    suite = script_suite(
+        matrix={"instance_count": [1, 2], "strategy": ["ddp"], "hyperparameters.batch_size": ["32"]}
+    )
     found = only_confound(suite, measured_in(suite, 32, 64))
     assert [(each.name, each.first, each.second) for each in found.differences] == [
         ("instance_count", "1", "2"),
@@ -153,8 +169,13 @@ def test_steps_that_follow_the_batch_are_no_difference_of_their_own(name: str) -
     cells = expand_cells(suite)
     measured = samples_per_step(suite, cells)
     for confound in confounds_of(suite, cells, measured):
-        assert not {each.name for each in confound.differences} & {STEPS, "hyperparameters.max_train_steps"}
-        for control in (each for each in confound.controls if each.cell_id is None and STEPS in each.include):
+        assert not {each.name for each in confound.differences} & {
+            STEPS,
+            "hyperparameters.max_train_steps",
+        }
+        for control in (
+            each for each in confound.controls if each.cell_id is None and STEPS in each.include
+        ):
             batch = control.include.get("hyperparameters.per_device_train_batch_size", 16)
             processes = 8 * control.include.get("instance_count", 2)
             assert control.include[STEPS] == -(-640_000 // (batch * processes))
@@ -162,7 +183,11 @@ def test_steps_that_follow_the_batch_are_no_difference_of_their_own(name: str) -
 
 def test_workers_that_fall_as_the_batch_grows_do_not_follow_it() -> None:
     suite = script_suite(
-        matrix={"strategy": ["ddp"], "hyperparameters.batch_size": [16], "hyperparameters.workers": [8]},
+        matrix={
+            "strategy": ["ddp"],
+            "hyperparameters.batch_size": [16],
+            "hyperparameters.workers": [8],
+        },
         include=[{"hyperparameters.batch_size": 32, "hyperparameters.workers": 4}],
     )
     found = only_confound(suite, measured_in(suite, 16, 32))
@@ -172,8 +197,14 @@ def test_workers_that_fall_as_the_batch_grows_do_not_follow_it() -> None:
 
 def test_an_argument_that_the_include_entry_can_not_remove_makes_no_control() -> None:
     suite = script_suite(
-        matrix={"strategy": ["ddp"], "hyperparameters.batch_size": [32], "hyperparameters.stream": ["yes"]},
-        include=[{"strategy": "single", "hyperparameters.cache": 1, "hyperparameters.batch_size": 8}],
+        matrix={
+            "strategy": ["ddp"],
+            "hyperparameters.batch_size": [32],
+            "hyperparameters.stream": ["yes"],
+        },
+        include=[
+            {"strategy": "single", "hyperparameters.cache": 1, "hyperparameters.batch_size": 8}
+        ],
     )
     first, second = expand_cells(suite)
     other = replace(second, hyperparameters={"batch_size": 8, "cache": 1})
@@ -188,7 +219,11 @@ def test_an_argument_that_the_include_entry_can_not_remove_makes_no_control() ->
 def test_an_image_goes_with_its_compiler() -> None:
     suite = script_suite(
         training={"instance": "ml.g4dn.12xlarge"},
-        matrix={"compiler": ["none"], "image": ["pytorch-training:1.11-gpu-py38"], "hyperparameters.batch_size": [10]},
+        matrix={
+            "compiler": ["none"],
+            "image": ["pytorch-training:1.11-gpu-py38"],
+            "hyperparameters.batch_size": [10],
+        },
         include=[
             {
                 "compiler": "xla",
@@ -204,4 +239,7 @@ def test_an_image_goes_with_its_compiler() -> None:
         "hyperparameters.batch_size",
         "global batch",
     ]
-    assert [control.isolates for control in found.controls] == ["compiler and image", "hyperparameters.batch_size"]
+    assert [control.isolates for control in found.controls] == [
+        "compiler and image",
+        "hyperparameters.batch_size",
+    ]

@@ -6,7 +6,14 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.run_samples import completed_results, failed_result, known, make_attempt, make_suite, remeasured
+from tests.unit.run_samples import (
+    completed_results,
+    failed_result,
+    known,
+    make_attempt,
+    make_suite,
+    remeasured,
+)
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
@@ -21,19 +28,29 @@ from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
-SUITE = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=400_000)
+SUITE = make_suite(
+    matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=400_000
+)
 CELLS = expand_cells(SUITE)
 CHECKPOINT = (OneTimeEvent(name="checkpoint", step=30, seconds=2.0),)
 
 
-def trials(cell: Cell, step_seconds: float, suite: Suite = SUITE, count: int = 5) -> list[RunResult]:
-    return completed_results([cell], [step_seconds * (1 + trial / 1000) for trial in range(1, count + 1)], suite=suite)
+def trials(
+    cell: Cell, step_seconds: float, suite: Suite = SUITE, count: int = 5
+) -> list[RunResult]:
+    return completed_results(
+        [cell], [step_seconds * (1 + trial / 1000) for trial in range(1, count + 1)], suite=suite
+    )
 
 
 def with_fault(result: RunResult) -> RunResult:
     """Its first attempt was lost to a fault of the service, half way through."""
     lost = make_attempt(
-        number=1, outcome=None, error="ServiceFault", billable_seconds=90.0, phase_seconds={"training": 90.0}
+        number=1,
+        outcome=None,
+        error="ServiceFault",
+        billable_seconds=90.0,
+        phase_seconds={"training": 90.0},
     )
     return replace(result, attempts=(lost, *result.attempts))
 
@@ -44,7 +61,9 @@ def with_faults(results: Sequence[RunResult], count: int) -> list[RunResult]:
 
 @pytest.mark.parametrize("faults", [(1, 0), (0, 1), (2, 0), (3, 3)])
 @pytest.mark.parametrize("checkpoints", [None, 10.0])
-def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoints: float | None) -> None:
+def test_faults_of_the_service_cost_no_answer(
+    faults: tuple[int, int], checkpoints: float | None
+) -> None:
     """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and without any."""
     schedule = None if checkpoints is None else FullRun(checkpoint_every_minutes=checkpoints)
     results = [
@@ -59,7 +78,9 @@ def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoin
 
 
 def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
-    first, second = suite_trials(SUITE, CELLS, [*with_faults(trials(CELLS[0], 1.0), 1), *trials(CELLS[1], 1.0)])
+    first, second = suite_trials(
+        SUITE, CELLS, [*with_faults(trials(CELLS[0], 1.0), 1), *trials(CELLS[1], 1.0)]
+    )
     one, same = (each.extra(projected_seconds) for each in (first, second))
     assert first.hazard is not None
     assert first.hazard == second.hazard
@@ -89,7 +110,9 @@ def test_a_limit_is_tested_by_the_upper_end_of_one_run() -> None:
 def test_one_trial_does_not_tell_whether_a_limit_is_kept() -> None:
     goal = Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(1000))
     verdict = judge(replace(SUITE, goal=goal), CELLS, trials(CELLS[0], 1.0, count=1))
-    expected = "whether it meets the goal's limit is unknown: one trial shows no spread between runs"
+    expected = (
+        "whether it meets the goal's limit is unknown: one trial shows no spread between runs"
+    )
     assert verdict.refused == {CELLS[0].cell_id: expected}
 
 
@@ -109,7 +132,11 @@ def test_few_faults_in_minutes_of_trials_decide_nothing_and_remove_nothing(fault
 
 def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
     """Spot, ten hours without checkpoints: two interruptions in trials of the slower cell make it no better."""
-    suite = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=288_000)
+    suite = make_suite(
+        matrix={"strategy": ("ddp", "fsdp")},
+        training={"instance": "ml.p4d.24xlarge"},
+        examples=288_000,
+    )
     for kept_seconds in (0.0, 30.0):
         slow, fast = (
             [
@@ -118,20 +145,30 @@ def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
             ]
             for cell, step_seconds in zip(expand_cells(suite), (1.2, 1.0), strict=True)
         )
-        hit = [remeasured(each, interruptions=1, lost_seconds=50.0, kept_seconds=kept_seconds) for each in slow[:2]]
+        hit = [
+            remeasured(each, interruptions=1, lost_seconds=50.0, kept_seconds=kept_seconds)
+            for each in slow[:2]
+        ]
         verdict = judge(suite, expand_cells(suite), [*hit, *slow[2:], *fast])
-        assert (verdict.recommended, verdict.finding) == (fast[0].run.cell.cell_id, Finding.RECOMMENDED)
+        assert (verdict.recommended, verdict.finding) == (
+            fast[0].run.cell.cell_id,
+            Finding.RECOMMENDED,
+        )
         assert verdict.refused == {}
 
 
 @pytest.mark.parametrize(("lead", "rate"), [(1.2, 0.02), (1.5, 0.02), (1.2, None), (1.5, None)])
-def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(lead: float, rate: float | None) -> None:
+def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(
+    lead: float, rate: float | None
+) -> None:
     """Two types, 4 trials, a checkpoint each 30 minutes in ten hours, and 0.02 an hour as the suite states.
 
     If it states none, one an hour is possible, which costs more than a fifth of the time with such checkpoints.
     """
     terms = SpotTerms(discount=0.6, interruptions_per_hour=rate)
-    suite = replace(TYPES, pricing=Pricing(spot=dict.fromkeys(("ml.p4d.24xlarge", "ml.p5.48xlarge"), terms)))
+    suite = replace(
+        TYPES, pricing=Pricing(spot=dict.fromkeys(("ml.p4d.24xlarge", "ml.p5.48xlarge"), terms))
+    )
     results = [
         replace(
             remeasured(each, one_time=CHECKPOINT),
@@ -149,8 +186,12 @@ def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(lead: float, rate
 @pytest.mark.parametrize("lost", [1, 2, 3])
 def test_a_cell_that_alone_loses_trials_does_not_win_by_them(lost: int) -> None:
     """What is left of its trials is 5 % ahead; the lost ones may have been slow."""
-    first, second = (trials(cell, step_seconds) for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True))
-    gone = [failed_result(CELLS[0], 6 - number, Outcome.INTERNAL_ERROR) for number in range(1, lost + 1)]
+    first, second = (
+        trials(cell, step_seconds) for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True)
+    )
+    gone = [
+        failed_result(CELLS[0], 6 - number, Outcome.INTERNAL_ERROR) for number in range(1, lost + 1)
+    ]
     verdict = judge(SUITE, CELLS, [*first[: 5 - lost], *gone, *second])
     assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.UNDECIDED)
     row = verdict.row(CELLS[0].cell_id)
@@ -160,7 +201,10 @@ def test_a_cell_that_alone_loses_trials_does_not_win_by_them(lost: int) -> None:
     assert known(known(row.prediction).seconds).high > known(plain.seconds).mean * 5 / (5 - lost)
     text = describe_verdict(verdict)
     assert "faults of the service may be its own" in text.headline
-    assert any(f"had {lost} of the {lost} faults of the service on ml.p4d.24xlarge" in each for each in text.cautions)
+    assert any(
+        f"had {lost} of the {lost} faults of the service on ml.p4d.24xlarge" in each
+        for each in text.cautions
+    )
     also = [failed_result(CELLS[1], 5, Outcome.INTERNAL_ERROR)]
     even = judge(SUITE, CELLS, [*first[:4], *gone[:1], *second[:4], *also])
     assert all(each.hosts.uneven_faults is None for each in even.rows)
@@ -168,7 +212,9 @@ def test_a_cell_that_alone_loses_trials_does_not_win_by_them(lost: int) -> None:
 
 def test_losing_trials_does_not_make_another_cell_win() -> None:
     """The cell behind had the faults: the answer holds either way, and stays."""
-    first, second = (trials(cell, step_seconds) for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True))
+    first, second = (
+        trials(cell, step_seconds) for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True)
+    )
     gone = [failed_result(CELLS[1], trial, Outcome.INTERNAL_ERROR) for trial in (4, 5)]
     verdict = judge(SUITE, CELLS, [*first, *second[:3], *gone])
     assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.RECOMMENDED)

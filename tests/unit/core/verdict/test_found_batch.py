@@ -65,7 +65,9 @@ def first_results(suite: Suite, found: Sequence[int | None]) -> list[RunResult]:
         if batch is None:
             results.append(failed_result(cell, 1, Outcome.OUT_OF_MEMORY))
             continue
-        results.append(with_finding(completed_result(cell, 1, suite=suite), replace(FINDING, batch=batch)))
+        results.append(
+            with_finding(completed_result(cell, 1, suite=suite), replace(FINDING, batch=batch))
+        )
     return results
 
 
@@ -81,8 +83,12 @@ def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> Non
         ("compiled", 2, 24), ("compiled", 3, 24), ("eager", 2, 6), ("eager", 3, 6)
     ]  # fmt: skip
     assert not any(run.searches_batch for run in resolved)
-    later = [replace(completed_result(run.cell, run.trial, suite=suite), run=run) for run in resolved]
-    assert plan_round(suite, cells, execution_id="e", round_number=3, results=[*results, *later]) == ()
+    later = [
+        replace(completed_result(run.cell, run.trial, suite=suite), run=run) for run in resolved
+    ]
+    assert (
+        plan_round(suite, cells, execution_id="e", round_number=3, results=[*results, *later]) == ()
+    )
 
 
 def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:
@@ -129,30 +135,50 @@ TWO_FITS = Probe(batch=2, fits=True)
             BatchFinding(batch=1, probes=(Probe(batch=2, fits=False), ONE_FAILS)),
             "none fits",
         ),
-        (Outcome.COMPLETED, BatchFinding(batch=2, probes=(Probe(batch=1, fits=True), TWO_FITS)), "2 or more"),
+        (
+            Outcome.COMPLETED,
+            BatchFinding(batch=2, probes=(Probe(batch=1, fits=True), TWO_FITS)),
+            "2 or more",
+        ),
         # The rate of a smaller batch was the best; larger ones were not tried.
         (Outcome.COMPLETED, BatchFinding(batch=1, probes=(Probe(batch=1, fits=True), TWO_FITS)), 1),
-        (Outcome.USER_CODE_ERROR, BatchFinding(batch=2, probes=(TWO_FITS, Probe(batch=4, fits=False))), 2),
+        (
+            Outcome.USER_CODE_ERROR,
+            BatchFinding(batch=2, probes=(TWO_FITS, Probe(batch=4, fits=False))),
+            2,
+        ),
         # The first probe failed for another reason than memory.
         (Outcome.USER_CODE_ERROR, BatchFinding(batch=1, probes=()), None),
     ],
 )
-def test_the_row_says_which_batch_was_found(outcome: Outcome, finding: BatchFinding, shown: object) -> None:
+def test_the_row_says_which_batch_was_found(
+    outcome: Outcome, finding: BatchFinding, shown: object
+) -> None:
     suite = suite_of(trials=1)
     cell, _ = expand_cells(suite)
-    ended = completed_result(cell, 1, suite=suite) if outcome is Outcome.COMPLETED else failed_result(cell, 1, outcome)
+    ended = (
+        completed_result(cell, 1, suite=suite)
+        if outcome is Outcome.COMPLETED
+        else failed_result(cell, 1, outcome)
+    )
     row, _ = judge(suite, expand_cells(suite), [with_finding(ended, finding)]).rows
     assert FIGURE.value(row) == shown
 
 
-@pytest.mark.parametrize(("whole", "shown"), [(2, 2), (3, 3), (4, "2 or more"), (None, "2 or more")])
-def test_no_larger_batch_is_possible_than_the_global_one_allows(whole: int | None, shown: object) -> None:
+@pytest.mark.parametrize(
+    ("whole", "shown"), [(2, 2), (3, 3), (4, "2 or more"), (None, "2 or more")]
+)
+def test_no_larger_batch_is_possible_than_the_global_one_allows(
+    whole: int | None, shown: object
+) -> None:
     """Each probe fits. The type has one device: the batch per device is 2 of 2, 3 of 3, or 2 of 4 samples."""
     kept = {} if whole is None else {"global_batch_size": whole}
     suite = suite_of(1, batch_size_per_device={**SEARCH, "begin": 1}, **kept)
     cell, _ = expand_cells(suite)
     batch = shown if isinstance(shown, int) else 2
-    finding = BatchFinding(batch=batch, probes=tuple(Probe(batch=each, fits=True) for each in {1, batch}))
+    finding = BatchFinding(
+        batch=batch, probes=tuple(Probe(batch=each, fits=True) for each in {1, batch})
+    )
     report = report_of([with_finding(completed_result(cell, 1, suite=suite), finding)], suite)
     assert FIGURE.value(report.verdict.row(cell.cell_id)) == shown
     section = render(report).partition('id="batches"')[2].partition("</section>")[0]
@@ -175,12 +201,19 @@ def test_the_cell_and_its_stored_result_show_the_batch() -> None:
         ({"measurement": {"jobs": "separate"}}, "measurement.jobs: expected shared"),
         ({"measurement": {"save_model": True}}, "measurement.save_model: expected false"),
         (
-            {"training": {"instance": INSTANCE, "batch_size_per_device": {**SEARCH, "argument": "batch"}}},
+            {
+                "training": {
+                    "instance": INSTANCE,
+                    "batch_size_per_device": {**SEARCH, "argument": "batch"},
+                }
+            },
             "training.batch_size_per_device.argument: only task script",
         ),
     ],
 )
-def test_a_suite_in_which_no_batch_can_be_searched_is_refused(changes: dict[str, object], problem: str) -> None:
+def test_a_suite_in_which_no_batch_can_be_searched_is_refused(
+    changes: dict[str, object], problem: str
+) -> None:
     training = {"instance": INSTANCE, "batch_size_per_device": SEARCH}
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite(unprepared_document(**{"training": training, **changes}))
@@ -190,7 +223,9 @@ def test_a_suite_in_which_no_batch_can_be_searched_is_refused(changes: dict[str,
 def test_a_script_names_the_argument_that_is_its_batch() -> None:
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite(script_document(training={"batch_size_per_device": SEARCH}))
-    assert says(str(refused.value.problems[0]), "training.batch_size_per_device.argument: expected the name")
+    assert says(
+        str(refused.value.problems[0]), "training.batch_size_per_device.argument: expected the name"
+    )
 
 
 @pytest.mark.parametrize("found", [None, 24])
@@ -202,7 +237,9 @@ def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: in
     suite = parse_suite(document)
     runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
     (job,) = share_jobs([replace(run, found_batch=found, job_id="j1") for run in runs], suite)
-    (run,) = job_document(Job(execution_id="e", job_id="j1", runs=job.runs), suite, SETTINGS)["runs"]
+    (run,) = job_document(Job(execution_id="e", job_id="j1", runs=job.runs), suite, SETTINGS)[
+        "runs"
+    ]
     assert run["hyperparameters"]["samples"] == (found or 4)
     place = run["arguments"].index("--samples")
     assert run["arguments"][place + 1] == str(found or 4)

@@ -19,7 +19,9 @@ def test_money_decides_unless_no_price_is_known_for_the_one_type() -> None:
 
 
 def test_a_target_has_metrics_of_its_own() -> None:
-    assert choose_metric(Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9), []) is Metric.SECONDS_TO_TARGET
+    assert (
+        choose_metric(Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9), []) is Metric.SECONDS_TO_TARGET
+    )
     assert choose_metric(Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9), []) is Metric.USD_TO_TARGET
     target = QualityTarget(quality=Quality.ACCURACY, value=0.9)
     assert quantity_of(Metric.SECONDS_TO_TARGET, target) == ToTarget(target=target)
@@ -33,11 +35,15 @@ def test_a_target_has_metrics_of_its_own() -> None:
 
 def test_the_front_has_no_cell_that_another_one_beats_in_time_and_money() -> None:
     def row(cell_id: str, seconds: float, usd: float | None) -> object:
-        return make_row(cell_id, seconds=make_estimate(seconds), usd=None if usd is None else make_estimate(usd))
+        return make_row(
+            cell_id, seconds=make_estimate(seconds), usd=None if usd is None else make_estimate(usd)
+        )
 
     rows = (
         row("a", 100.0, 9.0), row("b", 200.0, 5.0), row("c", 300.0, 5.0),
         row("d", 50.0, 20.0), row("e", 400.0, 4.0), row("f", 10.0, None),
     )  # fmt: skip
-    verdict = make_verdict(rows=rows, recommended=None, expected=None, rivals=(), refused={"a": "its price"})
+    verdict = make_verdict(
+        rows=rows, recommended=None, expected=None, rivals=(), refused={"a": "its price"}
+    )
     assert [row.cell_id for row, _, _ in find_trade_offs(verdict)] == ["d", "b", "e"]

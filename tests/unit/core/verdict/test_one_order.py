@@ -8,7 +8,14 @@ from random import Random
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, completed_results, failed_result, known, make_suite
+from tests.unit.run_samples import (
+    PRICE,
+    completed_result,
+    completed_results,
+    failed_result,
+    known,
+    make_suite,
+)
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
@@ -45,7 +52,9 @@ def drawn_suite(source: Random, search: Search) -> Suite:
         baseline={},
         search=search,
         measurement=Measurement(
-            trials=source.choice((1, 2, 3, 4, 5, 9)) if search is Search.RACE else source.choice((1, 2, 3)),
+            trials=source.choice((1, 2, 3, 4, 5, 9))
+            if search is Search.RACE
+            else source.choice((1, 2, 3)),
             jobs=source.choice((Jobs.SHARED, Jobs.SHARED, Jobs.SEPARATE)),
         ),
     )
@@ -56,14 +65,19 @@ class Lab:
 
     def __init__(self, source: Random, suite: Suite) -> None:
         self.source, self.suite, self.cells = source, suite, expand_cells(suite)
-        self.level = {cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.07, 1.1, 1.4)) for cell in self.cells}
+        self.level = {
+            cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.07, 1.1, 1.4)) for cell in self.cells
+        }
         self.noise, self.hosts, self.cold, self.lost = (
-            source.choice(choices) for choices in ((0.0, 0.005, 0.03), (0.0, 0.02, 0.1), (0.0, 0.1), (0.0, 0.15))
+            source.choice(choices)
+            for choices in ((0.0, 0.005, 0.03), (0.0, 0.02, 0.1), (0.0, 0.1), (0.0, 0.15))
         )
 
     def play(self) -> Verdict:
         results, number = list[RunResult](), 1
-        while runs := plan_round(self.suite, self.cells, execution_id="e", round_number=number, results=results):
+        while runs := plan_round(
+            self.suite, self.cells, execution_id="e", round_number=number, results=results
+        ):
             for job in share_jobs(runs, self.suite):
                 results += self.carry(job)
             number += 1
@@ -73,7 +87,9 @@ class Lab:
         hosts, best = self.source.gauss(0, self.hosts), float("inf")
         for place, run in enumerate(job.runs, start=1):
             cold = self.cold if place == 1 else 0.0
-            seconds = self.level[run.cell.cell_id] * exp(hosts + cold + self.source.gauss(0, self.noise))
+            seconds = self.level[run.cell.cell_id] * exp(
+                hosts + cold + self.source.gauss(0, self.noise)
+            )
             outcome = self.outcome(seconds / best, run)
             best = min(best, seconds) if outcome is None else best
             yield self.result(run, job, place, seconds, outcome)
@@ -82,17 +98,29 @@ class Lab:
         if self.suite.search.is_race and run.job_id and ratio > 1.2:
             return Outcome.OUTPACED
         if self.source.random() < self.lost:
-            return self.source.choice((Outcome.INTERNAL_ERROR, Outcome.INTERNAL_ERROR, Outcome.OUT_OF_MEMORY))
+            return self.source.choice(
+                (Outcome.INTERNAL_ERROR, Outcome.INTERNAL_ERROR, Outcome.OUT_OF_MEMORY)
+            )
         return None
 
-    def result(self, run: Run, job: Job, place: int, seconds: float, outcome: Outcome | None) -> RunResult:
+    def result(
+        self, run: Run, job: Job, place: int, seconds: float, outcome: Outcome | None
+    ) -> RunResult:
         result = (
             failed_result(run.cell, run.trial, outcome)
             if outcome
-            else completed_result(run.cell, run.trial, step_seconds=seconds, suite=self.suite, price=PRICE)
+            else completed_result(
+                run.cell, run.trial, step_seconds=seconds, suite=self.suite, price=PRICE
+            )
         )
         training = result.attempts[0].phase_seconds["training"]
-        share = RunShare(own_seconds=training, start_seconds=0.0, end_seconds=0.0, place=place, runs=len(job.runs))
+        share = RunShare(
+            own_seconds=training,
+            start_seconds=0.0,
+            end_seconds=0.0,
+            place=place,
+            runs=len(job.runs),
+        )
         attempt = replace(
             result.attempts[0],
             job_name=job.job_id,
@@ -119,10 +147,17 @@ def contradictions(verdict: Verdict) -> Iterator[str]:
         shown = estimate_of(shown_row(verdict, rival.cell_id), verdict.metric)
         if shown is None or abs(figures[0] / shown.mean - rival.comparison.ratio) > NEAR:
             yield "a rival's figure is not its ratio"
-    compared = [row.cell_id for row in rows if row.cell_id in {rival.cell_id for rival in verdict.rivals}]
-    if verdict.runner_up and abs(_mean(verdict, compared[0]) - _mean(verdict, verdict.runner_up.cell_id)) > NEAR:
+    compared = [
+        row.cell_id for row in rows if row.cell_id in {rival.cell_id for rival in verdict.rivals}
+    ]
+    if (
+        verdict.runner_up
+        and abs(_mean(verdict, compared[0]) - _mean(verdict, verdict.runner_up.cell_id)) > NEAR
+    ):
         yield "the next best is not the second in the table"
-    if NONE_NEAR in text.headline and any(each < figures[0] * 1.05 * (1 - NEAR) for each in figures[1:]):
+    if NONE_NEAR in text.headline and any(
+        each < figures[0] * 1.05 * (1 - NEAR) for each in figures[1:]
+    ):
         yield "a cell is within 5 % of the one that no other was near"
     for _, seconds, usd in find_trade_offs(verdict):
         own = seconds if verdict.metric.is_time else usd
@@ -157,7 +192,9 @@ def with_a_slow_round(suite: Suite, *levels: float) -> list[RunResult]:
         ]
         for number, level in enumerate(levels)
     ]
-    return completed_results(expand_cells(suite), rounds[0], rounds[1][:3], *rounds[2:], suite=suite)
+    return completed_results(
+        expand_cells(suite), rounds[0], rounds[1][:3], *rounds[2:], suite=suite
+    )
 
 
 def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -> None:

@@ -22,16 +22,22 @@ from traindyno.report.cells_section import draw_cells
 from traindyno.report.runs_section import draw_runs
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SMDDP)
-SUITE = make_suite(matrix={"strategy": STRATEGIES}, training={"instance": "ml.p4d.24xlarge"}, examples=100_000)
+SUITE = make_suite(
+    matrix={"strategy": STRATEGIES}, training={"instance": "ml.p4d.24xlarge"}, examples=100_000
+)
 CELLS = expand_cells(SUITE)
 FAST, NEAR, BEHIND, FURTHER = CELLS
 SAYS = "at least 25 % slower"
 
 
-def outpaced_result(cell: Cell, trial: int, by: Cell = FAST, least_ratio: float = 1.25) -> RunResult:
+def outpaced_result(
+    cell: Cell, trial: int, by: Cell = FAST, least_ratio: float = 1.25
+) -> RunResult:
     bound = OutpacedBound(by=f"{by.cell_id}-t{trial}", least_ratio=least_ratio, steps=5)
     result = failed_result(cell, trial, Outcome.OUTPACED, message=SAYS)
-    return replace(result, attempts=tuple(replace(each, bound=bound) for each in result.attempts), log_tail=())
+    return replace(
+        result, attempts=tuple(replace(each, bound=bound) for each in result.attempts), log_tail=()
+    )
 
 
 def trials(cell: Cell, *seconds: float) -> list[RunResult]:
@@ -62,7 +68,10 @@ def test_an_outpaced_cell_takes_nothing_from_the_answer(verdict: Verdict) -> Non
     assert row.least_behind == pytest.approx(0.25)
     text = describe_verdict(verdict)
     says = " ".join(text.support)
-    assert "2 cells were outpaced: their runs were at least 25 to 80 % slower than another run of the job" in says
+    assert (
+        "2 cells were outpaced: their runs were at least 25 to 80 % slower than another run of the job"
+        in says
+    )
     assert "failed" not in " ".join((text.headline, *text.support, *text.cautions))
 
 
@@ -82,7 +91,11 @@ def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:
     result = outpaced_result(BEHIND, 1)
     assert parse_run_result(run_result_document(result)) == result
     row = run_columns(result)
-    assert (row["outcome"], row["outpaced_by"], row["least_ratio"]) == (Outcome.OUTPACED, f"{FAST.cell_id}-t1", 1.25)
+    assert (row["outcome"], row["outpaced_by"], row["least_ratio"]) == (
+        Outcome.OUTPACED,
+        f"{FAST.cell_id}-t1",
+        1.25,
+    )
     assert run_columns(RESULTS[0])["least_ratio"] is None
     old = run_result_document(RESULTS[0])
     del old["attempts"][0]["bound"]
@@ -91,7 +104,12 @@ def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:
 
 def reported(verdict: Verdict) -> Report:
     return Report(
-        execution_id="execution-1", created_at=0.0, suite=SUITE, cells=CELLS, verdict=verdict, results=tuple(RESULTS)
+        execution_id="execution-1",
+        created_at=0.0,
+        suite=SUITE,
+        cells=CELLS,
+        verdict=verdict,
+        results=tuple(RESULTS),
     )
 
 

@@ -27,10 +27,15 @@ from traindyno.core.verdict.quantity import (
 )
 
 TARGET = QualityTarget(quality=Quality.ACCURACY, value=0.9)
-AFTER = [evaluation_line(START + 30, 20, {"accuracy": 0.85}), evaluation_line(START + 50, 40, {"accuracy": 0.92})]
+AFTER = [
+    evaluation_line(START + 30, 20, {"accuracy": 0.85}),
+    evaluation_line(START + 50, 40, {"accuracy": 0.92}),
+]
 # 60 s to start, 20 s to download, then 10 s and 60 steps of 0.5 s with 8 samples and 80 tokens each, and 60 s besides:
 # 16 samples per second; 79,992 samples are left after the first step, 4,999.5 s
-RESULT = completed_result(make_cell(), 1, step_seconds=0.5, suite=make_suite(examples=80_000), after=AFTER)
+RESULT = completed_result(
+    make_cell(), 1, step_seconds=0.5, suite=make_suite(examples=80_000), after=AFTER
+)
 FAILED = failed_result(make_cell(), 1, Outcome.TIMED_OUT)
 BY_HAND: list[tuple[Quantity, float]] = [
     (samples_per_second, 16.0),

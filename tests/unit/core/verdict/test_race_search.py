@@ -38,10 +38,14 @@ def suite_of(trials: int = 9, jobs: Jobs = Jobs.SHARED) -> Suite:
 
 
 def cell_of(suite: Suite, batch: int) -> Cell:
-    return next(cell for cell in expand_cells(suite) if cell.settings.batch_size_per_device == batch)
+    return next(
+        cell for cell in expand_cells(suite) if cell.settings.batch_size_per_device == batch
+    )
 
 
-def done(suite: Suite, batch: int, trial: int, seconds: float, outcome: Outcome | None = None) -> RunResult:
+def done(
+    suite: Suite, batch: int, trial: int, seconds: float, outcome: Outcome | None = None
+) -> RunResult:
     cell, is_shared = cell_of(suite, batch), suite.measurement.jobs is Jobs.SHARED
     result = failed_result(cell, trial, outcome) if outcome else completed_result(
         cell, trial, step_seconds=seconds * NOISE[(batch + trial) % 3], suite=suite
@@ -62,7 +66,9 @@ def first_round(suite: Suite, seconds: Mapping[int, float]) -> list[RunResult]:
 
 
 def planned(suite: Suite, results: list[RunResult], number: int = 2) -> tuple[Run, ...]:
-    return plan_round(suite, expand_cells(suite), execution_id="e", round_number=number, results=results)
+    return plan_round(
+        suite, expand_cells(suite), execution_id="e", round_number=number, results=results
+    )
 
 
 def named(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
@@ -85,7 +91,10 @@ def test_contenders_run_once_where_each_cell_has_its_own_job() -> None:
     """Such jobs have nothing in common that a second run in them would take out."""
     suite = suite_of()
     results = first_round(suite, {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.3})
-    alone = [replace(each, run=replace(each.run, job_id=f"job-{number}")) for number, each in enumerate(results)]
+    alone = [
+        replace(each, run=replace(each.run, job_id=f"job-{number}"))
+        for number, each in enumerate(results)
+    ]
     assert named(planned(suite, alone)) == [(1, 2), (2, 2)]
 
 
@@ -116,12 +125,19 @@ def test_outpaced_and_failed_cells_do_not_run_again_but_lost_ones_do() -> None:
         done(suite, 8, 1, 1.0, Outcome.INTERNAL_ERROR),
     ]
     assert named(planned(suite, results)) == [(8, 2)]
-    results += [done(suite, 8, trial, 1.0, Outcome.INTERNAL_ERROR) for trial in range(2, MOST_UNTOLD + 1)]
+    results += [
+        done(suite, 8, trial, 1.0, Outcome.INTERNAL_ERROR) for trial in range(2, MOST_UNTOLD + 1)
+    ]
     assert named(planned(suite, results, 3)) == [(1, 2), (1, 3)]
 
 
-def rerun(suite: Suite, results: list[RunResult], seconds: Mapping[int, float], *trials: int) -> list[RunResult]:
-    return [*results, *(done(suite, batch, trial, value) for trial in trials for batch, value in seconds.items())]
+def rerun(
+    suite: Suite, results: list[RunResult], seconds: Mapping[int, float], *trials: int
+) -> list[RunResult]:
+    return [
+        *results,
+        *(done(suite, batch, trial, value) for trial in trials for batch, value in seconds.items()),
+    ]
 
 
 def test_a_lead_that_the_tests_settle_ends_the_race() -> None:
@@ -133,15 +149,30 @@ def test_a_lead_that_the_tests_settle_ends_the_race() -> None:
     assert verdict.finding is Finding.RECOMMENDED
     assert verdict.recommended == cell_of(suite, 1).cell_id
     assert [rival.cell_id for rival in verdict.rivals] == [cell_of(suite, 2).cell_id]
-    assert "2 cells were dropped: in one run each, measured 20 to 30 % slower than the recommended" in told(verdict)
+    assert (
+        "2 cells were dropped: in one run each, measured 20 to 30 % slower than the recommended"
+        in told(verdict)
+    )
 
 
 def test_an_open_answer_goes_on_until_the_trials_are_used_up() -> None:
     suite = suite_of(trials=5)
     cells, results = {1: 1.0, 2: 1.03}, first_round(suite, {1: 1.0, 2: 1.03, 4: 1.2, 8: 1.3})
-    noisy = [done(suite, 1, 2, 0.96), done(suite, 2, 2, 1.03), done(suite, 1, 3, 1.04), done(suite, 2, 3, 1.03)]
-    assert named(planned(suite, [*results, *noisy], 3)) == [(batch, trial) for batch in cells for trial in (4, 5)]
-    more = [done(suite, 1, 4, 1.05), done(suite, 2, 4, 1.03), done(suite, 1, 5, 0.97), done(suite, 2, 5, 1.03)]
+    noisy = [
+        done(suite, 1, 2, 0.96),
+        done(suite, 2, 2, 1.03),
+        done(suite, 1, 3, 1.04),
+        done(suite, 2, 3, 1.03),
+    ]
+    assert named(planned(suite, [*results, *noisy], 3)) == [
+        (batch, trial) for batch in cells for trial in (4, 5)
+    ]
+    more = [
+        done(suite, 1, 4, 1.05),
+        done(suite, 2, 4, 1.03),
+        done(suite, 1, 5, 0.97),
+        done(suite, 2, 5, 1.03),
+    ]
     assert planned(suite, [*results, *noisy, *more], 4) == ()
 
 
@@ -153,7 +184,10 @@ def test_a_dropped_cell_that_noise_hides_from_the_sole_leader_runs_again() -> No
     assert named(planned(suite, noisy, 3)) == [(1, 4), (1, 5), (2, 2), (2, 3)]
     assert planned(suite, [*first, done(suite, 1, 2, 1.001), done(suite, 1, 3, 0.999)], 3) == ()
     verdict = judge(suite, expand_cells(suite), noisy)
-    assert (verdict.finding, *verdict.dropped) == (Finding.TOO_FEW_TRIALS, *(cell_of(suite, b).cell_id for b in (4, 8)))
+    assert (verdict.finding, *verdict.dropped) == (
+        Finding.TOO_FEW_TRIALS,
+        *(cell_of(suite, b).cell_id for b in (4, 8)),
+    )
 
 
 @pytest.mark.parametrize("seconds", [1.3, 1.101])
@@ -185,13 +219,21 @@ def test_a_sole_leader_is_as_far_ahead_in_the_table_as_its_headline_says() -> No
     """Its further runs were slower, as on other hosts: a mean of its runs is 6 % below that of the next cell."""
     suite = suite_of()
     results = [*first_round(suite, {1: 1.0, 2: 1.12}), done(suite, 4, 1, 1.0, Outcome.OUTPACED)]
-    results += [done(suite, 8, 1, 1.0, Outcome.OUTPACED), done(suite, 1, 2, 1.08), done(suite, 1, 3, 1.08)]
+    results += [
+        done(suite, 8, 1, 1.0, Outcome.OUTPACED),
+        done(suite, 1, 2, 1.08),
+        done(suite, 1, 3, 1.08),
+    ]
     verdict = judge(suite, expand_cells(suite), results)
     best, second = (estimate_of(row, verdict.metric) for row in verdict.ranked_rows[:2])
     behind = known(second).mean / known(best).mean - 1
     assert behind == pytest.approx(0.12, abs=0.003)
-    assert f"the closest alternative was {100 * behind:.1f} % behind in its single run" in told(verdict)
-    assert f"1 cell was dropped: in its one run, measured {100 * behind:.0f} % slower" in told(verdict)
+    assert f"the closest alternative was {100 * behind:.1f} % behind in its single run" in told(
+        verdict
+    )
+    assert f"1 cell was dropped: in its one run, measured {100 * behind:.0f} % slower" in told(
+        verdict
+    )
 
 
 def test_a_contender_whose_further_runs_were_lost_runs_again() -> None:
@@ -242,7 +284,13 @@ def test_a_race_that_only_other_hosts_settle_goes_on() -> None:
 
 @pytest.mark.parametrize(
     ("jobs", "trials", "looks"),
-    [(Jobs.SHARED, 3, 1), (Jobs.SHARED, 4, 2), (Jobs.SHARED, 5, 2), (Jobs.SHARED, 9, 4), (Jobs.SEPARATE, 6, 5)],
+    [
+        (Jobs.SHARED, 3, 1),
+        (Jobs.SHARED, 4, 2),
+        (Jobs.SHARED, 5, 2),
+        (Jobs.SHARED, 9, 4),
+        (Jobs.SEPARATE, 6, 5),
+    ],
 )
 def test_the_looks_after_further_jobs_share_the_significance_and_a_grid_has_one(
     jobs: Jobs, trials: int, looks: int

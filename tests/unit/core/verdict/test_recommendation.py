@@ -18,7 +18,9 @@ from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecid
 
 
 def recommendation(*comparisons: Comparison) -> Recommendation:
-    rivals = tuple(Rival(cell_id="", comparison=each, relation=Relation.OPEN) for each in comparisons)
+    rivals = tuple(
+        Rival(cell_id="", comparison=each, relation=Relation.OPEN) for each in comparisons
+    )
     best = CellTrials(cell=make_cell("00000000"), measured=(), others=())
     return Recommendation(best=best, rivals=rivals, to_decide=ToDecide())
 
@@ -33,7 +35,9 @@ def test_contenders_share_the_upper_end_of_an_interval() -> None:
     assert not is_detected
 
 
-@pytest.mark.parametrize(("difference", "is_detected"), [(-0.2, True), (0.2, True), (-0.001, False), (0.001, False)])
+@pytest.mark.parametrize(
+    ("difference", "is_detected"), [(-0.2, True), (0.2, True), (-0.001, False), (0.001, False)]
+)
 def test_a_difference_is_detected_on_either_side(difference: float, is_detected: bool) -> None:
     one = comparison_of(difference, 0.0001, 8)
     _, found = recommendation(one).simultaneous(one, 0.05)
@@ -58,24 +62,33 @@ def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> N
     better: list[float | None] = [0.97 * 1.2, 0.9702, 0.97, 0.9699, 0.971]
     third: list[float | None] = [1.1 * 1.2, 1.1, 1.102, 1.099, 1.101]
     trials = in_rounds(*(lucky, better, third)[::order])
-    found = known(recommend(trials, projected_seconds, Noise(cells=trials), tolerance=0.02, significance=0.05))
+    found = known(
+        recommend(trials, projected_seconds, Noise(cells=trials), tolerance=0.02, significance=0.05)
+    )
     assert found.best is trials[1]
     assert all(rival.comparison.ratio < 1 for rival in found.rivals)
     assert {rival.relation for rival in found.rivals} == {Relation.BEATEN}
-    assert {rival.cell_id for rival in found.rivals} == {trials[0].cell.cell_id, trials[2].cell.cell_id}
+    assert {rival.cell_id for rival in found.rivals} == {
+        trials[0].cell.cell_id,
+        trials[2].cell.cell_id,
+    }
 
 
 def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     """The prediction of the recommended cell is around its corrected mean, and no narrower than the mean's interval."""
     cells = [make_cell("00000000", label="a"), make_cell("00000001", label="b")]
     levels = [
-        [level * (1 + trial * turn % 5 / 1000) for trial in range(1, 6)] for level, turn in ((1.0, 1), (1.0002, 2))
+        [level * (1 + trial * turn % 5 / 1000) for trial in range(1, 6)]
+        for level, turn in ((1.0, 1), (1.0002, 2))
     ]
     results = [on_host(each, "one") for each in completed_results(cells, *levels)]
     trials, noise = suite_trials(make_suite(), cells, results), Noise()
     assert trials[0].host_draws == 1
     found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
-    plain, row = (build_row(found.best, noise, None, each) for each in (None, correct_for_selection(found.comparisons)))
+    plain, row = (
+        build_row(found.best, noise, None, each)
+        for each in (None, correct_for_selection(found.comparisons))
+    )
     assert row.seconds is not None
     assert row.seconds.interval is not None
     one_run = known(known(row.prediction).seconds)
@@ -88,9 +101,14 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
 
 def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
     """A restless rival moves the end of one run further than the quiet best cell scatters."""
-    trials, noise = in_rounds((1.0, 1.001, 0.999, 1.0005, 0.9995), (1.2, 0.9, 1.1, 0.95, 1.0)), Noise()
+    trials, noise = (
+        in_rounds((1.0, 1.001, 0.999, 1.0005, 0.9995), (1.2, 0.9, 1.1, 0.95, 1.0)),
+        Noise(),
+    )
     found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
-    seconds = known(build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds)
+    seconds = known(
+        build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds
+    )
     assert known(seconds.interval).low < 0.9995 * seconds.mean
 
 
@@ -98,5 +116,12 @@ def test_trials_on_the_same_hosts_do_not_decide_what_hosts_leave_open() -> None:
     far = comparison_of(-0.05, 0.0008 + 0.0001, 4)
     assert trials_to_decide([far], trials=5, tolerance=0.02) is not None
     assert trials_to_decide([replace(far, host_variance=0.0008)], trials=5, tolerance=0.02) is None
-    assert trials_to_decide([replace(far, host_variance=1e-5)], trials=5, tolerance=0.02) is not None
-    assert trials_to_decide([replace(far, host_variance=0.0008).without_hosts()], trials=5, tolerance=0.02) is not None
+    assert (
+        trials_to_decide([replace(far, host_variance=1e-5)], trials=5, tolerance=0.02) is not None
+    )
+    assert (
+        trials_to_decide(
+            [replace(far, host_variance=0.0008).without_hosts()], trials=5, tolerance=0.02
+        )
+        is not None
+    )

@@ -18,12 +18,16 @@ from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
-SUITE = make_suite(matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"})
+SUITE = make_suite(
+    matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"}
+)
 DDP, FSDP = expand_cells(SUITE)
 FAST, SLOW = (1.0, 1.01, 0.99), (1.3, 1.31, 1.29)
 
 
-def results_of(ddp: Sequence[float] = FAST, fsdp: Sequence[float] = SLOW, **changes: Any) -> list[RunResult]:
+def results_of(
+    ddp: Sequence[float] = FAST, fsdp: Sequence[float] = SLOW, **changes: Any
+) -> list[RunResult]:
     return completed_results((DDP, FSDP), ddp, fsdp, suite=SUITE, **changes)
 
 
@@ -43,7 +47,9 @@ def test_failed_trials_raise_cost_and_stand_in_the_headline() -> None:
     # three of five attempts succeed: each success is paid 5 / 3 times
     assert known(after).mean == pytest.approx(known(before).mean * 5 / 3, rel=1e-4)
     assert verdict.recommended == FSDP.cell_id
-    assert "2 of 5 trials of ddp failed, 2 of them with a loss" in " ".join(describe_verdict(verdict).cautions)
+    assert "2 of 5 trials of ddp failed, 2 of them with a loss" in " ".join(
+        describe_verdict(verdict).cautions
+    )
     alone = describe_verdict(judge(SUITE, (DDP,), [*results_of(fsdp=()), *failures]))
     assert "2 of its 5 trials failed, 2 diverged" in alone.headline
 
@@ -51,7 +57,9 @@ def test_failed_trials_raise_cost_and_stand_in_the_headline() -> None:
 def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended() -> None:
     results = results_of()
     broken = [
-        remeasured(result, diverged_at_step=20) if result.run.cell == DDP and result.measured else result
+        remeasured(result, diverged_at_step=20)
+        if result.run.cell == DDP and result.measured
+        else result
         for result in results
     ]
     verdict = judged(broken)
@@ -61,14 +69,21 @@ def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended() -> None:
 
 
 def test_a_busy_host_costs_a_caution_and_never_the_answer() -> None:
-    busy, busier = (Contention(steal_share=0.1, foreign_share=share, queue_share=0.1) for share in (0.06, 0.2))
-    results = [remeasured(each, contention=busier if each.run.cell == DDP else busy) for each in results_of()]
+    busy, busier = (
+        Contention(steal_share=0.1, foreign_share=share, queue_share=0.1) for share in (0.06, 0.2)
+    )
+    results = [
+        remeasured(each, contention=busier if each.run.cell == DDP else busy)
+        for each in results_of()
+    ]
     verdict = judged(results)
     assert verdict.finding is Finding.RECOMMENDED
     assert [row.hosts.others_cpu_share for row in verdict.rows] == pytest.approx([0.3, 0.16])
     caution = "Other work used up to 30 % of the CPU time of the hosts in trials of ddp, fsdp"
     assert any(each.startswith(caution) for each in describe_verdict(verdict).cautions)
-    assert not any(each.startswith("Other work") for each in describe_verdict(judged(results_of())).cautions)
+    assert not any(
+        each.startswith("Other work") for each in describe_verdict(judged(results_of())).cautions
+    )
 
 
 def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() -> None:
@@ -80,20 +95,28 @@ def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() ->
     assert judged(shared).finding is Finding.RECOMMENDED
     verdict = judged(apart)
     assert verdict.finding is Finding.UNDECIDED
-    assert describe_verdict(verdict).headline.endswith("on these hosts: trials on other hosts are needed.")
+    assert describe_verdict(verdict).headline.endswith(
+        "on these hosts: trials on other hosts are needed."
+    )
     cautions = " ".join(describe_verdict(verdict).cautions)
     assert "A spread between hosts of 2.0 % is assumed (a stated prior, one host)" in cautions
-    assert "The answer and its intervals hold for these hosts" in " ".join(describe_verdict(judged(shared)).cautions)
+    assert "The answer and its intervals hold for these hosts" in " ".join(
+        describe_verdict(judged(shared)).cautions
+    )
 
 
 def test_a_narrower_spread_from_history_decides() -> None:
     steps = (1.0, 1.001, 0.999), (1.03, 1.031, 1.029)
     hosts = {DDP.cell_id: "a", FSDP.cell_id: "b"}
     results = [on_host(result, hosts[result.run.cell.cell_id]) for result in results_of(*steps)]
-    history = dict.fromkeys(HostClass, HostSpread(deviation=0.005, typical=0.005, degrees_of_freedom=20, source="past"))
+    history = dict.fromkeys(
+        HostClass, HostSpread(deviation=0.005, typical=0.005, degrees_of_freedom=20, source="past")
+    )
     verdict = judge(SUITE, (DDP, FSDP), results, host_priors=history)
     assert verdict.finding is Finding.RECOMMENDED
-    assert "A spread between hosts of 0.5 % is assumed (past)" in " ".join(describe_verdict(verdict).cautions)
+    assert "A spread between hosts of 0.5 % is assumed (past)" in " ".join(
+        describe_verdict(verdict).cautions
+    )
     # a plan that says nothing of the class leaves the stated prior
     others = {HostClass.MANY_HOSTS: history[HostClass.MANY_HOSTS]}
     expected = known(judge(SUITE, (DDP, FSDP), results, host_priors=others).expected)

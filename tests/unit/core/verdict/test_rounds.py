@@ -35,7 +35,11 @@ def results_of(suite: Suite, *seconds: list[float]) -> list[RunResult]:
 
 
 def next_round(suite: Suite, results: list[RunResult], number: int = 2) -> list[tuple[str, int]]:
-    return labelled(plan_round(suite, expand_cells(suite), execution_id="e", round_number=number, results=results))
+    return labelled(
+        plan_round(
+            suite, expand_cells(suite), execution_id="e", round_number=number, results=results
+        )
+    )
 
 
 def test_a_grid_is_one_round() -> None:
@@ -50,7 +54,11 @@ def test_a_grid_is_one_round() -> None:
 
 def test_where_everything_fails_the_search_is_over() -> None:
     suite = suite_of()
-    results = [failed_result(cell, trial, Outcome.IMAGE_ERROR) for cell in expand_cells(suite) for trial in (1, 2)]
+    results = [
+        failed_result(cell, trial, Outcome.IMAGE_ERROR)
+        for cell in expand_cells(suite)
+        for trial in (1, 2)
+    ]
     assert next_round(suite, results) == []
 
 
@@ -76,13 +84,21 @@ OPEN = ([1.00, 1.02, 1.01], [1.03, 1.05, 1.02], [2.0])
 
 def test_a_trial_whose_result_was_lost_comes_again_instead_of_one_that_is_there() -> None:
     suite = suite_of()
-    lost = [result for result in results_of(suite, *OPEN) if (result.run.cell.label, result.run.trial) != ("ddp", 1)]
+    lost = [
+        result
+        for result in results_of(suite, *OPEN)
+        if (result.run.cell.label, result.run.trial) != ("ddp", 1)
+    ]
     assert sorted(next_round(suite, lost)) == [("ddp", 1), ("fsdp", 4)]
 
 
 def test_a_result_that_is_lost_in_every_round_does_not_keep_the_search_going() -> None:
     suite = suite_of()
-    lost = [result for result in results_of(suite, *OPEN) if (result.run.cell.label, result.run.trial) != ("ddp", 1)]
+    lost = [
+        result
+        for result in results_of(suite, *OPEN)
+        if (result.run.cell.label, result.run.trial) != ("ddp", 1)
+    ]
     # A race that loses nothing has six rounds at most; a race that loses results has twice as many.
     goes_on = [bool(next_round(suite, lost, number=number)) for number in range(2, 15)]
     assert goes_on == [True] * 11 + [False] * 2

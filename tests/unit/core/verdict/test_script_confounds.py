@@ -41,7 +41,9 @@ def verdict_of(suite: Suite, results: Sequence[RunResult]) -> Verdict:
     return judge(suite, expand_cells(suite), results)
 
 
-def differences(first: Cell, second: Cell, suite: Suite, measured: dict[str, int]) -> list[tuple[str, str, str]]:
+def differences(
+    first: Cell, second: Cell, suite: Suite, measured: dict[str, int]
+) -> list[tuple[str, str, str]]:
     cells = expand_cells(suite)
     found = find_confound(first, second, suite=suite, cells=cells, samples_per_step=measured)
     return [(each.name, each.first, each.second) for each in found.differences] if found else []
@@ -53,9 +55,16 @@ def all_measured(suite: Suite) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("name", "first", "second"),
-    [("hf_trainer", 0, 2), ("lightning", 0, 2), ("bert-trainium/rehearsal", 0, 1), ("bert-trainium/original", 1, 2)],
+    [
+        ("hf_trainer", 0, 2),
+        ("lightning", 0, 2),
+        ("bert-trainium/rehearsal", 0, 1),
+        ("bert-trainium/original", 1, 2),
+    ],
 )
-def test_equal_measured_batches_are_no_difference_however_they_are_divided(name: str, first: int, second: int) -> None:
+def test_equal_measured_batches_are_no_difference_however_they_are_divided(
+    name: str, first: int, second: int
+) -> None:
     """16 x 1 and 8 x 2; 32 x 1 and 16 x 2; P4d's batch of 32 x 8 GPUs and Trainium's 8 x 32 devices: both 256."""
     suite = suite_of(name)
     cells = expand_cells(suite)
@@ -76,7 +85,11 @@ def test_the_report_of_trainium_names_the_hardware_and_its_software_and_no_contr
         text = " ".join(describe_cautions(verdict))
         assert "differ in instance, compiler and image." in text
         assert "global batch (8 against 32)" not in text
-        assert all(control.cell_id for confound in verdict.likeness.confounds for control in confound.controls)
+        assert all(
+            control.cell_id
+            for confound in verdict.likeness.confounds
+            for control in confound.controls
+        )
 
 
 @pytest.mark.parametrize("name", ["hf_trainer", "lightning", "own_script"])
@@ -86,7 +99,9 @@ def test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch(name
     verdict = verdict_of(suite, known)
     found = [each for confound in verdict.likeness.confounds for each in confound.differences]
     assert "learning rate" not in [each.name for each in found]
-    stated = {text for each in found if each.name == "global batch" for text in (each.first, each.second)}
+    stated = {
+        text for each in found if each.name == "global batch" for text in (each.first, each.second)
+    }
     assert stated <= {str(batch) for batch in all_measured(suite).values()}
 
 

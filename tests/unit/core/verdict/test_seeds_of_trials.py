@@ -41,7 +41,8 @@ def later(result: RunResult, factor: float) -> RunResult:
     assert result.measured is not None
     began = result.measured.job.began_at
     evaluations = tuple(
-        replace(each, time=began + (each.time - began) * factor) for each in result.measured.evaluations
+        replace(each, time=began + (each.time - began) * factor)
+        for each in result.measured.evaluations
     )
     return remeasured(result, evaluations=evaluations)
 
@@ -64,7 +65,10 @@ def test_a_verdict_of_one_seed_says_so() -> None:
     verdict = judged_by_seeds(quality_suite(2), random.Random(1), 0.1, shows_seed=False)
     text = describe_verdict(verdict)
     label = verdict.row(verdict.recommended or "").label
-    assert text.headline == f"{label} was fastest to accuracy 90 % for this seed; other seeds may give another order."
+    assert (
+        text.headline
+        == f"{label} was fastest to accuracy 90 % for this seed; other seeds may give another order."
+    )
     labels = ", ".join(row.label for row in verdict.rows)
     assert text.cautions[0] == (
         f"Trials of {labels} share a seed, or do not show their seed. The time and cost to the target hold for this"
@@ -88,13 +92,20 @@ def test_simulated_runs_are_no_draws_of_their_seeds() -> None:
     assert verdict.finding is Finding.ONE_SEED
     assert all(row.part(CellQuality).repeats_a_seed for row in verdict.rows)
     text = describe_verdict(verdict)
-    assert text.headline.endswith("in simulated runs, which do not train: real ones may give another order.")
-    assert "Simulated runs do not train. The time and cost to the target say nothing of other seeds." in text.cautions
+    assert text.headline.endswith(
+        "in simulated runs, which do not train: real ones may give another order."
+    )
+    assert (
+        "Simulated runs do not train. The time and cost to the target say nothing of other seeds."
+        in text.cautions
+    )
     assert "measurement.seed_argument" not in " ".join(text.changes)
 
 
 def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
-    suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]})
+    suite = make_suite(
+        training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]}
+    )
     cells = expand_cells(suite)
     results = completed_results(cells, *LED, suite=suite)
     by_seed = judge(suite, cells, results)
@@ -112,12 +123,15 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
 
 
 def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution() -> None:
-    suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]})
+    suite = make_suite(
+        training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]}
+    )
     cells = expand_cells(suite)
     verdict = judge(suite, cells, completed_results(cells, *LED, suite=suite, loss=lambda _: None))
     assert verdict.finding is Finding.RECOMMENDED
     assert any(
-        "Whether these cells did the same work is unknown." in each for each in describe_verdict(verdict).cautions
+        "Whether these cells did the same work is unknown." in each
+        for each in describe_verdict(verdict).cautions
     )
 
 
@@ -130,7 +144,9 @@ def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution() -> None
         ((0, 1, None), Finding.ONE_SEED),
     ],
 )
-def test_only_trials_that_each_show_their_own_seed_are_draws(seeds: Sequence[int | None], finding: Finding) -> None:
+def test_only_trials_that_each_show_their_own_seed_are_draws(
+    seeds: Sequence[int | None], finding: Finding
+) -> None:
     suite = suite_of(FASTEST)
     fast, slow = expand_cells(suite)
     results = [

@@ -23,7 +23,12 @@ METRICS = (Metric.SECONDS, Metric.INSTANCE_HOURS, Metric.USD)
 
 
 def row(
-    cell_id: str = BEST, *, overhead: float = 100.0, rate: float = 100.0, usd_per_hour: int = 36, **changes: Any
+    cell_id: str = BEST,
+    *,
+    overhead: float = 100.0,
+    rate: float = 100.0,
+    usd_per_hour: int = 36,
+    **changes: Any,
 ) -> CellRow:
     """Half of the overhead is training time; ``rate``: samples per second of the whole work, with all that slows it."""
     seconds = overhead / 2 + EXAMPLES / rate
@@ -60,8 +65,12 @@ def test_the_other_type_breaks_even_at_a_lower_price() -> None:
     assert len(both.break_evens) == 1
 
 
-@pytest.mark.parametrize("changes", [{"usd_per_instance_hour": None}, {"usd": None}, {"instance": "ml.p4d.24xlarge"}])
-def test_one_price_moves_cells_of_one_type_and_an_unknown_one_moves_nothing(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes", [{"usd_per_instance_hour": None}, {"usd": None}, {"instance": "ml.p4d.24xlarge"}]
+)
+def test_one_price_moves_cells_of_one_type_and_an_unknown_one_moves_nothing(
+    changes: dict[str, Any],
+) -> None:
     assert find_break_even(make_row(), other(**changes)) is None
     assert find_break_even(make_row(usd=None), other()) is None
 
@@ -77,7 +86,9 @@ def test_one_price_moves_cells_of_one_type_and_an_unknown_one_moves_nothing(chan
         (Metric.USD, 32_500),
     ],
 )
-def test_two_cells_meet_where_less_overhead_makes_up_for_the_rate(metric: Metric, examples: int) -> None:
+def test_two_cells_meet_where_less_overhead_makes_up_for_the_rate(
+    metric: Metric, examples: int
+) -> None:
     assert crossing(row(), other(), metric) == examples
     found = find_sensitivity(row(), [other()], metric, examples=EXAMPLES).crossovers
     assert [(each.cell_id, each.examples) for each in found] == [(SECOND, examples)]
@@ -85,7 +96,9 @@ def test_two_cells_meet_where_less_overhead_makes_up_for_the_rate(metric: Metric
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("slower", [1.0, 1.3, 2.5])
-def test_the_lines_give_the_figures_of_the_table_at_the_suites_work(metric: Metric, slower: float) -> None:
+def test_the_lines_give_the_figures_of_the_table_at_the_suites_work(
+    metric: Metric, slower: float
+) -> None:
     """The full run's schedule, failures and interruptions make the work slower than the trial's rate."""
     for found in (row(rate=100 / slower), other()):
         total, line = estimate_of(found, metric), cell_line(found, metric, EXAMPLES)
@@ -97,7 +110,9 @@ def test_the_lines_give_the_figures_of_the_table_at_the_suites_work(metric: Metr
 
 def test_instances_and_the_billed_share_weigh_the_overhead() -> None:
     # half of the time is billed: 25 s of overhead at $36, and the same total
-    line, half = (cell_line(row(billable_share=share), Metric.USD, EXAMPLES) for share in (1.0, 0.5))
+    line, half = (
+        cell_line(row(billable_share=share), Metric.USD, EXAMPLES) for share in (1.0, 0.5)
+    )
     assert known(half).fixed == known(line).fixed / 2
     double = known(cell_line(row(instance_count=2), Metric.INSTANCE_HOURS, EXAMPLES))
     assert double.fixed == pytest.approx(2 * 50 / 3600)
@@ -116,7 +131,9 @@ def test_instances_and_the_billed_share_weigh_the_overhead() -> None:
         (Metric.SECONDS_TO_TARGET, {}),
     ],
 )
-def test_without_less_overhead_and_slower_work_there_is_no_crossover(metric: Metric, changes: dict[str, Any]) -> None:
+def test_without_less_overhead_and_slower_work_there_is_no_crossover(
+    metric: Metric, changes: dict[str, Any]
+) -> None:
     assert crossing(row(), other(**changes), metric) is None
 
 

@@ -14,10 +14,21 @@ from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns, summarise
 
 def test_what_was_measured_and_what_the_whole_work_would_take() -> None:
     after = [evaluation_line(START + 30, 20, {"accuracy": 0.9, "loss": 2.0})]
-    result = completed_result(make_cell(), 2, suite=make_suite(examples=8_008), after=after, loss=lambda _: 3.0)
+    result = completed_result(
+        make_cell(), 2, suite=make_suite(examples=8_008), after=after, loss=lambda _: 3.0
+    )
     found = SimpleNamespace(**run_columns(result))
-    assert (found.cell_id, found.cell_label, found.trial, found.attempts) == ("0000000a", "ddp", 2, 1)
-    assert (found.job_name, found.instance_count, found.outcome) == ("traindyno-sample-a1", 1, Outcome.COMPLETED)
+    assert (found.cell_id, found.cell_label, found.trial, found.attempts) == (
+        "0000000a",
+        "ddp",
+        2,
+        1,
+    )
+    assert (found.job_name, found.instance_count, found.outcome) == (
+        "traindyno-sample-a1",
+        1,
+        Outcome.COMPLETED,
+    )
     assert (found.samples_per_second, found.tokens_per_second) == pytest.approx((8.0, 80.0))
     assert found.mean_step_seconds == pytest.approx(1.0)
     assert (found.warmup_steps, found.steady_steps, found.is_steady) == (1, 60, True)

@@ -20,7 +20,13 @@ from tests.unit.run_samples import (
 )
 from tests.unit.step_log_samples import START
 from traindyno.core.costs.projection import project_run
-from traindyno.core.costs.to_target import LearningPoint, Reached, evaluation_curve, reach_target, training_curve
+from traindyno.core.costs.to_target import (
+    LearningPoint,
+    Reached,
+    evaluation_curve,
+    reach_target,
+    training_curve,
+)
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line, phase_line
@@ -42,19 +48,28 @@ RISING = (0.70, 0.85, 0.92)
 def suite_of(goal: Goal, *, instances: tuple[str, ...] = ()) -> Suite:
     return make_suite(
         goal=goal,
-        matrix={"instance": instances} if instances else {"strategy": (Strategy.DDP, Strategy.FSDP)},
+        matrix={"instance": instances}
+        if instances
+        else {"strategy": (Strategy.DDP, Strategy.FSDP)},
         training={} if instances else {"instance": "ml.p4d.24xlarge"},
         measurement=Measurement(evaluate_every_steps=20),
     )
 
 
 def evaluated(
-    cell: Cell, trial: int, suite: Suite, *, step_seconds: float = 1.0, accuracies: Sequence[float] = RISING
+    cell: Cell,
+    trial: int,
+    suite: Suite,
+    *,
+    step_seconds: float = 1.0,
+    accuracies: Sequence[float] = RISING,
 ) -> RunResult:
     """Evaluations after 20, 40 and 60 steady steps, of which the first step took 10 s."""
     lines = [
         evaluation_line(
-            START + 10 + 20 * (index + 1) * step_seconds, 20 * (index + 1), {"accuracy": accuracy, "loss": 1 - accuracy}
+            START + 10 + 20 * (index + 1) * step_seconds,
+            20 * (index + 1),
+            {"accuracy": accuracy, "loss": 1 - accuracy},
         )
         for index, accuracy in enumerate(accuracies)
     ]
@@ -64,7 +79,9 @@ def evaluated(
 def judged(suite: Suite, *cells: tuple[float, Sequence[float]], trials: int = 3) -> Verdict:
     """``cells``: the step time and the accuracies of each."""
     results = [
-        evaluated(cell, trial, suite, step_seconds=seconds * (1 + trial / 1000), accuracies=accuracies)
+        evaluated(
+            cell, trial, suite, step_seconds=seconds * (1 + trial / 1000), accuracies=accuracies
+        )
         for cell, (seconds, accuracies) in zip(expand_cells(suite), cells, strict=True)
         for trial in range(1, trials + 1)
     ]
@@ -88,7 +105,9 @@ def test_on_spot_only_the_billed_share_is_paid() -> None:
     suite = suite_of(FASTEST)
     result = evaluated(expand_cells(suite)[0], 1, suite)
     (attempt,) = result.attempts
-    spot = replace(result, attempts=(replace(attempt, billable_seconds=85.0, training_seconds=170.0),))
+    spot = replace(
+        result, attempts=(replace(attempt, billable_seconds=85.0, training_seconds=170.0),)
+    )
     found = known(reach_target(spot, QualityTarget(quality=Quality.ACCURACY, value=0.85)))
     assert (found.seconds, found.usd) == (130.0, Decimal("0.35"))
 
@@ -117,7 +136,11 @@ def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> Non
     suite = suite_of(CHEAPEST)
     verdict = judged(suite, (1.0, RISING), (0.1, (0.5, 0.8, 0.83)))
     ddp, fsdp = expand_cells(suite)
-    assert (verdict.finding, verdict.recommended, verdict.rivals) == (Finding.ONLY_ONE, ddp.cell_id, ())
+    assert (verdict.finding, verdict.recommended, verdict.rivals) == (
+        Finding.ONLY_ONE,
+        ddp.cell_id,
+        (),
+    )
     assert verdict.refused == {fsdp.cell_id: "it never reached accuracy 90 %: its best is 83 %"}
     assert verdict.row(fsdp.cell_id).part(CellQuality).usd is None
 
@@ -134,7 +157,10 @@ def test_a_cell_of_which_some_trials_reached_the_target_is_not_ranked() -> None:
 def test_where_no_cell_reached_the_target_none_is_recommended() -> None:
     verdict = judged(suite_of(CHEAPEST), (1.0, (0.1, 0.2)), (1.0, ()))
     assert verdict.finding is Finding.NONE_WITHIN_LIMIT
-    assert describe_verdict(verdict).headline == "No measured cell qualifies as cheapest to accuracy 90 %."
+    assert (
+        describe_verdict(verdict).headline
+        == "No measured cell qualifies as cheapest to accuracy 90 %."
+    )
     assert "no evaluation of it measured accuracy" in verdict.refused.values()
 
 
@@ -170,10 +196,15 @@ def test_the_record_of_the_verdict_keeps_accuracy_and_quality() -> None:
     assert parse_verdict(verdict_document(verdict)) == verdict
     quality = verdict_document(verdict)["rows"][0]["parts"][0]
     assert (quality["part"], quality["reached"]) == ("CellQuality", 3)
-    assert (quality["accuracy"]["mean"], quality["loss"]["mean"]) == (pytest.approx(0.92), pytest.approx(0.08))
+    assert (quality["accuracy"]["mean"], quality["loss"]["mean"]) == (
+        pytest.approx(0.92),
+        pytest.approx(0.08),
+    )
 
 
-def stopped(cell: Cell, trial: int, suite: Suite, *, steps: int, accuracy: float = 0.91) -> RunResult:
+def stopped(
+    cell: Cell, trial: int, suite: Suite, *, steps: int, accuracy: float = 0.91
+) -> RunResult:
     """A run that ended after ``steps`` steps, because the evaluation after the last one reached the target."""
     seconds = [1.0 + trial / 1000] * steps
     lines = [
@@ -182,18 +213,26 @@ def stopped(cell: Cell, trial: int, suite: Suite, *, steps: int, accuracy: float
     ]
     log = step_log_of(seconds, samples=8, after=lines, end_reason=TARGET_REACHED)
     result = completed_result(cell, trial, suite=suite)
-    return result_from(log, run=result.run, suite=suite, attempts=result.attempts, price=result.price)
+    return result_from(
+        log, run=result.run, suite=suite, attempts=result.attempts, price=result.price
+    )
 
 
 @pytest.mark.parametrize("steps", [1, 4])
-def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_was(steps: int) -> None:
+def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_was(
+    steps: int,
+) -> None:
     suite = suite_of(FASTEST)
     ddp, fsdp = expand_cells(suite)
     results = [stopped(ddp, trial, suite, steps=steps) for trial in range(1, 4)]
     slower = [evaluated(fsdp, trial, suite, step_seconds=1 + trial / 1000) for trial in range(1, 4)]
     verdict = judge(suite, [ddp, fsdp], [*results, *slower])
     row = verdict.row(ddp.cell_id)
-    assert (row.trials, row.steadiness.unsteady_trials, row.steadiness.unsteady_reasons) == (3, 0, ())
+    assert (row.trials, row.steadiness.unsteady_trials, row.steadiness.unsteady_reasons) == (
+        3,
+        0,
+        (),
+    )
     quality = row.part(CellQuality)
     assert quality.reached == 3
     # 80 s until training starts, the steps, 2 s of evaluation
@@ -207,25 +246,40 @@ def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_
 def test_a_short_run_that_did_not_end_at_its_target_is_called_unsteady() -> None:
     suite = suite_of(FASTEST)
     ddp = expand_cells(suite)[0]
-    cut = remeasured(completed_result(ddp, 1, suite=suite), is_reached=False, reason="too few steps")
+    cut = remeasured(
+        completed_result(ddp, 1, suite=suite), is_reached=False, reason="too few steps"
+    )
     row = judge(suite, [ddp], [cut]).row(ddp.cell_id)
-    assert (row.steadiness.unsteady_trials, row.steadiness.unsteady_reasons) == (1, ("too few steps",))
+    assert (row.steadiness.unsteady_trials, row.steadiness.unsteady_reasons) == (
+        1,
+        ("too few steps",),
+    )
 
 
 @pytest.mark.parametrize(("steps", "reason"), [(60, None), (40, TARGET_REACHED)])
-def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(steps: int, reason: str | None) -> None:
+def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(
+    steps: int, reason: str | None
+) -> None:
     """Each step takes 1 s, and 2 s of evaluation follow after every 20 steps, also after the last one."""
     suite = suite_of(FASTEST)
     seconds = [3.0 if index in (20, 40) else 1.0 for index in range(steps)]
     begins = [START + sum(seconds[:index]) for index in range(20, steps + 1, 20)]
     result = result_from(
-        step_log_of(seconds, samples=8, after=[phase_line("evaluate", at, at + 2) for at in begins], end_reason=reason),
+        step_log_of(
+            seconds,
+            samples=8,
+            after=[phase_line("evaluate", at, at + 2) for at in begins],
+            end_reason=reason,
+        ),
         run=completed_result(expand_cells(suite)[0], 1).run,
         suite=suite,
         attempts=[make_attempt(phase_seconds={"starting": 60.0, "training": sum(seconds) + 2})],
     )
     assert result.measured is not None
-    assert (result.measured.steady_state.is_reached, result.measured.ended_at_target) == (True, reason is not None)
+    assert (result.measured.steady_state.is_reached, result.measured.ended_at_target) == (
+        True,
+        reason is not None,
+    )
     # 8 samples in 1 s + 2 s ÷ 20
     assert result.samples_per_second == pytest.approx(8 / 1.1)
     projection = known(project_run(result))
@@ -241,7 +295,9 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
     target = known(suite.goal.target)
     later = tuple(replace(each, time=each.time + 410) for each in known(plain.measured).evaluations)
     before = remeasured(plain, interruptions=1, lost_seconds=410.0, kept_seconds=29.0)
-    assert reach_target(remeasured(before, evaluations=later), target) == reach_target(plain, target)
+    assert reach_target(remeasured(before, evaluations=later), target) == reach_target(
+        plain, target
+    )
     assert reach_target(before, target) == reach_target(plain, target)
 
 
@@ -267,7 +323,10 @@ def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:
 
 
 def test_losses_and_evaluations_know_their_time_and_money() -> None:
-    after = [evaluation_line(START + 30, 20, {"accuracy": 0.7}), evaluation_line(START + 50, 40, {"loss": 2.0})]
+    after = [
+        evaluation_line(START + 30, 20, {"accuracy": 0.7}),
+        evaluation_line(START + 50, 40, {"loss": 2.0}),
+    ]
     result = completed_result(make_cell(), 1, after=after)
     # 80 s before training, 20 s of them downloading and billed; $36/h are one cent a second
     (point,) = evaluation_curve(result, Quality.ACCURACY)

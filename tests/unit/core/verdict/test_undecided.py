@@ -19,7 +19,9 @@ from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 SUITE = make_suite(
-    matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"}, examples=1_000_000
+    matrix={"strategy": (Strategy.DDP, Strategy.FSDP)},
+    training={"instance": "ml.p4d.24xlarge"},
+    examples=1_000_000,
 )
 FAST, SLOW = expand_cells(SUITE)
 
@@ -33,7 +35,9 @@ STALLS = a_stall(0.02, 0.08)
 
 
 def a_run(**changes: Any) -> MeasuredRun:
-    measured = known(remeasured(completed_result(make_cell(), 1), **{"drift": None, **changes}).measured)
+    measured = known(
+        remeasured(completed_result(make_cell(), 1), **{"drift": None, **changes}).measured
+    )
     return measured
 
 
@@ -52,7 +56,10 @@ def judged(lead: float, fast: dict[str, Any], slow: dict[str, Any] | None = None
         (FAST, SLOW),
         [
             remeasured(
-                completed_result(cell, trial, step_seconds=seconds + noise[trial * place % 3], suite=SUITE), **fields
+                completed_result(
+                    cell, trial, step_seconds=seconds + noise[trial * place % 3], suite=SUITE
+                ),
+                **fields,
             )
             for place, (cell, seconds, fields) in enumerate(given, start=1)
             for trial in (1, 2, 3)
@@ -68,9 +75,12 @@ def test_stalls_that_no_trial_shows_twice_are_a_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "is_decided"), [(0.08, False), (11.0, True), (30.0, True), (85.0, True), (95.0, False)]
+    ("seconds", "is_decided"),
+    [(0.08, False), (11.0, True), (30.0, True), (85.0, True), (95.0, False)],
 )
-def test_only_stalls_that_are_alike_show_that_one_of_another_trial_recurs(seconds: float, is_decided: bool) -> None:
+def test_only_stalls_that_are_alike_show_that_one_of_another_trial_recurs(
+    seconds: float, is_decided: bool
+) -> None:
     run = a_run(undecided_stalls=a_stall(0.02, 0.08, seconds=30.0))
     recurring = RecurringEvent(name="stall", count=10, steps_between=40, seconds=seconds)
     other = a_run(recurring=(recurring,))
@@ -81,7 +91,9 @@ def test_only_stalls_that_are_alike_show_that_one_of_another_trial_recurs(second
     # one event is a single stall at its rate, and one of another name was logged
     for unlike in (replace(recurring, count=1), replace(recurring, name="checkpoint")):
         assert not find_undecided([run, a_run(recurring=(unlike,))]).stalls.is_empty
-    assert find_undecided([run, run, a_run(), a_run()]).range == find_undecided([run, a_run()]).range
+    assert (
+        find_undecided([run, run, a_run(), a_run()]).range == find_undecided([run, a_run()]).range
+    )
 
 
 def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
@@ -111,7 +123,9 @@ def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
         ((140, None, None), False),
     ],
 )
-def test_stalls_of_several_trials_at_different_steps_recur(steps: tuple[int | None, ...], is_decided: bool) -> None:
+def test_stalls_of_several_trials_at_different_steps_recur(
+    steps: tuple[int | None, ...], is_decided: bool
+) -> None:
     def run_of(step: int | None, seconds: float = 30.0) -> MeasuredRun:
         single = SingleStall(seconds=seconds, share=0.02, share_again=0.08, step=step or 0)
         return a_run(undecided_stalls=(single,) if step else ())
@@ -129,13 +143,16 @@ def test_a_drift_counts_where_it_is_detected_over_the_trials_together() -> None:
     assert together.drift == pytest.approx(0.02)
     # from the mean of the window on: half of it, and three times what was seen
     assert ends(together.range) == pytest.approx((0, 0.07))
-    apart = [a_run(drift=Drift(change=change, standard_error=0.001)) for change in (0.09, -0.05, 0.02)]
+    apart = [
+        a_run(drift=Drift(change=change, standard_error=0.001)) for change in (0.09, -0.05, 0.02)
+    ]
     assert find_undecided(apart).drift == 0
 
 
 def test_of_cells_that_drift_alike_only_the_difference_counts() -> None:
     first, second = (
-        find_undecided([a_run(drift=Drift(change=change, standard_error=0.001))]) for change in (0.02, 0.03)
+        find_undecided([a_run(drift=Drift(change=change, standard_error=0.001))])
+        for change in (0.02, 0.03)
     )
     assert ends(range_between(first, second)) == pytest.approx((-0.035, 0))
     assert ends(range_between(second, first)) == pytest.approx((0, 0.035))
@@ -143,7 +160,8 @@ def test_of_cells_that_drift_alike_only_the_difference_counts() -> None:
 
 def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
     drifting, alike, steady = (
-        find_undecided([a_run(drift=Drift(change=change, standard_error=0.006))]) for change in (0.02, 0.01, -0.01)
+        find_undecided([a_run(drift=Drift(change=change, standard_error=0.006))])
+        for change in (0.02, 0.01, -0.01)
     )
     assert (drifting.drift, alike.drift, steady.drift) == (0.02, 0, 0)
     # the second may drift as the first, although one alone is detected
@@ -163,23 +181,33 @@ def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:
 def test_drifts_in_both_directions_are_noise_between_trials() -> None:
     changes = (0.2, -0.25, 0.1, -0.15, 0.05)
     both, one_way = (
-        find_undecided([a_run(**UNSTEADY, drift=Drift(change=change, standard_error=0.01)) for change in each])
+        find_undecided(
+            [a_run(**UNSTEADY, drift=Drift(change=change, standard_error=0.01)) for change in each]
+        )
         for each in (changes, map(abs, changes))
     )
     assert both.range == NO_RANGE
     assert ends(one_way.range) == pytest.approx((0, 3.5 * 0.15))
 
 
-@pytest.mark.parametrize(("lead", "finding"), [(0.03, Finding.UNDECIDED), (0.3, Finding.RECOMMENDED)])
-def test_a_lead_has_to_hold_wherever_the_truth_lies_in_the_range(lead: float, finding: Finding) -> None:
+@pytest.mark.parametrize(
+    ("lead", "finding"), [(0.03, Finding.UNDECIDED), (0.3, Finding.RECOMMENDED)]
+)
+def test_a_lead_has_to_hold_wherever_the_truth_lies_in_the_range(
+    lead: float, finding: Finding
+) -> None:
     assert judged(lead, {}).finding is Finding.RECOMMENDED
     verdict = judged(lead, {"undecided_stalls": STALLS})
     assert verdict.finding is finding
     assert verdict.expected is not None
     assert verdict.expected.seconds is not None
-    assert known(verdict.expected.seconds.interval).high > verdict.expected.seconds.mean * 0.98 / 0.92
+    assert (
+        known(verdict.expected.seconds.interval).high > verdict.expected.seconds.mean * 0.98 / 0.92
+    )
     text = describe_verdict(verdict)
-    assert ("no trial shows whether its stalls recur" in text.headline) == (finding is Finding.UNDECIDED)
+    assert ("no trial shows whether its stalls recur" in text.headline) == (
+        finding is Finding.UNDECIDED
+    )
     assert verdict.to_decide.trials is None
 
 

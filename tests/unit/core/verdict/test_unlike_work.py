@@ -13,7 +13,14 @@ from traindyno.callbacks.log import TEARDOWN
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.step_log.line import CPU_SECONDS, SETUP, UNLOGGED_STEPS, WAIT_SECONDS, WORK_UNIT, phase_line
+from traindyno.core.step_log.line import (
+    CPU_SECONDS,
+    SETUP,
+    UNLOGGED_STEPS,
+    WAIT_SECONDS,
+    WORK_UNIT,
+    phase_line,
+)
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.next_round import plan_round
@@ -34,10 +41,15 @@ Points = Sequence[Mapping[str, Any]]
 
 def suite_of(points: Points, **changes: Any) -> Suite:
     """A cell for each point: a value for each argument."""
-    cells = [{f"hyperparameters.{name}": value for name, value in point.items()} for point in points]
+    cells = [
+        {f"hyperparameters.{name}": value for name, value in point.items()} for point in points
+    ]
     first, *others = cells
     return script_suite(
-        matrix={name: [value] for name, value in first.items()}, include=others, measurement={"trials": 2}, **changes
+        matrix={name: [value] for name, value in first.items()},
+        include=others,
+        measurement={"trials": 2},
+        **changes,
     )
 
 
@@ -59,12 +71,18 @@ def judged(points: Points, samples: Sequence[float], most: Sequence[int] | None 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("samples", [(35, 35), (35, 36.5), (40, 10)], ids=["constant", "nearly", "the other way"])
-def test_samples_that_do_not_follow_the_batch_size_are_unlike_work(name: str, samples: tuple[float, float]) -> None:
+@pytest.mark.parametrize(
+    "samples", [(35, 35), (35, 36.5), (40, 10)], ids=["constant", "nearly", "the other way"]
+)
+def test_samples_that_do_not_follow_the_batch_size_are_unlike_work(
+    name: str, samples: tuple[float, float]
+) -> None:
     verdict = judged([{name: 10}, {name: "40"}], samples, most=[35, 35])
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
     assert verdict.to_decide.is_script
-    assert describe_verdict(verdict).headline.startswith(f"No recommendation: {name} varies from 10 to 40, samples per")
+    assert describe_verdict(verdict).headline.startswith(
+        f"No recommendation: {name} varies from 10 to 40, samples per"
+    )
 
 
 def test_the_headline_has_the_numbers() -> None:
@@ -83,8 +101,19 @@ def test_the_headline_has_the_numbers() -> None:
         ([{"bs": 16}, {"bs": 64}], (16, 64), None),
         ([{"bs": 100}, {"bs": 103}], (100, 103), None),
         ([{"bs": 64, "lr": 0.1}, {"bs": 16, "lr": 0.2}], (64, 16), None),
-        ([{"bs": 8, "gradient_accumulation_steps": 4}, {"bs": 32, "gradient_accumulation_steps": 1}], (32, 32), None),
-        ([{"bs": 8, "accumulate_grad_batches": 2}, {"bs": 8, "accumulate_grad_batches": 4}], (8, 8), None),
+        (
+            [
+                {"bs": 8, "gradient_accumulation_steps": 4},
+                {"bs": 32, "gradient_accumulation_steps": 1},
+            ],
+            (32, 32),
+            None,
+        ),
+        (
+            [{"bs": 8, "accumulate_grad_batches": 2}, {"bs": 8, "accumulate_grad_batches": 4}],
+            (8, 8),
+            None,
+        ),
         ([{"bs": 8, "accum": 4}, {"bs": 64, "accum": 1}], (32, 64), None),
         # 100 rows: batches of 64 and 36, or 96 and 4; of 34, 34 and 32, or 49, 49 and 2
         ([{"bs": 64}, {"bs": 96}], (50, 50), [64, 96]),
@@ -94,7 +123,14 @@ def test_the_headline_has_the_numbers() -> None:
         # the part of a fixed batch that fits into memory
         ([{"micro_batch_size": 4}, {"micro_batch_size": 16}], (64, 64), None),
         ([{"bs": 64, "micro_bs": 4}, {"bs": 64, "micro_bs": 8}], (64, 64), None),
-        ([{"batch_size": 4, "total_batch_size": 9999}, {"batch_size": 8, "total_batch_size": 9999}], (64, 64), None),
+        (
+            [
+                {"batch_size": 4, "total_batch_size": 9999},
+                {"batch_size": 8, "total_batch_size": 9999},
+            ],
+            (64, 64),
+            None,
+        ),
         # no batch size of a training step
         ([{"eval_batch_size": 4}, {"eval_batch_size": 64}], (8, 8), None),
         ([{"per_device_eval_batch_size": 4}, {"per_device_eval_batch_size": 64}], (8, 8), None),
@@ -117,7 +153,10 @@ def test_more_processes_make_up_for_a_smaller_batch_each() -> None:
     """The processes are the suite's, or started by the script itself."""
     suite = script_suite(
         matrix={"instance_count": [1], "strategy": ["ddp"], "hyperparameters.batch_size": [32]},
-        include=[{"instance_count": 2, "hyperparameters.batch_size": 16}, {"hyperparameters.batch_size": 8}],
+        include=[
+            {"instance_count": 2, "hyperparameters.batch_size": 16},
+            {"hyperparameters.batch_size": 8},
+        ],
         search="grid",
     )
     one, two, four = expand_cells(suite)
@@ -131,7 +170,9 @@ def test_more_processes_make_up_for_a_smaller_batch_each() -> None:
 
 @pytest.mark.parametrize("search", ["grid", "race"])
 @pytest.mark.parametrize("is_outpaced", [False, True])
-def test_packed_blocks_and_rows_are_unlike_work_with_any_search(search: str, is_outpaced: bool) -> None:
+def test_packed_blocks_and_rows_are_unlike_work_with_any_search(
+    search: str, is_outpaced: bool
+) -> None:
     suite = suite_of([{"packing": "False"}, {"packing": "True"}], search=search)
     rows, blocks = expand_cells(suite)
     setup = phase_line(SETUP, 0.0, 1.0, {WORK_UNIT: "packed blocks of 64 tokens"})
@@ -141,12 +182,17 @@ def test_packed_blocks_and_rows_are_unlike_work_with_any_search(search: str, is_
     ]
     if is_outpaced:
         (attempt,) = results[1].attempts
-        attempt = replace(attempt, bound=OutpacedBound(by=results[0].run.run_id, steps=20, least_ratio=1.5))
+        attempt = replace(
+            attempt, bound=OutpacedBound(by=results[0].run.run_id, steps=20, least_ratio=1.5)
+        )
         results[1] = replace(results[1], outcome=Outcome.OUTPACED, attempts=(attempt,))
     verdict = judge(suite, (rows, blocks), results)
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
     headline = describe_verdict(verdict).headline
-    assert headline == "No recommendation: packing counts other work (packed blocks of 64 tokens and samples)."
+    assert (
+        headline
+        == "No recommendation: packing counts other work (packed blocks of 64 tokens and samples)."
+    )
     further = plan_round(suite, (rows, blocks), execution_id="e", round_number=2, results=results)
     assert further == ()
 
@@ -154,8 +200,13 @@ def test_packed_blocks_and_rows_are_unlike_work_with_any_search(search: str, is_
 def test_a_cell_that_does_not_log_each_step_leaves_the_answer_open() -> None:
     suite = suite_of([{"every": 1}, {"every": 50}])
     all_steps, some = expand_cells(suite)
-    lacking = phase_line(TEARDOWN, START, START, {UNLOGGED_STEPS: 1950, CPU_SECONDS: 1.0, WAIT_SECONDS: 2.0})
-    results = [completed_result(all_steps, 1, suite=suite), completed_result(some, 1, suite=suite, after=[lacking])]
+    lacking = phase_line(
+        TEARDOWN, START, START, {UNLOGGED_STEPS: 1950, CPU_SECONDS: 1.0, WAIT_SECONDS: 2.0}
+    )
+    results = [
+        completed_result(all_steps, 1, suite=suite),
+        completed_result(some, 1, suite=suite, after=[lacking]),
+    ]
     assert results[1].samples_per_second is None
     verdict = judge(suite, (all_steps, some), results)
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
@@ -163,4 +214,7 @@ def test_a_cell_that_does_not_log_each_step_leaves_the_answer_open() -> None:
     assert describe_verdict(verdict).headline == headline
     said = f"A trial of every 50: {results[1].message}."
     assert said in describe_verdict(verdict).cautions
-    assert plan_round(suite, (all_steps, some), execution_id="e", round_number=2, results=results) == ()
+    assert (
+        plan_round(suite, (all_steps, some), execution_id="e", round_number=2, results=results)
+        == ()
+    )

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_results, failed_result, known, make_suite, remeasured
+from tests.unit.run_samples import (
+    PRICE,
+    completed_results,
+    failed_result,
+    known,
+    make_suite,
+    remeasured,
+)
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
@@ -25,14 +32,22 @@ CHEAPEST = Goal(kind=GoalKind.CHEAPEST)
 FASTEST = Goal(kind=GoalKind.FASTEST)
 
 
-def suite_of(goal: Goal = CHEAPEST, *, instances: Sequence[str] = (), examples: int = 100_000) -> Suite:
-    matrix: dict[str, Any] = {"instance": tuple(instances)} if instances else {"strategy": STRATEGIES}
+def suite_of(
+    goal: Goal = CHEAPEST, *, instances: Sequence[str] = (), examples: int = 100_000
+) -> Suite:
+    matrix: dict[str, Any] = (
+        {"instance": tuple(instances)} if instances else {"strategy": STRATEGIES}
+    )
     training = {} if instances else {"instance": "ml.p4d.24xlarge"}
     return make_suite(goal=goal, examples=examples, matrix=matrix, training=training)
 
 
 def trials(
-    suite: Suite, cell: Cell, step_seconds: Sequence[float], price: PaidPrice = PRICE, **changes: Any
+    suite: Suite,
+    cell: Cell,
+    step_seconds: Sequence[float],
+    price: PaidPrice = PRICE,
+    **changes: Any,
 ) -> list[RunResult]:
     return completed_results([cell], step_seconds, suite=suite, price=price, **changes)
 
@@ -52,9 +67,12 @@ def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     # work left 99,992 samples / 8 per step: 12,499 s at 1.0 s and 14,999 s at 1.2 s, plus 110 s: ratio 0.8346
     assert verdict.runner_up is not None
     assert verdict.runner_up.cell_id == fsdp.cell_id
-    assert verdict.runner_up.comparison.ratio == pytest.approx((12_499 + 110) / (12_499 * 1.2 + 110), rel=1e-3)
+    assert verdict.runner_up.comparison.ratio == pytest.approx(
+        (12_499 + 110) / (12_499 * 1.2 + 110), rel=1e-3
+    )
     assert (
-        describe_verdict(verdict).support[-1] == "The losses of the 3 cells that should learn alike agree within 2.0 %."
+        describe_verdict(verdict).support[-1]
+        == "The losses of the 3 cells that should learn alike agree within 2.0 %."
     )
 
 
@@ -87,15 +105,23 @@ def test_one_trial_claims_nothing() -> None:
     verdict = judged(suite_of(), [1.0], [2.0])
     assert verdict.finding is Finding.TOO_FEW_TRIALS
     assert verdict.runner_up is not None
-    assert (verdict.runner_up.relation, verdict.runner_up.comparison.interval) == (Relation.UNKNOWN, None)
-    assert all(row.usd is not None and row.usd.interval is None for row in verdict.rows if row.trials)
+    assert (verdict.runner_up.relation, verdict.runner_up.comparison.interval) == (
+        Relation.UNKNOWN,
+        None,
+    )
+    assert all(
+        row.usd is not None and row.usd.interval is None for row in verdict.rows if row.trials
+    )
 
 
 def test_a_cell_that_never_completed_is_listed_with_its_outcome() -> None:
     suite = suite_of()
     cells = expand_cells(suite)
     results = trials(suite, cells[0], [1.0, 1.0])
-    results += [failed_result(cells[1], trial, Outcome.OUT_OF_MEMORY, "CUDA out of memory") for trial in (1, 2)]
+    results += [
+        failed_result(cells[1], trial, Outcome.OUT_OF_MEMORY, "CUDA out of memory")
+        for trial in (1, 2)
+    ]
     verdict = judge(suite, cells, results)
     assert verdict.finding is Finding.ONLY_ONE
     row = verdict.row(cells[1].cell_id)
@@ -112,7 +138,9 @@ def test_a_headline_says_which_cells_have_no_result_and_that_the_baseline_is_one
     text = "The baseline, ddp, has no result: the runs ended as timed out."
     only = describe_verdict(judge(suite, [baseline, best], [*late, *own])).headline
     assert only == f"Use fsdp: it is the only cell with a result. {text}"
-    compared = judge(suite, [baseline, best, third], [*late, *own, *trials(suite, third, [2.0, 2.01])])
+    compared = judge(
+        suite, [baseline, best, third], [*late, *own, *trials(suite, third, [2.0, 2.01])]
+    )
     assert describe_verdict(compared).headline == f"Use fsdp: it is cheapest. {text}"
     assert parse_verdict(verdict_document(compared)) == compared
     other = [*trials(suite, baseline, [1.0, 1.01]), failed_result(best, 1, Outcome.TIMED_OUT)]
@@ -140,7 +168,10 @@ def test_cheapest_and_fastest_can_disagree() -> None:
             result
             for cell, seconds in zip(expand_cells(suite), (1.0, 2.0), strict=True)
             for result in trials(
-                suite, cell, [seconds, seconds * 1.001], PaidPrice(usd_per_instance_hour=prices[cell.settings.instance])
+                suite,
+                cell,
+                [seconds, seconds * 1.001],
+                PaidPrice(usd_per_instance_hour=prices[cell.settings.instance]),
             )
         ]
         verdict = judge(suite, expand_cells(suite), results)
@@ -161,7 +192,9 @@ def test_a_limit_that_no_cell_keeps_is_an_answer() -> None:
 
 
 def test_without_prices_one_instance_type_is_compared_by_instance_hours() -> None:
-    verdict = judged(suite_of(), [1.0, 1.01], [1.3, 1.31], price=PaidPrice(usd_per_instance_hour=None))
+    verdict = judged(
+        suite_of(), [1.0, 1.01], [1.3, 1.31], price=PaidPrice(usd_per_instance_hour=None)
+    )
     assert verdict.metric is Metric.INSTANCE_HOURS
     assert verdict.recommended == verdict.rows[0].cell_id
     assert verdict.spent_usd is None
@@ -187,7 +220,9 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
     results = [
         result
         for cell, usd in ((trainium, "24.725"), (p4d, "37.69"))
-        for result in trials(suite, cell, [steps[cell.cell_id]] * 2, PaidPrice(usd_per_instance_hour=Decimal(usd)))
+        for result in trials(
+            suite, cell, [steps[cell.cell_id]] * 2, PaidPrice(usd_per_instance_hour=Decimal(usd))
+        )
     ]
     verdict = judge(suite, expand_cells(suite), results)
     assert verdict.recommended == trainium.cell_id
@@ -208,19 +243,26 @@ def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(go
     results = [_with_schedule(each) for each in slow_start + quick_start]
     verdict = judge(suite, cells, results)
     (found,) = verdict.sensitivity.crossovers
-    figures = [estimate_of(row, verdict.metric) for row in (known(verdict.expected), verdict.row(cells[1].cell_id))]
+    figures = [
+        estimate_of(row, verdict.metric)
+        for row in (known(verdict.expected), verdict.row(cells[1].cell_id))
+    ]
     first, second = (figure.mean for figure in figures if figure)
     # 170 and 120 s before and beside the work, of which 110 and 60 s are billed at $36
     fixed = (170.0, 120.0) if goal is FASTEST else (1.1, 0.6)
     slopes = (first - fixed[0]) / 100_000, (second - fixed[1]) / 100_000
-    assert found.examples == pytest.approx((fixed[0] - fixed[1]) / (slopes[1] - slopes[0]), rel=1e-3)
+    assert found.examples == pytest.approx(
+        (fixed[0] - fixed[1]) / (slopes[1] - slopes[0]), rel=1e-3
+    )
     # checkpoints of 30 s each minute take half as long again; a crossover of the trial's rate would not know of them
     assert found.examples == pytest.approx(4000 / 1.5, rel=0.01)
 
 
 def _with_schedule(result: RunResult) -> RunResult:
     event = OneTimeEvent(name="checkpoint", step=30, seconds=30.0)
-    return replace(remeasured(result, one_time=(event,)), full_run=FullRun(checkpoint_every_minutes=1.0))
+    return replace(
+        remeasured(result, one_time=(event,)), full_run=FullRun(checkpoint_every_minutes=1.0)
+    )
 
 
 def _billed_less(result: RunResult, seconds: float) -> RunResult:

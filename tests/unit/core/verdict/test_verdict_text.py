@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from tests.unit.core.verdict.test_cautions import parity
-from tests.unit.verdict_samples import SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
+from tests.unit.verdict_samples import (
+    SECOND,
+    THIRD,
+    make_estimate,
+    make_rival,
+    make_row,
+    make_verdict,
+)
 from traindyno.core.costs.hazard import Hazard
 from traindyno.core.costs.prediction import Prediction
 from traindyno.core.measurement.loss_parity import ParityFinding
@@ -20,7 +27,13 @@ from traindyno.core.verdict.cell_row import Steadiness
 from traindyno.core.verdict.goal_metric import BreakEven, Crossover, Metric
 from traindyno.core.verdict.recommendation import ToDecide
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding
-from traindyno.core.verdict.verdict_text import VerdictText, describe_goal, describe_verdict, metric_text, saving_text
+from traindyno.core.verdict.verdict_text import (
+    VerdictText,
+    describe_goal,
+    describe_verdict,
+    metric_text,
+    saving_text,
+)
 
 INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)
 
@@ -33,7 +46,9 @@ def predicted(low: float, high: float) -> Prediction:
         Interval(low=low, high=high, confidence=0.9),
         Interval(low=low / 100, high=high / 100, confidence=0.9),
     )
-    return Prediction(seconds=seconds, usd=usd, confidence=0.9, trials=3, interruptions_per_hour=0.0)
+    return Prediction(
+        seconds=seconds, usd=usd, confidence=0.9, trials=3, interruptions_per_hour=0.0
+    )
 
 
 def described(**changes: Any) -> VerdictText:
@@ -103,15 +118,21 @@ def test_a_margin_without_a_spread_has_no_interval() -> None:
 
 def test_a_margin_that_may_be_noise_says_so() -> None:
     rows = (make_row(trials=4), make_row(SECOND, trials=5))
-    text = described(rows=rows, finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),))
+    text = described(
+        rows=rows, finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),)
+    )
     assert text.support[0] == (
         "It was 20.0 % (95% interval 10.0 to 30.0 %) below fsdp (4 and 5 trials). This difference may be noise."
     )
 
 
 def test_at_a_look_of_a_race_a_difference_is_judged_by_its_share() -> None:
-    text = described(finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),), significance=0.01)
-    assert text.support[0].endswith("This difference may be noise by the test of this look of the race, at 1.00 %.")
+    text = described(
+        finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),), significance=0.01
+    )
+    assert text.support[0].endswith(
+        "This difference may be noise by the test of this look of the race, at 1.00 %."
+    )
 
 
 def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -> None:
@@ -124,11 +145,16 @@ def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -
         "A suite of these cells with 12 trials of each (3 were run) settles it with a probability of 80 %."
     )
     many = described(**changes)
-    assert many.headline == "ddp and fsdp can't be told apart yet: more than 200 trials of each would decide."
+    assert (
+        many.headline
+        == "ddp and fsdp can't be told apart yet: more than 200 trials of each would decide."
+    )
     assert many.changes == ()
 
 
-@pytest.mark.parametrize(("rivals", "choice"), [(2, "ddp, c0 and c1"), (3, "ddp and 3 other cells")])
+@pytest.mark.parametrize(
+    ("rivals", "choice"), [(2, "ddp, c0 and c1"), (3, "ddp and 3 other cells")]
+)
 def test_many_open_cells_are_counted(rivals: int, choice: str) -> None:
     names = [f"c{index}" for index in range(rivals)]
     text = described(
@@ -161,7 +187,9 @@ def test_what_more_trials_would_not_decide_is_said_with_its_reason(
         make_row(THIRD, undecided_reasons=beaten),
     )
     rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.BEATEN))
-    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=ToDecide(longer_trials=True))
+    text = described(
+        finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=ToDecide(longer_trials=True)
+    )
     assert text.headline == f"ddp and fsdp can't be told apart yet: {said}."
     assert text.changes == (
         "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
@@ -184,9 +212,15 @@ HAZARD = Hazard(
 @pytest.mark.parametrize("stalls", [False, True])
 def test_an_unknown_rate_of_interruptions_is_named(stalls: bool) -> None:
     reasons = ("no trial shows whether its stalls recur",) if stalls else ()
-    rows = (make_row(undecided_reasons=reasons), make_row(SECOND, hazard=HAZARD, hazard_width=0.4), make_row(THIRD))
+    rows = (
+        make_row(undecided_reasons=reasons),
+        make_row(SECOND, hazard=HAZARD, hazard_width=0.4),
+        make_row(THIRD),
+    )
     rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.OPEN))
-    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=ToDecide(longer_trials=True))
+    text = described(
+        finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=ToDecide(longer_trials=True)
+    )
     hazard = "of fsdp, 0.01 to 3.1 interruptions per instance-hour are possible."
     assert text.headline.endswith(hazard)
     assert ("recur; of fsdp" in text.headline) is stalls
@@ -212,7 +246,10 @@ def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
     changes: dict[str, Any] = {"finding": Finding.WITHIN_TOLERANCE, "rows": rows}
     assert described(**changes, rivals=(equal,)).headline == f"Use ddp; fsdp is within 2 %{WRONG}."
     both_equal = (equal, make_rival(THIRD, Relation.EQUIVALENT))
-    assert described(**changes, rivals=both_equal).headline == f"Use ddp; fsdp and zero1 are within 2 %{WRONG}."
+    assert (
+        described(**changes, rivals=both_equal).headline
+        == f"Use ddp; fsdp and zero1 are within 2 %{WRONG}."
+    )
     mixed = described(**changes, rivals=(equal, worse))
     assert mixed.headline == f"Use ddp: no other cell is cheaper by more than 2 %{WRONG}."
     fastest = described(**changes, rivals=(worse,), metric=Metric.SECONDS)
@@ -247,7 +284,11 @@ def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
             "ddp was cheapest, but cells with one trial can't be compared.",
             "; they do not tell the best cells apart",
         ),
-        (Finding.ONE_SEED, "ddp was cheapest for this seed; other seeds may give another order.", ""),
+        (
+            Finding.ONE_SEED,
+            "ddp was cheapest for this seed; other seeds may give another order.",
+            "",
+        ),
     ],
 )
 def test_each_finding_has_its_headline_and_says_how_certain_it_is(
@@ -266,14 +307,22 @@ def test_too_few_trials_ask_for_more() -> None:
 
 @pytest.mark.parametrize("finding", [Finding.RECOMMENDED, Finding.ONLY_ONE, Finding.UNDECIDED])
 def test_failures_and_the_size_of_short_trials_are_in_the_headline(finding: Finding) -> None:
-    best = make_row(failed=2, diverged=1, unsteady_trials=1, measured_seconds=30.0, steps_per_second=make_estimate(4.0))
+    best = make_row(
+        failed=2,
+        diverged=1,
+        unsteady_trials=1,
+        measured_seconds=30.0,
+        steps_per_second=make_estimate(4.0),
+    )
     # half of 900 to 1100 s is 10 % of 1,000 s; ten times 30 s at 4 steps a second
     noted = (
         " Note: 2 of its 5 trials failed, 1 diverged. The trials ran for 30.0 s each, the work takes 16 min 40 s: take"
         " it as ± 10 %; for more: measurement.max_steps: 1000."
     )
     assert described(rows=(best, make_row(SECOND)), finding=finding).headline.endswith(noted)
-    steady = described(rows=(replace(best, steadiness=Steadiness()), make_row(SECOND)), finding=finding)
+    steady = described(
+        rows=(replace(best, steadiness=Steadiness()), make_row(SECOND)), finding=finding
+    )
     assert steady.headline.endswith(" Note: 2 of its 5 trials failed, 1 diverged.")
 
 
@@ -281,8 +330,14 @@ def test_failures_and_the_size_of_short_trials_are_in_the_headline(finding: Find
     ("changes", "said"),
     [
         # the prediction of one run, ± 200 s
-        ({"prediction": predicted(800.0, 1200.0)}, ": take it as ± 20 %; for more: measurement.max_steps: 1000."),
-        ({"seconds": make_estimate(1000.0)}, "the work takes 16 min 40 s; for more: measurement.max_steps: 1000."),
+        (
+            {"prediction": predicted(800.0, 1200.0)},
+            ": take it as ± 20 %; for more: measurement.max_steps: 1000.",
+        ),
+        (
+            {"seconds": make_estimate(1000.0)},
+            "the work takes 16 min 40 s; for more: measurement.max_steps: 1000.",
+        ),
         # no more steps than the work has
         ({"measured_seconds": 500.0}, "measurement.max_steps: 4000."),
         ({"measured_seconds": 1001.0}, "Use ddp: it is cheapest."),
@@ -290,7 +345,12 @@ def test_failures_and_the_size_of_short_trials_are_in_the_headline(finding: Find
     ],
 )
 def test_the_size_is_from_one_run_or_from_the_mean(changes: dict[str, Any], said: str) -> None:
-    given = {"unsteady_trials": 1, "measured_seconds": 30.0, "steps_per_second": make_estimate(4.0), **changes}
+    given = {
+        "unsteady_trials": 1,
+        "measured_seconds": 30.0,
+        "steps_per_second": make_estimate(4.0),
+        **changes,
+    }
     assert described(rows=(make_row(**given), make_row(SECOND))).headline.endswith(said)
 
 
@@ -300,26 +360,46 @@ def test_a_script_decides_itself_how_many_steps_it_takes() -> None:
     text = described(rows=(best, make_row(SECOND)), to_decide=ToDecide(is_script=True))
     assert text.headline.endswith(": take it as ± 10 %; for more: let the script do 1000 steps.")
     row = make_row(undecided_reasons=("whether stalls recur is open",))
-    to_decide, rivals = ToDecide(longer_trials=True, is_script=True), (make_rival(relation=Relation.OPEN),)
+    to_decide, rivals = (
+        ToDecide(longer_trials=True, is_script=True),
+        (make_rival(relation=Relation.OPEN),),
+    )
     rows = (row, make_row(SECOND))
-    (change, *_) = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=to_decide).changes
-    assert change.startswith("Longer trials (more steps of the script) decide sooner than more of them")
+    (change, *_) = described(
+        finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=to_decide
+    ).changes
+    assert change.startswith(
+        "Longer trials (more steps of the script) decide sooner than more of them"
+    )
 
 
 def test_a_figure_that_may_be_off_by_more_than_itself_is_a_range() -> None:
-    given: dict[str, Any] = {"unsteady_trials": 1, "measured_seconds": 30.0, "steps_per_second": make_estimate(4.0)}
-    headline = described(rows=(make_row(**given, prediction=predicted(200.0, 4200.0)), make_row(SECOND))).headline
-    assert headline.endswith(": take it as 3 min 20 s to 70 min; for more: measurement.max_steps: 1000.")
+    given: dict[str, Any] = {
+        "unsteady_trials": 1,
+        "measured_seconds": 30.0,
+        "steps_per_second": make_estimate(4.0),
+    }
+    headline = described(
+        rows=(make_row(**given, prediction=predicted(200.0, 4200.0)), make_row(SECOND))
+    ).headline
+    assert headline.endswith(
+        ": take it as 3 min 20 s to 70 min; for more: measurement.max_steps: 1000."
+    )
 
 
 def no_cell(finding: Finding, *outcomes: dict[str, int]) -> str:
     rows = tuple(make_row(f"c{index}", outcomes=each) for index, each in enumerate(outcomes))
-    return described(recommended=None, expected=None, rivals=(), rows=rows, finding=finding).headline
+    return described(
+        recommended=None, expected=None, rivals=(), rows=rows, finding=finding
+    ).headline
 
 
 def test_without_a_cell_the_headline_says_how_the_runs_ended() -> None:
     measured = Finding.NONE_MEASURED
-    assert no_cell(Finding.NONE_WITHIN_LIMIT, {"completed": 1}) == "No measured cell qualifies as cheapest."
+    assert (
+        no_cell(Finding.NONE_WITHIN_LIMIT, {"completed": 1})
+        == "No measured cell qualifies as cheapest."
+    )
     assert no_cell(measured, {}, {}) == "No cell was measured: no run has ended."
     assert no_cell(measured, {"completed": 1}, {"cost_stopped": 1}) == (
         "No cell was measured: the runs ended before a rate could be measured."
@@ -335,13 +415,18 @@ def test_without_a_cell_the_headline_says_how_the_runs_ended() -> None:
 def test_the_baseline_is_compared_with_what_is_detected() -> None:
     found = AgainstBaseline(cell_id=SECOND, ratio=0.8, interval=INTERVAL, is_detected=True)
     saving = "20.0 % (95% interval 10.0 to 30.0 %) less."
-    assert described(against_baseline=found).support[1] == f"Against the baseline, fsdp, it needs {saving}"
+    assert (
+        described(against_baseline=found).support[1]
+        == f"Against the baseline, fsdp, it needs {saving}"
+    )
     unsure = described(against_baseline=replace(found, is_detected=False)).support[1]
     assert unsure == f"Against the baseline, fsdp, no difference is detected: {saving}"
 
 
 def test_losses_that_agree_are_counted_with_their_reference() -> None:
-    agreeing = tuple(parity(ParityFinding.AGREES, cell_id=cell_id, tolerance=0.03) for cell_id in (SECOND, THIRD))
+    agreeing = tuple(
+        parity(ParityFinding.AGREES, cell_id=cell_id, tolerance=0.03) for cell_id in (SECOND, THIRD)
+    )
     sentence = "The losses of the 3 cells that should learn alike agree within 3.0 %."
     assert described(parities=agreeing).support[1] == sentence
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
@@ -378,7 +463,9 @@ def test_training_to_a_target_takes_what_the_target_took() -> None:
         metric=Metric.USD_TO_TARGET,
         rows=(make_row(parts=(quality,)), make_row(SECOND)),
     )
-    assert text.work.startswith("Training to accuracy 90 % takes about 5 min and costs about $3.00, ")
+    assert text.work.startswith(
+        "Training to accuracy 90 % takes about 5 min and costs about $3.00, "
+    )
 
 
 def test_a_count_of_runs_says_how_many_of_them_were_measured() -> None:
@@ -387,7 +474,9 @@ def test_a_count_of_runs_says_how_many_of_them_were_measured() -> None:
         make_row(SECOND, trials=1),
         make_row(THIRD, trials=0, failed=2),
     )
-    assert described(rows=rows).certainty.startswith("4 of 7 runs measured 2 of 3 cells; the 7 runs cost $12.40; ")
+    assert described(rows=rows).certainty.startswith(
+        "4 of 7 runs measured 2 of 3 cells; the 7 runs cost $12.40; "
+    )
     assert "4 of 7 runs measured 2 of 3 cells;" in described(rows=rows, spent_usd=None).certainty
     assert "4 of 7 simulated runs measured" in described(rows=rows, is_simulated=True).certainty
 

@@ -25,10 +25,20 @@ from traindyno.slices.training.report import compared
 from traindyno.store.results import load_results
 
 
-def card_of(training: Training, suite: Suite, result: RunResult, compared: Sequence[ProjectedActual] = ()) -> str:
+def card_of(
+    training: Training, suite: Suite, result: RunResult, compared: Sequence[ProjectedActual] = ()
+) -> str:
     receipt = write_receipt([result])
     return model_card(
-        Trained(training=training, suite=suite, result=result, receipt=receipt, compared=compared, files={}, code=())
+        Trained(
+            training=training,
+            suite=suite,
+            result=result,
+            receipt=receipt,
+            compared=compared,
+            files={},
+            code=(),
+        )
     )
 
 
@@ -39,7 +49,9 @@ def card_of(training: Training, suite: Suite, result: RunResult, compared: Seque
         ("s3://bucket/model/", "s3://bucket/data/", {}),
     ],
 )
-def test_only_hub_ids_are_named_to_the_hub(model: str, dataset: str, expected: dict[str, Any]) -> None:
+def test_only_hub_ids_are_named_to_the_hub(
+    model: str, dataset: str, expected: dict[str, Any]
+) -> None:
     document = small_document()
     document["workload"] |= {"model": {"path": model}, "dataset": {"path": dataset}}
     suite = parse_suite(document)
@@ -55,7 +67,9 @@ def test_amounts_below_a_dollar_are_not_rounded_to_whole_cents() -> None:
     lab = trained(projected=PROJECTED)
     training = lab.bucket.read_as(training_key(EXECUTION), parse_training)
     (result,) = load_results(lab.bucket, EXECUTION)
-    cheap = replace(result, attempts=tuple(replace(each, billable_seconds=4.0) for each in result.attempts))
+    cheap = replace(
+        result, attempts=tuple(replace(each, billable_seconds=4.0) for each in result.attempts)
+    )
     suite = lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite)
     card = card_of(training, suite, cheap, compared(training, cheap))
     assert "| 4.00 s | $0.00133 |" in card

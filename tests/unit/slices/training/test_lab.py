@@ -16,7 +16,12 @@ from traindyno.core.s3_keys import checkpoints_prefix, suite_key
 from traindyno.core.suite.runs import run_id_of
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.slices.training.lab import TrainingRefused, find_training, plan_to_resume, start_training
+from traindyno.slices.training.lab import (
+    TrainingRefused,
+    find_training,
+    plan_to_resume,
+    start_training,
+)
 from traindyno.slices.training.plan import Training
 
 
@@ -42,7 +47,13 @@ class Stopped:
     def pay(self, billable_seconds: float | None) -> None:
         """As a job leaves it that has ended. Without its time, its worst case stays reserved."""
         end = attempt_of(self.run, billable_seconds=billable_seconds, ended_at=1.0)
-        row = replace(ROW, job_name=end.job_name, owner=self.run, submitted_at=0.0, reserved_usd=Decimal("0.6"))
+        row = replace(
+            ROW,
+            job_name=end.job_name,
+            owner=self.run,
+            submitted_at=0.0,
+            reserved_usd=Decimal("0.6"),
+        )
         noting = self.lab.runs.noting(EXECUTION, self.run.run_id, row.job_name)
         self.lab.spending.reserve(row, cap_usd=Decimal(1), also=[noting])
         is_known = billable_seconds is not None
@@ -64,7 +75,11 @@ def stopped() -> Stopped:
     target = replace(target_of(lab), executions=NamedOnce())
     suite = target.results.read_as(suite_key(EXECUTION), read_stored_suite)
     made = Stopped(
-        lab, target, run, suite, Training(training_id=EXECUTION, execution_id=EXECUTION, cell=run.cell, steps=9)
+        lab,
+        target,
+        run,
+        suite,
+        Training(training_id=EXECUTION, execution_id=EXECUTION, cell=run.cell, steps=9),
     )
     start_training(target, suite, made.training)
     target.executions.stop(EXECUTION, reason="test")
@@ -72,17 +87,23 @@ def stopped() -> Stopped:
     return made
 
 
-def test_the_next_execution_has_the_checkpoints_and_what_is_left_of_the_amount(stopped: Stopped) -> None:
+def test_the_next_execution_has_the_checkpoints_and_what_is_left_of_the_amount(
+    stopped: Stopped,
+) -> None:
     stopped.pay(300)
     suite, following = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
     # 300 s at $1.20 per hour are $0.10
-    assert suite == replace(stopped.suite, limits=replace(stopped.suite.limits, max_usd=Decimal("0.9")))
+    assert suite == replace(
+        stopped.suite, limits=replace(stopped.suite.limits, max_usd=Decimal("0.9"))
+    )
     assert following.execution_id == f"{EXECUTION}-2"
     assert following.earlier_usd == pytest.approx(0.1)
     assert stopped.lab.objects.contents[stopped.checkpoint_key(f"{EXECUTION}-2")] == b"three"
 
 
-def test_a_job_whose_cost_is_unknown_keeps_its_worst_case_out_of_the_amount(stopped: Stopped) -> None:
+def test_a_job_whose_cost_is_unknown_keeps_its_worst_case_out_of_the_amount(
+    stopped: Stopped,
+) -> None:
     stopped.pay(None)
     suite, _ = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
     assert suite.limits.max_usd == Decimal("0.4")
@@ -90,7 +111,9 @@ def test_a_job_whose_cost_is_unknown_keeps_its_worst_case_out_of_the_amount(stop
 
 def test_a_training_of_which_nothing_is_left_asks_for_an_amount(stopped: Stopped) -> None:
     stopped.lab.expose(Decimal(1))
-    with pytest.raises(TrainingRefused, match=r"nothing is left of its \$1\.00; give it more with --max-usd"):
+    with pytest.raises(
+        TrainingRefused, match=r"nothing is left of its \$1\.00; give it more with --max-usd"
+    ):
         stopped.plan_again()
     assert plan_to_resume(stopped.target, EXECUTION, max_usd=Decimal(2))[0].limits.max_usd == 2
 

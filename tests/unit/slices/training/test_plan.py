@@ -45,25 +45,44 @@ PROJECTED = Projected(
     "document",
     [
         small_document(),
-        small_document(include=[{"learning_rate": 1e-4, "lr_schedule": "cosine", "strategy": "fsdp"}], search="race"),
-        small_document(measurement={"stop_when": {"relative_half_width": 0.01}, "max_steps": 900, "probes": True}),
+        small_document(
+            include=[{"learning_rate": 1e-4, "lr_schedule": "cosine", "strategy": "fsdp"}],
+            search="race",
+        ),
+        small_document(
+            measurement={
+                "stop_when": {"relative_half_width": 0.01},
+                "max_steps": 900,
+                "probes": True,
+            }
+        ),
         script_document(),
     ],
     ids=["grid", "race", "stop_when", "script"],
 )
-def test_the_suite_of_a_training_is_accepted_and_has_its_cell_alone(document: dict[str, Any]) -> None:
+def test_the_suite_of_a_training_is_accepted_and_has_its_cell_alone(
+    document: dict[str, Any],
+) -> None:
     suite = parse_suite(document)
     for cell in expand_cells(suite):
         limits = training_limits(suite.limits, cell.settings, Decimal("1.2"), PROJECTED, None)
-        made = training_suite(suite, cell, limits=limits, purchase=Purchase.SPOT, projected=PROJECTED)
+        made = training_suite(
+            suite, cell, limits=limits, purchase=Purchase.SPOT, projected=PROJECTED
+        )
         read = parse_suite(json.loads(json.dumps(suite_document(made))))
         assert read == made
         (only,) = expand_cells(read)
         assert only.cell_id == cell.cell_id
-        assert (read.measurement.trials, read.measurement.jobs, read.purchase) == (1, Jobs.SEPARATE, Purchase.SPOT)
+        assert (read.measurement.trials, read.measurement.jobs, read.purchase) == (
+            1,
+            Jobs.SEPARATE,
+            Purchase.SPOT,
+        )
         assert read.limits.chain_jobs
         assert read.workload.examples == suite.workload.examples
-        training = Training(training_id="a", execution_id="a", cell=only, steps=None, projected=PROJECTED)
+        training = Training(
+            training_id="a", execution_id="a", cell=only, steps=None, projected=PROJECTED
+        )
         assert parse_training(json.loads(json.dumps(training_document(training)))) == training
 
 
@@ -71,14 +90,18 @@ def test_a_checkpoint_is_written_every_ten_minutes_and_ten_times_at_least() -> N
     # 10,000 examples in batches of 1 are 10,000 steps of 1 s: 600 steps are ten minutes, and 1000 a tenth
     suite = parse_suite(small_document())
     (cell, _) = expand_cells(suite)
-    made = training_suite(suite, cell, limits=suite.limits, purchase=suite.purchase, projected=PROJECTED)
+    made = training_suite(
+        suite, cell, limits=suite.limits, purchase=suite.purchase, projected=PROJECTED
+    )
     assert (made.measurement.max_steps, made.measurement.checkpoint_every_steps) == (10_000, 600)
     unmeasured = training_suite(suite, cell, limits=suite.limits, purchase=suite.purchase)
     assert unmeasured.measurement.checkpoint_every_steps == 1000
 
 
 @given(
-    seconds=st.floats(1, 1e7), usd_per_hour=st.decimals("0.01", 100, places=2), cap=st.none() | st.integers(1, 10**5)
+    seconds=st.floats(1, 1e7),
+    usd_per_hour=st.decimals("0.01", 100, places=2),
+    cap=st.none() | st.integers(1, 10**5),
 )
 @example(seconds=1e7, usd_per_hour=Decimal(90), cap=1)
 @examples(60)
@@ -88,28 +111,41 @@ def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
     suite = parse_suite(small_document())
     settings = expand_cells(suite)[0].settings
     amount = None if cap is None else Decimal(cap)
-    limits = training_limits(suite.limits, settings, usd_per_hour, Projected(seconds=seconds), amount)
+    limits = training_limits(
+        suite.limits, settings, usd_per_hour, Projected(seconds=seconds), amount
+    )
     made = parse_suite({**small_document(), "limits": suite_document(suite)["limits"]})
-    terms = run_terms(settings, training_suite(made, expand_cells(made)[0], limits=limits, purchase=made.purchase))
+    terms = run_terms(
+        settings, training_suite(made, expand_cells(made)[0], limits=limits, purchase=made.purchase)
+    )
     assert limits.max_job_seconds <= LONGEST_JOB_SECONDS
     assert amount in (None, limits.max_usd)
     if limits.max_job_seconds > 60:
         assert 2 * terms.worst_case_usd(usd_per_hour) <= limits.max_usd + Decimal("0.01")
     assert limits.max_hours * 3600 >= limits.max_job_seconds
-    assert parse_suite({**small_document(), "limits": suite_document(replace(suite, limits=limits))["limits"]})
+    assert parse_suite(
+        {**small_document(), "limits": suite_document(replace(suite, limits=limits))["limits"]}
+    )
 
 
 @pytest.mark.parametrize(("amount", "expected"), [(None, Decimal(100)), (Decimal(7), Decimal(7))])
-def test_without_a_projection_the_suites_own_limits_count(amount: Decimal | None, expected: Decimal) -> None:
+def test_without_a_projection_the_suites_own_limits_count(
+    amount: Decimal | None, expected: Decimal
+) -> None:
     """A cell that failed or was outpaced may be trained in spite of it."""
-    suite = parse_suite(small_document(limits={"max_usd": 100, "max_hours": 9, "max_job_seconds": 7200}))
+    suite = parse_suite(
+        small_document(limits={"max_usd": 100, "max_hours": 9, "max_job_seconds": 7200})
+    )
     settings = expand_cells(suite)[0].settings
     limits = training_limits(suite.limits, settings, Decimal("1.2"), Projected(), amount)
     assert limits == replace(suite.limits, max_usd=expected)
 
 
 def log_of(begins: list[float]) -> list[str]:
-    return [json.dumps({"kind": "step", "step": number, "begin": begin}) for number, begin in enumerate(begins, 50)]
+    return [
+        json.dumps({"kind": "step", "step": number, "begin": begin})
+        for number, begin in enumerate(begins, 50)
+    ]
 
 
 def test_a_training_is_forecast_from_its_last_steps() -> None:
@@ -122,7 +158,15 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
     pace = read_pace(log_entries("\n".join(["…cut off", *log_of([0.0, 2.0, 4.0, 6.0]), *foreign])))
     assert pace is not None
     assert (pace.step, pace.step_seconds, pace.stalled) == (53, 2.0, 0.0)
-    told = forecast(pace, PROJECTED, steps=553, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001, restarts=1)
+    told = forecast(
+        pace,
+        PROJECTED,
+        steps=553,
+        elapsed_seconds=200,
+        spent_usd=0.9,
+        usd_per_second=0.001,
+        restarts=1,
+    )
     # 500 steps of 2 s are left, after 200 s; and $0.90 + 1000 s × $0.001
     assert (told.time.actual, told.cost.actual) == (1200.0, 1.9)
     assert told.line() == (
@@ -130,16 +174,36 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
         "18 min 20 s); $1.90, inside the projected $2.00 ($1.80 to $2.20): a step takes 2.00 s, projected 1.00 s; "
         "it was started again 1 time"
     )
-    inside = forecast(pace, PROJECTED, steps=453, elapsed_seconds=200, spent_usd=None, usd_per_second=0.001, restarts=0)
+    inside = forecast(
+        pace,
+        PROJECTED,
+        steps=453,
+        elapsed_seconds=200,
+        spent_usd=None,
+        usd_per_second=0.001,
+        restarts=0,
+    )
     assert inside.is_inside
-    assert inside.line().endswith("in all 16 min 40 s, inside the projected 16 min 40 s (15 min to 18 min 20 s)")
-    dear = forecast(pace, PROJECTED, steps=453, elapsed_seconds=200, spent_usd=1.5, usd_per_second=0.001, restarts=0)
+    assert inside.line().endswith(
+        "in all 16 min 40 s, inside the projected 16 min 40 s (15 min to 18 min 20 s)"
+    )
+    dear = forecast(
+        pace,
+        PROJECTED,
+        steps=453,
+        elapsed_seconds=200,
+        spent_usd=1.5,
+        usd_per_second=0.001,
+        restarts=0,
+    )
     assert not dear.is_inside
     assert dear.line().endswith(
         "inside the projected 16 min 40 s (15 min to 18 min 20 s); $2.30, above the projected $2.00 ($1.80 to $2.20): "
         "a step takes 2.00 s, projected 1.00 s"
     )
-    unknown = forecast(pace, None, steps=453, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001, restarts=1)
+    unknown = forecast(
+        pace, None, steps=453, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001, restarts=1
+    )
     assert unknown.line().endswith("in all 16 min 40 s; $1.70; no interval was projected")
 
 
@@ -147,8 +211,19 @@ def test_stalls_are_told_as_a_cause() -> None:
     # 9 gaps of 1 s and one of 6 s: on average 1.5 s, a third more than the median
     pace = read_pace(map(json.loads, log_of([*map(float, range(10)), 15.0])))
     assert pace is not None
-    told = forecast(pace, PROJECTED, steps=2000, elapsed_seconds=9, spent_usd=None, usd_per_second=1.0, restarts=0)
-    assert told.causes == ["a step takes 1.50 s, projected 1.00 s", "stalls take 33.3 % of the time"]
+    told = forecast(
+        pace,
+        PROJECTED,
+        steps=2000,
+        elapsed_seconds=9,
+        spent_usd=None,
+        usd_per_second=1.0,
+        restarts=0,
+    )
+    assert told.causes == [
+        "a step takes 1.50 s, projected 1.00 s",
+        "stalls take 33.3 % of the time",
+    ]
     assert read_pace(map(json.loads, log_of([0.0, 1.0]))) is None
 
 

@@ -26,7 +26,13 @@ from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.slices.training.lab import plan_to_resume
-from traindyno.slices.training.plan import Projected, Training, training_document, training_key, training_suite
+from traindyno.slices.training.plan import (
+    Projected,
+    Training,
+    training_document,
+    training_key,
+    training_suite,
+)
 from traindyno.slices.training.report import PART, compared
 
 # A job of one run takes 400 s in a lab in memory, of which 300 s at $1.20 an hour are billed.
@@ -44,7 +50,9 @@ def trained(**changes: Any) -> MemoryLab:
     (cell, _) = expand_cells(suite)
     made = training_suite(suite, cell, limits=suite.limits, purchase=suite.purchase)
     take_in(lab, json.loads(json.dumps(suite_document(made))))
-    training = Training(training_id=EXECUTION, execution_id=EXECUTION, cell=cell, steps=40, projected=PROJECTED)
+    training = Training(
+        training_id=EXECUTION, execution_id=EXECUTION, cell=cell, steps=40, projected=PROJECTED
+    )
     lab.bucket.write_json(training_key(EXECUTION), training_document(replace(training, **changes)))
     finished(lab)
     return lab
@@ -60,7 +68,9 @@ def finished(lab: MemoryLab) -> None:
 def test_the_report_of_a_training_has_what_was_projected_beside_what_it_took() -> None:
     """With the executions that it continues. What trained without a projection has no such section."""
     lab = trained(**EARLIER)
-    time, cost = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).part(PART, ProjectedActual)
+    time, cost = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).part(
+        PART, ProjectedActual
+    )
     assert time.ratio == pytest.approx(1.25)
     assert cost.ratio == pytest.approx(1.2)
     assert [time.side, cost.side] == ["above", "inside"]
@@ -83,14 +93,18 @@ def test_a_resumed_training_keeps_what_its_jobs_before_it_took() -> None:
     """A job that was stopped after 250 s, of which 100 s are billed at $1.20 an hour."""
     lab, runs = make_lab()
     run = runs[0]
-    training = Training(training_id=EXECUTION, execution_id=EXECUTION, cell=run.cell, steps=40, projected=PROJECTED)
+    training = Training(
+        training_id=EXECUTION, execution_id=EXECUTION, cell=run.cell, steps=40, projected=PROJECTED
+    )
     lab.bucket.write_json(training_key(EXECUTION), training_document(replace(training, **EARLIER)))
     note(lab, run, 1, attempt_of(run, ended_at=250.0, billable_seconds=100.0))
     lab.attempts.close(f"{run.run_id}-a1")
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})
     executions.end(EXECUTION, "ABORTED")
-    _, following = plan_to_resume(replace(target_of(lab), executions=executions), EXECUTION, max_usd=None)
+    _, following = plan_to_resume(
+        replace(target_of(lab), executions=executions), EXECUTION, max_usd=None
+    )
     assert following.earlier == ("first", EXECUTION)
     assert following.earlier_seconds == 350.0
     assert following.earlier_usd == pytest.approx(0.02 + 100 * 1.2 / 3600)
@@ -125,15 +139,26 @@ def test_the_history_has_the_ratios_and_how_often_the_interval_held(
     document = json.loads(listed(trained(**EARLIER), monkeypatch, "--format", "json"))
     (row,) = document["executions"]
     assert (row["execution_id"], row["of"], row["is_simulated"]) == (EXECUTION, "training", False)
-    assert [(each["quantity"], each["side"]) for each in row["compared"]] == [("time", "above"), ("cost", "inside")]
+    assert [(each["quantity"], each["side"]) for each in row["compared"]] == [
+        ("time", "above"),
+        ("cost", "inside"),
+    ]
     ratios = document["ratios"]["training"]
-    assert [(each["count"], each["intervals"], each["inside"]) for each in ratios.values()] == [(1, 1, 0), (1, 1, 1)]
+    assert [(each["count"], each["intervals"], each["inside"]) for each in ratios.values()] == [
+        (1, 1, 0),
+        (1, 1, 1),
+    ]
     assert ratios["time"]["median"] == pytest.approx(1.25)
     table = listed(trained(**EARLIER), monkeypatch)
     assert "8 min 20 s ÷ 6 min 40 s = 1.25, above" in table
     assert "$0.12 ÷ $0.10 = 1.20, inside" in table
     last = table.splitlines()[-2]
-    assert [cell.strip() for cell in last.split("│")[1:-1]] == ["inside the interval", "training", "0 of 1", "1 of 1"]
+    assert [cell.strip() for cell in last.split("│")[1:-1]] == [
+        "inside the interval",
+        "training",
+        "0 of 1",
+        "1 of 1",
+    ]
 
 
 def test_a_suites_plan_stands_beside_its_runs_where_it_had_an_expectation(

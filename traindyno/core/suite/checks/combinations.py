@@ -4,7 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
+from traindyno.core.instances.instance_types import (
+    AcceleratorKind,
+    InstanceType,
+    find_instance_type,
+)
 from traindyno.core.suite.choices import (
     TRAITS,
     Compiler,
@@ -69,16 +73,25 @@ def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
 
 def check_instance(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
     if not instance_type.has_training_quota:
-        yield Impossible(field="instance", reason=f"AWS offers no training quota for {instance_type.name} any more")
+        yield Impossible(
+            field="instance",
+            reason=f"AWS offers no training quota for {instance_type.name} any more",
+        )
     if instance_type.name == "local.gpu" and settings.instance_count > 1:
-        yield Impossible(field="instance_count", reason="local.gpu is one machine's GPU: expected instance_count 1")
+        yield Impossible(
+            field="instance_count",
+            reason="local.gpu is one machine's GPU: expected instance_count 1",
+        )
     if TRAITS[settings.strategy].one_process and settings.instance_count > 1:
         reason = f"strategy {settings.strategy} runs one process: expected instance_count 1, or strategy ddp"
         yield Impossible(field="instance_count", reason=reason)
 
 
 def check_smddp(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    if TRAITS[settings.strategy].sagemaker_collectives and instance_type.family not in SMDDP_FAMILIES:
+    if (
+        TRAITS[settings.strategy].sagemaker_collectives
+        and instance_type.family not in SMDDP_FAMILIES
+    ):
         families = ", ".join(f"ml.{family}" for family in SMDDP_FAMILIES)
         reason = f"strategy {settings.strategy} does not run on {instance_type.name}: expected {families}"
         yield Impossible(field="strategy", reason=reason)
@@ -133,12 +146,20 @@ def check_xla_in_scripts(settings: Settings, instance_type: InstanceType) -> Ite
 
 
 def _runs_xla(instance_type: InstanceType) -> bool:
-    return instance_type.accelerator_kind is AcceleratorKind.NEURON or instance_type.name == "local.cpu"
+    return (
+        instance_type.accelerator_kind is AcceleratorKind.NEURON
+        or instance_type.name == "local.cpu"
+    )
 
 
 def check_precision(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    if settings.precision is Precision.FP16 and instance_type.accelerator_kind is not AcceleratorKind.GPU:
-        reason = f"{instance_type.name} has no GPU, which precision fp16 needs: expected fp32 or bf16"
+    if (
+        settings.precision is Precision.FP16
+        and instance_type.accelerator_kind is not AcceleratorKind.GPU
+    ):
+        reason = (
+            f"{instance_type.name} has no GPU, which precision fp16 needs: expected fp32 or bf16"
+        )
         yield Impossible(field="precision", reason=reason)
 
 
@@ -162,10 +183,12 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
     if is_hybrid and instance_type.devices_per_instance == 1:
         reason = f"{instance_type.name} has one device, and shard_scope hybrid shards within an instance: expected full"
         yield Impossible(field="shard_scope", reason=reason)
-    if settings.tensor_plan and has_effect("tensor_plan", settings) and not settings.tensor_plan.styles():
-        reason = (
-            "tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.*.mlp.up_proj]"
-        )
+    if (
+        settings.tensor_plan
+        and has_effect("tensor_plan", settings)
+        and not settings.tensor_plan.styles()
+    ):
+        reason = "tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.*.mlp.up_proj]"
         yield Impossible(field="tensor_plan", reason=reason)
 
 
@@ -218,7 +241,9 @@ def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
         return
     if not possible:
         unit = replicas * (settings.micro_batches if has_effect("micro_batches", settings) else 1)
-        nearest = " or ".join(str(each) for each in (whole // unit * unit, (whole // unit + 1) * unit) if each)
+        nearest = " or ".join(
+            str(each) for each in (whole // unit * unit, (whole // unit + 1) * unit) if each
+        )
         reason = f"global_batch_size {whole} is no multiple of {unit}, for {replicas} replicas: expected {nearest}"
         yield Impossible(field="global_batch_size", reason=reason)
     elif settings.batch_search is None and settings.batch_size not in possible:
@@ -238,12 +263,18 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
     if degree == 1 or not has_effect("micro_batches", settings):
         return
     if settings.batch_size % count:
-        reason = f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size}"
+        reason = (
+            f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size}"
+        )
         yield Impossible(field="micro_batches", reason=reason)
     if settings.pipeline_schedule is PipelineSchedule.ONE_F_ONE_B and degree and count < degree:
         reason = f"micro_batches is {count} with pipeline_schedule 1f1b: expected {degree} or more, one for each stage"
         yield Impossible(field="micro_batches", reason=reason)
-    if settings.pipeline_schedule is PipelineSchedule.INTERLEAVED and degree and count % max(1, count // degree):
+    if (
+        settings.pipeline_schedule is PipelineSchedule.INTERLEAVED
+        and degree
+        and count % max(1, count // degree)
+    ):
         reason = f"micro_batches {count} does not fill {count // degree} equal rounds of pipeline_schedule interleaved"
         yield Impossible(field="micro_batches", reason=reason)
 
@@ -260,7 +291,9 @@ def check_degree_one(settings: Settings, _: InstanceType) -> Iterator[Impossible
     }
     for (field, dimension), is_given in given.items():
         if is_given and has_effect(field, settings) and getattr(degrees, dimension) == 1:
-            reason = f"{field} has no effect with {dimension}_degree 1: leave it out, or give 2 or more"
+            reason = (
+                f"{field} has no effect with {dimension}_degree 1: leave it out, or give 2 or more"
+            )
             yield Impossible(field=field, reason=reason)
 
 
@@ -282,7 +315,9 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
         reason = f"the model has {blocks} blocks: expected at least {stages}, one for each stage"
         yield Impossible(field="pipeline_degree", reason=reason)
     if settings.tensor_plan is None and heads is not None and heads % degrees.tensor:
-        reason = f"tensor_degree {degrees.tensor} does not divide the model's {heads} attention heads"
+        reason = (
+            f"tensor_degree {degrees.tensor} does not divide the model's {heads} attention heads"
+        )
         yield Impossible(field="tensor_degree", reason=reason)
 
 

@@ -10,7 +10,14 @@ from traindyno.core.documents.problems import join_path, refusal, shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
-from traindyno.core.suite.cells import expand_cells, grid_points, included_point, is_in_grid, make_cell, typed
+from traindyno.core.suite.cells import (
+    expand_cells,
+    grid_points,
+    included_point,
+    is_in_grid,
+    make_cell,
+    typed,
+)
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.checks.job_limits_check import (
     HYPERPARAMETER_CHARACTERS,
@@ -52,12 +59,17 @@ def check_value(path: str, name: str, value: Any) -> Iterator[Problem]:
 def check_instance_type(path: str, name: str) -> Iterator[Problem]:
     if find_instance_type(name) is None:
         expected = "a training instance type, local.cpu or local.gpu"
-        yield Problem(path=path, message=refusal(f"got {shown(name)}", expected, close_instance_types(name)))
+        yield Problem(
+            path=path, message=refusal(f"got {shown(name)}", expected, close_instance_types(name))
+        )
 
 
 def _check(path: str, value: Any, bound: Bound) -> Iterator[Problem]:
     if not bound.accepts(value):
-        yield Problem(path=path, message=f"got {shown(value) if isinstance(value, int) else value}, expected {bound}")
+        yield Problem(
+            path=path,
+            message=f"got {shown(value) if isinstance(value, int) else value}, expected {bound}",
+        )
 
 
 CELL_LIMIT = 10_000
@@ -67,7 +79,8 @@ RUN_LIMIT = 100_000
 def check_matrix(suite: Suite) -> Iterator[Problem]:
     if "instance" not in suite.matrix and "instance" not in suite.training:
         yield Problem(
-            path="matrix.instance", message="got nothing, expected a list of instance types here or one in training"
+            path="matrix.instance",
+            message="got nothing, expected a list of instance types here or one in training",
         )
     cells = 1
     for name, values in suite.matrix.items():
@@ -85,16 +98,24 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
     if not values:
         yield Problem(path=path, message="got an empty list, expected at least one value")
     if name in suite.training:
-        yield Problem(path=path, message=f"{name} is in training and in matrix, expected it in one of them")
+        yield Problem(
+            path=path, message=f"{name} is in training and in matrix, expected it in one of them"
+        )
     if suite.workload.task is Task.SCRIPT:
         seen_by_scripts = [
-            each for each, description in setting_descriptions().items() if description.is_seen_by_scripts
+            each
+            for each, description in setting_descriptions().items()
+            if description.is_seen_by_scripts
         ]
         if name not in seen_by_scripts and not name.startswith(HYPERPARAMETER_PREFIX):
             accepted = ", ".join([*sorted(seen_by_scripts), f"{HYPERPARAMETER_PREFIX}<name>"])
-            yield Problem(path=path, message=f"a script does not see {name}, expected one of {accepted}")
+            yield Problem(
+                path=path, message=f"a script does not see {name}, expected one of {accepted}"
+            )
     elif name.startswith(HYPERPARAMETER_PREFIX):
-        yield Problem(path=path, message="only task script has hyperparameters of its own, expected a setting")
+        yield Problem(
+            path=path, message="only task script has hyperparameters of its own, expected a setting"
+        )
     seen = set()
     for index, value in enumerate(values):
         if typed(value) in seen:
@@ -117,7 +138,8 @@ def _check_baseline(suite: Suite) -> Iterator[Problem]:
     yield from _check_axis_names(suite, "baseline", suite.baseline)
     if not is_in_grid(suite, suite.baseline):
         yield Problem(
-            path="baseline", message=f"got {_point_text(suite.baseline)}, expected values that the matrix holds"
+            path="baseline",
+            message=f"got {_point_text(suite.baseline)}, expected values that the matrix holds",
         )
 
 
@@ -127,16 +149,25 @@ def _check_excluded(suite: Suite) -> Iterator[Problem]:
         unknown = list(_check_axis_names(suite, path, entry))
         yield from unknown
         if not entry:
-            yield Problem(path=path, message="an empty mapping excludes every cell, expected at least one axis")
+            yield Problem(
+                path=path,
+                message="an empty mapping excludes every cell, expected at least one axis",
+            )
         elif not unknown and not is_in_grid(suite, entry):
-            yield Problem(path=path, message=f"got {_point_text(entry)}, expected values that the matrix holds")
+            yield Problem(
+                path=path,
+                message=f"got {_point_text(entry)}, expected values that the matrix holds",
+            )
 
 
 def _check_axis_names(suite: Suite, path: str, point: Mapping[str, Any]) -> Iterator[Problem]:
     for name in point:
         if name not in suite.matrix:
             axes = ", ".join(suite.matrix) or "it has none"
-            yield Problem(path=f"{path}.{name}", message=f"got {shown(name)}, expected an axis of the matrix: {axes}")
+            yield Problem(
+                path=f"{path}.{name}",
+                message=f"got {shown(name)}, expected an axis of the matrix: {axes}",
+            )
 
 
 def _check_included(suite: Suite) -> Iterator[Problem]:
@@ -157,10 +188,17 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
         for impossible in find_impossible(cell, suite.workload):
             concerned.setdefault((impossible.field, impossible.reason), []).append(cell.label)
     for (field, reason), labels in concerned.items():
-        section = "matrix" if field in suite.matrix else "training" if field in suite.training else "matrix"
+        section = (
+            "matrix"
+            if field in suite.matrix
+            else "training"
+            if field in suite.training
+            else "matrix"
+        )
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         yield Problem(
-            path=f"{section}.{field}", message=f"{reason} (in cell {labels[0]}{more}; exclude it or change it)"
+            path=f"{section}.{field}",
+            message=f"{reason} (in cell {labels[0]}{more}; exclude it or change it)",
         )
 
 
@@ -170,7 +208,9 @@ def _check_documents(suite: Suite) -> Iterator[Problem]:
     for cell in expand_cells(suite):
         if suite.workload.task is Task.SCRIPT:
             refused |= dict.fromkeys(_read_by_shells(cell, suite))
-        elif (size := len(json.dumps(settings_document(cell.settings)))) > HYPERPARAMETER_CHARACTERS:
+        elif (
+            size := len(json.dumps(settings_document(cell.settings)))
+        ) > HYPERPARAMETER_CHARACTERS:
             too_long = f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
             refused["training", f"the settings of cell {cell.label}: {too_long}"] = None
     yield from (Problem(path=path, message=message) for path, message in refused)
@@ -179,7 +219,9 @@ def _check_documents(suite: Suite) -> Iterator[Problem]:
 def _read_by_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str]]:
     for name, value in arguments_of(cell, suite.workload).items():
         own = name in cell.hyperparameters
-        path = f"matrix.{HYPERPARAMETER_PREFIX}{name}" if own else f"workload.hyperparameters.{name}"
+        path = (
+            f"matrix.{HYPERPARAMETER_PREFIX}{name}" if own else f"workload.hyperparameters.{name}"
+        )
         if name == MODEL_PARALLEL_PARAMETERS or name.startswith(SDK_PREFIX):
             continue  # the launcher's
         for word in command_arguments({name: value}):
@@ -193,4 +235,10 @@ def _read_by_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str]]:
 
 
 def _point_text(point: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{name}: {suite_converter().unstructure(value)}" for name, value in point.items()) + "}"
+    return (
+        "{"
+        + ", ".join(
+            f"{name}: {suite_converter().unstructure(value)}" for name, value in point.items()
+        )
+        + "}"
+    )

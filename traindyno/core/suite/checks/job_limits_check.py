@@ -52,7 +52,10 @@ def check_job_limits(suite: Suite) -> Iterator[Problem]:
     for name, arn in suite.training_plans.items():
         if not TRAINING_PLAN_ARN.fullmatch(arn):
             expected = "arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
-            yield Problem(path=f"training_plans.{name}", message=f'got "{arn}"{_hint(arn)}, expected {expected}')
+            yield Problem(
+                path=f"training_plans.{name}",
+                message=f'got "{arn}"{_hint(arn)}, expected {expected}',
+            )
 
 
 def _hint(arn: str) -> str:
@@ -70,10 +73,16 @@ def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:
     names = _argument_names(suite) | ({seed} if seed else set())
     yield "workload.hyperparameters", len(names), HYPERPARAMETER_KEYS, "names"
     # A shared job has them in its document, and a run that is left alone in its request.
-    values = [(f"workload.hyperparameters.{name}", value) for name, value in workload.hyperparameters.items()]
+    values = [
+        (f"workload.hyperparameters.{name}", value)
+        for name, value in workload.hyperparameters.items()
+    ]
     varied = [name for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX)]
     values += [given for name in varied for given in given_values(suite, name)]
-    yield from ((path, len(json.dumps(value)), HYPERPARAMETER_CHARACTERS, "characters") for path, value in values)
+    yield from (
+        (path, len(json.dumps(value)), HYPERPARAMETER_CHARACTERS, "characters")
+        for path, value in values
+    )
     yield "workload.channels", len(workload.channels), CHANNEL_COUNT, "channels"
     for path, image in (("workload.image", workload.image), *given_values(suite, "image")):
         yield path, len(image or ""), IMAGE_CHARACTERS, "characters"
@@ -86,21 +95,31 @@ def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:
 
 def given_values(suite: Suite, name: str) -> Iterator[tuple[str, Any]]:
     """Each value that the suite gives a setting, with its path; a baseline's is one of the matrix."""
-    points = {"training": suite.training, **{f"include[{index}]": point for index, point in enumerate(suite.include)}}
+    points = {
+        "training": suite.training,
+        **{f"include[{index}]": point for index, point in enumerate(suite.include)},
+    }
     yield from ((f"{path}.{name}", point[name]) for path, point in points.items() if name in point)
-    yield from ((f"matrix.{name}[{index}]", value) for index, value in enumerate(suite.matrix.get(name, ())))
+    yield from (
+        (f"matrix.{name}[{index}]", value) for index, value in enumerate(suite.matrix.get(name, ()))
+    )
 
 
 def _argument_names(suite: Suite) -> set[str]:
     varied = (name for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX))
-    return {*suite.workload.hyperparameters, *(name.removeprefix(HYPERPARAMETER_PREFIX) for name in varied)}
+    return {
+        *suite.workload.hyperparameters,
+        *(name.removeprefix(HYPERPARAMETER_PREFIX) for name in varied),
+    }
 
 
 def _check_launcher_names(suite: Suite) -> Iterator[Problem]:
     for name, value in suite.workload.hyperparameters.items():
         path = f"workload.hyperparameters.{name}"
         if name in (MPI_OPTIONS, SMDDP_OPTIONS) and not isinstance(value, str):
-            yield Problem(path=path, message=f"got {shown(value)}, expected mpirun's options as one text")
+            yield Problem(
+                path=path, message=f"got {shown(value)}, expected mpirun's options as one text"
+            )
         is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in _argument_names(suite)
         if name.startswith(SDK_PREFIX) and name != SMDDP_OPTIONS and not is_for_mpi:
             message = f"{SDK_PREFIX} is the prefix of the launcher's hyperparameters, expected a name without it"
@@ -130,7 +149,10 @@ def _efa_variables(suite: Suite) -> int:
     """Most EFA variables of a job that the suite does not set itself."""
     most = max((count for _, count in given_values(suite, "instance_count")), default=1)
     types = filter(None, (find_instance_type(name) for _, name in given_values(suite, "instance")))
-    return max((len(efa_environment(each, most).keys() - suite.workload.environment) for each in types), default=0)
+    return max(
+        (len(efa_environment(each, most).keys() - suite.workload.environment) for each in types),
+        default=0,
+    )
 
 
 def _check_channel_names(workload: Workload) -> Iterator[Problem]:

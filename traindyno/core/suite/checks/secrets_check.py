@@ -10,11 +10,15 @@ from traindyno.core.errors import Problem
 KINDS = {
     "a Hugging Face token": re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20,}"),
     "an AWS access key": re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b"),
-    "a GitHub token": re.compile(r"(?<![A-Za-z0-9])(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{20,})"),
+    "a GitHub token": re.compile(
+        r"(?<![A-Za-z0-9])(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{20,})"
+    ),
     "a bearer token": re.compile(r"\bbearer\s+[A-Za-z0-9._~+/\-]{16,}", re.IGNORECASE),
     "an API key": re.compile(r"\bsk-[A-Za-z0-9_\-]{20,}"),
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"),
-    "an address with a password": re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s/?#@:]*:(?!\d{1,5}/)[^\s@]+@"),
+    "an address with a password": re.compile(
+        r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s/?#@:]*:(?!\d{1,5}/)[^\s@]+@"
+    ),
 }
 # The sections of a suite, and of a job, whose names say what a value is.
 NAMED_SECTIONS = ("environment", "hyperparameters")
@@ -47,7 +51,9 @@ def check_secrets(document: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(path=path, message=f"this looks like {kind}; {ADVICE}")
 
 
-def find_secrets(value: Any, path: str = "", *, name: str | None = None) -> Iterator[tuple[str, str]]:
+def find_secrets(
+    value: Any, path: str = "", *, name: str | None = None
+) -> Iterator[tuple[str, str]]:
     """The path and the kind of each text or number that looks like a secret.
 
     ``name``: of the variable or argument with this value; None outside of NAMED_SECTIONS, where a name says nothing.
@@ -64,7 +70,9 @@ def find_secrets(value: Any, path: str = "", *, name: str | None = None) -> Iter
             kind = secret_kind(value, name=name)
             if kind:
                 yield path, kind
-        case int() | float() if not isinstance(value, bool) and name is not None and is_secret(name, str(value)):
+        case int() | float() if (
+            not isinstance(value, bool) and name is not None and is_secret(name, str(value))
+        ):
             yield path, "a secret"
 
 
@@ -83,7 +91,9 @@ def is_secret(name: str, text: str) -> bool:
         return False
     if _is_password(words):
         return True
-    is_long = len(text) >= TOKEN_CHARACTERS and " " not in text and not SPECIAL_TOKEN.fullmatch(text)
+    is_long = (
+        len(text) >= TOKEN_CHARACTERS and " " not in text and not SPECIAL_TOKEN.fullmatch(text)
+    )
     return _is_token(words) and is_long
 
 
@@ -92,15 +102,22 @@ def _words(name: str) -> list[str]:
 
 
 def _is_password(words: list[str]) -> bool:
-    return words[-1].removesuffix("s").endswith(PASSWORDS) or (len(words) > 1 and words[-1] in PASSWORDS_AFTER_A_WORD)
+    return words[-1].removesuffix("s").endswith(PASSWORDS) or (
+        len(words) > 1 and words[-1] in PASSWORDS_AFTER_A_WORD
+    )
 
 
 def _is_token(words: list[str]) -> bool:
-    return words[-1].endswith(TOKENS) or (words[-1] == "key" and len(words) > 1 and words[-2] in KEYS_AFTER)
+    return words[-1].endswith(TOKENS) or (
+        words[-1] == "key" and len(words) > 1 and words[-2] in KEYS_AFTER
+    )
 
 
 def _assigns_secret(text: str) -> bool:
-    return any(is_secret(found["name"] or found["option"], found["value"]) for found in ASSIGNMENT.finditer(text))
+    return any(
+        is_secret(found["name"] or found["option"], found["value"])
+        for found in ASSIGNMENT.finditer(text)
+    )
 
 
 def _inner_name(outer: str | None, key: str) -> str | None:

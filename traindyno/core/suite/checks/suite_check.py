@@ -39,14 +39,23 @@ def _check_argument(suite: Suite, path: str, name: str | None, what: str = "") -
     """The name of a script's argument that the lab gives. ``what``: it is needed, because it is this."""
     is_script = suite.workload.task is Task.SCRIPT
     if is_script and name is None and what:
-        yield Problem(path=path, message=f"got nothing, expected the name of the script's argument that is {what}")
+        yield Problem(
+            path=path,
+            message=f"got nothing, expected the name of the script's argument that is {what}",
+        )
     elif not is_script and name is not None:
         message = f"got {shown(name)}: only task script has arguments, expected nothing"
         yield Problem(path=path, message=message)
     if name is None:
         return
-    if not ARGUMENT_NAME.fullmatch(name) or name.startswith(SDK_PREFIX) or name == MODEL_PARALLEL_PARAMETERS:
-        expected = f"the name of an argument without dashes in front, such as seed; not {SDK_PREFIX}…"
+    if (
+        not ARGUMENT_NAME.fullmatch(name)
+        or name.startswith(SDK_PREFIX)
+        or name == MODEL_PARALLEL_PARAMETERS
+    ):
+        expected = (
+            f"the name of an argument without dashes in front, such as seed; not {SDK_PREFIX}…"
+        )
         yield Problem(path=path, message=f"got {shown(name)}, expected {expected}")
 
 
@@ -67,8 +76,13 @@ def _given_arguments(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
     points = {"training": suite.training, "matrix": suite.matrix}
     points |= {f"include[{index}]": entry for index, entry in enumerate(suite.include)}
     for section, point in points.items():
-        own = {name: value for name, value in point.items() if name.startswith(HYPERPARAMETER_PREFIX)}
-        yield section, {name.removeprefix(HYPERPARAMETER_PREFIX): value for name, value in own.items()}
+        own = {
+            name: value for name, value in point.items() if name.startswith(HYPERPARAMETER_PREFIX)
+        }
+        yield (
+            section,
+            {name.removeprefix(HYPERPARAMETER_PREFIX): value for name, value in own.items()},
+        )
 
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
@@ -84,7 +98,9 @@ def check_suite(suite: Suite) -> Iterator[Problem]:
 
 def _check_sections(suite: Suite) -> Iterator[Problem]:
     if not NAME.fullmatch(suite.name) or len(suite.name) > NAME_CHARACTERS:
-        expected = f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
+        expected = (
+            f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
+        )
         yield Problem(path="name", message=f"got {shown(suite.name)}, expected {expected}")
     yield from check_bounds(suite)
     yield from check_workload(suite.workload)
@@ -99,12 +115,20 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     if longest is not None and longest > most:
         message = f"got {longest}, expected at most limits.max_job_seconds, {most}"
         yield Problem(path="limits.max_run_seconds", message=message)
-    if suite.limits.chain_jobs and (suite.measurement.jobs is Jobs.SHARED or not suite.keeps_checkpoints):
-        message = "got true, expected it with measurement: {jobs: separate, checkpoint_every_steps: …}"
+    if suite.limits.chain_jobs and (
+        suite.measurement.jobs is Jobs.SHARED or not suite.keeps_checkpoints
+    ):
+        message = (
+            "got true, expected it with measurement: {jobs: separate, checkpoint_every_steps: …}"
+        )
         yield Problem(path="limits.chain_jobs", message=message)
     given = suite.measurement
-    if given.save_best and not (given.save_model and given.evaluate_every_steps and given.checkpoint_every_steps):
-        message = "got true, expected it with save_model, evaluate_every_steps and checkpoint_every_steps"
+    if given.save_best and not (
+        given.save_model and given.evaluate_every_steps and given.checkpoint_every_steps
+    ):
+        message = (
+            "got true, expected it with save_model, evaluate_every_steps and checkpoint_every_steps"
+        )
         yield Problem(path="measurement.save_best", message=message)
     yield from check_batch_search(suite)
     for name in suite.training_plans:
@@ -127,15 +151,21 @@ def _check_confirm(suite: Suite) -> Iterator[Problem]:
     if suite.goal.target is not None:
         message = f"a run for goal {suite.goal.kind} ends at its target, and nothing is projected: expected no confirm"
         yield Problem(path=CONFIRM, message=message)
-    yield from _check_argument(suite, f"{CONFIRM}.argument", confirm.argument, "its number of steps")
+    yield from _check_argument(
+        suite, f"{CONFIRM}.argument", confirm.argument, "its number of steps"
+    )
     in_one_job = 1 if suite.measurement.jobs is Jobs.SEPARATE else 2
     for field, seconds, runs in (
         ("max_job_seconds", limits.max_job_seconds, in_one_job),
         ("max_run_seconds", limits.max_run_seconds, 1),
     ):
         if seconds is not None and seconds < (least := confirm.room_seconds(runs)):
-            each = f"{'one run' if runs == 1 else 'two runs'} of confirm.minutes {confirm.minutes:g}"
-            message = f"got {seconds}, expected at least {least}: room for {each}, should they be slow"
+            each = (
+                f"{'one run' if runs == 1 else 'two runs'} of confirm.minutes {confirm.minutes:g}"
+            )
+            message = (
+                f"got {seconds}, expected at least {least}: room for {each}, should they be slow"
+            )
             yield Problem(path=f"limits.{field}", message=message)
 
 
@@ -176,9 +206,15 @@ BATCH_SIZE = "batch_size_per_device"
 
 def check_batch_search(suite: Suite) -> Iterator[Problem]:
     """A parent process starts the probes, and each later trial needs what the first one found."""
-    found = [(path, value) for path, value in given_values(suite, BATCH_SIZE) if isinstance(value, BatchSearch)]
+    found = [
+        (path, value)
+        for path, value in given_values(suite, BATCH_SIZE)
+        if isinstance(value, BatchSearch)
+    ]
     for path, value in found:
-        yield from _check_argument(suite, f"{path}.argument", value.argument, "its batch per device")
+        yield from _check_argument(
+            suite, f"{path}.argument", value.argument, "its batch per device"
+        )
         if f"{HYPERPARAMETER_PREFIX}{value.argument}" in suite.matrix:
             message = f"got {value.argument}, which is an axis of the matrix: expected another hyperparameter"
             yield Problem(path=f"{path}.argument", message=message)

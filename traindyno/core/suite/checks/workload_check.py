@@ -29,17 +29,24 @@ def _check_hub_token(workload: Workload) -> Iterator[Problem]:
         return
     if not SECRET_ARN.fullmatch(arn):
         expected = "arn:aws:secretsmanager:<region>:<account>:secret:<name>"
-        yield Problem(path=path, message=f"this is no ARN of a secret (not repeated here), expected {expected}")
+        yield Problem(
+            path=path,
+            message=f"this is no ARN of a secret (not repeated here), expected {expected}",
+        )
     if workload.task is Task.SCRIPT:
         yield Problem(
-            path=path, message="task script does not use it, expected nothing; read the secret in your script"
+            path=path,
+            message="task script does not use it, expected nothing; read the secret in your script",
         )
 
 
 def _check_alternatives(workload: Workload) -> Iterator[Problem]:
     model, tokenizer, dataset = workload.model, workload.tokenizer, workload.dataset
     if model and (model.path is None) == (model.config is None):
-        yield Problem(path="workload.model", message=f"got {_count(model.path)}, expected one of path and config")
+        yield Problem(
+            path="workload.model",
+            message=f"got {_count(model.path)}, expected one of path and config",
+        )
     if model and model.config is not None and "model_type" not in model.config:
         yield Problem(
             path="workload.model.config.model_type",
@@ -49,8 +56,13 @@ def _check_alternatives(workload: Workload) -> Iterator[Problem]:
         message = f"got {_count(tokenizer.path)}, expected one of path and train_vocabulary_size"
         yield Problem(path="workload.tokenizer", message=message)
     if dataset and (dataset.path is None) != (dataset.format is DatasetFormat.SYNTHETIC):
-        expected = "no path with format synthetic" if dataset.path else "a path, or format synthetic"
-        yield Problem(path="workload.dataset.path", message=f"got {dataset.path or 'nothing'}, expected {expected}")
+        expected = (
+            "no path with format synthetic" if dataset.path else "a path, or format synthetic"
+        )
+        yield Problem(
+            path="workload.dataset.path",
+            message=f"got {dataset.path or 'nothing'}, expected {expected}",
+        )
 
 
 def _count(path: str | None) -> str:
@@ -60,7 +72,9 @@ def _count(path: str | None) -> str:
 def _check_script(workload: Workload) -> Iterator[Problem]:
     for name in ("source", "entry_point"):
         if getattr(workload, name) is None:
-            yield Problem(path=f"workload.{name}", message="got nothing, expected text with task script")
+            yield Problem(
+                path=f"workload.{name}", message="got nothing, expected text with task script"
+            )
     if workload.entry_point and not workload.entry_point.endswith(".py"):
         yield Problem(
             path="workload.entry_point",
@@ -73,18 +87,30 @@ def _check_script(workload: Workload) -> Iterator[Problem]:
 def _check_built_in(workload: Workload) -> Iterator[Problem]:
     for name in ("model", "dataset", "sequence_length"):
         if getattr(workload, name) is None:
-            yield Problem(path=f"workload.{name}", message=f"got nothing, expected a value with task {workload.task}")
+            yield Problem(
+                path=f"workload.{name}",
+                message=f"got nothing, expected a value with task {workload.task}",
+            )
     if workload.task is Task.SEQUENCE_CLASSIFICATION and workload.label_count is None:
         yield Problem(
-            path="workload.label_count", message=f"got nothing, expected an integer with task {workload.task}"
+            path="workload.label_count",
+            message=f"got nothing, expected an integer with task {workload.task}",
         )
     for name in SCRIPT_FIELDS:
         if getattr(workload, name):
             yield Problem(
-                path=f"workload.{name}", message=f"only task script has it, expected nothing with task {workload.task}"
+                path=f"workload.{name}",
+                message=f"only task script has it, expected nothing with task {workload.task}",
             )
-    reads_text = workload.dataset is not None and workload.dataset.format is not DatasetFormat.SYNTHETIC
-    if workload.model and workload.model.config is not None and workload.tokenizer is None and reads_text:
+    reads_text = (
+        workload.dataset is not None and workload.dataset.format is not DatasetFormat.SYNTHETIC
+    )
+    if (
+        workload.model
+        and workload.model.config is not None
+        and workload.tokenizer is None
+        and reads_text
+    ):
         message = "a model from a config brings no tokenizer: got nothing, expected path or train_vocabulary_size"
         yield Problem(path="workload.tokenizer", message=message)
     size = len(json.dumps(suite_converter().unstructure(workload)))

@@ -13,7 +13,12 @@ from typing import Any
 
 import torch
 
-DATA = Path(__file__).resolve().parents[4] / "data" / "frozen_signatures" / "smdistributed_modelparallel.json"
+DATA = (
+    Path(__file__).resolve().parents[4]
+    / "data"
+    / "frozen_signatures"
+    / "smdistributed_modelparallel.json"
+)
 PUBLISHED = json.loads(DATA.read_text())
 PARAMETERS = PUBLISHED["parameters"]["values"]
 _state: dict[str, Any] = {"settings": None, "is_in_step": False, "model": None}
@@ -21,7 +26,9 @@ _state: dict[str, Any] = {"settings": None, "is_in_step": False, "model": None}
 
 def _published(function: Any) -> Any:
     """The function behind its published signature. Raises TypeError for any other arguments."""
-    (text,) = [each["signature"] for each in PUBLISHED["signatures"] if each["name"] == function.__name__]
+    (text,) = [
+        each["signature"] for each in PUBLISHED["signatures"] if each["name"] == function.__name__
+    ]
     namespace: dict[str, Any] = {}
     exec(f"def called{text}: ...", namespace)
     signature = inspect.signature(namespace["called"])
@@ -47,7 +54,9 @@ def step(function: Any) -> Any:
     @functools.wraps(function)
     def run(*arguments: Any) -> StepOutput:
         count = _state["settings"]["microbatches"]
-        parts = [each.chunk(count) if torch.is_tensor(each) else [each] * count for each in arguments]
+        parts = [
+            each.chunk(count) if torch.is_tensor(each) else [each] * count for each in arguments
+        ]
         _state["is_in_step"] = True
         outputs = [function(*microbatch) for microbatch in zip(*parts, strict=True)]
         _state["is_in_step"] = False
@@ -111,7 +120,9 @@ def set_activation_checkpointing(module: torch.nn.Module) -> None:
 
 
 @_published
-def save_checkpoint(path: str, tag: str, partial: bool, model: Any, *_others: Any, **_more: Any) -> None:
+def save_checkpoint(
+    path: str, tag: str, partial: bool, model: Any, *_others: Any, **_more: Any
+) -> None:
     folder = Path(path) / f"{tag}_partial" if partial else Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(model.module.state_dict(), folder / ("model.pt" if partial else tag))
