@@ -9,7 +9,8 @@ import aws_cdk as cdk
 from infra.lab_settings import LabSettingsInvalid
 from infra.lab_stack import add_lab
 
-# The CDK's own validation, with which a synthesis takes 2.4 times as long, belongs to the rules: --context rules=on.
+# The CDK's own validation, with which a synthesis takes 2.4 times as long, belongs to the rules:
+# --context rules=on.
 app = cdk.App(builtin_cloud_formation_validation=False)
 with TemporaryDirectory() as staging:
     try:

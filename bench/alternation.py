@@ -8,7 +8,9 @@ from bench.figures import Spread, spread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Values of each round; ``ratio`` is second over first, ``difference`` second minus first, round by round."""
+    """Values of each round; ``ratio`` is second over first, ``difference`` second minus first,
+    round by round.
+    """
 
     first: tuple[float, ...]
     second: tuple[float, ...]

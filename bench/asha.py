@@ -1,4 +1,6 @@
-"""Syne Tune's asynchronous successive halving, which `make bench` installs in an environment of its own."""
+"""Syne Tune's asynchronous successive halving, which `make bench` installs in an environment of its
+own.
+"""
 
 import importlib
 import logging
@@ -21,8 +23,9 @@ def is_installed() -> bool:
 
 
 def search_by_asha(surface: Surface, seed: int, conditions: Conditions, *, share: float) -> float:
-    """The regret of the cell with the best value seen for ``share`` of the grid's seconds; infinite if all failed. Its
-    cells are drawn at random, each once, and run one after another in the jobs of their groups.
+    """The regret of the cell with the best value seen for ``share`` of the grid's seconds; infinite
+    if all failed. Its cells are drawn at random, each once, and run one after another in the jobs
+    of their groups.
     """
     source = Random(f"asha {surface.name} {seed}")
     order = source.sample(list(surface.by_id), len(surface.by_id))

@@ -1,4 +1,6 @@
-"""The least that a step needs: forward, backward, clipping and the optimizer's step, on batches that are ready."""
+"""The least that a step needs: forward, backward, clipping and the optimizer's step, on batches
+that are ready.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,7 +17,10 @@ from training.process.run_settings import RunSettings
 
 
 class BareLoop:
-    """A loop in fp32 on one device, without accumulation. What a trainer takes beyond this is its own."""
+    """A loop in fp32 on one device, without accumulation.
+
+    What a trainer takes beyond this is its own.
+    """
 
     def __init__(
         self,

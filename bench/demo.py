@@ -1,4 +1,6 @@
-"""The demo as a new user sees it: a local cloud from nothing, the quickstart suite, its report; then once more."""
+"""The demo as a new user sees it: a local cloud from nothing, the quickstart suite, its report;
+then once more.
+"""
 
 import itertools
 import math
@@ -76,16 +78,19 @@ def measure(*, is_quick: bool) -> Section:
             ),
         ),
         notes=(
-            f"{len(results)} runs. A job's time is from its creation to its end; the suite's from the execution's "
-            "start to its end. With separate jobs the suite is a race too, in which no run ends early, and a round "
-            "has a contender once; with shared ones twice, forward and backward, so that the numbers of runs differ. "
-            f"Transitions: {', '.join(f'{count} {name}' for name, count in transitions.items())}.",
+            f"{len(results)} runs. A job's time is from its creation to its end; the suite's from "
+            "the execution's start to its end. With separate jobs the suite is a race too, in "
+            "which no run ends early, and a round has a contender once; with shared ones twice, "
+            "forward and backward, so that the numbers of runs differ. Transitions: "
+            f"{', '.join(f'{count} {name}' for name, count in transitions.items())}.",
         ),
     )
 
 
 def job_seconds(results: list[dict[str, Any]]) -> float:
-    """Sum of the jobs' seconds, each job once: a shared one until the last of its runs has ended."""
+    """Sum of the jobs' seconds, each job once: a shared one until the last of its runs has
+    ended.
+    """
     seconds: dict[str, float] = {}
     for attempt in (attempt for result in results for attempt in result["attempts"]):
         own = attempt["ended_at"] - attempt["submitted_at"]
@@ -101,7 +106,9 @@ def execution_seconds(cloud: OwnCloud, name: str) -> float:
 def shared_ratio(
     cloud: OwnCloud, suite: Path, search: str, rounds: int, numbers: Iterator[int]
 ) -> float:
-    """The suite's seconds for each run with shared jobs, in those with separate ones; both name the search."""
+    """The suite's seconds for each run with shared jobs, in those with separate ones; both name the
+    search.
+    """
 
     def seconds_per_run(jobs: str) -> float:
         name = f"{search}-{jobs}-{next(numbers)}"

@@ -1,7 +1,8 @@
-"""``python -m bench.display_picture``: runs a suite in the running local cloud and draws docs/live-display.svg.
+"""``python -m bench.display_picture``: runs a suite in the running local cloud and draws
+docs/live-display.svg.
 
-The picture is what ``traindyno run`` shows on a terminal about two thirds of the way through the planned runs, or in a
-race, which ends before, at its last step.
+The picture is what ``traindyno run`` shows on a terminal about two thirds of the way through the
+planned runs, or in a race, which ends before, at its last step.
 """
 
 import argparse
@@ -68,7 +69,10 @@ def states_of(target: LabTarget, execution_id: str) -> Iterator[State]:
 
 
 def draw(command: str, states: Sequence[State]) -> str:
-    """An SVG of the terminal at the moment to show. Raises ValueError if no job was seen at a step."""
+    """An SVG of the terminal at the moment to show.
+
+    Raises ValueError if no job was seen at a step.
+    """
     shown = moment_to_show(states)
     console = Terminal(
         file=io.StringIO(),
@@ -85,7 +89,9 @@ def draw(command: str, states: Sequence[State]) -> str:
 
 
 def moment_to_show(states: Sequence[State]) -> int:
-    """The latest state with a job at a known step before more than two thirds of the runs have ended."""
+    """The latest state with a job at a known step before more than two thirds of the runs have
+    ended.
+    """
     moments = [
         number
         for number, state in enumerate(states)

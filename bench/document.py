@@ -14,7 +14,10 @@ the budgets: a test would fail by chance on a busy machine.
 
 
 def merge(before: str, measured: Mapping[str, str], titles: Sequence[str]) -> str:
-    """The new document. ``measured`` holds sections by title, ``titles`` all that there are, in their order."""
+    """The new document.
+
+    ``measured`` holds sections by title, ``titles`` all that there are, in their order.
+    """
     sections = {**split_sections(before), **measured}
     kept = [sections[title].strip() for title in titles if title in sections]
     return "\n\n".join([PREFACE.strip(), *kept]) + "\n"

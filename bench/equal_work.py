@@ -1,10 +1,13 @@
-"""Evidence that the two sides of a race do equal work: a figure without which the race's figures say nothing."""
+"""Evidence that the two sides of a race do equal work: a figure without which the race's figures
+say nothing.
+"""
 
 from bench.figures import Figure, at_most
 from bench.race_case import Against, RaceCase, RaceResult
 
 LOSS_DIFFERENCE = 1e-5
-# Other kernels add in another order. Losses are compared in single precision, whatever the format of the race.
+# Other kernels add in another order. Losses are compared in single precision, whatever the format
+# of the race.
 LOSS_DIFFERENCE_ON_A_GPU = 1e-3
 
 

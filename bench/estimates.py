@@ -1,5 +1,5 @@
-"""How far estimates of time are off on published steps that they were not fitted to, and those of memory on steps of
-this trainer on fake tensors and on published peaks of another trainer.
+"""How far estimates of time are off on published steps that they were not fitted to, and those of
+memory on steps of this trainer on fake tensors and on published peaks of another trainer.
 """
 
 import csv
@@ -42,28 +42,40 @@ PEAK_UPPER_END = 1.75
 # Rows of one search that are more than the five best.
 LEAST_CHOICE = 8
 NOTES = (
-    "Steps of others (tests/data/published): an error is of a step's seconds, for rows whose family, or whose model"
-    " or width, was left out of the fit. Rows of an MFU below 5 % are left out: they wait for a network. The deviation"
-    " of a 90 % interval comes from the other families too: the mean of their errors that 90 % are below, each fitted"
-    " without it. `init` has that of all families, 0.343 rounded up, which knows the family left out. The rule was"
-    " chosen with the figures in sight: with the errors pooled at equal weight per family, intervals for one node of"
-    " A100 hold 98 %. Instances of all tables are said to have 25 GB/s a device between them; with 50 for nanotron's,"
-    " five best hold one in 9 of 12 searches with the family left out and in 11 with the model left out.",
-    f"Memory: the closed form beside the estimate on fake tensors (`plan --memory`), for {MEMORY_CASES} models of the"
-    " fit's three families, drawn anew. That estimate is what was compared with a GPU (docs/plan-and-costs.md).",
-    "Memory of nanotron: its peaks on H100 by a form of its own, with the micro batches in flight of a pipeline's first"
-    " and last stages and six weights, fitted to the other of two models. The form was chosen with both in sight."
-    f" Upper end: {PEAK_UPPER_END} times the estimate. `init` has no estimate of a pipeline and doesn't use it.",
+    "Steps of others (tests/data/published): an error is of a step's seconds, for rows whose "
+    "family, or whose model or width, was left out of the fit. Rows of an MFU below 5 % are left "
+    "out: they wait for a network. The deviation of a 90 % interval comes from the other "
+    "families too: the mean of their errors that 90 % are below, each fitted without it. `init` "
+    "has that of all families, 0.343 rounded up, which knows the family left out. The rule was "
+    "chosen with the figures in sight: with the errors pooled at equal weight per family, "
+    "intervals for one node of A100 hold 98 %. Instances of all tables are said to have 25 GB/s "
+    "a device between them; with 50 for nanotron's, five best hold one in 9 of 12 searches with "
+    "the family left out and in 11 with the model left out.",
+    "Memory: the closed form beside the estimate on fake tensors (`plan --memory`), for "
+    f"{MEMORY_CASES} models of the fit's three families, drawn anew. That estimate is what was "
+    "compared with a GPU (docs/plan-and-costs.md).",
+    "Memory of nanotron: its peaks on H100 by a form of its own, with the micro batches in "
+    "flight of a pipeline's first and last stages and six weights, fitted to the other of two "
+    f"models. The form was chosen with both in sight. Upper end: {PEAK_UPPER_END} times the "
+    "estimate. `init` has no estimate of a pipeline and doesn't use it.",
 )
 
 #: name → hidden size, layers
 MPT = {
-    "125m": (768, 12), "350m": (1024, 24), "760m": (1536, 24), "1b": (2048, 24), "3b": (2560, 32), "7b": (4096, 32),
-    "13b": (5120, 40), "30b": (7168, 48), "70b": (8192, 80),
-}  # fmt: skip
+    "125m": (768, 12),
+    "350m": (1024, 24),
+    "760m": (1536, 24),
+    "1b": (2048, 24),
+    "3b": (2560, 32),
+    "7b": (4096, 32),
+    "13b": (5120, 40),
+    "30b": (7168, 48),
+    "70b": (8192, 80),
+}
 #: A table says nothing of a step that waits for the network nearly all the time.
 LEAST_MFU = 5
-#: hidden size, layers, parameters of nanotron's two models; their inner size, vocabulary and sequence length
+#: hidden size, layers, parameters of nanotron's two models; their inner size, vocabulary and
+#: sequence length
 SMALL, LARGE = (2048, 16, 1.34e9), (3072, 28, 3.57e9)
 INNER, VOCABULARY, SEQUENCE = 8192, 131_072, 4096
 ROUNDS, SMALL_ERROR = 8, 0.05
@@ -71,7 +83,10 @@ ROUNDS, SMALL_ERROR = 8, 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One published step. ``family``: rows of one author and trainer. ``model``: those of one model or width."""
+    """One published step.
+
+    ``family``: rows of one author and trainer. ``model``: those of one model or width.
+    """
 
     family: str
     model: str
@@ -194,7 +209,9 @@ def _foundry(path: Path) -> Iterator[Row]:
 
 
 def fit(rows: Sequence[Row]) -> Floats:
-    """Weights that are not negative, for the least relative error: of its size, not of its square."""
+    """Weights that are not negative, for the least relative error: of its size, not of its
+    square.
+    """
     terms = np.array(
         [np.array(step_terms(row.shape, row.division, row.device)) / row.seconds for row in rows]
     )
@@ -222,8 +239,8 @@ def errors(rows: Sequence[Row], weights: Floats) -> Floats:
 
 
 def deviation_of(rows: Sequence[Row]) -> float:
-    """That of a new family's steps: its 90 % interval has the errors of a family that was left out of a fit to the
-    others, at 90 %, in the mean of the families.
+    """That of a new family's steps: its 90 % interval has the errors of a family that was left out
+    of a fit to the others, at 90 %, in the mean of the families.
     """
     families = dict.fromkeys(row.family for row in rows)
     most = [
@@ -324,7 +341,9 @@ def _error_figures(what: str, found: Floats, deviation: float) -> Iterator[Figur
 
 
 def memory_errors(cases: int, seed: int) -> Iterator[tuple[float, bool]]:
-    """Of each case the closed form ÷ the estimate on fake tensors, and whether that is below the upper end."""
+    """Of each case the closed form ÷ the estimate on fake tensors, and whether that is below the
+    upper end.
+    """
     dice = Random(seed)
     while cases:
         workload, settings = _case(dice)
@@ -388,7 +407,9 @@ def _case(dice: Random) -> tuple[Workload, Settings]:
 
 
 def peak_errors(path: Path) -> Iterator[tuple[float, bool]]:
-    """Of each peak of nanotron the estimate by the other model's peaks ÷ it, and whether it is below the upper end."""
+    """Of each peak of nanotron the estimate by the other model's peaks ÷ it, and whether it is
+    below the upper end.
+    """
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     peaks = np.array(
         [float(line["peak_mem_gb"]) * 2**30 for line in lines]
@@ -421,7 +442,8 @@ def _fit_peaks(terms: Sequence[Floats], peaks: Floats) -> Floats:
 
 
 def _stage_terms(line: Mapping[str, str]) -> Floats:
-    """Bytes before their weights of the first two and the last two stages of a pipeline with one forward, one backward.
+    """Bytes before their weights of the first two and the last two stages of a pipeline with one
+    forward, one backward.
 
     nanotron deals layers and the output's matrix out by their FLOPs.
     """

@@ -45,8 +45,8 @@ def spread(values: list[float]) -> Spread:
 class Figure:
     """``value`` of None: it could not be measured. A spread's median is compared with the budget.
 
-    ``is_check``: evidence that two sides do equal work. If its budget isn't met, the section's other figures say
-    nothing, and the benchmark fails.
+    ``is_check``: evidence that two sides do equal work. If its budget isn't met, the section's
+    other figures say nothing, and the benchmark fails.
     """
 
     name: str
@@ -66,7 +66,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The figures of one group, with notes. ``why_unmeasured``: why this machine can measure none of them."""
+    """The figures of one group, with notes.
+
+    ``why_unmeasured``: why this machine can measure none of them.
+    """
 
     title: str
     command: str

@@ -11,10 +11,11 @@ from traindyno.core.instances.instance_types import instance_types
 
 NO_GPU = "This machine has no GPU."
 NOTE = (
-    "bf16 by autocast over weights in single precision, fused AdamW, gradients clipped; the same batches for both, "
-    "without padding. MFU is tokens per second × FLOPs per token (3 × the forward pass's, counted on the model) ÷ the "
-    "device's dense bf16 peak. Memory is the allocator's peak. The losses of the first ten "
-    "steps are compared in single precision; the benchmark fails if they differ."
+    "bf16 by autocast over weights in single precision, fused AdamW, gradients clipped; the same "
+    "batches for both, without padding. MFU is tokens per second × FLOPs per token (3 × the "
+    "forward pass's, counted on the model) ÷ the device's dense bf16 peak. Memory is the "
+    "allocator's peak. The losses of the first ten steps are compared in single precision; the "
+    "benchmark fails if they differ."
 )
 
 
@@ -37,7 +38,8 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
         notes.append("GPT-J recomputes its activations; Trainer was not run on it.")
     else:
         notes.append(
-            f"GPT-J 6B needs more than {GPT_J_LEAST_BYTES / 2**30:.0f} GiB of device memory to be trained."
+            f"GPT-J 6B needs more than {GPT_J_LEAST_BYTES / 2**30:.0f} GiB of device memory to be "
+            "trained."
         )
     return Section(
         title=TITLES["gpu"], command=command("gpu"), figures=tuple(figures), notes=tuple(notes)
@@ -93,7 +95,10 @@ def mfu_percent(
 
 
 def peak_flops(device_name: str) -> float | None:
-    """Dense bf16; None if the table has no such device. A variant (PCIe, NVL) has a different peak."""
+    """Dense bf16; None if the table has no such device.
+
+    A variant (PCIe, NVL) has a different peak.
+    """
     for each in instance_types().values():
         if each.accelerator is not None and is_named(device_name, each.accelerator):
             return each.peak_dense_bf16_flops_per_device

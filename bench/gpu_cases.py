@@ -1,4 +1,6 @@
-"""The races on a GPU: models of the four experiments at full size, from their configurations, in bf16."""
+"""The races on a GPU: models of the four experiments at full size, from their configurations, in
+bf16.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -44,7 +46,8 @@ MODELS = (
 GPT_J = FullSize(
     name="GPT-J 6B", task="causal-lm", config={"model_type": "gptj"}, length=1024, batch=4
 )
-# Weights, gradients and AdamW's two moments in single precision: 16 bytes for each of 6.05 billion parameters.
+# Weights, gradients and AdamW's two moments in single precision: 16 bytes for each of 6.05 billion
+# parameters.
 GPT_J_LEAST_BYTES = 16 * 6_050_882_784
 
 

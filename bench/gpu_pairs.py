@@ -1,4 +1,6 @@
-"""Runs of one shared job on the first GPU of this machine against runs of their own jobs, in turn."""
+"""Runs of one shared job on the first GPU of this machine against runs of their own jobs, in
+turn.
+"""
 
 from typing import Any
 
@@ -52,12 +54,16 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
         ]
         changes = [each.change_seconds[cell] for each in pairs if cell in each.change_seconds]
         if changes:
-            name = f"{cell}: from the last step of the cell before, in the shared job, to its first counted step"
+            name = (
+                f"{cell}: from the last step of the cell before, in the shared job, to its first "
+                "counted step"
+            )
             figures.append(Figure(name=name, value=spread(changes), unit="s"))
     note = (
         f"Device: {torch.cuda.get_device_name()}, PyTorch {torch.__version__}. {MODELS[0].name}, "
-        f"{MODELS[0].length} tokens, batch {MODELS[0].batch}, bf16, {STEPS} steps a run, synthetic sequences. In each "
-        "shared job a cell that does not fit ends out of memory before the last cell."
+        f"{MODELS[0].length} tokens, batch {MODELS[0].batch}, bf16, {STEPS} steps a run, synthetic "
+        "sequences. In each shared job a cell that does not fit ends out of memory before the "
+        "last cell."
     )
     return Section(
         title=TITLES["gpu_pairs"],

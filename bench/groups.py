@@ -1,4 +1,7 @@
-"""The groups of figures, in the order of the document. Adding one: a module with ``measure``, and a line here."""
+"""The groups of figures, in the order of the document.
+
+Adding one: a module with ``measure``, and a line here.
+"""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -1,4 +1,6 @@
-"""Results of cases, kept until their group is complete: a measurement that was cut off goes on with what it lacks."""
+"""Results of cases, kept until their group is complete: a measurement that was cut off goes on with
+what it lacks.
+"""
 
 import json
 import re

@@ -26,7 +26,8 @@ class Size:
         return f"h{self.hidden}, {self.layers} layers, {self.length} tokens, batch {self.batch}"
 
 
-# Many short rounds: a shared machine changes its speed within seconds, and the sides of a round should see the same.
+# Many short rounds: a shared machine changes its speed within seconds, and the sides of a round
+# should see the same.
 SIZES = (
     Size(hidden=64, layers=2, length=32, batch=4, steps=100, rounds=25, least_ratio=1.25),
     Size(hidden=64, layers=2, length=32, batch=32, steps=45, rounds=25, least_ratio=1.10),

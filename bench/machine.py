@@ -22,8 +22,9 @@ def origin() -> str:
     # A machine that trains has no CDK.
     versions = ", ".join(f"{name} {installed[name]}" for name in PACKAGES if name in installed)
     return (
-        f"{datetime.now(UTC):%Y-%m-%d} · {psutil.cpu_count()} cores of {processor_name()}, {memory_gib:.0f} GiB · "
-        f"Python {platform.python_version()}, {versions} · commit {commit()}"
+        f"{datetime.now(UTC):%Y-%m-%d} · {psutil.cpu_count()} cores of {processor_name()}, "
+        f"{memory_gib:.0f} GiB · Python {platform.python_version()}, {versions} · commit "
+        f"{commit()}"
     )
 
 

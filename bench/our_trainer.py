@@ -1,4 +1,6 @@
-"""Trains with the product's own loop, data and strategies, as a training job would, and reads its step log."""
+"""Trains with the product's own loop, data and strategies, as a training job would, and reads its
+step log.
+"""
 
 import json
 import tempfile

@@ -1,6 +1,7 @@
 """Pairs in turn: the quickstart's cells in fp32, in processes of their own and in one shared job.
 
-``TRAINDYNO_PAIRS`` says how many; ``--resume`` goes on with those of a measurement that was cut off.
+``TRAINDYNO_PAIRS`` says how many; ``--resume`` goes on with those of a measurement that was cut
+off.
 """
 
 import json
@@ -58,9 +59,12 @@ class RunContended(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Samples per second by cell. ``repeats``: how often it was measured again, because other work slowed it down.
-    ``change_seconds``: by cell, from the last step of the shared job's cell before to its first counted step.
-    ``start_seconds``: by cell, from the start of its own process to its first counted step.
+    """Samples per second by cell.
+
+    ``repeats``: how often it was measured again, because other work slowed it down.
+    ``change_seconds``: by cell, from the last step of the shared job's cell before to its first
+    counted step. ``start_seconds``: by cell, from the start of its own process to its first counted
+    step.
     """
 
     separate: dict[str, float]
@@ -101,7 +105,8 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
             ),
             Figure(name="rate in a shared job ÷ rate in a job of its own", value=ratio, unit="×"),
             Figure(
-                name="from a cell's last step to the next cell's first counted step, in a shared job",
+                name="from a cell's last step to the next cell's first counted step, in a shared "
+                "job",
                 value=median(seconds for pair in pairs for seconds in pair.change_seconds.values()),
                 unit="s",
             ),
@@ -119,17 +124,19 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
             ),
         ),
         notes=(
-            f"The quickstart's {len(documents)} cells in fp32 on synthetic sequences, {threads()} threads, without the "
-            "state machine; rates as the lab measures them: a pair is measured again if other work slowed down a run. "
-            "A pair is each cell once in a new interpreter, and once in one shared job, in turn; the geometric mean of "
-            "the cells' ratios is one value.",
+            f"The quickstart's {len(documents)} cells in fp32 on synthetic sequences, {threads()} "
+            "threads, without the state machine; rates as the lab measures them: a pair is "
+            "measured again if other work slowed down a run. A pair is each cell once in a new "
+            "interpreter, and once in one shared job, in turn; the geometric mean of the cells' "
+            "ratios is one value.",
         ),
     )
 
 
 def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
-    """By cell, what its runs get; on synthetic sequences, because tokenising would take most of a run's time. Without
-    bf16, whose steps take ten times as long on a processor that has no instructions for it.
+    """By cell, what its runs get; on synthetic sequences, because tokenising would take most of a
+    run's time. Without bf16, whose steps take ten times as long on a processor that has no
+    instructions for it.
     """
     document = yaml.safe_load(SUITE.read_text(encoding="utf-8"))
     workload = document["workload"]
@@ -168,8 +175,9 @@ def attempt_pair(
     environment: Mapping[str, str] = ON_THE_CPU,
     failing: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Pair:
-    """Each kind goes first in every other pair, and the cells change places. ``failing``: cells that end the process,
-    which the shared job has before its last cell.
+    """Each kind goes first in every other pair, and the cells change places.
+
+    ``failing``: cells that end the process, which the shared job has before its last cell.
     """
     turn = number % len(documents)
     *first, last = [*documents][turn:] + [*documents][:turn]

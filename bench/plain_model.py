@@ -27,6 +27,7 @@ def plain_model(
     model: PreTrainedModel = AUTO_CLASSES[run.workload.task].from_config(config)
     model.load_state_dict(weights)
     if run.workload.task is Task.CAUSAL_LM:
-        # GPT2LMHeadModel names none; Trainer then divides its loss by one label too many in each row.
+        # GPT2LMHeadModel names none; Trainer then divides its loss by one label too many in each
+        # row.
         model.loss_type = "ForCausalLM"
     return model

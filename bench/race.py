@@ -1,4 +1,6 @@
-"""``python -m bench.race CASE RESULT``: one process in which trainers take turns; both files are JSON."""
+"""``python -m bench.race CASE RESULT``: one process in which trainers take turns; both files are
+JSON.
+"""
 
 import gc
 import math
@@ -98,7 +100,9 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
 def _other_sides(
     case: RaceCase, run: RunSettings, dataset: TokenDataset, scratch: Path
 ) -> tuple[list[Train], list[Train], dict[str, Any]]:
-    """Trainer's side and the least that a step needs, none or one of each, and the evidence of equal work."""
+    """Trainer's side and the least that a step needs, none or one of each, and the evidence of
+    equal work.
+    """
     if not case.with_theirs:
         return [], [], {}
     if case.against is Against.ITS_DEFAULTS:
@@ -124,8 +128,8 @@ def largest_loss_difference(
 ) -> float:
     """Largest difference in the first steps of ours and the others, which begin with ``weights``.
 
-    It is infinite if a loss is not finite. The steps run in single precision and without a compiler, because rounding
-    in 16 bits would hide different weights.
+    It is infinite if a loss is not finite. The steps run in single precision and without a
+    compiler, because rounding in 16 bits would hide different weights.
     """
     settings = replace(
         run.settings, precision=Precision.FP32, compiler=Compiler.NONE, **COMPARED_OPTIONS
@@ -154,7 +158,10 @@ def _rate(case: RaceCase, changes: Mapping[str, Any], scratch: Path) -> float:
 
 
 def _round(sides: Sequence[Train], *, first: int) -> list[Trained]:
-    """Each side's turn. Each round begins with another side, since a side may leave the machine in another state."""
+    """Each side's turn.
+
+    Each round begins with another side, since a side may leave the machine in another state.
+    """
     turns = [(first + turn) % len(sides) for turn in range(len(sides))]
     trained = {side: _alone(sides[side]) for side in turns}
     return [trained[side] for side in range(len(sides))]

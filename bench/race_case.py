@@ -7,7 +7,9 @@ from typing import Any
 
 
 class Against(StrEnum):
-    """The other trainer's side: our very batches with the same options, or its own defaults on the same text."""
+    """The other trainer's side: our very batches with the same options, or its own defaults on the
+    same text.
+    """
 
     SAME_WORK = "same-work"
     ITS_DEFAULTS = "its-defaults"
@@ -15,9 +17,11 @@ class Against(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceCase:
-    """``workload`` and ``settings`` are a suite document's. ``candidates`` are changes of the settings, of which the
-    fastest races; none means the settings themselves. ``data_folder`` holds the dataset's files, if it has any.
-    ``with_theirs`` of False: only ours is run. ``with_bare``: the least that a step needs is a third side (fp32 only).
+    """``workload`` and ``settings`` are a suite document's.
+
+    ``candidates`` are changes of the settings, of which the fastest races; none means the settings
+    themselves. ``data_folder`` holds the dataset's files, if it has any. ``with_theirs`` of False:
+    only ours is run. ``with_bare``: the least that a step needs is a third side (fp32 only).
     """
 
     name: str
@@ -36,12 +40,13 @@ class RaceCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceResult:
-    """``ours`` and ``theirs``: one number per round of seconds per step and of tokens per second, padding not counted.
-    ``bare_step_seconds``: the same of the least that a step needs.
+    """``ours`` and ``theirs``: one number per round of seconds per step and of tokens per second,
+    padding not counted. ``bare_step_seconds``: the same of the least that a step needs.
 
-    Evidence that the sides do equal work: ``largest_loss_difference`` between ours and any other side over the first
-    steps, if the work is the same; ``token_count_difference``, of the tokens that the sides count in the same rows, if
-    each has its own batches. None if there is no other side.
+    Evidence that the sides do equal work: ``largest_loss_difference`` between ours and any other
+    side over the first steps, if the work is the same; ``token_count_difference``, of the tokens
+    that the sides count in the same rows, if each has its own batches. None if there is no other
+    side.
     """
 
     chosen: Mapping[str, Any] = field(default_factory=dict)

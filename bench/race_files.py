@@ -21,7 +21,8 @@ OFFLINE = {
 }
 
 
-# Keeps freed memory: by default glibc returns it and asks the kernel again, at random up to 1,400 page faults a step.
+# Keeps freed memory: by default glibc returns it and asks the kernel again, at random up to 1,400
+# page faults a step.
 STEADY_HEAP = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**30)}
 
 

@@ -1,4 +1,7 @@
-"""Rehearse a pack at full size: ``python -m bench.rehearsal albert-scaling``. Every figure is simulated."""
+"""Rehearse a pack at full size: ``python -m bench.rehearsal albert-scaling``.
+
+Every figure is simulated.
+"""
 
 import json
 import signal
@@ -45,14 +48,18 @@ def show(cloud: OwnCloud, pack: str) -> list[str]:
 
 
 def start(cloud: OwnCloud, packs: Sequence[str]) -> None:
-    """A local cloud that plays the packs' traces at the posts' prices, with quotas for all of them."""
+    """A local cloud that plays the packs' traces at the posts' prices, with quotas for all of
+    them.
+    """
     options = (*SERVICE_OPTIONS, *write_traces(cloud.folder, packs))
     ports = local_cloud.start(cloud.home, tell=lambda _: None, service_options=options)
     deployment.deploy(cloud.home, ports, tell=lambda _: None)
 
 
 def write_traces(folder: Path, packs: Sequence[str]) -> tuple[str, ...]:
-    """The options that make a local SageMaker service play the packs' traces at the posts' prices."""
+    """The options that make a local SageMaker service play the packs' traces at the posts'
+    prices.
+    """
     traces = folder / "traces"
     traces.mkdir()
     for pack in packs:
@@ -79,12 +86,18 @@ def findings(report: Any) -> dict[str, str]:
 
 
 def report_lines(pack: str, report: Any) -> Iterator[str]:
-    yield f"{pack}: simulated: {report['verdict']['is_simulated']}; recommended: {_recommended(report)}"
+    yield (
+        f"{pack}: simulated: {report['verdict']['is_simulated']}; recommended: "
+        f"{_recommended(report)}"
+    )
     for each in report["claims"]:
         measured = each["measured"]
         value = "none" if measured is None else f"{measured['mean']:.5g} (simulated)"
         claim = each["claim"]
-        yield f"  {claim['claim_id']}: published {claim['published']:.5g}, measured {value}: {each['finding']}"
+        yield (
+            f"  {claim['claim_id']}: published {claim['published']:.5g}, measured {value}: "
+            f"{each['finding']}"
+        )
 
 
 def _recommended(report: Any) -> str:

@@ -1,4 +1,6 @@
-"""What the claims come out as in a rehearsal: figures that its traces were given are played, none is reproduced."""
+"""What the claims come out as in a rehearsal: figures that its traces were given are played, none
+is reproduced.
+"""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,11 +1,12 @@
-"""The published times of ALBERT as a model of the time of one step, T(nodes, loader workers, batch).
+"""The published times of ALBERT as a model of the time of one step, T(nodes, loader workers,
+batch).
 
 A step of ALBERT is compute, communication, and waiting for data:
 
     T = a + b·batch + c·nodes + (d + e·nodes)·batch/16·max(0, 1 - workers/12)
 
-and with DDP instead of SMDDP f + g·(nodes - 1)/nodes more. The parameters are fitted to the logarithms of the published
-times and ratios, by least squares.
+and with DDP instead of SMDDP f + g·(nodes - 1)/nodes more. The parameters are fitted to the
+logarithms of the published times and ratios, by least squares.
 """
 
 from collections.abc import Iterator

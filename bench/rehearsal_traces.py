@@ -1,4 +1,6 @@
-"""The traces of each pack's rehearsal: how long the simulated jobs take, from the published figures."""
+"""The traces of each pack's rehearsal: how long the simulated jobs take, from the published
+figures.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -7,7 +9,8 @@ from bench.rehearsal_model import DEVICES_PER_NODE, fit_scaling
 from bench.transformer_flops import ALBERT, BERT, GPT2, GPT_J, TransformerSize
 
 STEPS = 40
-# The published figures have no spread; this one keeps the intervals far within the claims' tolerances.
+# The published figures have no spread; this one keeps the intervals far within the claims'
+# tolerances.
 DEVIATION = 0.0005
 DOWNLOAD_SECONDS, UPLOAD_SECONDS = 20.0, 10.0
 COMMON = {
@@ -61,7 +64,9 @@ def albert_scaling() -> Iterator[TraceDocument]:
 
 
 def bert_trainium() -> Iterator[TraceDocument]:
-    """Both jobs take one epoch in steps of 256 samples; what was billed beyond its steps is their load phase."""
+    """Both jobs take one epoch in steps of 256 samples; what was billed beyond its steps is their
+    load phase.
+    """
     steps = POLARITY_EXAMPLES / POLARITY_BATCH
     for instance, devices, steps_per_second, billed_seconds in (
         ("ml.trn1.32xlarge", 32, 6.64, 6033),
@@ -86,7 +91,10 @@ def bert_trainium() -> Iterator[TraceDocument]:
 
 
 def gptj_parallel() -> Iterator[TraceDocument]:
-    """The 8 minutes are of tensor parallelism. The post does not say what took 58 minutes: pipeline is a guess."""
+    """The 8 minutes are of tensor parallelism.
+
+    The post does not say what took 58 minutes: pipeline is a guess.
+    """
     steps = GPTJ_BLOCKS / GPTJ_BATCH
     once = DOWNLOAD_SECONDS + UPLOAD_SECONDS + GPTJ_LOAD_SECONDS + GPTJ_TRACE_SECONDS
     for name, degree, epoch_seconds in (
@@ -108,7 +116,9 @@ def gptj_parallel() -> Iterator[TraceDocument]:
 
 
 def gpt2_compiler() -> Iterator[TraceDocument]:
-    """The post's results are pictures: these times are assumed, not fitted, in the direction that its text states."""
+    """The post's results are pictures: these times are assumed, not fitted, in the direction that
+    its text states.
+    """
     for name, batch, step_seconds, compile_seconds in (
         ("native", 10, 0.60, 0.0),
         ("compiled", 20, 0.90, 300.0),

@@ -1,4 +1,5 @@
-"""Suites of a hundred to ten thousand runs, simulated by the replay engine: the cost per run must not grow.
+"""Suites of a hundred to ten thousand runs, simulated by the replay engine: the cost per run must
+not grow.
 
 ``TRAINDYNO_BENCH_RUNS=100,1000`` omits the largest suite, which takes most of the time.
 """
@@ -39,7 +40,10 @@ CONTEXT = {"lanes_at_once": str(len(INSTANCES)), "lane_concurrency": "4"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsed:
-    """One suite: ``transitions`` and ``items`` of all its runs together. ``cpu_seconds`` are the local cloud's."""
+    """One suite: ``transitions`` and ``items`` of all its runs together.
+
+    ``cpu_seconds`` are the local cloud's.
+    """
 
     runs: int
     outcomes: Mapping[str, int]
@@ -123,7 +127,8 @@ def wait_for_end(cloud: OwnCloud, name: str, runs: int) -> None:
         if now - told_at >= TELL_SECONDS:
             ended, told_at = cloud.ended_jobs() - ended_before, now
             tell(
-                f"{name}: {ended:,} of {runs:,} jobs ended in {now - began:.0f} s, {ended / (now - began):.1f} a second"
+                f"{name}: {ended:,} of {runs:,} jobs ended in {now - began:.0f} s, "
+                f"{ended / (now - began):.1f} a second"
             )
         time.sleep(0.5)
 
@@ -186,7 +191,10 @@ def figures(done: Rehearsed) -> tuple[Figure, ...]:
 
 
 def growth(fewest: Rehearsed, most: Rehearsed) -> tuple[Figure, ...]:
-    """The growth of a run's cost. It may fall: a larger suite divides its own part among more runs."""
+    """The growth of a run's cost.
+
+    It may fall: a larger suite divides its own part among more runs.
+    """
     name = f"per run, {most.runs:,} runs ÷ {fewest.runs:,} runs"
     transitions = (most.transitions / most.runs) / (fewest.transitions / fewest.runs)
     items = (most.items / most.runs) / (fewest.items / fewest.runs)

@@ -1,4 +1,6 @@
-"""Rows of real text of unequal length: the paragraphs of the sample that the quickstart suite trains on."""
+"""Rows of real text of unequal length: the paragraphs of the sample that the quickstart suite
+trains on.
+"""
 
 import json
 from pathlib import Path
@@ -9,7 +11,9 @@ LEAST_CHARACTERS = 40
 
 
 def write_rows(folder: Path) -> Path:
-    """A folder with one file of JSON lines; a row's label says whether it defines or calls something."""
+    """A folder with one file of JSON lines; a row's label says whether it defines or calls
+    something.
+    """
     sample = write_sample(f"{SCHEME}{PYTHON_STANDARD_LIBRARY}", folder / "text")
     paragraphs = (sample / "text.txt").read_text(encoding="utf-8", errors="replace").split("\n\n")
     rows = [

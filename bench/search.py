@@ -1,7 +1,8 @@
-"""The race against the grid, successive halving, Syne Tune's ASHA and random search, on the surfaces of
-tests/data/surfaces.
+"""The race against the grid, successive halving, Syne Tune's ASHA and random search, on the
+surfaces of tests/data/surfaces.
 
-All are played in jobs with the same costs. Where cells differ in their instances, each is alone in its job.
+All are played in jobs with the same costs. Where cells differ in their instances, each is alone in
+its job.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,21 +50,24 @@ LEAST_WITHIN = {0.003: 99.0, 0.01: 99.0, 0.03: 97.0}
 FEWEST_TYPES, MOST_OF_A_SURFACE = 4, 6
 
 NOTES = (
-    f"{SUITES} suites of each surface and condition, nine trials at most, played with the lab's own rounds, jobs, rule"
-    " for early ends and verdict. A job's start takes 300 s and a run's 45 s (assumed, as of a script), each billed;"
-    " a race's run has 20 steps. The grid has five trials of 20 to 100 steps, each in its own job. Steps scatter by"
-    " 2 %. The first run of a job is slower by 10 %; the race begins a job with a throw-away run. Shares are of the"
-    " grid's billable seconds of all instances, the verdict's tests included.",
-    "Hosts differ by 0, 1 and 3 % for the figures of a noise; all other figures have 1 %. Least and most are those of a"
-    " surface.",
-    "All surfaces of tests/data/surfaces are used; its README says where they are from. Large models: those of the"
-    " ultra-scale playbook, which were measured, and vTrain's of 3.6B and more. One composed table: vTrain's of one"
-    " node, 56 of the 86 surfaces, which its authors computed from few measured parts; count it as one family. Instance"
-    " types only: sections of this project's surfaces in which each cell has another type or number of instances, so"
-    f" that no two cells share a job; at most {MOST_OF_A_SURFACE} sections of each surface.",
-    "Successive halving (a third goes on to three times as many steps), ASHA (Syne Tune 0.16.0, same factor, same first"
-    " look, each cell once, in random order) and random search select by one run and make no claim; ASHA and random"
-    " search spend what the race spends. Within 2 %: of the best cell of the surface.",
+    f"{SUITES} suites of each surface and condition, nine trials at most, played with the lab's "
+    "own rounds, jobs, rule for early ends and verdict. A job's start takes 300 s and a run's 45 "
+    "s (assumed, as of a script), each billed; a race's run has 20 steps. The grid has five "
+    "trials of 20 to 100 steps, each in its own job. Steps scatter by 2 %. The first run of a "
+    "job is slower by 10 %; the race begins a job with a throw-away run. Shares are of the "
+    "grid's billable seconds of all instances, the verdict's tests included.",
+    "Hosts differ by 0, 1 and 3 % for the figures of a noise; all other figures have 1 %. Least "
+    "and most are those of a surface.",
+    "All surfaces of tests/data/surfaces are used; its README says where they are from. Large "
+    "models: those of the ultra-scale playbook, which were measured, and vTrain's of 3.6B and "
+    "more. One composed table: vTrain's of one node, 56 of the 86 surfaces, which its authors "
+    "computed from few measured parts; count it as one family. Instance types only: sections of "
+    "this project's surfaces in which each cell has another type or number of instances, so that "
+    f"no two cells share a job; at most {MOST_OF_A_SURFACE} sections of each surface.",
+    "Successive halving (a third goes on to three times as many steps), ASHA (Syne Tune 0.16.0, "
+    "same factor, same first look, each cell once, in random order) and random search select by "
+    "one run and make no claim; ASHA and random search spend what the race spends. Within 2 %: "
+    "of the best cell of the surface.",
 )
 
 
@@ -129,7 +133,8 @@ def noise_figures(noise: float, by_hosts: Sequence[Sequence[Raced]]) -> Iterator
         budget=at_least(LEAST_WITHIN[noise]),
     )
     yield Figure(
-        name=f"race, {name}: suites that say wrongly that a cell beats each other one, of {len(together)}",
+        name=f"race, {name}: suites that say wrongly that a cell beats each other one, of "
+        f"{len(together)}",
         value=100
         * sum(claims_too_much(each.surface, each.played) for each in together)
         / len(together),
@@ -138,7 +143,8 @@ def noise_figures(noise: float, by_hosts: Sequence[Sequence[Raced]]) -> Iterator
     )
     most = MOST_FALSE_NONE_NEAR[noise]
     yield Figure(
-        name=f"race, {name}: suites that say wrongly that no other cell was within 5 %, of {len(together)}",
+        name=f"race, {name}: suites that say wrongly that no other cell was within 5 %, of "
+        f"{len(together)}",
         value=100
         * sum(says_none_near_wrongly(each.surface, each.played) for each in together)
         / len(together),
@@ -190,7 +196,8 @@ def _shares(raced: Sequence[Raced], group: str) -> list[float]:
 def type_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
     raced = race_all(surfaces, Conditions(noise=USUAL))
     yield Figure(
-        name=f"race, instance types only: billable seconds ÷ the grid's, median over {len(raced)} sections",
+        name=f"race, instance types only: billable seconds ÷ the grid's, median over {len(raced)} "
+        "sections",
         value=100 * median(each.played.share for each in raced),
         unit="%",
     )

@@ -1,8 +1,9 @@
-"""Count the forms and the modules on a step's way from the training loop to the sentence: python -m bench.step_way
+"""Count the forms and the modules on a step's way from the training loop to the sentence: python -m
+bench.step_way
 
-``WAY`` names the forms in order, each made of the one before it. Neighbours that no code links are an error, so that a
-form that goes, or comes between two, has to be written here. A module is on the way if it defines a form, or has
-a function that makes or returns one.
+``WAY`` names the forms in order, each made of the one before it. Neighbours that no code links are
+an error, so that a form that goes, or comes between two, has to be written here. A module is on the
+way if it defines a form, or has a function that makes or returns one.
 """
 
 import ast
@@ -43,8 +44,10 @@ def names_in(*nodes: ast.AST | None) -> set[str]:
 
 
 def modules_on_the_way(product: Path = PRODUCT, way: tuple[str, ...] = WAY) -> dict[str, set[str]]:
-    """Form → the modules that define, make or return it. Raises LookupError for neighbours that nothing links: no class
-    or function uses the one, or what returns it, and makes the other.
+    """Form → the modules that define, make or return it.
+
+    Raises LookupError for neighbours that nothing links: no class or function uses the one, or what
+    returns it, and makes the other.
     """
     found = {form: set[str]() for form in way}
     uses = list[tuple[set[str], set[str]]]()

@@ -1,4 +1,6 @@
-"""Progress, for the person who waits: on the standard error, because the output is the document's."""
+"""Progress, for the person who waits: on the standard error, because the output is the
+document's.
+"""
 
 import sys
 

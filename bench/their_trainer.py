@@ -129,7 +129,9 @@ class SameWork:
 
 
 class TrainerDefaults:
-    """Single precision, no compiler, batches in random order, each padded to its longest sequence."""
+    """Single precision, no compiler, batches in random order, each padded to its longest
+    sequence.
+    """
 
     def __init__(self, run: RunSettings, dataset: TokenDataset) -> None:
         sequences, tokenizer = dataset.train, dataset.tokenizer

@@ -6,7 +6,10 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """``tokens`` are those of each step without padding. ``losses`` is empty if none were stored."""
+    """``tokens`` are those of each step without padding.
+
+    ``losses`` is empty if none were stored.
+    """
 
     step_seconds: tuple[float, ...]
     tokens: tuple[int, ...]

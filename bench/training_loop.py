@@ -1,4 +1,6 @@
-"""Our training loop against Hugging Face's Trainer on one CPU thread: at the same work, and with our best cell."""
+"""Our training loop against Hugging Face's Trainer on one CPU thread: at the same work, and with
+our best cell.
+"""
 
 import tempfile
 from pathlib import Path
@@ -17,19 +19,21 @@ LEAST_SHARE_PERCENT = 80
 LEAST_CEILING = 1.05
 
 NOTES = (
-    "Same work: both train the same model from the same weights on the same batches in the same order, with fused "
-    "AdamW, weight decay, gradients clipped and a constant learning rate, in one process and on one thread, in turn. "
-    "Trainer reads a `datasets.Dataset` of tensors that are padded already; ours collates, and writes its step log. "
-    "Ratios are Trainer's median step over ours, round by round. The C library keeps freed memory on all sides, "
-    "because page faults make turns differ by more than the sides do. The losses of the first ten steps are compared; "
-    "the benchmark fails if they differ.",
-    "Bare step: transformers' model with forward, backward, clipping of gradients, and the fused optimizer's step, on "
-    "batches that are ready. Trainer's step over the bare step is the ceiling of a ratio. The share is unknown where "
-    f"the ceiling is below {LEAST_CEILING:g}: the time that could be saved is then less than the noise.",
-    "Best cell: paragraphs of Python's own documentation and source. Trainer's defaults (fp32, no compiler, random "
-    "order, each batch padded to its longest sequence) against the fastest of our cells of precision and compiler, "
-    "with packing for language models and buckets of like length for classification: tokens per second, padding left "
-    "out.",
+    "Same work: both train the same model from the same weights on the same batches in the same "
+    "order, with fused AdamW, weight decay, gradients clipped and a constant learning rate, in "
+    "one process and on one thread, in turn. Trainer reads a `datasets.Dataset` of tensors that "
+    "are padded already; ours collates, and writes its step log. Ratios are Trainer's median "
+    "step over ours, round by round. The C library keeps freed memory on all sides, because page "
+    "faults make turns differ by more than the sides do. The losses of the first ten steps are "
+    "compared; the benchmark fails if they differ.",
+    "Bare step: transformers' model with forward, backward, clipping of gradients, and the fused "
+    "optimizer's step, on batches that are ready. Trainer's step over the bare step is the "
+    f"ceiling of a ratio. The share is unknown where the ceiling is below {LEAST_CEILING:g}: the "
+    "time that could be saved is then less than the noise.",
+    "Best cell: paragraphs of Python's own documentation and source. Trainer's defaults (fp32, "
+    "no compiler, random order, each batch padded to its longest sequence) against the fastest "
+    "of our cells of precision and compiler, with packing for language models and buckets of "
+    "like length for classification: tokens per second, padding left out.",
 )
 
 
@@ -73,7 +77,10 @@ def same_work_figures(case: RaceCase, result: RaceResult, least_ratio: float) ->
 
 
 def ceiling_figures(case: RaceCase, result: RaceResult) -> list[Figure]:
-    """The ceiling: Trainer's step ÷ the least that a step needs. Its share: of the time that could be saved."""
+    """The ceiling: Trainer's step ÷ the least that a step needs.
+
+    Its share: of the time that could be saved.
+    """
     bare, ours = (
         median(each / their for each, their in zip(seconds, result.their_step_seconds, strict=True))
         for seconds in (result.bare_step_seconds, result.our_step_seconds)

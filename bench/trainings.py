@@ -1,4 +1,6 @@
-"""Trainings of a verdict's cell in the local cloud: how often time and cost end inside their projected intervals."""
+"""Trainings of a verdict's cell in the local cloud: how often time and cost end inside their
+projected intervals.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,9 +41,9 @@ class Scale:
 WHOLE = Scale(trainings=20, steps=250, trials=4, trial_steps=100)
 QUICK = Scale(trainings=2, steps=40, trials=2, trial_steps=20)
 NOTES = (
-    f"Each training is of {WHOLE.steps} steps: the quickstart's model, or a script that computes for 60 ms a step. Its"
-    f" verdict rests on {WHOLE.trials} trials of {WHOLE.trial_steps} steps. One after the other, on this machine alone."
-    " Projected: the mean.",
+    f"Each training is of {WHOLE.steps} steps: the quickstart's model, or a script that computes "
+    f"for 60 ms a step. Its verdict rests on {WHOLE.trials} trials of {WHOLE.trial_steps} steps. "
+    "One after the other, on this machine alone. Projected: the mean.",
 )
 
 
@@ -116,7 +118,8 @@ def _figures(trained: Sequence[dict[str, Any]], *, is_quick: bool) -> Iterator[F
         }
         for name, one in sorted(found.items()):
             tell(
-                f"{name}: {what} {one['actual']:.5g}, projected {one['projected']:.5g}, {one['interval']}"
+                f"{name}: {what} {one['actual']:.5g}, projected {one['projected']:.5g}, "
+                f"{one['interval']}"
             )
         inside = sum(one["side"] == "inside" for one in found.values())
         ratios = [one["ratio"] for one in found.values()]

@@ -1,7 +1,8 @@
 """The floating point operations of training the posts' models, from their published sizes.
 
-They count the matrix products (2 per multiply-add, attention in full), and three times the forward pass for forward and
-backward, as in training/models/flops.py. What is computed again is not counted.
+They count the matrix products (2 per multiply-add, attention in full), and three times the forward
+pass for forward and backward, as in training/models/flops.py. What is computed again is not
+counted.
 """
 
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ FORWARD_AND_BACKWARD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformerSize:
-    """``inner`` is the width of the feed-forward layer. ``head_weights``: those of products outside the layers, for
-    each token; ``pooled_weights``: those for each sequence. ``source`` names the published configuration.
+    """``inner`` is the width of the feed-forward layer.
+
+    ``head_weights``: those of products outside the layers, for each token; ``pooled_weights``:
+    those for each sequence. ``source`` names the published configuration.
     """
 
     layers: int
@@ -35,8 +38,8 @@ class TransformerSize:
     @property
     def flops_source(self) -> str:
         return (
-            f"{self.source}: {self.layers} layers of width {self.width:,}, {self.sequence_length:,} tokens a sample;"
-            " 3 x the forward pass's matrix products"
+            f"{self.source}: {self.layers} layers of width {self.width:,}, "
+            f"{self.sequence_length:,} tokens a sample; 3 x the forward pass's matrix products"
         )
 
 
@@ -56,7 +59,8 @@ GPT_J = TransformerSize(
     head_weights=4096 * 50_400,
     source="EleutherAI/gpt-j-6B's config.json",
 )
-# Its layers share their parameters and are computed 12 times; two projections go to and from embeddings of 128.
+# Its layers share their parameters and are computed 12 times; two projections go to and from
+# embeddings of 128.
 ALBERT = TransformerSize(
     layers=12,
     width=768,

@@ -1,4 +1,6 @@
-"""State transitions of an execution, its Distributed Maps' child executions included: what Step Functions bills."""
+"""State transitions of an execution, its Distributed Maps' child executions included: what Step
+Functions bills.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,7 +13,8 @@ ATTEMPTED = ("TaskScheduled", "LambdaFunctionScheduled")
 def count_transitions(stepfunctions: Any, execution_arn: str) -> Counter[str]:
     """Kind of state → transitions, of the execution's own states and of its lanes and runs.
 
-    A state that starts a Distributed Map inside a Map is no event of MiniStack's histories: it is one per map run.
+    A state that starts a Distributed Map inside a Map is no event of MiniStack's histories: it is
+    one per map run.
     """
     counts = Counter(transitions(_events(stepfunctions, execution_arn)))
     for page in stepfunctions.get_paginator("list_map_runs").paginate(executionArn=execution_arn):
@@ -25,7 +28,9 @@ def count_transitions(stepfunctions: Any, execution_arn: str) -> Counter[str]:
 
 
 def transitions(events: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The kind of each state entered, such as ``Choice``; of tasks every attempt, as a retry is a transition too."""
+    """The kind of each state entered, such as ``Choice``; of tasks every attempt, as a retry is a
+    transition too.
+    """
     kinds = []
     for event in events:
         kind = event["type"].removesuffix(ENTERED)

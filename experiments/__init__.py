@@ -1,1 +1,3 @@
-"""The four published experiments on the software of their time: one folder of source for each original suite."""
+"""The four published experiments on the software of their time: one folder of source for each
+original suite.
+"""

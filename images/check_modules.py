@@ -1,6 +1,7 @@
 """Fails the build if a module that jobs on every kind of instance import can't be imported.
 
-Transformers loads its modules on first use, so the modules that use other packages are named one by one.
+Transformers loads its modules on first use, so the modules that use other packages are named one by
+one.
 """
 
 import importlib

@@ -1,7 +1,8 @@
-"""Fails the build if a package that the lab adds, or one that those require, is missing or has another version.
+"""Fails the build if a package that the lab adds, or one that those require, is missing or has
+another version.
 
-`pip check` would also fail for conflicts of packages that no job of the lab imports: a base image holds hundreds of
-packages, and AWS changes them under the same tag.
+`pip check` would also fail for conflicts of packages that no job of the lab imports: a base image
+holds hundreds of packages, and AWS changes them under the same tag.
 """
 
 import sys
@@ -12,7 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-# The base is built around its own torch, and may replace a library that torch names; importing torch tests it.
+# The base is built around its own torch, and may replace a library that torch names; importing
+# torch tests it.
 BASES_OWN = "torch"
 
 
@@ -23,7 +25,9 @@ def read_added(requirements: str) -> list[str]:
 
 
 def unmet_requirements(added: list[str]) -> list[str]:
-    """One sentence for each requirement of the added packages, and of those that they require, that is not met."""
+    """One sentence for each requirement of the added packages, and of those that they require, that
+    is not met.
+    """
     unmet: list[str] = []
     seen: set[str] = set()
     left = [canonicalize_name(name) for name in added]

@@ -1,8 +1,10 @@
-"""PID 1 of the lab's images: starts the base image's entry point and passes SIGTERM on to the training program.
+"""PID 1 of the lab's images: starts the base image's entry point and passes SIGTERM on to the
+training program.
 
-The base image passes no signal on. Its entry point is a bash without a trap, and the training toolkit starts the
-program through a shell and installs no handler, so that a program without this entry point learns nothing of a stop.
-The toolkit itself gets no SIGTERM: it waits for the program, and uploads what the program has written.
+The base image passes no signal on. Its entry point is a bash without a trap, and the training
+toolkit starts the program through a shell and installs no handler, so that a program without this
+entry point learns nothing of a stop. The toolkit itself gets no SIGTERM: it waits for the program,
+and uploads what the program has written.
 """
 
 import contextlib
@@ -47,7 +49,9 @@ def main(arguments: list[str]) -> int:
 
 
 def rendezvous() -> dict[str, str]:
-    """Gloo binds to what the host's name resolves to, which on SageMaker may be loopback: it is told the interface."""
+    """Gloo binds to what the host's name resolves to, which on SageMaker may be loopback: it is
+    told the interface.
+    """
     try:
         resources = json.loads(RESOURCES.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -62,7 +66,8 @@ def rendezvous() -> dict[str, str]:
 def pass_on(top: int) -> int:
     """Sends SIGTERM to the programs that the toolkit has started, and returns their number.
 
-    A shell between them is passed over. The programs' own children are theirs to stop, as torchrun's ranks are.
+    A shell between them is passed over. The programs' own children are theirs to stop, as
+    torchrun's ranks are.
     """
     children: dict[int, list[int]] = {}
     for process_id, parent in process_table():

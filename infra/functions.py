@@ -1,4 +1,6 @@
-"""The lab's functions for states and events, with the grants that each handler needs, and their event rules."""
+"""The lab's functions for states and events, with the grants that each handler needs, and their
+event rules.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +29,10 @@ RECORDING_MIB = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """The settings of every training job of the lab. ``data_buckets`` are the user's own; ``image_parameters`` hold
-    the addresses of the lab's images, which the local cloud does not build.
+    """The settings of every training job of the lab.
+
+    ``data_buckets`` are the user's own; ``image_parameters`` hold the addresses of the lab's
+    images, which the local cloud does not build.
     """
 
     training_role: iam.IRole
@@ -240,7 +244,8 @@ class EventRules(Construct):
             ),
         )
         self._rule("Sweep", functions.reconcile_runs, events.Schedule.rate(sweep_interval))
-        # A sweep that fails, or finds another one in progress, is not repeated: the next one starts soon.
+        # A sweep that fails, or finds another one in progress, is not repeated: the next one starts
+        # soon.
         functions.reconcile_runs.function.configure_async_invoke(
             retry_attempts=0, max_event_age=sweep_interval
         )

@@ -33,13 +33,15 @@ class Identity(Construct):
         self.training_role = sagemaker_role(
             self,
             "TrainingRole",
-            description="What a training job of this lab may do: read data and source, write results, log, pull images",
+            description="What a training job of this lab may do: read data and source, write "
+            "results, log, pull images",
             grants=[
                 *_objects(results),
                 *data_grants(stack, data_buckets),
                 *image_grants(
                     [own, *stock],
-                    reason="A suite may name an image of this account or one of AWS's training containers.",
+                    reason="A suite may name an image of this account or one of AWS's training "
+                    "containers.",
                 ),
                 log_grant(
                     stack,
@@ -61,12 +63,13 @@ def _objects(results: s3.IBucket) -> list[Grant]:
             resources=[
                 f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "code", "data", "prepared")
             ],
-            wildcard_reason="A job reads data, checkpoints and its suite's copy of the source, named per suite.",
+            wildcard_reason="A job reads data, checkpoints and its suite's copy of the source, "
+            "named per suite.",
         ),
         Grant(
             actions=["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
             resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "prepared")],
-            wildcard_reason="A job writes outputs and checkpoints under its run's prefix, named when the suite runs,"
-            " and tokens under a key made of their content.",
+            wildcard_reason="A job writes outputs and checkpoints under its run's prefix, named "
+            "when the suite runs, and tokens under a key made of their content.",
         ),
     ]

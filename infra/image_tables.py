@@ -1,6 +1,8 @@
-"""Writes the accounts of AWS's images by region from the SageMaker SDK's own tables: ``make image-tables``.
+"""Writes the accounts of AWS's images by region from the SageMaker SDK's own tables: ``make
+image-tables``.
 
-The tables are read from the wheel of sagemaker-core, version 3 of the SDK, which is neither installed nor run.
+The tables are read from the wheel of sagemaker-core, version 3 of the SDK, which is neither
+installed nor run.
 """
 
 import json
@@ -24,7 +26,9 @@ TARGET = Path(__file__).parents[1] / "traindyno/sagemaker/data/image_accounts.js
 
 
 def read_accounts(wheel: Path) -> dict[str, Any]:
-    """The document of ``image_accounts.json``; raises KeyError where the wheel has no such table."""
+    """The document of ``image_accounts.json``; raises KeyError where the wheel has no such
+    table.
+    """
     version = re.match(r"sagemaker_core-([0-9.]+)-", wheel.name)
     if version is None:
         raise ValueError(
@@ -40,7 +44,9 @@ def read_accounts(wheel: Path) -> dict[str, Any]:
 
 
 def accounts_by_region(table: Mapping[str, Any]) -> dict[str, str]:
-    """Region where a lab may be → account, of all versions together; a later version takes precedence."""
+    """Region where a lab may be → account, of all versions together; a later version takes
+    precedence.
+    """
     found: dict[str, str] = {}
     for version in table["training"]["versions"].values():
         if version["repository"] != OLD_REPOSITORY:

@@ -1,8 +1,10 @@
-"""The training images of a lab: their repositories, and their builds in the person's account at deployment.
+"""The training images of a lab: their repositories, and their builds in the person's account at
+deployment.
 
-The lab's stack has the repositories, the CPU image and the function that starts builds. The images for accelerators are
-in a stack of their own: if one of them can't be built, the lab works without it. Each build writes the address of its
-image to an SSM parameter, which PlanSuite reads, so neither stack imports a value of the other.
+The lab's stack has the repositories, the CPU image and the function that starts builds. The images
+for accelerators are in a stack of their own: if one of them can't be built, the lab works without
+it. Each build writes the address of its image to an SSM parameter, which PlanSuite reads, so
+neither stack imports a value of the other.
 """
 
 from collections.abc import Iterable
@@ -24,32 +26,40 @@ from infra.permissions import Grant, acknowledge, arn
 from traindyno.core.lab_names import image_parameter, images_stack_name, lab_stack_name
 
 FOLDER = "images"
-# An execution takes up to 28 days and keeps the image that it was planned with. Only a deployment that changes an image
-# adds one, and versions on the same base share its layers.
+# An execution takes up to 28 days and keeps the image that it was planned with. Only a deployment
+# that changes an image adds one, and versions on the same base share its layers.
 KEPT_IMAGES = 30
-# A command that reaches its limit fails, and the build answers CloudFormation with a link to its log. A build that
-# reaches the project's limit answers nothing, and CloudFormation waits until its own limit of one hour.
+# A command that reaches its limit fails, and the build answers CloudFormation with a link to its
+# log. A build that reaches the project's limit answers nothing, and CloudFormation waits until its
+# own limit of one hour.
 COMMAND_MINUTES, PROJECT_MINUTES, ANSWER_MINUTES = 45, 55, 60
 # BuildImage repeats denied requests for two minutes.
 START_SECONDS = 180
 QUOTA_ACTIONS = ("GetServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
 LOGIN = 'aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"'
-# A rollback asks for a tag that exists and can't be pushed again. SageMaker takes no image with a provenance.
+# A rollback asks for a tag that exists and can't be pushed again. SageMaker takes no image with a
+# provenance.
 BUILD = (
-    'docker manifest inspect "$IMAGE" > /dev/null 2>&1 || (timeout {minutes}m docker buildx build --load'
-    ' --provenance=false --file "$DOCKERFILE" --tag "$IMAGE" . && docker push "$IMAGE")'
+    'docker manifest inspect "$IMAGE" > /dev/null 2>&1 || (timeout {minutes}m docker buildx build '
+    '--load --provenance=false --file "$DOCKERFILE" --tag "$IMAGE" . && docker push "$IMAGE")'
 )
 STATUS = 'if [ "$CODEBUILD_BUILD_SUCCEEDING" = 1 ]; then STATUS=SUCCESS; else STATUS=FAILED; fi'
 ANSWER = (
-    'printf \'{"Status": "%s", "Reason": "the log of the build: %s", "PhysicalResourceId": "%s", "StackId": "%s",'
-    ' "RequestId": "%s", "LogicalResourceId": "%s"}\' "$STATUS" "$CODEBUILD_BUILD_URL" "$LOGICAL_ID" "$STACK_ID"'
-    ' "$REQUEST_ID" "$LOGICAL_ID" > answer.json'
+    'printf \'{"Status": "%s", "Reason": "the log of the build: %s", "PhysicalResourceId": "%s", '
+    '"StackId": "%s", "RequestId": "%s", "LogicalResourceId": "%s"}\' "$STATUS" '
+    '"$CODEBUILD_BUILD_URL" "$LOGICAL_ID" "$STACK_ID" "$REQUEST_ID" "$LOGICAL_ID" > answer.json'
 )
-SEND = 'curl --fail --silent --retry 5 --request PUT --header "Content-Type:" --data @answer.json "$RESPONSE_URL"'
+SEND = (
+    'curl --fail --silent --retry 5 --request PUT --header "Content-Type:" --data @answer.json '
+    '"$RESPONSE_URL"'
+)
 
 
 class Image(StrEnum):
-    """A folder of images/, in the order of their builds. ``neuron`` is built only if the context asks for it."""
+    """A folder of images/, in the order of their builds.
+
+    ``neuron`` is built only if the context asks for it.
+    """
 
     CPU = "cpu"
     EFA = "efa"
@@ -57,7 +67,9 @@ class Image(StrEnum):
 
     @property
     def compute_type(self) -> codebuild.ComputeType:
-        """An image for accelerators takes more than a smaller machine's disk once it is unpacked and exported."""
+        """An image for accelerators takes more than a smaller machine's disk once it is unpacked
+        and exported.
+        """
         return codebuild.ComputeType.MEDIUM if self is Image.CPU else codebuild.ComputeType.LARGE
 
 
@@ -111,7 +123,8 @@ class ImageBuild(Construct):
         repository = ecr.Repository.from_repository_name(
             self, "Repository", _repository_name(lab, image)
         )
-        # The images share files; a change of another image's own files must not build this one again.
+        # The images share files; a change of another image's own files must not build this one
+        # again.
         others = [other.value for other in Image if other is not image]
         source = s3_assets.Asset(self, "Source", path=str(REPO_ROOT / FOLDER), exclude=others)
         uri = repository.repository_uri_for_tag(source.asset_hash)

@@ -44,7 +44,8 @@ class LabFunction(Construct):
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
-        # The group's ARN attribute ends with ":*", its streams, so the statement itself holds no wildcard.
+        # The group's ARN attribute ends with ":*", its streams, so the statement itself holds no
+        # wildcard.
         log = Grant(
             actions=["logs:CreateLogStream", "logs:PutLogEvents"],
             resources=[log_group.log_group_arn],
@@ -120,7 +121,9 @@ class LabFunctions(Construct):
 
 
 def key_grants(storage: Storage, grants: Sequence[Grant]) -> list[Grant]:
-    """The use of the key that encrypts the results bucket, by a role that reads or writes objects there."""
+    """The use of the key that encrypts the results bucket, by a role that reads or writes objects
+    there.
+    """
     used = {
         action
         for each in grants

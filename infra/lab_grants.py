@@ -1,4 +1,6 @@
-"""Permissions of the functions on the lab's bucket, table, jobs and executions, by the operations that they call."""
+"""Permissions of the functions on the lab's bucket, table, jobs and executions, by the operations
+that they call.
+"""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -18,7 +20,10 @@ from traindyno.core.s3_keys import (
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
 PER_KEY = "Prepared data is stored under a key that is a hash of its content."
-PER_JOB = "Jobs are named after suite, run and attempt; the lab's name in front keeps other labs' jobs out."
+PER_JOB = (
+    "Jobs are named after suite, run and attempt; the lab's name in front keeps other labs' jobs "
+    "out."
+)
 
 
 class LabGrants:
@@ -28,7 +33,9 @@ class LabGrants:
 
     @property
     def state_machine_arn(self) -> str:
-        """The ARN by the fixed name: otherwise functions and state machine would depend on each other."""
+        """The ARN by the fixed name: otherwise functions and state machine would depend on each
+        other.
+        """
         return arn(self.stack, "states", f"stateMachine:{state_machine_name(self.lab)}")
 
     def objects(self, *, reads: bool, writes: bool) -> list[Grant]:
@@ -42,7 +49,9 @@ class LabGrants:
         return [under, *listing]
 
     def step_logs(self) -> Grant:
-        """Read access to the files that training jobs wrote below their prefixes: step logs, and how runs ended."""
+        """Read access to the files that training jobs wrote below their prefixes: step logs, and
+        how runs ended.
+        """
         return Grant(
             actions=["s3:GetObject"],
             resources=[f"{self.bucket_arn}/{RUNS_PREFIX}*"],
@@ -56,7 +65,9 @@ class LabGrants:
         return [Grant(actions=actions, resources=[markers], wildcard_reason=PER_KEY)]
 
     def code_copies(self) -> Grant:
-        """Each execution's own copies of the training code and of the suite's script, which is uploaded there too."""
+        """Each execution's own copies of the training code and of the suite's script, which is
+        uploaded there too.
+        """
         copies = f"{self.bucket_arn}/{CODE_PREFIX}*"
         return Grant(
             actions=["s3:GetObject", "s3:PutObject"],
@@ -66,7 +77,8 @@ class LabGrants:
 
     def job_documents(self) -> Grant:
         """What shared jobs run, which SubmitRun writes and their containers read."""
-        documents = f"{self.bucket_arn}/{job_document_key('*', '*').removesuffix('.json')}"  # not the code beside them
+        # not the code beside them
+        documents = f"{self.bucket_arn}/{job_document_key('*', '*').removesuffix('.json')}"
         return Grant(actions=["s3:PutObject"], resources=[documents], wildcard_reason=PER_EXECUTION)
 
     def manifests(self) -> Grant:
@@ -74,7 +86,9 @@ class LabGrants:
         return Grant(actions=["s3:GetObject"], resources=[prepared], wildcard_reason=PER_KEY)
 
     def listing(self, *data_buckets: str) -> Grant:
-        """List the lab's bucket and the context's data buckets: a dataset is identified by its content."""
+        """List the lab's bucket and the context's data buckets: a dataset is identified by its
+        content.
+        """
         named = [
             self.stack.format_arn(service="s3", region="", account="", resource=name)
             for name in data_buckets
@@ -106,11 +120,13 @@ class LabGrants:
         )
 
     def task_answers(self) -> Grant:
-        # A task token of a Distributed Map's child belongs to the state machine's ARN with the Map's label behind it.
+        # A task token of a Distributed Map's child belongs to the state machine's ARN with the
+        # Map's label behind it.
         return Grant(
             actions=["states:SendTaskSuccess", "states:SendTaskFailure"],
             resources=[self.state_machine_arn, f"{self.state_machine_arn}/*"],
-            wildcard_reason="Child executions of the Distributed Map bear the state machine's ARN and the Map's label.",
+            wildcard_reason="Child executions of the Distributed Map bear the state machine's "
+            "ARN and the Map's label.",
         )
 
     def executions_listed(self) -> Grant:

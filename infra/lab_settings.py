@@ -1,4 +1,6 @@
-"""A lab's settings: its file ``labs/LAB.toml``, and the context, which selects the lab, the target and the checks."""
+"""A lab's settings: its file ``labs/LAB.toml``, and the context, which selects the lab, the target
+and the checks.
+"""
 
 import json
 import re
@@ -66,7 +68,10 @@ class FixedConcurrency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabFile:
-    """The settings in ``labs/LAB.toml``, which docs/lab-in-aws.md describes. Empty text means none."""
+    """The settings in ``labs/LAB.toml``, which docs/lab-in-aws.md describes.
+
+    Empty text means none.
+    """
 
     neuron: bool = False
     data_buckets: tuple[str, ...] = ()
@@ -111,9 +116,10 @@ CONVERTER = strict_converter(())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """``named``: the settings that the file names, as JSON, or "" for the default; GuardLab compares them with those of
-    the deployed lab. ``concurrency``: None lets each suite's plan decide. ``checks_rules``: synthesis fails on any
-    finding of the security rules; `make check` asks for it.
+    """``named``: the settings that the file names, as JSON, or "" for the default; GuardLab
+    compares them with those of the deployed lab. ``concurrency``: None lets each suite's plan
+    decide. ``checks_rules``: synthesis fails on any finding of the security rules; `make check`
+    asks for it.
     """
 
     lab: str
@@ -127,8 +133,9 @@ class LabSettings:
 def read_lab_settings(
     context: Mapping[str, Any], *, labs: Path, region: str | None = None
 ) -> LabSettings:
-    """``labs``: the folder of the files. ``region``: where the lab is about to be deployed, if that is known. Raises
-    LabSettingsInvalid.
+    """``labs``: the folder of the files.
+
+    ``region``: where the lab is about to be deployed, if that is known. Raises LabSettingsInvalid.
     """
     if region is not None and region.startswith(OTHER_PARTITIONS):
         raise LabSettingsInvalid(f"region {region}: expected {NO_OTHER_PARTITION}")
@@ -138,7 +145,8 @@ def read_lab_settings(
     path = labs / f"{lab}.toml"
     if misplaced := [name for name in NAMES if name in context]:
         raise LabSettingsInvalid(
-            f"context {', '.join(misplaced)}: the settings of lab {lab} are in {path}, not in the context"
+            f"context {', '.join(misplaced)}: the settings of lab {lab} are in {path}, not in the "
+            "context"
         )
     # The CDK's own names have a colon or an @
     for name in sorted(name for name in context.keys() - CONTEXT if not re.search("[:@]", name)):
@@ -198,13 +206,19 @@ def _problems(file: LabFile) -> Iterator[str]:
                 yield f"{name}: got {got}, expected {accepted}"
             if "alias/" in each:
                 command = f"aws kms describe-key --key-id {each} --query KeyMetadata.Arn"
-                yield f"{name}: IAM permissions do not accept an alias; find the key's ARN with: {command}"
+                yield (
+                    f"{name}: IAM permissions do not accept an alias; find the key's ARN with: "
+                    f"{command}"
+                )
     for name, value in file.job_tags.items():
         if not TAG.fullmatch(f"{name}={value}"):
             accepted = "expected up to 128 and 256 characters other than spaces and =, not aws:…"
             yield f"job_tags.{name}: got {value!r}, {accepted}"
     if len(file.job_tags) > MOST_TAGS:
-        yield f"job_tags: got {len(file.job_tags)} tags, expected at most {MOST_TAGS} beside the lab's own"
+        yield (
+            f"job_tags: got {len(file.job_tags)} tags, expected at most {MOST_TAGS} beside the "
+            "lab's own"
+        )
     if bool(file.subnets) != bool(file.security_groups):
         given = "subnets" if file.subnets else "security_groups"
         yield f"{given}: expected both subnets and security_groups, or neither"
@@ -212,8 +226,9 @@ def _problems(file: LabFile) -> Iterator[str]:
         yield f"volume_gb: got {file.volume_gb}, expected an integer from 1 to {LARGEST_VOLUME_GB}"
     if (size := len(write_lab_jobs(file.jobs))) > MOST_CHARACTERS:
         yield (
-            f"the settings of jobs have {size} characters, expected at most {MOST_CHARACTERS}, because all variables of"
-            " a function have 4 KB: give fewer or shorter job_tags, hub_token_secrets, subnets"
+            f"the settings of jobs have {size} characters, expected at most {MOST_CHARACTERS}, "
+            "because all variables of a function have 4 KB: give fewer or shorter job_tags, "
+            "hub_token_secrets, subnets"
         )
 
 

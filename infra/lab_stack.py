@@ -1,4 +1,6 @@
-"""One lab: its stack, with its dead-letter queue and the guard of its deletion, and the stack of its images."""
+"""One lab: its stack, with its dead-letter queue and the guard of its deletion, and the stack of
+its images.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,8 +43,9 @@ ANSWER_WITHIN = cdk.Duration.minutes(2)
 class Guard(LabFunctions):
     """GuardLab refuses to delete a lab in use, and to update it without a setting that it has.
 
-    CloudFormation deletes dependent resources first, and updates them last: ``resource`` depends on the whole lab, and
-    what uses the settings depends on ``settings``. So a refusal leaves the lab unchanged.
+    CloudFormation deletes dependent resources first, and updates them last: ``resource`` depends on
+    the whole lab, and what uses the settings depends on ``settings``. So a refusal leaves the lab
+    unchanged.
     """
 
     def __init__(
@@ -95,7 +98,8 @@ class DeadLetters(Construct):
         acknowledge(self.queue, {"AwsSolutions-SQS3": "This is the dead-letter queue itself."})
 
 
-# CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.
+# CreateTrainingJob is limited to one request per second for the account and region, which can't be
+# raised.
 SECONDS_BETWEEN_STARTS = 1.05
 # The lease is shorter than the time between two local sweeps.
 LOCAL_LEASE_SECONDS = 45.0
@@ -212,9 +216,12 @@ class LabStack(cdk.Stack):
 def add_lab(
     app: cdk.App, *, staging: Path, labs: Path = Path("labs"), region: str | None = None
 ) -> None:
-    """``labs``: the folder of the labs' files. ``region``: where the lab is about to be deployed, if that is known.
+    """``labs``: the folder of the labs' files.
 
-    ``staging`` is an empty folder that must exist until this call returns; assets are copied from it.
+    ``region``: where the lab is about to be deployed, if that is known.
+
+    ``staging`` is an empty folder that must exist until this call returns; assets are copied from
+    it.
     """
     settings = read_lab_settings(app.node.get_all_context(), labs=labs, region=region)
     stack = LabStack(
@@ -222,7 +229,8 @@ def add_lab(
         "Lab",
         stack_name=lab_stack_name(settings.lab),
         settings=settings,
-        # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
+        # MiniStack's environment has boto3; otherwise each worker would import its own copy without
+        # bytecode.
         lambda_source=_write(
             staging / "lambda.zip",
             pack_lambda_source(with_boto3=settings.target is not Target.LOCAL),

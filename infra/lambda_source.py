@@ -1,4 +1,6 @@
-"""The one source asset of every function: our modules, cattrs and boto3 in a .zip, without Docker or a network."""
+"""The one source asset of every function: our modules, cattrs and boto3 in a .zip, without Docker
+or a network.
+"""
 
 import io
 import sysconfig
@@ -9,11 +11,12 @@ from pathlib import Path
 from traindyno.import_closure import imported_files
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
-# cattrs, boto3 and what they import are pure Python: a copy of what is installed here runs on any Lambda. The
-# runtime's own boto3 may be too old for the requests that functions send.
+# cattrs, boto3 and what they import are pure Python: a copy of what is installed here runs on any
+# Lambda. The runtime's own boto3 may be too old for the requests that functions send.
 CATTRS = ("cattrs", "attrs", "attr", "typing_extensions.py")
 BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
-# Service models are most of botocore's size. The asset has those of the services that functions call.
+# Service models are most of botocore's size. The asset has those of the services that functions
+# call.
 SERVICES = frozenset(
     {
         *("cloudformation", "codebuild", "dynamodb", "events", "logs", "pricing"),
@@ -27,7 +30,9 @@ READABLE = 0o644 << 16  # a .zip keeps the mode in the upper half of its attribu
 
 
 def pack_lambda_source(root: Path = REPO_ROOT, *, with_boto3: bool = True) -> bytes:
-    """A .zip that is the same for the same contents: a folder would be copied and read twice, file by file."""
+    """A .zip that is the same for the same contents: a folder would be copied and read twice, file
+    by file.
+    """
     handlers = [f"lambdas.{path.parent.name}.handler" for path in root.glob("lambdas/*/handler.py")]
     files, installed = imported_files(handlers, root), Path(sysconfig.get_paths()["purelib"])
     for name in (*CATTRS, *BOTO3) if with_boto3 else CATTRS:

@@ -20,8 +20,10 @@ QUEUE_PERIODS = 6
 
 
 class Monitoring(Construct):
-    """CloudWatch counts the time before the sweep's first call as missed too. Its alarm is therefore created after
-    ``images``, whose builds take longer than the schedule's interval, so that a new lab does not begin with an alarm.
+    """CloudWatch counts the time before the sweep's first call as missed too.
+
+    Its alarm is therefore created after ``images``, whose builds take longer than the schedule's
+    interval, so that a new lab does not begin with an alarm.
     """
 
     def __init__(
@@ -43,12 +45,14 @@ class Monitoring(Construct):
             dimensions_map={"Lab": lab},
             period=PERIOD,
         )
-        # StopRuns counts failed suites: Step Functions' own metric also counts suites that were refused.
+        # StopRuns counts failed suites: Step Functions' own metric also counts suites that were
+        # refused.
         self._alarm(
             "SuiteFailed",
             own(metric_name=FAILED_SUITES_METRIC, statistic="Sum"),
             periods=1,
-            description="A suite's execution failed or timed out: its cause says why. StopRuns stops its jobs.",
+            description="A suite's execution failed or timed out: its cause says why. StopRuns "
+            "stops its jobs.",
         )
         self._failing_functions(functions)
         sweep = functions.reconcile_runs
@@ -59,27 +63,32 @@ class Monitoring(Construct):
             threshold=1,
             comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             missing=cloudwatch.TreatMissingData.BREACHING,
-            description=f"{sweep.name} has not run for 15 minutes. It detects lost events and costs above the cap.",
+            description=f"{sweep.name} has not run for 15 minutes. It detects lost events and "
+            "costs above the cap.",
         )
         if images is not None:
             missing.node.add_dependency(images)
         if dead_letters:
-            # On arrivals: an alarm on the number of messages would last 14 days, the time that they are kept.
+            # On arrivals: an alarm on the number of messages would last 14 days, the time that they
+            # are kept.
             self._alarm(
                 "EventsUnhandled",
                 dead_letters.metric_number_of_messages_sent(period=PERIOD, statistic="Sum"),
                 periods=QUEUE_PERIODS,
                 enough=1,
-                description="An event was not delivered, or its function failed at every try: see the dead-letter"
-                " queue.",
+                description="An event was not delivered, or its function failed at every try: "
+                "see the dead-letter queue.",
             )
 
     def _failing_functions(self, functions: Functions) -> None:
-        """If another function of the state machine fails, it ends the execution and raises the alarm SuiteFailed."""
+        """If another function of the state machine fails, it ends the execution and raises the
+        alarm SuiteFailed.
+        """
         alone = (functions.reconcile_runs, functions.stop_runs, functions.finish_run)
         # One final error leaves a run without a result, and no other alarm shows it.
         of_runs = (functions.submit_run, functions.record_run)
-        # A final error raises the alarm SuiteFailed, and after a first one Step Functions repeats the call.
+        # A final error raises the alarm SuiteFailed, and after a first one Step Functions repeats
+        # the call.
         of_suites = (functions.plan_round, functions.judge_suite)
         effects = dict.fromkeys(alone, "Jobs and endpoints may continue without control.")
         effects |= dict.fromkeys((*of_runs, *of_suites), CALLED_AGAIN)
@@ -105,7 +114,9 @@ class Monitoring(Construct):
         comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
         missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
     ) -> cloudwatch.Alarm:
-        """``enough``: the number of ``periods`` that must exceed the threshold; None: all of them."""
+        """``enough``: the number of ``periods`` that must exceed the threshold; None: all of
+        them.
+        """
         alarm = cloudwatch.Alarm(
             self,
             construct_id,

@@ -80,7 +80,8 @@ class Orchestration(Construct):
             role=role.without_policy_updates(),
         )
         self.state_machine.node.add_dependency(role)
-        # The CDK adds a grant for children, which the role already holds under the machine's fixed name.
+        # The CDK adds a grant for children, which the role already holds under the machine's fixed
+        # name.
         self.state_machine.node.try_remove_child("DistributedMapPolicy")
 
     def _role(self) -> iam.Role:
@@ -140,7 +141,8 @@ class Orchestration(Construct):
         check_quotas = self._answered_step("CheckQuotas", self._functions.check_quotas)
         plan_round = self._answered_step("PlanRound", self._functions.plan_round)
         judge_suite = self._answered_step("JudgeSuite", self._functions.judge_suite)
-        # Handlers answer with a refusal, because a raised error would arrive as JSON text with a traceback.
+        # Handlers answer with a refusal, because a raised error would arrive as JSON text with a
+        # traceback.
         reject = sfn.Fail(
             self,
             "SuiteRejected",
@@ -148,7 +150,8 @@ class Orchestration(Construct):
             error_path=sfn.JsonPath.string_at("$.refused.error"),
             cause_path=sfn.JsonPath.string_at("$.refused.cause"),
         )
-        # One job for each set of tokens. If a job fails, the execution fails with the job's message.
+        # One job for each set of tokens. If a job fails, the execution fails with the job's
+        # message.
         prepare = self._map("PrepareData", items_path="$.preparations", max_concurrency=1)
         prepare.item_processor(self._submit_task("SubmitPreparation"))
         planned, allowed, more = (
@@ -163,16 +166,16 @@ class Orchestration(Construct):
         return plan_suite
 
     def _run_lanes(self) -> sfn.Map:
-        """A Map over lanes, in each one over its waves, which use all instances that the lane may have, in each a
-        Distributed Map over the runs and shared jobs in S3.
+        """A Map over lanes, in each one over its waves, which use all instances that the lane may
+        have, in each a Distributed Map over the runs and shared jobs in S3.
         """
         submit, fixed = self._submit_task("SubmitRun"), self._concurrency
         # A call that is cut off has recorded some runs of its job; the next one does the rest.
         record = self._answered_step(
             "RecordRun", self._functions.record_run, fault_tries=THROTTLING_TRIES
         )
-        # A failure takes the place of the job's end, so that both reach the runs in one field. A run that can't be
-        # recorded fails the child execution; the verdict names it.
+        # A failure takes the place of the job's end, so that both reach the runs in one field. A
+        # run that can't be recorded fails the child execution; the verdict names it.
         submit.add_catch(record, errors=["States.ALL"], result_path="$.end")
         runs = sfn.DistributedMap(
             self,

@@ -11,7 +11,9 @@ from constructs import Construct, IConstruct
 
 
 def check_rules(app: cdk.App) -> None:
-    """Checks every template, also against CloudFormation's own rules; a finding without a reason fails synthesis."""
+    """Checks every template, also against CloudFormation's own rules; a finding without a reason
+    fails synthesis.
+    """
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), cdk.CloudFormationValidatePlugin())
 
 
@@ -39,7 +41,8 @@ class Grant:
     def __post_init__(self) -> None:
         if bool(self.wild_resources) != bool(self.wildcard_reason):
             raise ValueError(
-                f"{self.actions} on {self.resources}: expected a reason exactly if there is a wildcard"
+                f"{self.actions} on {self.resources}: expected a reason exactly if there is a "
+                "wildcard"
             )
 
     @property

@@ -25,7 +25,8 @@ LAMBDA_FAULTS = (
 )
 # Lambda itself raises the first one, and services that a function calls the second one.
 THROTTLING = ("Lambda.TooManyRequestsException", Throttled.__name__)
-# With full jitter, 60 waits of up to 60 s take 28 minutes on average, and less than 15 in one of a billion cases.
+# With full jitter, 60 waits of up to 60 s take 28 minutes on average, and less than 15 in one of a
+# billion cases.
 THROTTLING_TRIES = 60
 # The suite's own max_attempts and max_hours end these earlier; SubmitRun and FinishRun see to it.
 CAPACITY_TRIES = 100
@@ -67,8 +68,8 @@ def retry_next_attempts(state: sfn.TaskStateBase) -> None:
 
 
 def retry_faults(state: sfn.TaskStateBase, tries: int) -> None:
-    """Retries of a state without a job: throttling and runs that are left to record for at least a quarter of an hour,
-    other faults as often as ``tries``.
+    """Retries of a state without a job: throttling and runs that are left to record for at least a
+    quarter of an hour, other faults as often as ``tries``.
     """
     _retry(
         state,

@@ -1,4 +1,6 @@
-"""The common part of the roles that SageMaker assumes: trust, data buckets, images, logs and metrics."""
+"""The common part of the roles that SageMaker assumes: trust, data buckets, images, logs and
+metrics.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -92,20 +94,23 @@ def metric_grant(namespaces: Conditions) -> Grant:
     return Grant(
         actions=["cloudwatch:PutMetricData"],
         resources=["*"],
-        wildcard_reason="This action does not support resource-level permissions; the condition limits it to"
-        " SageMaker's namespaces.",
+        wildcard_reason="This action does not support resource-level permissions; the condition "
+        "limits it to SageMaker's namespaces.",
         conditions=namespaces,
     )
 
 
 def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
-    """Permissions of the jobs' role besides data, source, results, logs and images. ``keys`` are of data buckets."""
+    """Permissions of the jobs' role besides data, source, results, logs and images.
+
+    ``keys`` are of data buckets.
+    """
     if jobs.subnet_ids:
         yield Grant(
             actions=NETWORK_ACTIONS,
             resources=["*"],
-            wildcard_reason="SageMaker creates network interfaces in the job's subnets; most of these actions do not"
-            " support resource-level permissions.",
+            wildcard_reason="SageMaker creates network interfaces in the job's subnets; most of "
+            "these actions do not support resource-level permissions.",
         )
     if jobs.hub_token_secrets:
         yield Grant(actions=["secretsmanager:GetSecretValue"], resources=jobs.hub_token_secrets)

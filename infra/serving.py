@@ -27,7 +27,9 @@ PER_DEPLOYMENT = (
 
 
 class ServedModelRole(Construct):
-    """The command line makes endpoints, with the permissions of its user; they run under this role."""
+    """The command line makes endpoints, with the permissions of its user; they run under this
+    role.
+    """
 
     def __init__(
         self, scope: Construct, construct_id: str, setup: FunctionSetup, *, jobs: LabJobs
@@ -61,8 +63,9 @@ class ServedModelRole(Construct):
 def ending_endpoints(grants: LabGrants) -> list[Grant]:
     """Permissions of ReconcileRuns and GuardLab.
 
-    Configurations and models are deleted without a look at their tags: where one is missing already, SageMaker would
-    answer a request under such a condition with AccessDenied instead of its name.
+    Configurations and models are deleted without a look at their tags: where one is missing
+    already, SageMaker would answer a request under such a condition with AccessDenied instead of
+    its name.
     """
     ours = {"StringEquals": {f"aws:ResourceTag/{LAB_TAG}": grants.lab}}
     return [

@@ -1,4 +1,5 @@
-"""Writes a synthesised template's state machines with example ARNs, for validators that can't read CloudFormation.
+"""Writes a synthesised template's state machines with example ARNs, for validators that can't read
+CloudFormation.
 
 Usage: python -m infra.state_machine_text TEMPLATE FOLDER
 """

@@ -1,4 +1,6 @@
-"""A lab's storage: the results bucket, its access logs, and the DynamoDB table of executions and attempts."""
+"""A lab's storage: the results bucket, its access logs, and the DynamoDB table of executions and
+attempts.
+"""
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -22,10 +24,11 @@ EMPTYING = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
 
 
 class Storage(Construct):
-    """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK provides.
+    """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK
+    provides.
 
-    ``key_arn`` encrypts all that is written to the results bucket, checkpoints and copies of models too.
-    ``keeps_results``: bucket and table stay when the stack is destroyed.
+    ``key_arn`` encrypts all that is written to the results bucket, checkpoints and copies of models
+    too. ``keeps_results``: bucket and table stay when the stack is destroyed.
     """
 
     def __init__(
@@ -59,9 +62,15 @@ class Storage(Construct):
         self.environment = {"BUCKET": self.results.bucket_name, "TABLE": self.table.table_name}
         if empties_bucket:
             _settle_emptying_function(cdk.Stack.of(self), lab)
-        schema = "The CDK writes the number of bytes as a number where the schema says text; CloudFormation takes both."
+        schema = (
+            "The CDK writes the number of bytes as a number where the schema says text; "
+            "CloudFormation takes both."
+        )
         acknowledge(self.results, {"CloudFormation-Validate::W9003": schema})
-        own = "This bucket holds the access logs of the results bucket; logging its own accesses would never end."
+        own = (
+            "This bucket holds the access logs of the results bucket; logging its own accesses "
+            "would never end."
+        )
         acknowledge(self.access_logs, {"AwsSolutions-S1": own})
 
     def _bucket(
@@ -99,7 +108,8 @@ class Storage(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            # Only rows of open attempts carry the attribute, so the index is as small as what is in flight.
+            # Only rows of open attempts carry the attribute, so the index is as small as what is in
+            # flight.
             global_secondary_indexes=[
                 dynamodb.GlobalSecondaryIndexPropsV2(
                     index_name=OPEN_ATTEMPTS_INDEX,
@@ -140,15 +150,18 @@ def _text(name: str) -> dynamodb.Attribute:
 
 
 def _results_lifecycle() -> list[s3.LifecycleRule]:
-    # Results are written once under their own name, so the bucket keeps no versions that would bill.
+    # Results are written once under their own name, so the bucket keeps no versions that would
+    # bill.
     return [
         s3.LifecycleRule(abort_incomplete_multipart_upload_after=cdk.Duration.days(7)),
-        s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and are kept
+        # models and checkpoints; results, step logs and reports are smaller and are kept
+        s3.LifecycleRule(
             prefix=RUNS_PREFIX,
             object_size_greater_than=LARGE_OBJECT_BYTES,
             expiration=cdk.Duration.days(30),
         ),
-        # 90 days are more than the longest time of reuse (60 days) plus the longest execution (28 days).
+        # 90 days are more than the longest time of reuse (60 days) plus the longest execution (28
+        # days).
         *(
             s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(90))
             for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX, CODE_PREFIX, DATA_PREFIX)

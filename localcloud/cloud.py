@@ -1,4 +1,6 @@
-"""One local cloud: MiniStack and the local SageMaker service, started, checked and stopped together."""
+"""One local cloud: MiniStack and the local SageMaker service, started, checked and stopped
+together.
+"""
 
 import shutil
 import sys
@@ -34,12 +36,14 @@ NAMES = {MINISTACK: "MiniStack", SAGEMAKER: "the local SageMaker service"}
 OPTIONS = "service-options"
 MINISTACK_HEALTH, HEALTH = "/_ministack/health", "/health"
 PORTS = "ports"
-# `up` makes this file in a new home. A change with which a home of before can't be used needs another name.
+# `up` makes this file in a new home. A change with which a home of before can't be used needs
+# another name.
 FORMAT = "format-2"
 MINISTACK_STATE, MINISTACK_OBJECTS = "ministack-state", "ministack-s3"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
-# MiniStack's environment has none of our packages. PYTHONPATH would give them to its Lambda functions too.
+# MiniStack's environment has none of our packages. PYTHONPATH would give them to its Lambda
+# functions too.
 RUN_SERVER = (
     "import sys; sys.path.append(sys.argv[1]); from localcloud.ministack_server import main; main()"
 )
@@ -47,7 +51,10 @@ RUN_SERVER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudStatus:
-    """Which parts run. ``ports`` is None unless both run, ``problem`` is None unless a running part reports one."""
+    """Which parts run.
+
+    ``ports`` is None unless both run, ``problem`` is None unless a running part reports one.
+    """
 
     home: Path
     ministack: bool
@@ -81,13 +88,16 @@ def status(home: Home) -> CloudStatus:
 def require_format(home: Home) -> None:
     if home.document(PORTS).exists() and not home.state(FORMAT).exists():
         raise HomeUnusable(
-            f"{home.folder} is the home of a local cloud of another version: it has no file {FORMAT}; remove it, with "
-            "all state and results in it, with: traindyno local down --erase"
+            f"{home.folder} is the home of a local cloud of another version: it has no file "
+            f"{FORMAT}; remove it, with all state and results in it, with: traindyno local down "
+            "--erase"
         )
 
 
 def require_ports(home: Home, *, needs_service: bool = True) -> Ports:
-    """``needs_service``: executions are listed, stopped and reported without the SageMaker service."""
+    """``needs_service``: executions are listed, stopped and reported without the SageMaker
+    service.
+    """
     require_format(home)
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     if ministack and sagemaker:
@@ -97,17 +107,18 @@ def require_ports(home: Home, *, needs_service: bool = True) -> Ports:
         if before and not needs_service:
             return Ports(aws=ministack.port, sagemaker=before.sagemaker)
         raise LocalCloudFailed(
-            f"the local SageMaker service of the local cloud in {home.folder} has ended, and its training jobs with "
-            "it; to start it again: traindyno local up"
+            f"the local SageMaker service of the local cloud in {home.folder} has ended, and its "
+            "training jobs with it; to start it again: traindyno local up"
         )
     if sagemaker:
         raise LocalCloudFailed(
-            f"MiniStack of the local cloud in {home.folder} has ended, and its executions with it; to end the training "
-            "jobs that still run: traindyno local down; to start it again: traindyno local up"
+            f"MiniStack of the local cloud in {home.folder} has ended, and its executions with it; "
+            "to end the training jobs that still run: traindyno local down; to start it again: "
+            "traindyno local up"
         )
     raise LocalCloudFailed(
-        f"no local cloud runs in {home.folder}, so no execution and no training job of it runs; to start one: "
-        "traindyno local up"
+        f"no local cloud runs in {home.folder}, so no execution and no training job of it runs; to "
+        "start one: traindyno local up"
     )
 
 
@@ -122,15 +133,17 @@ def find_ended(home: Home) -> str | None:
 
 
 def find_stall(home: Home) -> str | None:
-    """Why this local cloud makes no progress: a part has ended, does not answer, or reports a problem."""
+    """Why this local cloud makes no progress: a part has ended, does not answer, or reports a
+    problem.
+    """
     return find_ended(home) or status(home).problem
 
 
 def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[str] = ()) -> Ports:
     """Starts the parts that don't run. State of earlier starts is kept.
 
-    ``service_options`` are further arguments of the local SageMaker service. If one part has ended, the service starts
-    with the arguments that it had.
+    ``service_options`` are further arguments of the local SageMaker service. If one part has ended,
+    the service starts with the arguments that it had.
     """
     require_format(home)
     make_access_key(home)
@@ -155,7 +168,10 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
 
 
 def stop(home: Home, *, seconds: float = STOP_SECONDS) -> bool:
-    """Stops both parts, jobs first; True if anything was running. The state is kept for the next start."""
+    """Stops both parts, jobs first; True if anything was running.
+
+    The state is kept for the next start.
+    """
     deadline = time.monotonic() + seconds
     had_sagemaker = daemons.stop(home, SAGEMAKER, seconds=seconds / 2)
     left = max(deadline - time.monotonic(), LEAST_STOP_SECONDS)
@@ -193,9 +209,9 @@ def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None
         )
     if before is None or is_taken(before.sagemaker):
         raise LocalCloudFailed(
-            f"MiniStack of the local cloud in {home.folder} runs, and the port at which it expects the SageMaker "
-            f"service is {'taken by another program' if before else 'unknown'}; run: traindyno local down, then: "
-            "traindyno local up"
+            f"MiniStack of the local cloud in {home.folder} runs, and the port at which it expects "
+            f"the SageMaker service is {'taken by another program' if before else 'unknown'}; run: "
+            "traindyno local down, then: traindyno local up"
         )
     return Ports(aws=ministack.port, sagemaker=before.sagemaker)
 

@@ -38,7 +38,10 @@ def start(
     environment: Mapping[str, str],
     folder: Path,
 ) -> Daemon:
-    """Start a process in a new session and wait until ``health`` is answered. Its files are its owner's alone."""
+    """Start a process in a new session and wait until ``health`` is answered.
+
+    Its files are its owner's alone.
+    """
     log = home.prepare_log(name)
     with open(log, "ab", opener=open_private) as sink:
         process = subprocess.Popen(
@@ -77,13 +80,18 @@ def answers(request: urllib.request.Request) -> bool:
 
 
 def running(home: Home, name: str) -> Daemon | None:
-    """The daemon of this name; None if its process has ended, also if another process has its number now."""
+    """The daemon of this name; None if its process has ended, also if another process has its
+    number now.
+    """
     daemon = home.read_daemon(name)
     return daemon if daemon and _process_of(daemon) else None
 
 
 def stop(home: Home, name: str, *, seconds: float) -> bool:
-    """Ends the daemon and its descendants; True if it ran. After ``seconds``, the remaining processes are killed."""
+    """Ends the daemon and its descendants; True if it ran.
+
+    After ``seconds``, the remaining processes are killed.
+    """
     daemon = home.read_daemon(name)
     process = _process_of(daemon) if daemon else None
     if process:
@@ -99,7 +107,9 @@ def stop(home: Home, name: str, *, seconds: float) -> bool:
 
 
 def find_again(home: Home, name: str) -> None:
-    """Writes the document of a daemon anew, whatever it is now: without a daemon that runs, none is left."""
+    """Writes the document of a daemon anew, whatever it is now: without a daemon that runs, none is
+    left.
+    """
     home.forget(name)
     marked = [process for number in psutil.pids() if (process := _daemon_of(number, home, name))]
     if marked:
@@ -123,7 +133,9 @@ def _part_text(home: Home, name: str, port: int | str) -> str:
 
 
 def end_leftovers(home: Home, name: str) -> None:
-    """Kills the child processes of a daemon that was killed: they hold its port, and the next daemon can't use it."""
+    """Kills the child processes of a daemon that was killed: they hold its port, and the next
+    daemon can't use it.
+    """
     daemon = home.read_daemon(name)
     if daemon is None or _process_of(daemon):
         return
@@ -139,7 +151,9 @@ def end_leftovers(home: Home, name: str) -> None:
 
 
 def _session_of(process_id: int) -> int | None:
-    """The process's session: a daemon leads one, and its children stay in it after the daemon's end."""
+    """The process's session: a daemon leads one, and its children stay in it after the daemon's
+    end.
+    """
     try:
         return os.getsid(process_id)
     except OSError:

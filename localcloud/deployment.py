@@ -1,4 +1,6 @@
-"""Deploy the CDK app into a local cloud with the real CDK command line, when its sources or its stacks have changed."""
+"""Deploy the CDK app into a local cloud with the real CDK command line, when its sources or its
+stacks have changed.
+"""
 
 import hashlib
 import os
@@ -48,14 +50,15 @@ def deploy(
     before = home.read_as(DEPLOYED, Deployed)
     if before and not _has_stack(home, ports):
         raise LocalCloudFailed(
-            f"the local cloud in {home.folder} has lost what was deployed into it; remove it with: traindyno local "
-            "down --erase, then start a new one with: traindyno local up"
+            f"the local cloud in {home.folder} has lost what was deployed into it; remove it with: "
+            "traindyno local down --erase, then start a new one with: traindyno local up"
         )
     if before and before.fingerprint == fingerprint:
         return False
     if not before:
         tell("bootstrapping the CDK toolkit")
-        # Run in a folder without cdk.json, so that the CDK does not start the app: bootstrap does not need it.
+        # Run in a folder without cdk.json, so that the CDK does not start the app: bootstrap does
+        # not need it.
         _cdk(home, ports, "bootstrap", f"aws://{ACCOUNT}/{REGION}", folder=home.folder)
     tell("deploying the CDK app")
     app = ("--app", f'"{sys.executable}" app.py', "--context", "target=local")
@@ -108,7 +111,8 @@ def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
     ]
     environment = {
         **local_environment(ports, read_access_key(home)),
-        # The CDK keeps access keys with their accounts in a cache, which is in the user's home unless this is set.
+        # The CDK keeps access keys with their accounts in a cache, which is in the user's home
+        # unless this is set.
         "CDK_HOME": str(home.state("cdk")),
         "PATH": os.pathsep.join([str(node.parent), os.environ.get("PATH", "")]),
         "CDK_DISABLE_CLI_TELEMETRY": "true",

@@ -1,5 +1,5 @@
-"""The environment variables with which boto3, the AWS command line and the CDK use a local cloud and nothing else, and
-the access key in them, which every request to it needs.
+"""The environment variables with which boto3, the AWS command line and the CDK use a local cloud
+and nothing else, and the access key in them, which every request to it needs.
 """
 
 import os
@@ -32,7 +32,8 @@ def aws_settings(ports: Ports, access_key_id: str) -> dict[str, str]:
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
-        # Some programs read one, some the other, and a proxy of the user must not get these requests.
+        # Some programs read one, some the other, and a proxy of the user must not get these
+        # requests.
         "NO_PROXY": f"{LOOPBACK},localhost",
         "no_proxy": f"{LOOPBACK},localhost",
     }
@@ -41,7 +42,9 @@ def aws_settings(ports: Ports, access_key_id: str) -> dict[str, str]:
 def local_environment(
     ports: Ports, access_key_id: str, base: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """A whole process environment: ``base`` without the user's AWS settings, with the local cloud's."""
+    """A whole process environment: ``base`` without the user's AWS settings, with the local
+    cloud's.
+    """
     settings = aws_settings(ports, access_key_id)
     kept = {
         name: value
@@ -71,13 +74,13 @@ def read_access_key(home: Home) -> str:
     found, path = _stored(home), home.document(FILE)
     if found and path.stat().st_uid != os.geteuid():
         raise HomeUnusable(
-            f"{path} belongs to user {path.stat().st_uid}, and this is user {os.geteuid()}: set {HOME_VARIABLE} to a "
-            "folder of your own"
+            f"{path} belongs to user {path.stat().st_uid}, and this is user {os.geteuid()}: set "
+            f"{HOME_VARIABLE} to a folder of your own"
         )
     if not found:
         raise HomeUnusable(
-            f"the local cloud in {home.folder} has no access key, which every request to it needs; make one with: "
-            "traindyno local up"
+            f"the local cloud in {home.folder} has no access key, which every request to it needs; "
+            "make one with: traindyno local up"
         )
     return found
 
@@ -88,7 +91,8 @@ def _stored(home: Home) -> str | None:
 
 
 def local_client(settings: Mapping[str, str], service: str, **options: Any) -> Any:
-    """``settings``: the environment variables of the local cloud; ``options``: those of botocore's ``Config``.
+    """``settings``: the environment variables of the local cloud; ``options``: those of botocore's
+    ``Config``.
 
     A proxy of the user must not get the requests: they have the local cloud's access key.
     """

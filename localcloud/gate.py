@@ -1,7 +1,8 @@
-"""Decides which requests the servers of a local cloud answer: those of programs that have its access key.
+"""Decides which requests the servers of a local cloud answer: those of programs that have its
+access key.
 
-Every user of the machine can connect to a port of 127.0.0.1, and whoever is answered there runs code as the person who
-started the local cloud.
+Every user of the machine can connect to a port of 127.0.0.1, and whoever is answered there runs
+code as the person who started the local cloud.
 """
 
 import hmac
@@ -33,7 +34,8 @@ LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
 ERROR = "AccessDeniedException"
 AWS_JSON = "application/x-amz-json-1.1"
 SIGNED = re.compile(r"AWS4-HMAC-SHA256 +Credential=([^/, ]+)")
-# The parameters of presigned URLs: signature versions 4 and 2. Only the first of them is "key/date/region/service/…".
+# The parameters of presigned URLs: signature versions 4 and 2. Only the first of them is
+# "key/date/region/service/…".
 PRESIGNED = ("X-Amz-Credential", "AWSAccessKeyId")
 ADVICE = 'only its owner may use it, and gets the key with: eval "$(traindyno local env)"'
 ReadHeader = Callable[[str], str | None]
@@ -42,7 +44,8 @@ ReadHeader = Callable[[str], str | None]
 def find_refusal(header: ReadHeader, query: str, keys: Iterable[str]) -> str | None:
     """The reason why a request is refused; None if a program that has one of the ``keys`` sent it.
 
-    ``header`` reads a header by its name in lower case, ``query`` is the URL's part after the question mark.
+    ``header`` reads a header by its name in lower case, ``query`` is the URL's part after the
+    question mark.
     """
     return find_page(header) or find_stranger(header, query, keys)
 
@@ -50,8 +53,8 @@ def find_refusal(header: ReadHeader, query: str, keys: Iterable[str]) -> str | N
 def find_page(header: ReadHeader) -> str | None:
     """The reason why a request is refused as that of a web page.
 
-    A browser names the page's origin, or states that the request is cross-site. A page whose host name resolves to this
-    address (DNS rebinding) is recognised by the Host header.
+    A browser names the page's origin, or states that the request is cross-site. A page whose host
+    name resolves to this address (DNS rebinding) is recognised by the Host header.
     """
     host = header("host") or ""
     if (host.rpartition(":")[0] or host) not in LOOPBACK_NAMES:
@@ -69,7 +72,8 @@ def find_stranger(header: ReadHeader, query: str, keys: Iterable[str]) -> str | 
     named = named_key(header("authorization") or "", query)
     if named is None:
         return f"the request names no access key of this local cloud: {ADVICE}"
-    # Each comparison takes the same time wherever the two differ; an empty key would open a server that was given none.
+    # Each comparison takes the same time wherever the two differ; an empty key would open a server
+    # that was given none.
     found = [hmac.compare_digest(named.encode(), key.encode()) for key in keys if key]
     return (
         None
@@ -90,12 +94,17 @@ def named_key(authorization: str, query: str) -> str | None:
 
 
 def authorization(access_key_id: str) -> dict[str, str]:
-    """The header with which a program without an AWS client passes the gate: no server checks the signature."""
+    """The header with which a program without an AWS client passes the gate: no server checks the
+    signature.
+    """
     return {"Authorization": f"AWS4-HMAC-SHA256 Credential={access_key_id}/"}
 
 
 def read_length(header: str | None) -> int:
-    """The bytes of a request's body; raises ValueError. To read -1 bytes would wait until the client is gone."""
+    """The bytes of a request's body; raises ValueError.
+
+    To read -1 bytes would wait until the client is gone.
+    """
     if not re.fullmatch("[0-9]{0,18}", header or ""):
         raise ValueError(f"Content-Length: got {header!r:.80}, expected a number of bytes")
     return int(header or 0)

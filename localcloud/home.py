@@ -38,8 +38,8 @@ def owner_only() -> Iterator[None]:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Makes the folder, and the rest of its path, or takes the rights of others from one that is empty; raises
-    NotPrivate or OSError. Others may need what is in a folder that they can read.
+    """Makes the folder, and the rest of its path, or takes the rights of others from one that is
+    empty; raises NotPrivate or OSError. Others may need what is in a folder that they can read.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = folder.stat()
@@ -55,7 +55,9 @@ def make_private_folder(folder: Path) -> None:
 
 
 def open_private(path: str, flags: int) -> int:
-    """An ``opener`` of ``open``: a new file is its owner's alone, and one that exists becomes so."""
+    """An ``opener`` of ``open``: a new file is its owner's alone, and one that exists becomes
+    so.
+    """
     descriptor = os.open(path, flags, 0o600)
     if os.fstat(descriptor).st_mode & OTHERS:
         os.fchmod(descriptor, 0o600)
@@ -79,8 +81,8 @@ class DocumentDamaged(HomeUnusable):
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
-            f"{path} is damaged, or of another version: {why}; remove the local cloud with: traindyno local down "
-            "--erase, then start a new one with: traindyno local up"
+            f"{path} is damaged, or of another version: {why}; remove the local cloud with: "
+            "traindyno local down --erase, then start a new one with: traindyno local up"
         )
 
 
@@ -160,8 +162,8 @@ class Home:
             return None
         except PermissionError as error:
             raise HomeUnusable(
-                f"{path} can't be read by user {os.geteuid()}: {error.strerror}; set {HOME_VARIABLE} to a folder of "
-                "your own"
+                f"{path} can't be read by user {os.geteuid()}: {error.strerror}; set "
+                f"{HOME_VARIABLE} to a folder of your own"
             ) from error
         except BaseValidationError as error:
             raise DocumentDamaged(
@@ -191,7 +193,9 @@ class Home:
 
     @contextmanager
     def alone(self, *, tell: Callable[[str], None]) -> Iterator[None]:
-        """Waits for and holds the home's lock, so that no two commands start or stop its parts at the same time."""
+        """Waits for and holds the home's lock, so that no two commands start or stop its parts at
+        the same time.
+        """
         path = self.folder / LOCK
         with self._writing(path):
             self._make_folder()
@@ -203,7 +207,8 @@ class Home:
                 lock.seek(0)
                 holder = lock.read().strip() or "unknown"
                 tell(
-                    f"waiting for process {holder}, which starts or stops the local cloud in {self.folder}"
+                    f"waiting for process {holder}, which starts or stops the local cloud in "
+                    f"{self.folder}"
                 )
                 fcntl.flock(lock, fcntl.LOCK_EX)
             lock.truncate(0)
@@ -216,8 +221,8 @@ class Home:
             make_private_folder(self.folder)
         except NotPrivate as error:
             raise HomeUnusable(
-                f"{self.folder} can't hold a local cloud, which belongs to its owner alone: {error}; set "
-                f"{HOME_VARIABLE} to a new folder"
+                f"{self.folder} can't hold a local cloud, which belongs to its owner alone: "
+                f"{error}; set {HOME_VARIABLE} to a new folder"
             ) from error
 
     @contextmanager
@@ -228,8 +233,8 @@ class Home:
             if is_disk_full(error):
                 raise
             raise HomeUnusable(
-                f"{path} can't be written: {error.strerror}; the local cloud keeps its state in {self.folder}: make it "
-                f"writable, or set {HOME_VARIABLE} to a folder that is"
+                f"{path} can't be written: {error.strerror}; the local cloud keeps its state in "
+                f"{self.folder}: make it writable, or set {HOME_VARIABLE} to a folder that is"
             ) from error
 
 

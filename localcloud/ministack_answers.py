@@ -1,4 +1,6 @@
-"""What MiniStack answers otherwise than AWS, corrected, and its refusals: of a stranger, and of a throttled request."""
+"""What MiniStack answers otherwise than AWS, corrected, and its refusals: of a stranger, and of a
+throttled request.
+"""
 
 import json
 import random
@@ -12,7 +14,8 @@ from localcloud.gate import ERROR
 
 # MiniStack gives this error type for every exception of a handler.
 ANY_EXCEPTION = "Runtime.HandlerError"
-# How MiniStack begins to say that the worker process of a call ended, and Lambda's error type for it.
+# How MiniStack begins to say that the worker process of a call ended, and Lambda's error type for
+# it.
 WORKER_ENDED = (
     "Worker process died",
     "Worker process exited immediately",
@@ -24,8 +27,9 @@ Answer = Callable[[Data], Any]
 
 
 def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
-    """MiniStack's answer of a function, with the exception's class as its error type, as Lambda's Python runtime gives
-    it, or Lambda's own if the function's process was killed: state machines retry and catch by this type.
+    """MiniStack's answer of a function, with the exception's class as its error type, as Lambda's
+    Python runtime gives it, or Lambda's own if the function's process was killed: state machines
+    retry and catch by this type.
     """
     body = answer.get("body")
     if not answer.get("error") or not isinstance(body, dict):
@@ -47,9 +51,9 @@ LIMIT_PATH = "TimeoutSecondsPath"
 
 
 class WaitingTasks:
-    """MiniStack waits for the answer of a task whose function has failed, 27 hours long, and reads no time limit from
-    the input. Its retries repeat the token, so a late answer to one attempt would end the next one. It also takes
-    another answer until the task has read the first.
+    """MiniStack waits for the answer of a task whose function has failed, 27 hours long, and reads
+    no time limit from the input. Its retries repeat the token, so a late answer to one attempt
+    would end the next one. It also takes another answer until the task has read the first.
     """
 
     def __init__(self, machines: Any) -> None:
@@ -115,7 +119,10 @@ class WaitingTasks:
             path, machines._apply_input_path(state, data, context), context
         )
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-            cause = f"{LIMIT_PATH} {path}: expected a number of seconds, a positive integer; found {found!r}"
+            cause = (
+                f"{LIMIT_PATH} {path}: expected a number of seconds, a positive integer; found "
+                f"{found!r}"
+            )
             raise machines._ExecutionError("States.Runtime", cause)
         return found
 

@@ -1,13 +1,16 @@
 """Runs MiniStack with six changes; a program for MiniStack's own environment.
 
 - MiniStack saves its state only when it is asked to end. Here it also saves it while it runs.
-- It answers whoever reaches its port, and a Lambda function runs code as the person who started MiniStack. Here a
-  filter before its ASGI application refuses web pages and programs without the access key.
-- It starts a worker for each call of a burst, each as a new interpreter. Here their number is limited,
-  and they are forked (``worker_processes.py``).
-- It gives every exception of a function the same error type, but state machines retry and catch by the type.
+- It answers whoever reaches its port, and a Lambda function runs code as the person who started
+  MiniStack. Here a filter before its ASGI application refuses web pages and programs without the
+  access key.
+- It starts a worker for each call of a burst, each as a new interpreter. Here their number is
+  limited, and they are forked (``worker_processes.py``).
+- It gives every exception of a function the same error type, but state machines retry and catch by
+  the type.
 - It takes several answers of one task.
-- It waits for the answer of a task whose function has failed, and reads no time limit of a task from its input.
+- It waits for the answer of a task whose function has failed, and reads no time limit of a task
+  from its input.
 """
 
 import asyncio
@@ -49,7 +52,9 @@ CUSTOM_RESOURCE_PATH = "/_ministack/cfn-response/"
 
 
 class MiniStackGate:
-    """Answers programs that name the local cloud's access key, or one of a role that such a program has assumed."""
+    """Answers programs that name the local cloud's access key, or one of a role that such a program
+    has assumed.
+    """
 
     def __init__(self) -> None:
         self._access_key_id = os.environ[KEY_VARIABLE]
@@ -68,9 +73,11 @@ class MiniStackGate:
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 TRIES = 5
-# A function's worker takes 30 MB. Most calls take a tenth of a second, so more of them would only wait for a core.
+# A function's worker takes 30 MB. Most calls take a tenth of a second, so more of them would only
+# wait for a core.
 WORKERS_PER_CORE = 2
-# What changed after a save is lost if MiniStack is killed. Saving takes at most a twentieth of a core.
+# What changed after a save is lost if MiniStack is killed. Saving takes at most a twentieth of a
+# core.
 LEAST_PAUSE_SECONDS, PAUSE_FACTOR = 5.0, 20
 LOG = logging.getLogger("traindyno")
 Scope = Mapping[str, Any]
@@ -79,7 +86,9 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class Saver:
-    """Saves the state of every service: after changes, regularly; when it is asked to; and at the end."""
+    """Saves the state of every service: after changes, regularly; when it is asked to; and at the
+    end.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -152,8 +161,8 @@ class RequestFilter:
             try:
                 await ministack.app(scope, receive, send)
             finally:
-                # Note the change when it is complete: a save that starts earlier would miss it, and there may be no
-                # later one.
+                # Note the change when it is complete: a save that starts earlier would miss it, and
+                # there may be no later one.
                 if scope.get("method") not in {"GET", "HEAD"}:
                     self._saver.note_change()
 
@@ -168,7 +177,9 @@ class RequestFilter:
 
 
 async def _read_whole(receive: Receive) -> bytes:
-    """The whole body: an answer that is sent earlier ends the connection, and the client's next request fails."""
+    """The whole body: an answer that is sent earlier ends the connection, and the client's next
+    request fails.
+    """
     body, has_more = b"", True
     while has_more:
         message = await receive()
@@ -211,7 +222,8 @@ def main() -> None:
 
 async def _serve(saver: Saver, config: Config) -> None:
     def end() -> None:
-        # End immediately: kept-alive connections and waiting state machines would delay a graceful end.
+        # End immediately: kept-alive connections and waiting state machines would delay a graceful
+        # end.
         saver.save()
         os._exit(0)
 

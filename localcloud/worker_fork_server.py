@@ -1,12 +1,14 @@
-"""Forks the worker processes of the functions of one archive; a program for MiniStack's environment.
+"""Forks the worker processes of the functions of one archive; a program for MiniStack's
+environment.
 
-It has imported boto3 and what the archive's handlers import, and has read the service models: these imports take most
-of the time of a start. ``worker_processes.py`` starts this program and sends it requests. A request is one message:
-JSON with the worker's program, folder and environment, and the worker's three standard files as descriptors. The answer
-is the process ID, with a descriptor of the process.
+It has imported boto3 and what the archive's handlers import, and has read the service models: these
+imports take most of the time of a start. ``worker_processes.py`` starts this program and sends it
+requests. A request is one message: JSON with the worker's program, folder and environment, and the
+worker's three standard files as descriptors. The answer is the process ID, with a descriptor of the
+process.
 
-If TRAINDYNO_CALLS_FILE names a file, each call to AWS that a worker makes is written to it, for the tests of the
-functions' permissions.
+If TRAINDYNO_CALLS_FILE names a file, each call to AWS that a worker makes is written to it, for the
+tests of the functions' permissions.
 """
 
 import array
@@ -88,7 +90,9 @@ def read_models() -> None:
 
 
 def record_calls(path: str) -> None:
-    """Adds a hook to the default session, which the workers inherit: every client of a function records its calls."""
+    """Adds a hook to the default session, which the workers inherit: every client of a function
+    records its calls.
+    """
 
     def record(params: Mapping[str, Any], model: Any, **_: Any) -> None:
         handler = next(
@@ -117,7 +121,9 @@ def record_calls(path: str) -> None:
 
 
 def named_in(value: Any) -> Any:
-    """The resource that a parameter names: its name, the source of a copy, or the tables of a transaction's members."""
+    """The resource that a parameter names: its name, the source of a copy, or the tables of a
+    transaction's members.
+    """
     match value:
         case str():
             return value[:LONGEST_NAME]
@@ -137,7 +143,9 @@ def reap() -> None:
 
 
 def answer(connection: socket.socket, process_id: int) -> None:
-    """The process has not been waited for, so it still has its ID, and the descriptor is its own."""
+    """The process has not been waited for, so it still has its ID, and the descriptor is its
+    own.
+    """
     descriptor = os.pidfd_open(process_id)
     rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
     connection.sendmsg([str(process_id).encode()], [rights])
@@ -155,7 +163,9 @@ def become_worker(request: dict[str, Any], files: list[int]) -> None:
 
 
 def take_over(files: Sequence[int], folder: str, environment: Mapping[str, str]) -> None:
-    """Gives this forked process the standard files, folder and environment that a started process would have."""
+    """Gives this forked process the standard files, folder and environment that a started process
+    would have.
+    """
     for target, file in enumerate(files):
         os.dup2(file, target)
         os.close(file)

@@ -1,8 +1,10 @@
-"""Starts the Python workers of MiniStack's functions by forking a process that has imported boto3 already.
+"""Starts the Python workers of MiniStack's functions by forking a process that has imported boto3
+already.
 
-As new interpreters, the workers took 77 of the 188 s of CPU time of a rehearsal of 1,000 runs. This saving is the
-reason to replace a part of MiniStack. MiniStack also starts a worker for every call that finds none free; most workers
-of a burst would be ready only after its last call, so their number is limited.
+As new interpreters, the workers took 77 of the 188 s of CPU time of a rehearsal of 1,000 runs. This
+saving is the reason to replace a part of MiniStack. MiniStack also starts a worker for every call
+that finds none free; most workers of a burst would be ready only after its last call, so their
+number is limited.
 """
 
 import contextlib
@@ -29,7 +31,9 @@ LOOK_AGAIN_SECONDS = 0.05
 
 
 class WorkerPool:
-    """Takes workers from MiniStack's pool. A function has at most ``most_workers``, of which ``most_starting`` start.
+    """Takes workers from MiniStack's pool.
+
+    A function has at most ``most_workers``, of which ``most_starting`` start.
 
     A call that has waited for ``longest_wait_seconds`` gets one beyond that.
     """
@@ -44,8 +48,9 @@ class WorkerPool:
         most_workers: int,
         longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
     ) -> None:
-        """``workers_of`` is called with the function's name, configuration and qualifier. MiniStack's worker is
-        ``in_use`` while it has a call, and ``_cold`` until it has started.
+        """``workers_of`` is called with the function's name, configuration and qualifier.
+
+        MiniStack's worker is ``in_use`` while it has a call, and ``_cold`` until it has started.
         """
         self._workers_of = workers_of
         self._take = take
@@ -104,7 +109,9 @@ class WorkerProcess:
         return self.returncode if self._has_ended(0) else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Raises ``subprocess.TimeoutExpired`` if the process has not ended after ``timeout`` seconds."""
+        """Raises ``subprocess.TimeoutExpired`` if the process has not ended after ``timeout``
+        seconds.
+        """
         if not self._has_ended(timeout):
             raise subprocess.TimeoutExpired(f"worker {self.pid}", timeout or 0)
         return 0
@@ -170,7 +177,10 @@ class ForkServer:
 
 
 class ForkedWorkers:
-    """``start`` replaces ``subprocess.Popen``. A program that can't be forked is started by ``subprocess.Popen``."""
+    """``start`` replaces ``subprocess.Popen``.
+
+    A program that can't be forked is started by ``subprocess.Popen``.
+    """
 
     def __init__(self) -> None:
         self._asking = threading.Lock()
@@ -190,7 +200,9 @@ class ForkedWorkers:
     def start(
         self, arguments: Sequence[str], *, cwd: str, env: Mapping[str, str], **options: Any
     ) -> Any:
-        """``arguments`` are an interpreter and its program; ``options`` are the options of ``Popen`` for text pipes."""
+        """``arguments`` are an interpreter and its program; ``options`` are the options of
+        ``Popen`` for text pipes.
+        """
         if arguments[0] == sys.executable:
             try:
                 return self._fork(arguments[1], cwd, env, share_code(Path(cwd), self._code))
@@ -235,8 +247,8 @@ _sharing = threading.Lock()
 
 
 def share_code(folder: Path, shared: Path) -> Path:
-    """Replaces a worker's unpacked code by a link to the code that another worker unpacked from the same archive, which
-    it returns.
+    """Replaces a worker's unpacked code by a link to the code that another worker unpacked from the
+    same archive, which it returns.
 
     Python has compiled that code already.
     """

@@ -1,7 +1,9 @@
-"""Installs the version of PyTorch that requirements.txt names into the environment of this Python: ``make install``.
+"""Installs the version of PyTorch that requirements.txt names into the environment of this Python:
+``make install``.
 
-The default wheel for Linux is a CUDA build, which requires gigabytes of NVIDIA's libraries. A machine without an NVIDIA
-device gets PyTorch's CPU build, if the index of CPU builds answers within the limit.
+The default wheel for Linux is a CUDA build, which requires gigabytes of NVIDIA's libraries. A
+machine without an NVIDIA device gets PyTorch's CPU build, if the index of CPU builds answers within
+the limit.
 """
 
 import argparse
@@ -40,7 +42,8 @@ def main() -> int:
         except NoCpuBuild as error:
             tell(f"{error}.")
             tell(
-                "pip takes the default wheel. PyPI's for Linux is a CUDA build, which requires NVIDIA's libraries."
+                "pip takes the default wheel. PyPI's for Linux is a CUDA build, which requires "
+                "NVIDIA's libraries."
             )
             tell("Before pip downloads a file, it prints the file's size.")
     return subprocess.run([*PIP, f"torch=={version}"], check=False).returncode
@@ -81,7 +84,8 @@ def has_nvidia_device() -> bool:
         )
     except subprocess.TimeoutExpired:
         tell(
-            f"{command} did not answer within {limit} s: this machine counts as one without an NVIDIA device."
+            f"{command} did not answer within {limit} s: this machine counts as one without an "
+            "NVIDIA device."
         )
         return False
     return listed.returncode == 0 and "GPU " in listed.stdout
@@ -94,10 +98,12 @@ def install_cpu_build(version: str, index: str, limit_seconds: float) -> int:
     if not re.search(wheel, unquote(read_within(f"{index.rstrip('/')}/torch/", limit_seconds))):
         told = without_credentials(index)
         raise NoCpuBuild(
-            f"{told} has no torch {build} for Python {platform.python_version()} on {platform.machine()}"
+            f"{told} has no torch {build} for Python {platform.python_version()} on "
+            f"{platform.machine()}"
         )
     tell(
-        f"This machine has no NVIDIA device: pip takes torch {build} from {without_credentials(index)}."
+        f"This machine has no NVIDIA device: pip takes torch {build} from "
+        f"{without_credentials(index)}."
     )
     # requirements/lock.txt has installed what the CPU build requires.
     status = subprocess.run(
@@ -109,7 +115,9 @@ def install_cpu_build(version: str, index: str, limit_seconds: float) -> int:
 
 
 def read_within(address: str, limit_seconds: float) -> str:
-    """The limit holds for all of it: a socket's own limit begins anew with each packet, and a name server has none."""
+    """The limit holds for all of it: a socket's own limit begins anew with each packet, and a name
+    server has none.
+    """
     answers: queue.SimpleQueue[str | NoCpuBuild] = queue.SimpleQueue()
     threading.Thread(target=lambda: answers.put(_read(address)), daemon=True).start()
     try:

@@ -1,4 +1,6 @@
-"""How tests are dealt out to several workers: those that share something slow to make stay together, longest first."""
+"""How tests are dealt out to several workers: those that share something slow to make stay
+together, longest first.
+"""
 
 import gc
 import os
@@ -20,16 +22,18 @@ ORDER = (
     "",
 )
 
-# The threads of PyTorch spin while they wait for each other: beside other workers they take three times the time.
+# The threads of PyTorch spin while they wait for each other: beside other workers they take three
+# times the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# xdist sets the width of a terminal for its workers, and the programs that they start would draw narrow tables.
+# xdist sets the width of a terminal for its workers, and the programs that they start would draw
+# narrow tables.
 os.environ.pop("COLUMNS", None)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Each worker imports PyTorch, transformers and the CDK while it collects: a million objects that stay, and that
-    the garbage collector would go through again and again.
+    """Each worker imports PyTorch, transformers and the CDK while it collects: a million objects
+    that stay, and that the garbage collector would go through again and again.
     """
     gc.disable()
     try:
@@ -48,7 +52,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         groups = {item: group_of(item) for item in items}
         for item, group in groups.items():
-            # --dist loadgroup reads the group from the name. The mark xdist_group sets what pytest 9.2 doesn't read.
+            # --dist loadgroup reads the group from the name. The mark xdist_group sets what pytest
+            # 9.2 doesn't read.
             item._id = item.id.parse(f"{item.nodeid}@{group}")
             assert item.nodeid.endswith(f"@{group}")
         items.sort(key=lambda item: (place_of(item), groups[item] not in SHARED_FIXTURES))

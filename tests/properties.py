@@ -1,4 +1,6 @@
-"""Properties of code over drawn inputs: the same ones each time in ``make test``, new ones in ``make nightly``."""
+"""Properties of code over drawn inputs: the same ones each time in ``make test``, new ones in
+``make nightly``.
+"""
 
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -20,7 +22,8 @@ settings.register_profile(
 )
 settings.load_profile("traindyno")
 if not NIGHTLY:
-    # hypothesis also draws constants of the modules that are imported so far, which differ between workers.
+    # hypothesis also draws constants of the modules that are imported so far, which differ between
+    # workers.
     setattr(providers, "_get_local_constants", lambda: providers._local_constants)  # noqa: B010
 
 

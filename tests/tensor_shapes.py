@@ -1,4 +1,7 @@
-"""Reads the shapes of tensors that the docstrings of ``training`` give. The form is in training/__init__.py."""
+"""Reads the shapes of tensors that the docstrings of ``training`` give.
+
+The form is in training/__init__.py.
+"""
 
 import ast
 import re
@@ -22,7 +25,10 @@ Definition = tuple[str, ast.FunctionDef, list[ast.Module | ast.ClassDef]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function that takes or gives tensors. Its own text is its docstring, or that of the protocol's same method."""
+    """A function that takes or gives tensors.
+
+    Its own text is its docstring, or that of the protocol's same method.
+    """
 
     file: Path
     name: str
@@ -35,7 +41,9 @@ class Function:
 
     @property
     def of_parameters(self) -> dict[str, list[str]]:
-        """What the function's own text says of a parameter; else the text around it, which may say alternatives."""
+        """What the function's own text says of a parameter; else the text around it, which may say
+        alternatives.
+        """
         own, around = ({}, {})  # type: tuple[dict[str, list[str]], dict[str, list[str]]]
         for said, text in ((own, self.own_text), (around, self.text_around)):
             for name, shapes in OF_PARAMETER.findall(text):
@@ -61,7 +69,9 @@ def legend() -> set[str]:
 def fit(
     shapes: list[str], found: tuple[int, ...], sizes: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """The sizes of the letters, with those that the first fitting shape adds; None if no shape fits."""
+    """The sizes of the letters, with those that the first fitting shape adds; None if no shape
+    fits.
+    """
     for shape in shapes:
         names, known = re.findall(r"\w+", shape), dict(sizes)
         if shape == ANY:
@@ -99,7 +109,9 @@ def functions() -> list[Function]:
 
 
 def _with_aliases(trees: Iterable[ast.Module]) -> set[str]:
-    """Names of tensor types, with those that a module makes of them, such as ``Mask = NDArray[...]``."""
+    """Names of tensor types, with those that a module makes of them, such as ``Mask =
+    NDArray[...]``.
+    """
     tensors = set(TENSORS)
     aliases = [each for tree in trees for each in tree.body if isinstance(each, ast.Assign)]
     for _ in aliases:  # an alias may be of another one

@@ -1,8 +1,11 @@
-"""Traindyno: the price-performance lab for model training. docs/python.md describes the names of this package."""
+"""Traindyno: the price-performance lab for model training. docs/python.md describes the names of
+this package.
+"""
 
 __version__ = "0.3.0"
 
-# Public name → its module, which comes with the first use: a container and a function import the package without them.
+# Public name → its module, which comes with the first use: a container and a function import the
+# package without them.
 _API = {
     "AccountUnreachable": "aws.account",
     "CheckoutNeeded": "api.checkout",

@@ -1,4 +1,6 @@
-"""The source tarball that travels to a container: the built-in training code, or a user's own folder with callbacks."""
+"""The source tarball that travels to a container: the built-in training code, or a user's own
+folder with callbacks.
+"""
 
 import gzip
 import io
@@ -25,14 +27,16 @@ class SourceRefused(TraindynoError):
 
 
 def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:
-    """Archive name → file of the built-in tasks: what their programs import, and the entry point at the top.
+    """Archive name → file of the built-in tasks: what their programs import, and the entry point at
+    the top.
 
     Raises ``SourceRefused`` where ``root`` is no checkout: the wheel holds ``traindyno`` only.
     """
     if not (root / "training").is_dir():
         raise SourceRefused(
-            f"{root} has no folder training: the code of the built-in tasks travels from a checkout of the repository; "
-            "clone it, run `make install` there, and use its .venv/bin/traindyno (a suite with task: script needs none)"
+            f"{root} has no folder training: the code of the built-in tasks travels from a "
+            "checkout of the repository; clone it, run `make install` there, and use its "
+            ".venv/bin/traindyno (a suite with task: script needs none)"
         )
     files = imported_files(CONTAINER_PROGRAMS, root)
     del files[f"{ENTRY_FOLDER}__init__.py"]
@@ -49,7 +53,9 @@ def _parent_files(root: Path) -> dict[str, Path]:
 def script_files(
     folder: Path, root: Path = REPO_ROOT, *, allowed: Collection[Path] = ()
 ) -> dict[str, Path]:
-    """Archive name → file of a user's folder that travels, with the step log's callbacks and the parent beside it."""
+    """Archive name → file of a user's folder that travels, with the step log's callbacks and the
+    parent beside it.
+    """
     files = dict(find_travelling(folder, allowed=allowed, is_source=True).files)
     callbacks = sorted((root / "traindyno/callbacks").glob("*.py"))
     ours = imported_files(
@@ -61,19 +67,22 @@ def script_files(
     if clash:
         what = "program" if clash[0] == PROGRAM else "package"
         raise SourceRefused(
-            f"{folder} contains {clash[0]}: rename {clash[0].split('/')[0]}. The job adds a {what} of that name"
+            f"{folder} contains {clash[0]}: rename {clash[0].split('/')[0]}. The job adds a {what} "
+            "of that name"
         )
     size = sum(path.stat().st_size for path in files.values())
     if size > SIZE_LIMIT_BYTES:
         raise SourceRefused(
-            f"{folder} contains {size / 2**20:.0f} MiB in {len(files)} files: pass data as workload.dataset. "
-            f"The source may have at most {SIZE_LIMIT_BYTES // 2**20} MiB"
+            f"{folder} contains {size / 2**20:.0f} MiB in {len(files)} files: pass data as "
+            f"workload.dataset. The source may have at most {SIZE_LIMIT_BYTES // 2**20} MiB"
         )
     return dict(sorted((files | ours).items()))
 
 
 def pack(files: Mapping[str, Path]) -> bytes:
-    """A .tar.gz of the files that is the same for the same contents, whenever and wherever it is made."""
+    """A .tar.gz of the files that is the same for the same contents, whenever and wherever it is
+    made.
+    """
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as archive:
         for name, path in sorted(files.items()):

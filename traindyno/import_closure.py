@@ -4,19 +4,22 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-# Other packages are installed where the code runs. In the wheel's folder they are neighbours of ours.
+# Other packages are installed where the code runs. In the wheel's folder they are neighbours of
+# ours.
 OUR_PACKAGES = frozenset({"traindyno", "training", "lambdas"})
-# ast takes more than ten times as long, and a synthesis waits for it. A test compares both for all modules.
+# ast takes more than ten times as long, and a synthesis waits for it. A test compares both for all
+# modules.
 IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (\([^)]*\)|.+)", re.MULTILINE)
 NAME = re.compile(r"[\w.]+")
 QUOTED_NAME = re.compile(r'"(\w+(?:\.\w+)+)(?::\w+)?"')
 
 
 def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
-    """Name below ``root`` → file: the modules ``programs``, and all of our modules that they import, in functions too.
+    """Name below ``root`` → file: the modules ``programs``, and all of our modules that they
+    import, in functions too.
 
-    Where a module imports ``importlib`` or ``resolve_name``, the dotted names that it quotes count as imports: tables
-    of modules or of their classes, and packages whose data it reads.
+    Where a module imports ``importlib`` or ``resolve_name``, the dotted names that it quotes count
+    as imports: tables of modules or of their classes, and packages whose data it reads.
     """
     files: dict[str, Path] = {}
     waiting, known = [*programs], set[str]()
@@ -43,7 +46,9 @@ def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
 
 
 def imported_names(text: str) -> Iterator[str]:
-    """The modules that a source imports, among other names: ``from a import b`` gives ``a`` and ``a.b``."""
+    """The modules that a source imports, among other names: ``from a import b`` gives ``a`` and
+    ``a.b``.
+    """
     for package, names in IMPORT.findall(text):
         yield package
         for name in NAME.findall(names):

@@ -1,4 +1,6 @@
-"""Which files of a folder leave this machine: one rule for a script's source and for data, a model or a channel."""
+"""Which files of a folder leave this machine: one rule for a script's source and for data, a model
+or a channel.
+"""
 
 import os
 import re
@@ -15,7 +17,8 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 IGNORE_FILE = ".gitignore"
 SHOWN_NAMES = 6
 CACHES = {"__pycache__", "node_modules"}
-# Names of files that hold a secret by convention. Tokenizers have files such as tokens.txt, which are none.
+# Names of files that hold a secret by convention. Tokenizers have files such as tokens.txt, which
+# are none.
 CREDENTIALS = (
     *(
         ".env*",
@@ -82,13 +85,18 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Travelling:
-    """``files``: name in the folder → file. ``left_out``: name → reason; a folder's name ends with a slash."""
+    """``files``: name in the folder → file.
+
+    ``left_out``: name → reason; a folder's name ends with a slash.
+    """
 
     files: Mapping[str, Path]
     left_out: Mapping[str, Reason] = field(default_factory=dict)
 
     def sentence(self) -> str:
-        """How many files of what size travel, and how many are left out, with some of their names."""
+        """How many files of what size travel, and how many are left out, with some of their
+        names.
+        """
         size = sum(path.stat().st_size for path in self.files.values())
         size_text = f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
         count = "1 file" if len(self.files) == 1 else f"{len(self.files)} files"
@@ -115,8 +123,9 @@ class _Ignored:
     def names(self, path: Path, *, is_folder: bool) -> bool | None:
         """Whether the last rule that matches the path leaves it out; None if no rule matches.
 
-        A rule that matches a folder also matches what is below it. The walk has asked about the folder, and as in git a
-        rule of a lower file may have taken it back, so that only matches of the whole path count here.
+        A rule that matches a folder also matches what is below it. The walk has asked about the
+        folder, and as in git a rule of a lower file may have taken it back, so that only matches of
+        the whole path count here.
         """
         name = path.relative_to(self.folder).as_posix() + ("/" if is_folder else "")
         for rule in reversed(self.rules):
@@ -137,7 +146,10 @@ class _Walk:
     def entries(
         self, folder: Path, above: tuple[_Ignored, ...], inherited: Reason | None = None
     ) -> Iterator[tuple[str, Path, Reason | None]]:
-        """Files, and folders that are left out whole. ``inherited`` is why the folder itself is left out."""
+        """Files, and folders that are left out whole.
+
+        ``inherited`` is why the folder itself is left out.
+        """
         try:
             children = sorted(folder.iterdir())
         except OSError:
@@ -178,9 +190,9 @@ class _Walk:
 def find_travelling(folder: Path, *, allowed: Collection[Path] = (), is_source: bool) -> Travelling:
     """The files below ``folder`` that may leave this machine, in the order of their paths.
 
-    For a source also the ignore files of the repository around it count, and caches are left out. Data are often
-    ignored by the repository on purpose, so for them only the ignore files in their own folder count.
-    ``allowed``: as ``allowed_paths`` returns them.
+    For a source also the ignore files of the repository around it count, and caches are left out.
+    Data are often ignored by the repository on purpose, so for them only the ignore files in their
+    own folder count. ``allowed``: as ``allowed_paths`` returns them.
     """
     root = folder.resolve()
     above = tuple(_ignored_around(root)) if is_source else ()
@@ -231,7 +243,9 @@ def _rules_of(line: str) -> Iterator[GitIgnoreSpecPattern]:
 
 
 def _ignored_around(folder: Path) -> Iterator[_Ignored]:
-    """The rules above ``folder``, up to the top of its repository; none of a repository that ignores the folder."""
+    """The rules above ``folder``, up to the top of its repository; none of a repository that
+    ignores the folder.
+    """
     tops = [parent for parent in folder.parents if (parent / ".git").exists()]
     if (folder / ".git").exists() or not tops:
         return

@@ -1,4 +1,5 @@
-"""The devices that a run may use, with the operations that the training loop needs, and which one a run gets.
+"""The devices that a run may use, with the operations that the training loop needs, and which one a
+run gets.
 
 A device of one compiler only is in that compiler's module.
 """
@@ -37,7 +38,9 @@ class Accelerator:
         """If it ``averages_gradients``: over all processes, after the backward pass."""
 
     def end_step(self) -> None:
-        """Called after the optimizer's step: a device that records operations in graphs runs the graph here."""
+        """Called after the optimizer's step: a device that records operations in graphs runs the
+        graph here.
+        """
 
 
 class Cpu(Accelerator):

@@ -1,5 +1,5 @@
-"""Checks a suite's model, and makes its tokens or copies its model from the Hub once, for all of its runs: the job's
-output is the folder to read.
+"""Checks a suite's model, and makes its tokens or copies its model from the Hub once, for all of
+its runs: the job's output is the folder to read.
 """
 
 import os

@@ -1,1 +1,3 @@
-"""The pictures of docs/method.md, drawn from seeded examples by the functions that judge real runs."""
+"""The pictures of docs/method.md, drawn from seeded examples by the functions that judge real
+runs.
+"""

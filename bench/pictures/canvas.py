@@ -38,14 +38,20 @@ def text(
     content: str, x: float, y: float, *, color: str = INK, anchor: str = "start", size: int = 14
 ) -> str:
     shown = escape(content, quote=False)
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}" font-size="{size}">{shown}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}" '
+        f'font-size="{size}">{shown}</text>'
+    )
 
 
 def line(
     points: Iterable[tuple[float, float]], *, color: str, width: float = 1.5, dashes: str = "none"
 ) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}" stroke-dasharray="{dashes}"/>'
+    return (
+        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}" '
+        f'stroke-dasharray="{dashes}"/>'
+    )
 
 
 def dot(x: float, y: float, *, color: str, radius: float = 1.8) -> str:
@@ -53,4 +59,7 @@ def dot(x: float, y: float, *, color: str, radius: float = 1.8) -> str:
 
 
 def band(left: float, right: float, top: float, bottom: float, *, color: str) -> str:
-    return f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}" fill="{color}"/>'
+    return (
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
+        f'height="{bottom - top:.1f}" fill="{color}"/>'
+    )

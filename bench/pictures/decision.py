@@ -11,7 +11,9 @@ WIDEST_PERCENT, TOLERANCE_PERCENT = 5.8, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A difference of another cell from the best with its interval, in percent; positive is worse."""
+    """A difference of another cell from the best with its interval, in percent; positive is
+    worse.
+    """
 
     low: float
     mean: float

@@ -1,4 +1,6 @@
-"""How one run is measured: its step log with all that the functions find in it that read real logs."""
+"""How one run is measured: its step log with all that the functions find in it that read real
+logs.
+"""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +42,9 @@ def draw() -> str:
 
 
 def example() -> tuple[MeasuredRun, StepTable]:
-    """The loader is slow until step 110; checkpoints and evaluations recur; one compilation is logged later."""
+    """The loader is slow until step 110; checkpoints and evaluations recur; one compilation is
+    logged later.
+    """
     step_log = read_step_log(
         {f"job/rank-00000.{int(BEGIN * 1000)}.jsonl": map(json.dumps, _log_lines())}
     )
@@ -107,7 +111,9 @@ def _axes(across: Place, up: Place) -> Iterator[str]:
 
 
 def _intervals(table: StepTable, across: Place, up: Place) -> Iterator[str]:
-    """A dot for each step: from the end of the step before to its own end, logged phases included."""
+    """A dot for each step: from the end of the step before to its own end, logged phases
+    included.
+    """
     for index, seconds in enumerate(table.interval_seconds):
         names = table.phases_by_interval.get(index, {})
         x, y = across(index + 0.5), up(log10(seconds))
@@ -132,6 +138,9 @@ def _findings(measured: MeasuredRun) -> Iterator[str]:
     once = ", ".join(
         f"{each.name} {each.seconds:.1f} s at step {each.step}" for each in measured.one_time
     )
-    yield f"line: {steady:.3f} s for a step; dashed: {long_run:.3f} s with what recurs ({recurring} steps)"
+    yield (
+        f"line: {steady:.3f} s for a step; dashed: {long_run:.3f} s with what recurs ({recurring} "
+        "steps)"
+    )
     yield f"rate: {SAMPLES} samples ÷ {long_run:.3f} s = {SAMPLES / long_run:.1f} samples/s"
     yield f"paid once, and in no rate: {once}"

@@ -1,4 +1,6 @@
-"""Passages of equal length out of lines of text, of which every process and loader worker reads a part, and masks."""
+"""Passages of equal length out of lines of text, of which every process and loader worker reads a
+part, and masks.
+"""
 
 import itertools
 from typing import Any, Dict, Iterable, Iterator, List
@@ -8,7 +10,8 @@ from transformers import DataCollatorForLanguageModeling
 
 
 class Passages(IterableDataset[Dict[str, List[int]]]):
-    """Tokens of this process's and worker's lines, cut to full length, without an end: the lines are read again.
+    """Tokens of this process's and worker's lines, cut to full length, without an end: the lines
+    are read again.
 
     Raises ValueError if the text holds less than one passage for each reader.
     """
@@ -33,8 +36,8 @@ class Passages(IterableDataset[Dict[str, List[int]]]):
                 yield passage
             if not found:
                 raise ValueError(
-                    "reader {} of {} found no passage of {} tokens in {}; expected more text, or fewer processes and "
-                    "loader workers".format(
+                    "reader {} of {} found no passage of {} tokens in {}; expected more text, or "
+                    "fewer processes and loader workers".format(
                         reader, self.world_size * workers, self.length, self.lines
                     )
                 )
@@ -53,7 +56,9 @@ class Passages(IterableDataset[Dict[str, List[int]]]):
 def masked_loader(
     passages: Passages, batch_size: int, workers: int, mask_probability: float
 ) -> "DataLoader[Any]":
-    """Batches with masks drawn anew each time; ``workers`` processes read, tokenise and mask, 0 is this process."""
+    """Batches with masks drawn anew each time; ``workers`` processes read, tokenise and mask, 0 is
+    this process.
+    """
     collate = DataCollatorForLanguageModeling(passages.tokenizer, mlm_probability=mask_probability)
     return DataLoader(
         passages, batch_size=batch_size, num_workers=workers, collate_fn=collate, pin_memory=True

@@ -24,7 +24,8 @@ class FolderLines:
 class S3Lines:
     """The lines of all objects below an S3 prefix, without a copy on the disk.
 
-    In place of the Amazon S3 plugin for PyTorch, which is no longer maintained. boto3 is part of AWS's images.
+    In place of the Amazon S3 plugin for PyTorch, which is no longer maintained. boto3 is part of
+    AWS's images.
     """
 
     def __init__(self, uri: str) -> None:

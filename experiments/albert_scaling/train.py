@@ -1,7 +1,9 @@
-"""Trains ALBERT's masked language modelling under PyTorch's DDP or SageMaker's data parallel library.
+"""Trains ALBERT's masked language modelling under PyTorch's DDP or SageMaker's data parallel
+library.
 
-For torch 1.11 to 1.13 and transformers 4.21 on Python 3.8. The global batch is the batch per device times the number of
-processes, and ``max_steps`` gives every number of nodes the same number of examples, as in the post.
+For torch 1.11 to 1.13 and transformers 4.21 on Python 3.8. The global batch is the batch per device
+times the number of processes, and ``max_steps`` gives every number of nodes the same number of
+examples, as in the post.
 """
 
 import itertools
@@ -56,7 +58,9 @@ def main() -> None:
 
 
 def start_process_group() -> torch.device:
-    """The device of this process, in a group over SMDDP where the job asks for it, else over NCCL or Gloo."""
+    """The device of this process, in a group over SMDDP where the job asks for it, else over NCCL
+    or Gloo.
+    """
     if not torch.cuda.is_available():
         distributed.init_process_group(backend="gloo")
         return torch.device("cpu")

@@ -1,9 +1,11 @@
-"""Writes English Wikipedia as the lines of text that the script reads, from the Hub or from a local copy.
+"""Writes English Wikipedia as the lines of text that the script reads, from the Hub or from a local
+copy.
 
-Usage: python wikipedia_files.py FOLDER [--megabytes 1600] [--wikipedia PLACE]. 640,000 passages of 512 tokens are about
-1,400 MB. Upload the files: aws s3 sync FOLDER s3://your-bucket/albert/train/
+Usage: python wikipedia_files.py FOLDER [--megabytes 1600] [--wikipedia PLACE]. 640,000 passages of
+512 tokens are about 1,400 MB. Upload the files: aws s3 sync FOLDER s3://your-bucket/albert/train/
 
-PLACE is a Hub id, or a folder with Parquet files. The post's books are not on the Hub: add text files of your own.
+PLACE is a Hub id, or a folder with Parquet files. The post's books are not on the Hub: add text
+files of your own.
 """
 
 import argparse

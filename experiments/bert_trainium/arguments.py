@@ -1,4 +1,6 @@
-"""The hyperparameters of the BERT experiment on Trainium and GPUs, as the training toolkit passes them."""
+"""The hyperparameters of the BERT experiment on Trainium and GPUs, as the training toolkit passes
+them.
+"""
 
 import argparse
 import os

@@ -1,4 +1,6 @@
-"""What the two sides of the comparison do differently: DDP on CUDA or a CPU, PyTorch/XLA on Trainium as in the post."""
+"""What the two sides of the comparison do differently: DDP on CUDA or a CPU, PyTorch/XLA on
+Trainium as in the post.
+"""
 
 import importlib.util
 import os
@@ -20,7 +22,9 @@ class Device(ABC):
 
     @abstractmethod
     def wrap(self, model: Any) -> Any:
-        """The model on the device, with gradients averaged over processes by ``step`` at the latest."""
+        """The model on the device, with gradients averaged over processes by ``step`` at the
+        latest.
+        """
 
     @abstractmethod
     def loader(self, loader: Any) -> Iterable[Any]:
@@ -89,7 +93,8 @@ class _MovedBatches:
 
 class XlaDevice(Device):
     def __init__(self) -> None:
-        # Part of AWS's Neuron images; torch.distributed finds its backend once xla_backend is imported.
+        # Part of AWS's Neuron images; torch.distributed finds its backend once xla_backend is
+        # imported.
         import torch_xla.core.xla_model as xm  # noqa: PLC0415
         import torch_xla.distributed.parallel_loader as pl  # noqa: PLC0415
         import torch_xla.distributed.xla_backend  # noqa: F401, PLC0415

@@ -1,7 +1,8 @@
-"""Makes the post's train.csv and test.csv of Amazon Polarity, from the Hub or from a local copy of it.
+"""Makes the post's train.csv and test.csv of Amazon Polarity, from the Hub or from a local copy of
+it.
 
-Usage: python review_files.py FOLDER [--polarity PLACE]. Each file has the columns content and label. Upload them:
-aws s3 sync FOLDER s3://your-bucket/classification/data/amazon/
+Usage: python review_files.py FOLDER [--polarity PLACE]. Each file has the columns content and
+label. Upload them: aws s3 sync FOLDER s3://your-bucket/classification/data/amazon/
 
 PLACE is a Hub id, or a folder with Parquet or CSV files whose names begin with train and test.
 """

@@ -1,4 +1,6 @@
-"""Amazon's reviews from a CSV file with the columns content and label, as this process's share, and their batches."""
+"""Amazon's reviews from a CSV file with the columns content and label, as this process's share, and
+their batches.
+"""
 
 import csv
 import itertools

@@ -1,7 +1,8 @@
-"""Fine-tunes BERT on reviews, on Trainium by PyTorch/XLA or on GPUs and CPUs by DDP, and measures its accuracy.
+"""Fine-tunes BERT on reviews, on Trainium by PyTorch/XLA or on GPUs and CPUs by DDP, and measures
+its accuracy.
 
-For torch 1.11 to 1.13, torch-xla 1.11 to 1.13 and transformers 4.21 on Python 3.8. torchrun starts one process per
-NeuronCore or GPU.
+For torch 1.11 to 1.13, torch-xla 1.11 to 1.13 and transformers 4.21 on Python 3.8. torchrun starts
+one process per NeuronCore or GPU.
 """
 
 import itertools

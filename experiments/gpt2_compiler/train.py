@@ -1,7 +1,7 @@
 """Trains GPT-2 with Hugging Face's Trainer, native or compiled by SageMaker Training Compiler.
 
-For torch 1.11 and transformers 4.21 on Python 3.8. The compiler's launcher, xla_spawn, imports this module and calls
-``_mp_fn`` in each process; every other launcher runs the file.
+For torch 1.11 and transformers 4.21 on Python 3.8. The compiler's launcher, xla_spawn, imports this
+module and calls ``_mp_fn`` in each process; every other launcher runs the file.
 """
 
 import os

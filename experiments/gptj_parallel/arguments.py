@@ -1,6 +1,8 @@
-"""The hyperparameters of the GPT-J notebooks, tensor and pipeline parallel, as the training toolkit passes them.
+"""The hyperparameters of the GPT-J notebooks, tensor and pipeline parallel, as the training toolkit
+passes them.
 
-Some names differ between the notebooks: ``train_batch_size`` and ``per_device_train_batch_size`` are one argument.
+Some names differ between the notebooks: ``train_batch_size`` and ``per_device_train_batch_size``
+are one argument.
 """
 
 import argparse
@@ -21,7 +23,9 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
 
 
 def library_settings(arguments: argparse.Namespace) -> Dict[str, Any]:
-    """The model parallel library's configuration; the launcher's ``mp_parameters`` replace the script's arguments."""
+    """The model parallel library's configuration; the launcher's ``mp_parameters`` replace the
+    script's arguments.
+    """
     settings = {
         "ddp": arguments.ddp,
         "tensor_parallel_degree": arguments.tensor_parallel_degree,
@@ -143,7 +147,9 @@ def boolean(text: str) -> bool:
 
 
 def assignments(text: str) -> Dict[str, Any]:
-    """``ddp=True,microbatches=2,optimize=speed`` with booleans and whole numbers as such, or the same as JSON."""
+    """``ddp=True,microbatches=2,optimize=speed`` with booleans and whole numbers as such, or the
+    same as JSON.
+    """
     if text.startswith("{"):
         return dict(json.loads(text))
     return {

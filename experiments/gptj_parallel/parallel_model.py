@@ -1,4 +1,6 @@
-"""GPT-J inside the model parallel library's wrappers, with its partition, activation checkpoints and weights."""
+"""GPT-J inside the model parallel library's wrappers, with its partition, activation checkpoints
+and weights.
+"""
 
 from argparse import Namespace
 from typing import Any, NamedTuple
@@ -20,7 +22,10 @@ class ParallelModel(NamedTuple):
 
 
 def build_model(arguments: Namespace, weights: str) -> ParallelModel:
-    """``weights``: folder or Hub id. The pretrained weights are loaded once the library has divided the model."""
+    """``weights``: folder or Hub id.
+
+    The pretrained weights are loaded once the library has divided the model.
+    """
     configuration = AutoConfig.from_pretrained(weights, cache_dir=arguments.cache_dir)
     if arguments.config_overrides:
         configuration.update_from_string(arguments.config_overrides)
@@ -39,7 +44,9 @@ def build_model(arguments: Namespace, weights: str) -> ParallelModel:
 
 
 def divide(module: Any, arguments: Namespace) -> None:
-    """Puts layers evenly on the pipeline's stages and recomputes their activations, if the arguments ask for it."""
+    """Puts layers evenly on the pipeline's stages and recomputes their activations, if the
+    arguments ask for it.
+    """
     # Under tensor parallelism the library replaces GPT-J's list of layers by one of its own.
     is_replaced = smp.tp_size() > 1
     layers = module.transformer.seq_layers if is_replaced else module.transformer.h
@@ -64,7 +71,9 @@ def distributed_optimizer(model: Any, arguments: Namespace) -> Any:
 
 
 def load_weights(weights: str, arguments: Namespace) -> None:
-    """Loads a full checkpoint, which the library translates and divides: each host's first process writes it."""
+    """Loads a full checkpoint, which the library translates and divides: each host's first process
+    writes it.
+    """
     if smp.local_rank() == 0:
         SCRATCH.mkdir(exist_ok=True)
         pretrained = AutoModelForCausalLM.from_pretrained(weights, cache_dir=arguments.cache_dir)

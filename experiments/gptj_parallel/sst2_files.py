@@ -1,10 +1,13 @@
-"""Makes the files that the notebook uploads, from GLUE's SST-2 on the Hub or from a local copy of it.
+"""Makes the files that the notebook uploads, from GLUE's SST-2 on the Hub or from a local copy of
+it.
 
-Usage: python sst2_files.py FOLDER [--glue PLACE]. The folder gets train/training.json and validation/validation.json:
-one sentence with its label on each line. Upload it: aws s3 sync FOLDER s3://your-bucket/dataset/
+Usage: python sst2_files.py FOLDER [--glue PLACE]. The folder gets train/training.json and
+validation/validation.json: one sentence with its label on each line. Upload it: aws s3 sync FOLDER
+s3://your-bucket/dataset/
 
-PLACE is a Hub id, or a folder with one file per split in Parquet, CSV, TSV or JSON whose name begins with the split's:
-train.tsv and dev.tsv of GLUE's own archive, or train-00000-of-00001.parquet and validation-00000-of-00001.parquet.
+PLACE is a Hub id, or a folder with one file per split in Parquet, CSV, TSV or JSON whose name
+begins with the split's: train.tsv and dev.tsv of GLUE's own archive, or
+train-00000-of-00001.parquet and validation-00000-of-00001.parquet.
 """
 
 import argparse
@@ -14,7 +17,8 @@ from typing import List, Optional
 from datasets import Dataset, load_dataset
 
 HUB_ID, CONFIGURATION = "nyu-mll/glue", "sst2"
-# The names of a split's files, and the file of the notebook. GLUE's archive calls the validation split dev.
+# The names of a split's files, and the file of the notebook. GLUE's archive calls the validation
+# split dev.
 SPLITS = {
     "train": (("train",), "training.json"),
     "validation": (("validation", "dev"), "validation.json"),
@@ -53,9 +57,10 @@ def load_split(place: str, split: str, names: "tuple[str, ...]") -> Dataset:
     if not files:
         found = ", ".join(sorted(path.name for path in Path(place).iterdir())) or "nothing"
         raise ValueError(
-            "{}: expected a file of the split {} whose name begins with {} and ends with {}, found {}".format(
-                place, split, " or ".join(names), ", ".join(FORMATS), found
-            )
+            (
+                "{}: expected a file of the split {} whose name begins with {} and ends with {}, "
+                "found {}"
+            ).format(place, split, " or ".join(names), ", ".join(FORMATS), found)
         )
     # GLUE's archive has quotation marks in sentences, which begin no quoted field.
     options = {"sep": "\t", "quoting": 3} if files[0].suffix == ".tsv" else {}

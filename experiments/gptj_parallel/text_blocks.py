@@ -1,4 +1,6 @@
-"""Text as blocks of tokens of equal length: from a dataset on the Hub, or from CSV, JSON or TXT files."""
+"""Text as blocks of tokens of equal length: from a dataset on the Hub, or from CSV, JSON or TXT
+files.
+"""
 
 import itertools
 from pathlib import Path
@@ -11,7 +13,8 @@ USUAL_COLUMNS = ("text", "sentence")
 
 
 def load_text(name: Optional[str], configuration: Optional[str], files: Optional[str]) -> Dataset:
-    """The training split of dataset ``name``, or else the file ``files``, or all files of the folder ``files``.
+    """The training split of dataset ``name``, or else the file ``files``, or all files of the
+    folder ``files``.
 
     Raises ValueError where there is neither, and where the files are of none of the formats.
     """
@@ -21,15 +24,18 @@ def load_text(name: Optional[str], configuration: Optional[str], files: Optional
     formats = {FORMATS[path.suffix] for path in paths}
     if len(formats) != 1:
         raise ValueError(
-            "no text was found at {!r} in one format, but {}; expected dataset_name, or files of one of {}".format(
-                files, sorted(formats) or "nothing", ", ".join(FORMATS)
-            )
+            (
+                "no text was found at {!r} in one format, but {}; expected dataset_name, or files "
+                "of one of {}"
+            ).format(files, sorted(formats) or "nothing", ", ".join(FORMATS))
         )
     return load_dataset(formats.pop(), data_files=[str(path) for path in paths], split="train")
 
 
 def in_blocks(text: Dataset, tokenizer: Any, length: int, column: Optional[str] = None) -> Dataset:
-    """Tokens of all rows, one after the other, cut into blocks; what does not fill a block is left out."""
+    """Tokens of all rows, one after the other, cut into blocks; what does not fill a block is left
+    out.
+    """
     column = column or next(
         (name for name in USUAL_COLUMNS if name in text.column_names), text.column_names[0]
     )

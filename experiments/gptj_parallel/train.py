@@ -1,7 +1,9 @@
-"""Fine-tunes GPT-J with SageMaker's model parallel library v1: tensor, pipeline and sharded data parallelism.
+"""Fine-tunes GPT-J with SageMaker's model parallel library v1: tensor, pipeline and sharded data
+parallelism.
 
-For torch 1.10 to 1.13, the library's 1.10 to 1.15 and transformers 4.17 to 4.26 on Python 3.8. mpirun starts one
-process per GPU; the library divides them into tensor, pipeline and data parallel groups.
+For torch 1.10 to 1.13, the library's 1.10 to 1.15 and transformers 4.17 to 4.26 on Python 3.8.
+mpirun starts one process per GPU; the library divides them into tensor, pipeline and data parallel
+groups.
 """
 
 import contextlib
@@ -26,7 +28,9 @@ from traindyno.callbacks import step_log
 
 @smp.step
 def train_step(model: Any, input_ids: Any, labels: Any) -> Any:
-    """One microbatch, forward and backward: the library calls it for each and in the pipeline's order."""
+    """One microbatch, forward and backward: the library calls it for each and in the pipeline's
+    order.
+    """
     loss = model(input_ids=input_ids, labels=labels)["loss"]
     model.backward(loss)
     return loss
@@ -122,7 +126,9 @@ def evaluate(built: ParallelModel, loader: Any) -> None:
 
 
 def samples_counted_here(arguments: Namespace) -> int:
-    """So that the sum over all processes is the work done: the first of those that share a batch counts it."""
+    """So that the sum over all processes is the work done: the first of those that share a batch
+    counts it.
+    """
     shares_batch = smp.pp_rank() > 0 or (arguments.prescaled_batch and smp.tp_rank() > 0)
     return 0 if shares_batch else int(arguments.train_batch_size)
 

@@ -1,4 +1,6 @@
-"""Where GPT-J's pretrained files are: on the Hub, in a folder, in a channel, or in S3, from which they are copied."""
+"""Where GPT-J's pretrained files are: on the Hub, in a folder, in a channel, or in S3, from which
+they are copied.
+"""
 
 import os
 import tempfile
@@ -25,7 +27,10 @@ def weights_folder(arguments: Namespace) -> str:
 
 
 def copy_from_s3(uri: str, folder: Path) -> None:
-    """All objects below the prefix, as files of the folder. Raises ValueError where there is none."""
+    """All objects below the prefix, as files of the folder.
+
+    Raises ValueError where there is none.
+    """
     import boto3  # noqa: PLC0415 -- part of AWS's images; a model from elsewhere needs none
 
     parts = urlparse(uri)
@@ -40,9 +45,9 @@ def copy_from_s3(uri: str, folder: Path) -> None:
     ]
     if not keys:
         raise ValueError(
-            "model_name_or_path {!r}: expected a prefix that holds a model's files, found none".format(
-                uri
-            )
+            (
+                "model_name_or_path {!r}: expected a prefix that holds a model's files, found none"
+            ).format(uri)
         )
     for key in keys:
         path = folder / key[len(prefix) :].lstrip("/")

@@ -6,6 +6,7 @@ import torch
 
 if not torch.distributed.is_gloo_available():
     sys.exit(
-        f"torch {torch.__version__} was built without Gloo, which processes on CPUs communicate with"
+        f"torch {torch.__version__} was built without Gloo, which processes on CPUs communicate "
+        "with"
     )
 sys.stdout.write(f"torch {torch.__version__}\n")

@@ -1,4 +1,6 @@
-"""Fails the build unless this image can train across instances: EFA, the OFI plugin, CUDA and NCCL."""
+"""Fails the build unless this image can train across instances: EFA, the OFI plugin, CUDA and
+NCCL.
+"""
 
 import ctypes.util
 import subprocess

@@ -1,4 +1,6 @@
-"""Fails the build unless this image can train on Trainium: torch-neuronx, XLA, the compiler, EFA."""
+"""Fails the build unless this image can train on Trainium: torch-neuronx, XLA, the compiler,
+EFA.
+"""
 
 import importlib
 import importlib.metadata

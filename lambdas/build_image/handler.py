@@ -1,4 +1,7 @@
-"""Custom resource: start the build of an image. The build itself tells CloudFormation how it ended."""
+"""Custom resource: start the build of an image.
+
+The build itself tells CloudFormation how it ended.
+"""
 
 import time
 from typing import Any
@@ -11,7 +14,8 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    # Without an answer, CloudFormation waits until its time limit; an error raised here is also in the log.
+    # Without an answer, CloudFormation waits until its time limit; an error raised here is also in
+    # the log.
     refusal: str | None = "the build could not be started; see the log of BuildImage"
     try:
         with use_case("BuildImage", request=event["RequestType"]) as line:

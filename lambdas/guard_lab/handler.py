@@ -1,4 +1,6 @@
-"""Custom resources: CloudFormation calls it before it deletes the lab, and before it changes the lab's settings."""
+"""Custom resources: CloudFormation calls it before it deletes the lab, and before it changes the
+lab's settings.
+"""
 
 import time
 from typing import Any
@@ -15,7 +17,8 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    # Without an answer, CloudFormation waits until its time limit; an error raised here is also in the log.
+    # Without an answer, CloudFormation waits until its time limit; an error raised here is also in
+    # the log.
     refusal: str | None = (
         "the lab could not determine whether this is safe; see the log of GuardLab"
     )

@@ -1,4 +1,6 @@
-"""State JudgeSuite: verdict and report from the results, a message to the lab's SNS topic, and an event."""
+"""State JudgeSuite: verdict and report from the results, a message to the lab's SNS topic, and an
+event.
+"""
 
 import time
 from typing import Any

@@ -1,4 +1,6 @@
-"""State PlanSuite: check and price a suite, and find the tokens that it needs, before any job starts."""
+"""State PlanSuite: check and price a suite, and find the tokens that it needs, before any job
+starts.
+"""
 
 import time
 from dataclasses import replace

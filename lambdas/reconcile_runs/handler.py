@@ -1,7 +1,8 @@
-"""Every few minutes: finish or stop the jobs whose events were lost, end endpoints that are due, and log their numbers.
+"""Every few minutes: finish or stop the jobs whose events were lost, end endpoints that are due,
+and log their numbers.
 
-A call while another one runs does nothing. A call by hand may give ``quiet_seconds``: attempts that were submitted
-later than that are left to their events.
+A call while another one runs does nothing. A call by hand may give ``quiet_seconds``: attempts that
+were submitted later than that are left to their events.
 """
 
 import time

@@ -1,4 +1,6 @@
-"""State RecordRun: compute the result of a run, or those of a shared job's runs, from the step logs."""
+"""State RecordRun: compute the result of a run, or those of a shared job's runs, from the step
+logs.
+"""
 
 from collections import Counter
 from typing import Any

@@ -1,1 +1,3 @@
-"""The local SageMaker service for boto3 on loopback: training jobs, hosted models, quotas and prices."""
+"""The local SageMaker service for boto3 on loopback: training jobs, hosted models, quotas and
+prices.
+"""

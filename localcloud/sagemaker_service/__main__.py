@@ -1,7 +1,7 @@
 """``python -m localcloud.sagemaker_service``: serves requests until SIGTERM.
 
-Each request must name the access key of the variable AWS_ACCESS_KEY_ID, which is not an argument, because every user of
-the machine can list those.
+Each request must name the access key of the variable AWS_ACCESS_KEY_ID, which is not an argument,
+because every user of the machine can list those.
 """
 
 import argparse
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     clients = local_aws_clients(settings.aws_endpoint, settings.access_key_id)
     with Service(settings, clients) as service:
         for number in (signal.SIGTERM, signal.SIGINT):
-            # A thread calls ``stop``, because it waits for the loop that this signal has interrupted.
+            # A thread calls ``stop``, because it waits for the loop that this signal has
+            # interrupted.
             signal.signal(number, lambda *_: threading.Thread(target=service.stop).start())
         (settings.state_folder / "port").write_text(f"{service.port}\n", encoding="utf-8")
         logging.info("listening on %s:%d, AWS at %s", LOOPBACK, service.port, settings.aws_endpoint)

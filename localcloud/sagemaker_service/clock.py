@@ -8,7 +8,9 @@ from contextlib import contextmanager
 
 
 class SystemClock:
-    """Wall time; while a job runs, the monotonic clock, which neither a new wall time nor a sleep changes."""
+    """Wall time; while a job runs, the monotonic clock, which neither a new wall time nor a sleep
+    changes.
+    """
 
     def __init__(self) -> None:
         self._zero_ns: int | None = (
@@ -21,7 +23,10 @@ class SystemClock:
 
     @contextmanager
     def running(self, *, not_before_ms: int = 0) -> Iterator[None]:
-        """While a job runs, one at a time. Its times begin now, but not before ``not_before_ms``."""
+        """While a job runs, one at a time.
+
+        Its times begin now, but not before ``not_before_ms``.
+        """
         self._zero_ns = max(time.time_ns(), not_before_ms * 1_000_000) - time.monotonic_ns()
         try:
             yield
@@ -30,7 +35,9 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Runs ``speed_up`` times as fast as the machine's clock, and can jump over a time without events."""
+    """Runs ``speed_up`` times as fast as the machine's clock, and can jump over a time without
+    events.
+    """
 
     def __init__(
         self, *, start_ms: int, speed_up: float, monotonic: Callable[[], float] = time.monotonic
@@ -67,7 +74,8 @@ NOW_MS = 0
 class Schedule:
     """The next check of each job. A job that ``take`` returns is busy until ``done`` is called.
 
-    ``may_jump`` says whether the clock may jump to the next check, because no request is in progress.
+    ``may_jump`` says whether the clock may jump to the next check, because no request is in
+    progress.
     """
 
     def __init__(self, clock: VirtualClock, may_jump: Callable[[], bool]) -> None:
@@ -89,7 +97,10 @@ class Schedule:
                 self._add(name, NOW_MS)
 
     def take(self) -> str | None:
-        """A job that is due; None if there is none. Then it has waited for a short time, or for the first job."""
+        """A job that is due; None if there is none.
+
+        Then it has waited for a short time, or for the first job.
+        """
         with self._condition:
             if self._has_ended:
                 return None
@@ -114,7 +125,10 @@ class Schedule:
             return None
 
     def done(self, name: str, due_ms: int | None) -> None:
-        """Ends the check of a busy job. ``due_ms`` is the time of its next one; None if it needs no other."""
+        """Ends the check of a busy job.
+
+        ``due_ms`` is the time of its next one; None if it needs no other.
+        """
         with self._condition:
             self._busy.discard(name)
             if name in self._woken:

@@ -1,7 +1,7 @@
 """Delivers state change events to Lambda functions by the account's EventBridge rules.
 
-EventBridge accepts no events of AWS's own sources from clients, on AWS and locally. So the rules are read and applied
-here.
+EventBridge accepts no events of AWS's own sources from clients, on AWS and locally. So the rules
+are read and applied here.
 """
 
 import json
@@ -51,7 +51,8 @@ class EventDelivery:
         self._worker = Worker("event delivery", self._deliver_due, idle_seconds=LOOK_AGAIN_SECONDS)
 
     def start(self) -> None:
-        # Their times were counted by the clock of another process, perhaps before the machine started.
+        # Their times were counted by the clock of another process, perhaps before the machine
+        # started.
         self._store.make_events_due()
         self._worker.start()
 
@@ -116,7 +117,9 @@ class EventDelivery:
 
 
 def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
-    """Whether the event matches the rule's pattern of plain values and prefixes; nothing matches another comparison."""
+    """Whether the event matches the rule's pattern of plain values and prefixes; nothing matches
+    another comparison.
+    """
 
     def is_value(choice: Any, value: Any) -> bool:
         if not isinstance(choice, Mapping):

@@ -36,10 +36,12 @@ INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please
 
 
 class Worker(threading.Thread):
-    """A thread that repeats ``step`` until the service ends. An error is logged, and the step follows a second later.
+    """A thread that repeats ``step`` until the service ends.
 
-    ``step`` returns whether it had work. Without work, the worker waits until ``wake`` is called, ``idle_seconds`` at
-    most (None: without a limit).
+    An error is logged, and the step follows a second later.
+
+    ``step`` returns whether it had work. Without work, the worker waits until ``wake`` is called,
+    ``idle_seconds`` at most (None: without a limit).
     """
 
     def __init__(
@@ -77,7 +79,9 @@ class Worker(threading.Thread):
 
 
 def write_until_done(write: Callable[[], object], ending: threading.Event) -> None:
-    """Repeats ``write`` until it succeeds or the service ends: nothing can be written while the disk is full."""
+    """Repeats ``write`` until it succeeds or the service ends: nothing can be written while the
+    disk is full.
+    """
     while not ending.is_set():
         try:
             write()
@@ -89,5 +93,7 @@ def write_until_done(write: Callable[[], object], ending: threading.Event) -> No
 
 
 def internal_error(error: BaseException) -> str:
-    """The failure reason for a fault of this service, with its text: SageMaker's own sentence has no cause."""
+    """The failure reason for a fault of this service, with its text: SageMaker's own sentence has
+    no cause.
+    """
     return f"{INTERNAL_ERROR} ({type(error).__name__}{f': {error}' if str(error) else ''})"

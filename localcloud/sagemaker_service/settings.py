@@ -1,4 +1,6 @@
-"""The service's settings: its port, its state folder, the endpoint of the other AWS services, and its limits."""
+"""The service's settings: its port, its state folder, the endpoint of the other AWS services, and
+its limits.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""A training script as anyone might have it: a small GPT-2 on the bytes of text files, with Hugging Face's Trainer."""
+"""A training script as anyone might have it: a small GPT-2 on the bytes of text files, with Hugging
+Face's Trainer.
+"""
 
 import os
 import time
@@ -37,7 +39,8 @@ def main() -> None:
         save_strategy="no",
         report_to="none",
         disable_tqdm=True,
-        use_cpu=not torch.cuda.is_available(),  # without it, Trainer's processes on a CPU train apart, each on all data
+        # without it, Trainer's processes on a CPU train apart, each on all data
+        use_cpu=not torch.cuda.is_available(),
     )
     (arguments,) = parser.parse_args_into_dataclasses()
     arguments.seed = step_log.seed()

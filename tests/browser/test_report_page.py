@@ -27,10 +27,10 @@ pytestmark = [
 # A probe in place of the page's policy: it writes into the title what only a browser knows.
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*/>')
 PROBE = (
-    "<script>addEventListener('load', () => {const page = document.documentElement;"
-    "document.title = [page.scrollWidth, innerWidth, document.images.length,"
-    "[...document.querySelectorAll('svg text')].filter(t => !t.closest('.view') || t.closest('.view').offsetHeight)"
-    ".filter(t => !t.getBBox().width).length].join(' ')})</script>"
+    "<script>addEventListener('load', () => {const page = document.documentElement;document.title "
+    "= [page.scrollWidth, innerWidth, document.images.length,[...document.querySelectorAll('svg "
+    "text')].filter(t => !t.closest('.view') || t.closest('.view').offsetHeight).filter(t => "
+    "!t.getBBox().width).length].join(' ')})</script>"
 )
 
 
@@ -98,12 +98,15 @@ def test_nothing_is_wider_than_the_window(tmp_path: Path, page: str, width: int)
 
 
 def test_a_radio_button_chooses_the_view_without_a_script(tmp_path: Path, page: str) -> None:
-    """The probe counts the pictures that are shown, before and after the second button is chosen."""
+    """The probe counts the pictures that are shown, before and after the second button is
+    chosen.
+    """
     probe = (
-        "<script>addEventListener('load', () => {const shown = () => [...document.querySelectorAll('.views .view')]"
-        ".map((view, index) => view.getBoundingClientRect().height > 0 ? index : -1).filter(index => index >= 0);"
-        "const before = shown().join(','); document.querySelector('#learning-1').checked = true;"
-        "document.title = before + ' ' + shown().join(',')})</script>"
+        "<script>addEventListener('load', () => {const shown = () => "
+        "[...document.querySelectorAll('.views .view')].map((view, index) => "
+        "view.getBoundingClientRect().height > 0 ? index : -1).filter(index => index >= 0);const "
+        "before = shown().join(','); document.querySelector('#learning-1').checked = "
+        "true;document.title = before + ' ' + shown().join(',')})</script>"
     )
     probed = browse(tmp_path, POLICY.sub(probe, page), "--dump-dom")
     title = re.search(r"<title>([^<]*)</title>", probed.stdout)

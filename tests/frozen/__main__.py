@@ -1,4 +1,6 @@
-"""Makes the frozen environments and trains a small model with each frozen script; prints versions and losses."""
+"""Makes the frozen environments and trains a small model with each frozen script; prints versions
+and losses.
+"""
 
 import subprocess
 import sys
@@ -38,7 +40,9 @@ def _passed(trial: Trial, python: Path, scratch: Path) -> int:
 
 
 def _inputs(python: Path, folder: Path) -> Path:
-    """Text and labelled lines of the standard library, and a tokenizer and a BERT that the environment made of them."""
+    """Text and labelled lines of the standard library, and a tokenizer and a BERT that the
+    environment made of them.
+    """
     if not folder.exists():
         text = write_sample("sample:python-standard-library", folder / "text") / "text.txt"
         lines = write_sample("sample:comments-and-code", folder / "reviews")

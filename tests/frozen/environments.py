@@ -1,4 +1,6 @@
-"""Environments of the frozen libraries, each with an interpreter of their time and every package pinned."""
+"""Environments of the frozen libraries, each with an interpreter of their time and every package
+pinned.
+"""
 
 import subprocess
 from pathlib import Path
@@ -14,7 +16,9 @@ class NoInterpreter(Exception):
 
 
 def make_environment(name: str) -> Path:
-    """Make it from its files in experiments/requirements, anew where they have changed. Returns its Python.
+    """Make it from its files in experiments/requirements, anew where they have changed.
+
+    Returns its Python.
 
     Raises NoInterpreter.
     """
@@ -26,7 +30,8 @@ def make_environment(name: str) -> Path:
     wanted = locked.read_text() + torch.read_text()
     if not mark.exists() or mark.read_text() != wanted:
         subprocess.run([interpreter(), "-m", "venv", "--clear", folder], check=True)
-        # pip leaves out dependencies: it would look for fitting versions of hundreds of packages for minutes.
+        # pip leaves out dependencies: it would look for fitting versions of hundreds of packages
+        # for minutes.
         pip = [
             str(python),
             "-m",
@@ -54,6 +59,6 @@ def interpreter() -> Path:
             if program.exists():
                 return program
     raise NoInterpreter(
-        f"the frozen libraries need Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}; none was found in "
-        "~/.pyenv/versions or /usr/bin"
+        f"the frozen libraries need Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}; none was "
+        "found in ~/.pyenv/versions or /usr/bin"
     )

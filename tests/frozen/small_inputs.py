@@ -1,4 +1,6 @@
-"""Makes what the frozen scripts read in ``make frozen``: a tokenizer and a small BERT. Runs on the frozen Python.
+"""Makes what the frozen scripts read in ``make frozen``: a tokenizer and a small BERT.
+
+Runs on the frozen Python.
 
 ``python small_inputs.py TEXT_FILE FOLDER``
 """

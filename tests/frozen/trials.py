@@ -1,4 +1,6 @@
-"""One short run of each frozen script that needs no library of AWS's: its inputs, and what its step log must say."""
+"""One short run of each frozen script that needs no library of AWS's: its inputs, and what its step
+log must say.
+"""
 
 import os
 import subprocess
@@ -38,9 +40,9 @@ BERT_EAGER = Trial(
     environment="frozen_torch_1_12",
     folder="bert_trainium",
     arguments=(
-        "--model_name_or_path {inputs}/bert --seed 100 --max_length 32 --per_device_train_batch_size 8 "
-        "--per_device_eval_batch_size 8 --learning_rate 0.002 --max_train_steps 60 --num_train_epochs 1 "
-        "--output_dir {output}"
+        "--model_name_or_path {inputs}/bert --seed 100 --max_length 32 "
+        "--per_device_train_batch_size 8 --per_device_eval_batch_size 8 --learning_rate 0.002 "
+        "--max_train_steps 60 --num_train_epochs 1 --output_dir {output}"
     ),
     channels={"train": "reviews/train", "val": "reviews/val"},
     steps=60,
@@ -54,10 +56,12 @@ TRIALS = (
         environment="frozen_torch_1_11",
         folder="gpt2_compiler",
         arguments=(
-            "--model_type gpt2 --tokenizer_name {inputs}/tokenizer --do_train True --do_eval False --fp16 False "
-            "--per_device_train_batch_size 4 --learning_rate 0.003 --block_size 32 --num_train_epochs 1 --max_steps 30 "
-            "--logging_strategy steps --logging_steps 1 --dataloader_drop_last True --save_strategy no "
-            f"--evaluation_strategy no --overwrite_output_dir True --output_dir {{output}} --config_overrides {SMALL}"
+            "--model_type gpt2 --tokenizer_name {inputs}/tokenizer --do_train True --do_eval "
+            "False --fp16 False --per_device_train_batch_size 4 --learning_rate 0.003 "
+            "--block_size 32 --num_train_epochs 1 --max_steps 30 --logging_strategy steps "
+            "--logging_steps 1 --dataloader_drop_last True --save_strategy no "
+            f"--evaluation_strategy no --overwrite_output_dir True --output_dir {{output}} "
+            f"--config_overrides {SMALL}"
         ),
         channels={"train": "text"},
         steps=30,
@@ -69,9 +73,9 @@ TRIALS = (
         environment="frozen_torch_1_12",
         folder="albert_scaling",
         arguments=(
-            "--model_type albert --tokenizer_name {inputs}/tokenizer --max_seq_length 32 --max_steps 30 "
-            "--per_device_train_batch_size 8 --dataloader_num_workers 1 --do_train True --learning_rate 0.003 "
-            f"--output_dir {{output}} --config_overrides {SMALL_ALBERT}"
+            "--model_type albert --tokenizer_name {inputs}/tokenizer --max_seq_length 32 "
+            "--max_steps 30 --per_device_train_batch_size 8 --dataloader_num_workers 1 --do_train "
+            f"True --learning_rate 0.003 --output_dir {{output}} --config_overrides {SMALL_ALBERT}"
         ),
         channels={"train": "text"},
         steps=30,

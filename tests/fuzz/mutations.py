@@ -117,7 +117,9 @@ def damaged_documents(draw: st.DrawFn, document: Any) -> Any:
 
 
 def json_of(document: Any) -> str | None:
-    """None where the document has no JSON: integers of more than 4300 digits, nesting beyond Python's stack."""
+    """None where the document has no JSON: integers of more than 4300 digits, nesting beyond
+    Python's stack.
+    """
     try:
         return json.dumps(document)
     except (ValueError, RecursionError):

@@ -63,7 +63,9 @@ def judged() -> tuple[MemoryLab, dict[str, str]]:
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """A bit that flipped, an end that is missing, and values of another type or none in some places."""
+    """A bit that flipped, an end that is missing, and values of another type or none in some
+    places.
+    """
     at = draw(st.integers(0, len(content) - 1))
     match draw(st.integers(0, 3)):
         case 0:

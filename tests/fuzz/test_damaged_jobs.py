@@ -1,4 +1,6 @@
-"""Damaged descriptions of training jobs end in a suite that is accepted, or in JobNotImportable with a message."""
+"""Damaged descriptions of training jobs end in a suite that is accepted, or in JobNotImportable
+with a message.
+"""
 
 import json
 from collections import Counter

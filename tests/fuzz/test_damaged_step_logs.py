@@ -1,4 +1,6 @@
-"""Whatever the files of a step log hold, RecordRun stores an outcome, and JudgeSuite can read it."""
+"""Whatever the files of a step log hold, RecordRun stores an outcome, and JudgeSuite can read
+it.
+"""
 
 import json
 from collections.abc import Mapping
@@ -27,12 +29,45 @@ MOST_CPU_SECONDS = 10.0
 PLACE = "@place@"
 # Values as they are written: Python itself writes none of the long ones.
 LITERALS = [
-    "null", "true", "-1", "0", "1", "1.5", "-0.0", "1e-320", "1e15", "1e16", "1e60", "1e61", "1e308", "-1e308", "1e999",
-    "NaN", "Infinity", '"nan"', '"-inf"', '"text"', '""', '"\\u0000"', '"\\ud800"', "[]", "{}", '{"a": "\\udfff"}',
-    str(2**31), str(2**63), str(10**18), "1" + "0" * 400, "9" * 5000, "-" + "9" * 5000, "[" * 100_000,
+    "null",
+    "true",
+    "-1",
+    "0",
+    "1",
+    "1.5",
+    "-0.0",
+    "1e-320",
+    "1e15",
+    "1e16",
+    "1e60",
+    "1e61",
+    "1e308",
+    "-1e308",
+    "1e999",
+    "NaN",
+    "Infinity",
+    '"nan"',
+    '"-inf"',
+    '"text"',
+    '""',
+    '"\\u0000"',
+    '"\\ud800"',
+    "[]",
+    "{}",
+    '{"a": "\\udfff"}',
+    str(2**31),
+    str(2**63),
+    str(10**18),
+    "1" + "0" * 400,
+    "9" * 5000,
+    "-" + "9" * 5000,
+    "[" * 100_000,
     '{"a":' * 100_000,
-    "[" * 900 + "]" * 900, '{"a":' * 60 + "1" + "}" * 60, '"' + "x" * 500_000 + '"', '{"' + "x" * 300_000 + '": 1}',
-]  # fmt: skip
+    "[" * 900 + "]" * 900,
+    '{"a":' * 60 + "1" + "}" * 60,
+    '"' + "x" * 500_000 + '"',
+    '{"' + "x" * 300_000 + '": 1}',
+]
 NAMES = [
     f"rank-{'9' * 400}.1700000000000.jsonl",
     "rank-99999999999.1700000000000.jsonl",
@@ -116,7 +151,9 @@ def damaged_lines(draw: st.DrawFn, text: str) -> str:
 
 
 class EndedRun:
-    """A lab of two cells: one run is measured, the other one's job has completed, and its log is to be read."""
+    """A lab of two cells: one run is measured, the other one's job has completed, and its log is to
+    be read.
+    """
 
     def __init__(self) -> None:
         self.lab = planned(4, measurement={"trials": 2, "jobs": "separate"})

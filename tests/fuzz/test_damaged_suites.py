@@ -1,4 +1,6 @@
-"""Damaged suites and requests end in a refusal with a message: no traceback, no hang, nothing that can't be stored."""
+"""Damaged suites and requests end in a refusal with a message: no traceback, no hang, nothing that
+can't be stored.
+"""
 
 import json
 from collections import Counter

@@ -1,4 +1,5 @@
-"""Runs on this machine's first CUDA device: they learn what the CPU learns, and their step log tells the device's time.
+"""Runs on this machine's first CUDA device: they learn what the CPU learns, and their step log
+tells the device's time.
 
 Without a device nothing here runs; the strategies' arithmetic is held on the CPU by tests/training.
 """
@@ -156,7 +157,9 @@ def test_texts_are_tokenised_trained_on_and_evaluated(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["gpt2", "mistral"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_packed_texts_train_apart_as_on_the_cpu(tmp_path: Path, model: str, precision: str) -> None:
-    """The job itself compares three losses before its first step, and ends if the documents are not apart."""
+    """The job itself compares three losses before its first step, and ends if the documents are not
+    apart.
+    """
     texts = write_reviews(tmp_path / "texts")
     losses = []
     for device, run in (("local.cpu", run_training), ("local.gpu", on_cuda)):

@@ -1,4 +1,6 @@
-"""Tests of what the CDK app synthesises. jsii starts Node when aws_cdk is first imported, so it is pointed out here."""
+"""Tests of what the CDK app synthesises. jsii starts Node when aws_cdk is first imported, so it is
+pointed out here.
+"""
 
 import os
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The packages of the images: what is recorded of their bases, what the lab adds, and what those require."""
+"""The packages of the images: what is recorded of their bases, what the lab adds, and what those
+require.
+"""
 
 import json
 import sys
@@ -20,7 +22,8 @@ IN_THE_IMAGE = {
     "platform_machine": "x86_64",
     "extra": "",
 }
-# The bases need other versions of these than this repository is tested with; they state these requirements.
+# The bases need other versions of these than this repository is tested with; they state these
+# requirements.
 NEEDED_BY_BASES = {
     "pyarrow": [],
     "pandas": ["numpy>=1.26.0", "python-dateutil>=2.8.2", "pytz>=2020.1", "tzdata>=2022.7"],

@@ -1,4 +1,6 @@
-"""Synthesise the app as `cdk synth` would, once per context, without credentials, network or Docker."""
+"""Synthesise the app as `cdk synth` would, once per context, without credentials, network or
+Docker.
+"""
 
 import json
 import re
@@ -55,7 +57,9 @@ def only(template: Template, kind: str, like: Mapping[str, Any] | None = None) -
 
 
 def needed(template: Template, name: str) -> set[str]:
-    """The resource and all that CloudFormation makes before it: by Ref, by GetAtt, within a Sub, or as it is told."""
+    """The resource and all that CloudFormation makes before it: by Ref, by GetAtt, within a Sub, or
+    as it is told.
+    """
     resources = template.to_json()["Resources"]
     found, left = set[str](), [name]
     while left:
@@ -81,7 +85,9 @@ def statements(template: Template, role_part: str) -> list[dict[str, Any]]:
 
 
 def definition(template: Template) -> dict[str, Any]:
-    """The state machine's definition, with the logical id of a resource in place of each reference to it."""
+    """The state machine's definition, with the logical id of a resource in place of each reference
+    to it.
+    """
     text = Capture()
     template.has_resource_properties("AWS::StepFunctions::StateMachine", {"DefinitionString": text})
     return dict(json.loads(flat(text.as_object())))
@@ -123,7 +129,8 @@ VPC = """
 subnets = ["subnet-0123456789abcdef0", "subnet-1123456789abcdef0"]
 security_groups = ["sg-0123456789abcdef0"]
 """
-# A second lab with everything that a person may set; one synthesis serves every test of such settings.
+# A second lab with everything that a person may set; one synthesis serves every test of such
+# settings.
 OTHER_LAB = {
     "target": "aws",
     "lab": "other-lab",

@@ -99,7 +99,10 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ("neuron = yes", "traindyno.toml is no TOML: .* line 1, column 10"),
         (
             "volume_kye = ''",
-            'traindyno.toml: volume_kye: unknown field .*did you mean "volume_key".* one of neuron,',
+            (
+                'traindyno.toml: volume_kye: unknown field .*did you mean "volume_key".* one of '
+                "neuron,"
+            ),
         ),
         ("neuron = 'true'", 'neuron: got "true", expected true or false'),
         ("subnets = 'subnet-0123456789abcdef0'", "subnets: got .*, expected a list"),
@@ -173,7 +176,9 @@ def test_a_lab_without_a_file_is_refused_and_the_default_lab_has_one(tmp_path: P
 
 
 def test_the_guard_compares_the_settings_before_what_uses_them_is_updated() -> None:
-    """A setting at its default is given up; roles, functions and what starts jobs follow the comparison."""
+    """A setting at its default is given up; roles, functions and what starts jobs follow the
+    comparison.
+    """
     resources, name = (
         lab(**OTHER_LAB).to_json()["Resources"],
         only(lab(**OTHER_LAB), SETTINGS_RESOURCE),

@@ -1,4 +1,6 @@
-"""What leaves the repository for AWS: one source asset for every function, one tarball for every job."""
+"""What leaves the repository for AWS: one source asset for every function, one tarball for every
+job.
+"""
 
 import io
 import json
@@ -94,7 +96,9 @@ def test_the_asset_stays_small() -> None:
 
 
 def test_asset_depends_on_its_contents_only_and_any_user_may_read_it(tmp_path: Path) -> None:
-    """Lambda runs as another user than the one that unpacks; a changed asset replaces every function."""
+    """Lambda runs as another user than the one that unpacks; a changed asset replaces every
+    function.
+    """
     copy = tmp_path / "copy"
     for part in ("traindyno", "lambdas"):
         shutil.copytree(REPO_ROOT / part, copy / part, copy_function=shutil.copyfile)
@@ -110,7 +114,9 @@ def test_asset_depends_on_its_contents_only_and_any_user_may_read_it(tmp_path: P
 
 
 def test_synthesis_copies_one_file_for_the_functions() -> None:
-    """A folder of sources would be copied and read file by file, which took a fourth of the time of a synthesis."""
+    """A folder of sources would be copied and read file by file, which took a fourth of the time of
+    a synthesis.
+    """
     ours = {"Handler": Match.string_like_regexp(r"^lambdas\.")}
     found = properties(lab(**OTHER_LAB), "AWS::Lambda::Function", ours).values()
     (key,) = {flat(function["Code"]["S3Key"]) for function in found}
@@ -152,7 +158,9 @@ print(json.dumps([boto3.__version__, botocore.__version__, pending.metadata]))
     "state", sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py"))
 )
 def test_every_handler_needs_the_asset_alone(staged: Path, state: str) -> None:
-    """Site-packages stand in for the runtime, and must give nothing but the certificates that botocore has as well."""
+    """Site-packages stand in for the runtime, and must give nothing but the certificates that
+    botocore has as well.
+    """
     runtime = {"certifi"}
     answer = subprocess.run(
         [sys.executable, "-P", "-c", IMPORT_PROBE, str(staged), f"lambdas.{state}.handler"],

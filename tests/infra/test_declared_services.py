@@ -1,4 +1,6 @@
-"""What the use case of a function names, and what the function's role allows, are the same parts of AWS."""
+"""What the use case of a function names, and what the function's role allows, are the same parts of
+AWS.
+"""
 
 import inspect
 from collections.abc import Iterator

@@ -76,7 +76,9 @@ def test_every_alarm_goes_to_the_labs_topic(template: Template) -> None:
 
 
 def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not(template: Template) -> None:
-    """StopRuns counts the first kind only; Step Functions' own metric of failed executions counts both."""
+    """StopRuns counts the first kind only; Step Functions' own metric of failed executions counts
+    both.
+    """
     counted = {"Namespace": "Traindyno", "MetricName": "FailedSuites", "Statistic": "Sum"}
     template.has_resource_properties(ALARM, counted)
     template.resource_properties_count_is(ALARM, {"MetricName": "ExecutionsFailed"}, 0)
@@ -97,7 +99,9 @@ def test_an_error_of_a_function_raises_an_alarm(template: Template, state: str) 
 
 
 def test_only_alarms_that_suitefailed_stands_beside_wait_for_a_second_error() -> None:
-    """A retried error of PlanRound or JudgeSuite needs nobody; a final error of the others has no other alarm."""
+    """A retried error of PlanRound or JudgeSuite needs nobody; a final error of the others has no
+    other alarm.
+    """
     errors = {name: each for name, each in alarms().items() if each.get("MetricName") == "Errors"}
     waited = {
         name: each.get("DatapointsToAlarm", each["EvaluationPeriods"])
@@ -122,7 +126,9 @@ def test_a_sweep_that_is_missing_breaches(template: Template) -> None:
 
 
 def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep(template: Template) -> None:
-    """The alarm waits for the images, whose builds take longer than the schedule's interval; the schedule does not."""
+    """The alarm waits for the images, whose builds take longer than the schedule's interval; the
+    schedule does not.
+    """
     build = only(template, "Custom::TraindynoImage")
     assert build in needed(template, only(template, ALARM, {"MetricName": "Invocations"}))
     first = needed(template, only(template, RULE, {"ScheduleExpression": Match.any_value()}))

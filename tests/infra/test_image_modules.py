@@ -81,7 +81,9 @@ def test_build_imports_every_third_party_module_that_the_jobs_code_imports() -> 
 
 
 def test_the_build_imports_the_models_that_jobs_train() -> None:
-    """Transformers loads a model's module when a job makes the model, which no import statement shows."""
+    """Transformers loads a model's module when a job makes the model, which no import statement
+    shows.
+    """
     for family in ("bert", "gpt2"):
         name = f"transformers.models.{family}.modeling_{family}"
         assert name in CHECKED

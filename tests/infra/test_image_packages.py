@@ -1,4 +1,6 @@
-"""The check that an image's build makes of its packages, over the recorded bases with their real metadata."""
+"""The check that an image's build makes of its packages, over the recorded bases with their real
+metadata.
+"""
 
 import re
 import runpy
@@ -114,7 +116,10 @@ def bounded_above(additions: dict[str, str]) -> set[str]:
 
 @pytest.mark.parametrize("image", [*PYTORCH, "neuron"])
 def test_image_pins_every_package_that_its_additions_bound_from_above(image: str) -> None:
-    """No update of the base makes one too new. The base's lock settles what its own packages require."""
+    """No update of the base makes one too new.
+
+    The base's lock settles what its own packages require.
+    """
     additions = read_additions(image)
     assert {"click", "dill", "fsspec"} <= bounded_above(additions)
     assert bounded_above(additions) <= set(additions)

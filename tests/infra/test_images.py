@@ -57,7 +57,10 @@ def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_th
 def test_a_failed_image_for_accelerators_leaves_the_lab_whole(
     template: Template, accelerators: Template
 ) -> None:
-    """It stands in a stack of its own, which imports nothing. The lab builds the CPU image, on a medium machine."""
+    """It stands in a stack of its own, which imports nothing.
+
+    The lab builds the CPU image, on a medium machine.
+    """
     for stack, size, count in ((template, "MEDIUM", 1), (accelerators, "LARGE", 2)):
         stack.all_resources_properties(
             PROJECT, {"Environment": {"ComputeType": f"BUILD_GENERAL1_{size}"}}

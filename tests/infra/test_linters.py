@@ -1,4 +1,6 @@
-"""The independent linters of `make check`: they pass the templates, and find what is broken on purpose."""
+"""The independent linters of `make check`: they pass the templates, and find what is broken on
+purpose.
+"""
 
 import copy
 import json

@@ -1,4 +1,6 @@
-"""Each call that a function makes is allowed by its role, and each permission is needed by a call."""
+"""Each call that a function makes is allowed by its role, and each permission is needed by a
+call.
+"""
 
 from dataclasses import replace
 
@@ -51,7 +53,9 @@ def test_a_role_allows_every_call_of_its_function(function: str, context: str) -
 def test_without_any_one_permission_a_call_of_the_function_is_denied(
     function: str, context: str
 ) -> None:
-    """A role then holds nothing that no call needs, and the test above finds each permission that a role loses."""
+    """A role then holds nothing that no call needs, and the test above finds each permission that a
+    role loses.
+    """
     policy = policy_of(function, context)
     allowed, needs = policy.allowed(), needed(policy, function)
     assert [each for each in sorted(allowed) if not missing(allowed - {each}, needs)] == []

@@ -185,14 +185,18 @@ def test_throttling_is_retried_in_every_state_for_at_least_a_quarter_of_an_hour(
             min(rule["IntervalSeconds"] * rule["BackoffRate"] ** number, rule["MaxDelaySeconds"])
             for number in range(rule["MaxAttempts"])
         ]
-        # Full jitter: each wait is uniform between 0 and its longest, with a variance of longest² / 12.
+        # Full jitter: each wait is uniform between 0 and its longest, with a variance of longest² /
+        # 12.
         mean = sum(longest) / 2
         deviation = math.sqrt(sum(seconds**2 for seconds in longest) / 12)
         assert mean - 5 * deviation > 15 * 60
 
 
 def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict[str, Any]) -> None:
-    """One field holds the job's end or its failure. What can't be recorded fails the child execution."""
+    """One field holds the job's end or its failure.
+
+    What can't be recorded fails the child execution.
+    """
     submit, record = run_states["SubmitRun"], run_states["RecordRun"]
     _, catch = submit["Catch"]
     assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (

@@ -1,4 +1,5 @@
-"""The AWS services that the local SageMaker service calls, in memory behind HTTP: S3, EventBridge, Lambda and logs.
+"""The AWS services that the local SageMaker service calls, in memory behind HTTP: S3, EventBridge,
+Lambda and logs.
 
 The service under test is the real one. It calls this double with real boto3 clients.
 """

@@ -1,4 +1,6 @@
-"""A local cloud for rehearsals: every job is simulated, several runs go at once, and retries wait only a short time."""
+"""A local cloud for rehearsals: every job is simulated, several runs go at once, and retries wait
+only a short time.
+"""
 
 import json
 import os
@@ -42,7 +44,8 @@ OPTIONS = (
 CONTEXT = {"lanes_at_once": "4", "lane_concurrency": "8"}
 SLOW_LANE, OVERRUNNING_LANE, CAPPED_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
 QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
-# A job takes 5 s, 5 s and 140 steps of 10 s, beyond the 1,200 s that one of 240 s may be billed for.
+# A job takes 5 s, 5 s and 140 steps of 10 s, beyond the 1,200 s that one of 240 s may be billed
+# for.
 OVERRUNNING_LIMIT_SECONDS = 240
 TRACES: dict[str, dict[str, Any]] = {
     "quick": QUICK,
@@ -105,7 +108,9 @@ class ChaosLab:
         return self.lab.administer(path, document)
 
     def throttle(self, fraction: float, seed: int) -> None:
-        """Throttles requests to MiniStack's services; ``/_local/faults`` throttles the other services."""
+        """Throttles requests to MiniStack's services; ``/_local/faults`` throttles the other
+        services.
+        """
         ministack = f"http://127.0.0.1:{cloud.require_ports(self.home).aws}"
         faults = {"throttling_fraction": fraction, "seed": seed}
         administer(ministack, "/_traindyno/faults", faults, read_access_key(self.home))
@@ -117,7 +122,9 @@ class ChaosLab:
         return _deployment(self)
 
     def command(self, *arguments: str) -> Answer:
-        """Runs the command again while it ends because a request was throttled too often, as a person would."""
+        """Runs the command again while it ends because a request was throttled too often, as a
+        person would.
+        """
         for _ in range(TRIES):
             answer = self.lab.traindyno(*arguments)
             if answer.status == 0 or not THROTTLED.search(answer.errors):
@@ -167,7 +174,9 @@ class ChaosLab:
         assert "FunctionError" not in answer, said
 
     def until_swept(self, is_true: Callable[[], bool], seconds: float) -> None:
-        """Waits, and starts the sweep every few seconds, because its own schedule is once a minute."""
+        """Waits, and starts the sweep every few seconds, because its own schedule is once a
+        minute.
+        """
         sweep, functions = _function_name(self, "ReconcileRuns"), self.client("lambda")
         asked_at = time.monotonic()
 
@@ -255,8 +264,8 @@ SECONDS_BETWEEN_KILLS = (2.0, 10.0)
 
 @contextmanager
 def killed_functions(chaos: ChaosLab, seed: int) -> Iterator[Counter[str]]:
-    """While the context lasts, a function's worker is killed every few seconds, whatever it does; every fifth time,
-    what forks the workers is.
+    """While the context lasts, a function's worker is killed every few seconds, whatever it does;
+    every fifth time, what forks the workers is.
     """
     daemon = chaos.home.read_daemon(cloud.MINISTACK)
     assert daemon is not None

@@ -1,4 +1,6 @@
-"""A real local SageMaker service on a free port, beside an in-memory double of the AWS services that it calls."""
+"""A real local SageMaker service on a free port, beside an in-memory double of the AWS services
+that it calls.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +31,10 @@ def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
-    """The local cloud with the deployed app. It is stopped and removed at the end, also after a failure."""
+    """The local cloud with the deployed app.
+
+    It is stopped and removed at the end, also after a failure.
+    """
     lab = LocalLab(tmp_path_factory.mktemp("lab"))
     try:
         with writing_calls(lab.folder):

@@ -1,5 +1,5 @@
-"""Starts the command line and the local SageMaker service from a process that has imported them, because their imports
-take most of their time.
+"""Starts the command line and the local SageMaker service from a process that has imported them,
+because their imports take most of their time.
 """
 
 import json
@@ -31,7 +31,10 @@ def start_program(
     output: Path,
     errors: Path,
 ) -> BaseProcess:
-    """Starts ``python -m module`` in ``folder`` without input. Its output is appended to the two files."""
+    """Starts ``python -m module`` in ``folder`` without input.
+
+    Its output is appended to the two files.
+    """
     os.unsetenv(
         "COLUMNS"
     )  # readline may have set it for the programs, though not in ``os.environ``
@@ -76,8 +79,8 @@ def run_command(
     environment: Mapping[str, str] | None = None,
     seconds: float = 300,
 ) -> Answer:
-    """Runs ``python -m traindyno`` without a terminal and without input; without an ``environment``, in one that leads
-    to no account and has its home in the folder.
+    """Runs ``python -m traindyno`` without a terminal and without input; without an
+    ``environment``, in one that leads to no account and has its home in the folder.
     """
     if environment is None:
         kept = {

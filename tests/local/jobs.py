@@ -54,7 +54,9 @@ def job_request(name: str, **changes: Any) -> dict[str, Any]:
 def wait_until(
     sagemaker: Any, name: str, statuses: frozenset[str] = ENDED, seconds: float = 60
 ) -> dict[str, Any]:
-    """Waits until the status or secondary status is one of ``statuses``, and returns the described job."""
+    """Waits until the status or secondary status is one of ``statuses``, and returns the described
+    job.
+    """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         job: dict[str, Any] = sagemaker.describe_training_job(TrainingJobName=name)

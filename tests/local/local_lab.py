@@ -49,7 +49,10 @@ class LocalLab:
         return answer
 
     def run_suite(self, name: str, suite: dict[str, Any], execution: str = "") -> Answer:
-        """Runs it to its verdict; the answer has the report. Without a name, the execution has the suite's."""
+        """Runs it to its verdict; the answer has the report.
+
+        Without a name, the execution has the suite's.
+        """
         path = self.write_suite(name, suite)
         return self.succeed(
             "run", str(path), "--local", "--name", execution or name, "--format", "json"

@@ -1,6 +1,8 @@
-"""Recomputes everything about the executions of a local cloud from its ledger, its table and its bucket.
+"""Recomputes everything about the executions of a local cloud from its ledger, its table and its
+bucket.
 
-It reads raw rows and documents, and shares no code with the lab that wrote them. ``check`` returns what is wrong.
+It reads raw rows and documents, and shares no code with the lab that wrote them. ``check`` returns
+what is wrong.
 """
 
 import json
@@ -72,7 +74,9 @@ def gather(chaos: ChaosLab, *executions: str) -> Evidence:
 
 
 def check_finished(evidence: Evidence, execution_id: str, receipt: Row) -> list[str]:
-    """What is wrong with an execution that succeeded: each run, job, second and cent must count once in both books."""
+    """What is wrong with an execution that succeeded: each run, job, second and cent must count
+    once in both books.
+    """
     outcomes = check_outcomes(evidence, execution_id, {*STATUS_OF_OUTCOME, COST_STOPPED})
     problems = [*outcomes, *_check_jobs(evidence, execution_id)]
     return [*problems, *check_paid(evidence, execution_id, receipt)]
@@ -84,7 +88,9 @@ def check_paid(evidence: Evidence, execution_id: str, receipt: Row) -> list[str]
 
 
 def check_ended(evidence: Evidence, execution_id: str) -> list[str]:
-    """What is wrong with an execution that was stopped or failed: none of its jobs may run or wait."""
+    """What is wrong with an execution that was stopped or failed: none of its jobs may run or
+    wait.
+    """
     problems = []
     for name, attempt in evidence.attempts(execution_id).items():
         if "open" in attempt:
@@ -112,7 +118,10 @@ def check_outcomes(
         found = results.get(run_id, {})
         outcome, message = _outcome(row), found.get("message")
         if outcome not in expected or outcome != found.get("outcome"):
-            yield f"{run_id}: outcome {outcome} in its row, {found.get('outcome')} in its result: {message}"
+            yield (
+                f"{run_id}: outcome {outcome} in its row, {found.get('outcome')} in its result: "
+                f"{message}"
+            )
 
 
 def _check_jobs(evidence: Evidence, execution_id: str) -> Iterator[str]:
@@ -152,7 +161,9 @@ def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterato
         job = evidence.ledger[name]
         stored = (attempts[name].get("end") or {}).get("billable_seconds") or 0
         if Decimal(str(stored)) != job["billed_seconds"]:
-            yield f"{name}: billed {job['billed_seconds']} s by the ledger, {stored} s in its attempt"
+            yield (
+                f"{name}: billed {job['billed_seconds']} s by the ledger, {stored} s in its attempt"
+            )
         if lines.get(name, Decimal(0)) != job["billed_seconds"]:
             yield f"{name}: billed {job['billed_seconds']} s by the ledger, not so in the receipt"
         price = Decimal(str(prices[job["instance_type"]]["usd_per_hour"]))
@@ -167,7 +178,10 @@ def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterato
         yield f"the ledger says {total}, above the cap of {suite['max_usd']}"
     is_apart = suite["exposed_usd"] != suite["spent_usd"]
     if abs(suite["spent_usd"] - spent) > MICRO_USD * len(costs) or is_apart:
-        yield f"the row says spent {suite['spent_usd']} and exposed {suite['exposed_usd']}, the ledger {spent}"
+        yield (
+            f"the row says spent {suite['spent_usd']} and exposed {suite['exposed_usd']}, the "
+            f"ledger {spent}"
+        )
 
 
 def _outcome(run: Row) -> str:

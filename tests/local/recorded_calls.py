@@ -1,4 +1,7 @@
-"""Compares the calls to AWS that functions make in a local cloud with the record. Their workers write the calls."""
+"""Compares the calls to AWS that functions make in a local cloud with the record.
+
+Their workers write the calls.
+"""
 
 import json
 import os
@@ -25,15 +28,18 @@ SECONDS = 300
 
 @contextmanager
 def writing_calls(folder: Path) -> Iterator[None]:
-    """The functions of a MiniStack that is started in this context write their calls into ``folder``."""
+    """The functions of a MiniStack that is started in this context write their calls into
+    ``folder``.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CALLS_FILE_VARIABLE, str(folder / CALLS_FILE))
         yield
 
 
 def check_calls(folder: Path) -> None:
-    """Checks that the record has all calls that functions sent, whichever tests have run. Another test checks that they
-    are allowed.
+    """Checks that the record has all calls that functions sent, whichever tests have run.
+
+    Another test checks that they are allowed.
 
     With ``TRAINDYNO_WRITE_CALLS``, the missing calls are added to the record.
     """
@@ -45,12 +51,15 @@ def check_calls(folder: Path) -> None:
         )
     else:
         assert not lacking, (
-            f"{RECORD} lacks calls: run these tests with TRAINDYNO_WRITE_CALLS=1, and read what it adds: {lacking}"
+            f"{RECORD} lacks calls: run these tests with TRAINDYNO_WRITE_CALLS=1, and read "
+            f"what it adds: {lacking}"
         )
 
 
 class Lambdas:
-    """Every handler as a function of another lab in MiniStack: deployed functions leave that lab's jobs alone."""
+    """Every handler as a function of another lab in MiniStack: deployed functions leave that lab's
+    jobs alone.
+    """
 
     def __init__(self, **variables: str) -> None:
         """Every function gets ``variables``."""
@@ -113,8 +122,8 @@ def make_table(name: str) -> None:
 
 @contextmanager
 def as_if_in(environment: Mapping[str, str]) -> Iterator[None]:
-    """boto3's default session and our cached clients use this environment until the context ends; then they are made
-    anew.
+    """boto3's default session and our cached clients use this environment until the context ends;
+    then they are made anew.
     """
     _forget_clients()
     boto3.DEFAULT_SESSION = None

@@ -117,5 +117,6 @@ def _wait_until_ready(
     process.join()
     output = (port_file.parent / "output.txt").read_text(encoding="utf-8", errors="replace")[-2000:]
     raise ServiceNotReady(
-        f"the service with {' '.join(arguments)} did not answer within {wait_seconds:g} s:\n{output}"
+        f"the service with {' '.join(arguments)} did not answer within {wait_seconds:g} s:\n"
+        f"{output}"
     )

@@ -24,7 +24,9 @@ LAB = replace(SETTINGS, results_bucket=BUCKET, source_s3_uri=f"s3://{SOURCE_KEY}
 
 
 class SharedJob:
-    """Its document is in the bucket; ``source``: of its training code, which a simulated job needs none of."""
+    """Its document is in the bucket; ``source``: of its training code, which a simulated job needs
+    none of.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""Recomputes from raw records what executions with shared jobs did: a run has one end, and a bill is shared out."""
+"""Recomputes from raw records what executions with shared jobs did: a run has one end, and a bill
+is shared out.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +18,10 @@ OUTCOMES = {"completed", "out_of_memory", "killed", "internal_error"}
 def check_shared(
     evidence: Evidence, execution_id: str, receipt: dict[str, Any], ends: Counter[str]
 ) -> list[str]:
-    """What is wrong with an execution that succeeded. ``ends``: run id → in how many jobs it has files of its end."""
+    """What is wrong with an execution that succeeded.
+
+    ``ends``: run id → in how many jobs it has files of its end.
+    """
     return [
         *check_outcomes(evidence, execution_id, OUTCOMES),
         *_check_jobs(evidence, execution_id),

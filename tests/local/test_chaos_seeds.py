@@ -1,9 +1,10 @@
-"""Faults of every kind at once, seed by seed, checked by an oracle that recomputes everything from raw records.
+"""Faults of every kind at once, seed by seed, checked by an oracle that recomputes everything from
+raw records.
 
-In each seed, three executions run at once under lost, late and repeated events, shortages and throttling of every API,
-one of them at a tight cap, and the service is killed. Then an execution is aborted and one is stopped
-while their jobs run. At last MiniStack is killed during another one, after it has saved its state. There is one seed
-with 36 runs, or in ``make nightly`` five with 200.
+In each seed, three executions run at once under lost, late and repeated events, shortages and
+throttling of every API, one of them at a tight cap, and the service is killed. Then an execution is
+aborted and one is stopped while their jobs run. At last MiniStack is killed during another one,
+after it has saved its state. There is one seed with 36 runs, or in ``make nightly`` five with 200.
 """
 
 import os
@@ -49,9 +50,11 @@ SEEDS = (1, 2, 3, 4, 5) if NIGHTLY else (1,)
 RUNS = 200 if NIGHTLY else 36
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
 SMALL_CELLS = 2
-# Of the requests to every API, MiniStack's too. With 0.3, a seed takes three times as long as with 0.03.
+# Of the requests to every API, MiniStack's too. With 0.3, a seed takes three times as long as with
+# 0.03.
 THROTTLED_SHARE = 0.3 if NIGHTLY else 0.03
-# There is room for one or two jobs at once, which may run for 600 s and keep their instances for 60 s.
+# There is room for one or two jobs at once, which may run for 600 s and keep their instances for 60
+# s.
 CAPPED_LIMITS = {"max_usd": 3, "max_hours": 100, "max_job_seconds": 600, "max_attempts": 12}
 ENDING = ("main", "second", "capped")
 
@@ -140,7 +143,9 @@ def capped_document() -> dict[str, Any]:
 
 
 def start_slow(lab: ChaosLab, name: str) -> int:
-    """Starts an execution whose jobs end by faults only, waits until some are in flight, and returns their number."""
+    """Starts an execution whose jobs end by faults only, waits until some are in flight, and
+    returns their number.
+    """
     before = counted(lab, SLOW_LANE, has_ended=False)
     start(lab, name, (SLOW_LANE,), 2, 400_000)
     counts = [0]  # a fault may end the job before another look
@@ -154,7 +159,9 @@ def start_slow(lab: ChaosLab, name: str) -> int:
 
 
 def strike(lab: ChaosLab) -> None:
-    """Kills MiniStack after a save and starts it as ``traindyno local up`` does; nothing is deployed."""
+    """Kills MiniStack after a save and starts it as ``traindyno local up`` does; nothing is
+    deployed.
+    """
     daemon = lab.home.read_daemon(cloud.MINISTACK)
     assert daemon is not None
     cloud.save_state(lab.home, cloud.require_ports(lab.home))
@@ -210,7 +217,9 @@ def test_what_ministack_has_saved_is_there_after_a_kill_and_the_jobs_have_ended(
 
 
 def test_most_runs_complete_and_say_that_they_are_simulated(aftermath: Aftermath) -> None:
-    """The other runs ran out of memory, as the faults ask: these two executions have room under their caps."""
+    """The other runs ran out of memory, as the faults ask: these two executions have room under
+    their caps.
+    """
     names = [f"{role}-{aftermath.seed}" for role in ("main", "second")]
     results = [result for name in names for result in aftermath.evidence.results(name).values()]
     assert Counter(result["outcome"] for result in results)["completed"] > 0.8 * len(results)

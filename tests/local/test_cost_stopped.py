@@ -1,4 +1,6 @@
-"""Jobs that run six times as long as they may: the suite ends at its cap, and their steps until then count."""
+"""Jobs that run six times as long as they may: the suite ends at its cap, and their steps until
+then count.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,11 +20,14 @@ from traindyno.core.costs.prices import cost_usd
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
-# A step of one or two samples takes 10 s: a job that nobody stops outlasts all that one may be billed for, 1,200 s.
+# A step of one or two samples takes 10 s: a job that nobody stops outlasts all that one may be
+# billed for, 1,200 s.
 STEPS = 140
-# The suite has six runs; its cap has room for 2.2 jobs of 1,200 s: their limit, 480 s for the image, 480 s to end.
+# The suite has six runs; its cap has room for 2.2 jobs of 1,200 s: their limit, 480 s for the
+# image, 480 s to end.
 CAP_USD = Decimal("0.6893")
-# The pace lets a sweep come in time, though each looks only at jobs that are 20 s old by the machine's clock.
+# The pace lets a sweep come in time, though each looks only at jobs that are 20 s old by the
+# machine's clock.
 PACE = ("--speed-up", "10")
 SWEEP_SECONDS = 5
 

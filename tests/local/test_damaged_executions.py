@@ -1,4 +1,5 @@
-"""A damaged suite that comes by StartExecution is refused by the name of an error, or planned; no state fails.
+"""A damaged suite that comes by StartExecution is refused by the name of an error, or planned; no
+state fails.
 
 A few executions, in ``make nightly`` 300.
 """

@@ -1,4 +1,6 @@
-"""A suite's data is tokenised once, by one job before the first run, and not again by a later suite."""
+"""A suite's data is tokenised once, by one job before the first run, and not again by a later
+suite.
+"""
 
 from typing import Any
 

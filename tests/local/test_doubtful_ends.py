@@ -22,7 +22,10 @@ except OSError:
 os._exit(0)
 """
 CAUTIONS = (
-    "its log ends in a traceback, although it exited with status 0: OSError: [Errno 28] No space left on device",
+    (
+        "its log ends in a traceback, although it exited with status 0: OSError: [Errno 28] No "
+        "space left on device"
+    ),
     "the process of rank 0 exited with status 0 without closing its step log",
 )
 

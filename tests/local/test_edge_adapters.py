@@ -1,4 +1,6 @@
-"""The adapters of SageMaker, Step Functions and the logs keep the same contracts as the doubles of the unit tests."""
+"""The adapters of SageMaker, Step Functions and the logs keep the same contracts as the doubles of
+the unit tests.
+"""
 
 import json
 import time
@@ -144,7 +146,10 @@ class TestJobs(JobsContract):
 
 @pytest.mark.local
 class TestAnswers(AnswersContract):
-    """MiniStack keeps the contract. The token is of an activity's task, which waits as the lab's own tasks do."""
+    """MiniStack keeps the contract.
+
+    The token is of an activity's task, which waits as the lab's own tasks do.
+    """
 
     @pytest.fixture
     def answers(self, lab: LocalLab) -> TaskAnswers:

@@ -1,4 +1,6 @@
-"""Suites from the command line to the verdict, in a local cloud: real deployment, real jobs, real failures."""
+"""Suites from the command line to the verdict, in a local cloud: real deployment, real jobs, real
+failures.
+"""
 
 import json
 from pathlib import Path

@@ -57,7 +57,9 @@ def explained(
 def test_other_time_is_below_five_percent_of_what_is_billed(
     aws: AwsDouble, service: RunningService, tmp_path: Path
 ) -> None:
-    """Other programs may stop a process anywhere; what the log leaves out would be left out of each of three jobs."""
+    """Other programs may stop a process anywhere; what the log leaves out would be left out of each
+    of three jobs.
+    """
     found = []
     for name in ("explained-1", "explained-2", "explained-3"):
         phases, billable_seconds = explained(aws, service, tmp_path / name, name)

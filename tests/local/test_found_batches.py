@@ -1,4 +1,6 @@
-"""The largest batch of a built-in model, from the search under the memory that the local type has, to the verdict."""
+"""The largest batch of a built-in model, from the search under the memory that the local type has,
+to the verdict.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,6 @@
-"""A suite that runs: a stack that asks the guard is not deleted until the lab is idle, and `local down` asks first."""
+"""A suite that runs: a stack that asks the guard is not deleted until the lab is idle, and `local
+down` asks first.
+"""
 
 import json
 import time

@@ -1,4 +1,6 @@
-"""Models hosted by the local SageMaker service: real containers, with SageMaker's statuses and failures."""
+"""Models hosted by the local SageMaker service: real containers, with SageMaker's statuses and
+failures.
+"""
 
 import json
 from pathlib import Path

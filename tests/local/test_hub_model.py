@@ -1,4 +1,6 @@
-"""A suite's model and data on the Hub are read once: every run, and a later suite, reads them from the lab's bucket."""
+"""A suite's model and data on the Hub are read once: every run, and a later suite, reads them from
+the lab's bucket.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,6 @@
-"""A ModelTrainer's suite runs to its verdict in the local cloud, and one of its jobs is imported again."""
+"""A ModelTrainer's suite runs to its verdict in the local cloud, and one of its jobs is imported
+again.
+"""
 
 import json
 from typing import Any
@@ -13,7 +15,8 @@ from traindyno.slices.imported.suite_of_job import Decisions
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
-# Prints the arguments that it gets, for the comparison with those that the SDK's drivers would pass.
+# Prints the arguments that it gets, for the comparison with those that the SDK's drivers would
+# pass.
 SCRIPT = """
 import json, sys, time
 from traindyno.callbacks import step_log
@@ -26,7 +29,9 @@ for _ in range(30):
 
 @pytest.fixture(scope="module")
 def report(lab: LocalLab) -> dict[str, Any]:
-    """The report of the recorded trainer's suite; of the trainer only the place is another: this machine."""
+    """The report of the recorded trainer's suite; of the trainer only the place is another: this
+    machine.
+    """
     source = lab.write_script("trainer", SCRIPT)
     code = {**CAPTURED["basic"]["trainer"]["source_code"], "source_dir": source}
     compute = {"instance_type": "local.cpu", "instance_count": 1, "volume_size_in_gb": 30}
@@ -58,7 +63,8 @@ def test_the_script_gets_the_arguments_that_the_sdks_drivers_pass(
     )["events"]
     (line,) = [each["message"] for each in events if each["message"].startswith("arguments ")]
     words = json.loads(line.removeprefix("arguments "))
-    # its drivers keep the order of the trainer, the toolkit sorts; the SDK writes its hyperparameters as JSON or text
+    # its drivers keep the order of the trainer, the toolkit sorts; the SDK writes its
+    # hyperparameters as JSON or text
     sent = CAPTURED["basic"]["request"]["HyperParameters"]
     assert dict(zip(words[::2], words[1::2], strict=True)) == {
         f"--{name}": text for name, text in sent.items()

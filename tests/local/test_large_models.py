@@ -1,4 +1,6 @@
-"""The commands of docs/models.md, as they are written there: plans of large models, and a rehearsal on spot."""
+"""The commands of docs/models.md, as they are written there: plans of large models, and a rehearsal
+on spot.
+"""
 
 import json
 import re

@@ -206,8 +206,9 @@ def test_down_waits_for_an_up(own: LocalLab) -> None:
 
 
 def test_down_takes_five_seconds_at_most(own: LocalLab) -> None:
-    """This test runs last, because it ends the cloud. The process that started the cloud still runs and never waits for
-    it.
+    """This test runs last, because it ends the cloud.
+
+    The process that started the cloud still runs and never waits for it.
     """
     began = time.monotonic()
     own.succeed("local", "down")

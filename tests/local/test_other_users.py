@@ -1,7 +1,8 @@
-"""What another user of this machine gets from a local cloud: 403 at every port, and none of its files.
+"""What another user of this machine gets from a local cloud: 403 at every port, and none of its
+files.
 
-Root becomes another user for these requests. Without root they are sent as this user, who is refused as well: only the
-access key counts.
+Root becomes another user for these requests. Without root they are sent as this user, who is
+refused as well: only the access key counts.
 """
 
 import contextlib
@@ -212,7 +213,9 @@ def test_a_presigned_url_and_an_assumed_role_open_what_their_maker_may(hosted: L
 
 @NEEDS_ROOT
 def test_another_user_can_open_no_file_and_no_environment(hosted: LocalLab) -> None:
-    """The home is looked into from its own descriptor, because the folders above this one are closed too."""
+    """The home is looked into from its own descriptor, because the folders above this one are
+    closed too.
+    """
     folder = hosted.home.folder
     names = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
     names += [f"/proc/{process.pid}/environ" for process in processes_of(hosted)]

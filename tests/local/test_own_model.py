@@ -1,4 +1,6 @@
-"""The suite of docs/own-model.md runs in the local cloud as it is written, and those of ``init``, to their verdict."""
+"""The suite of docs/own-model.md runs in the local cloud as it is written, and those of ``init``,
+to their verdict.
+"""
 
 import json
 

@@ -1,4 +1,5 @@
-"""Runs each function of a lab on each of its ways and compares the calls that their workers write with the record.
+"""Runs each function of a lab on each of its ways and compares the calls that their workers write
+with the record.
 
 ``tests/infra/test_policies.py`` compares the record with the roles.
 """
@@ -38,8 +39,8 @@ FUNCTIONS = (
     *("plan_suite", "check_quotas", "plan_round", "submit_run", "finish_run"),
     *("record_run", "reconcile_runs", "stop_runs", "judge_suite", "guard_lab"),
 )
-# Other tests of this folder send these: beside running jobs, and by preparations, further rounds, shared jobs, and runs
-# that log steps.
+# Other tests of this folder send these: beside running jobs, and by preparations, further rounds,
+# shared jobs, and runs that log steps.
 ELSEWHERE = """
 check_quotas sagemaker:DescribeTrainingJob TrainingJobName=$LAB--*
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*
@@ -165,8 +166,8 @@ def end_endpoints(functions: Lambdas) -> None:
 
 
 def go_through_everything(functions: Lambdas, service: str) -> None:
-    """Runs each function on each of its ways, with a job that ends, a refused job, and a job that nobody waits for any
-    more.
+    """Runs each function on each of its ways, with a job that ends, a refused job, and a job that
+    nobody waits for any more.
     """
     put_failing_script()
     remote = {"execution_id": "remote", "suite": suite("ml.g5.xlarge")}
@@ -197,7 +198,8 @@ def go_through_everything(functions: Lambdas, service: str) -> None:
     functions.call("stop_runs", {"detail": {"name": EXECUTION}})
     functions.call("reconcile_runs", {})
 
-    # Nobody waits from here on, so FinishRun records by itself, and stops what else runs for the run.
+    # Nobody waits from here on, so FinishRun records by itself, and stops what else runs for the
+    # run.
     job = submit_to_stopped(functions, ended)
     rows().write_all([RunRows(rows()).noting(EXECUTION, ended["run_id"], abandoned_job)])
     functions.call("finish_run", {"detail": {"TrainingJobName": job}})

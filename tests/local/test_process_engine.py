@@ -1,4 +1,6 @@
-"""Jobs that really run: what they find, which of their files are kept, and that no process remains."""
+"""Jobs that really run: what they find, which of their files are kept, and that no process
+remains.
+"""
 
 import io
 import json
@@ -102,7 +104,9 @@ print("trained on", data)
 
 
 def test_literal_paths_under_opt_ml_are_the_hosts_own(aws: AwsDouble, sagemaker: Any) -> None:
-    """Two hosts write to the same literal path at the same time, and neither reads the file of the other."""
+    """Two hosts write to the same literal path at the same time, and neither reads the file of the
+    other.
+    """
     stage_script(
         aws,
         """
@@ -372,7 +376,8 @@ def test_a_job_past_its_longest_run_is_stopped_for_that(
 def test_a_child_that_outlives_its_job_is_ended_with_it(
     aws: AwsDouble, service: RunningService, sagemaker: Any
 ) -> None:
-    # A child without an environment has no mark of its job: only its parents show that it belongs to the job.
+    # A child without an environment has no mark of its job: only its parents show that it belongs
+    # to the job.
     script = SLEEP_FOR_EVER.replace(
         "start_new_session=True", "start_new_session=True, env={}, stdout=-3, stderr=-3"
     )
@@ -462,7 +467,10 @@ def test_a_helper_that_holds_the_output_open_keeps_the_job_until_its_limit(
     """The training toolkit reads until the pipe is closed."""
     stage_script(
         aws,
-        "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])",
+        (
+            "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; "
+            "time.sleep(600)'])"
+        ),
     )
     job = run_job(sagemaker, "held", StoppingCondition={"MaxRuntimeInSeconds": 8})
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")

@@ -1,4 +1,6 @@
-"""Every example of docs/python.md, run in order as a reader's notebook would, and compared with the command line."""
+"""Every example of docs/python.md, run in order as a reader's notebook would, and compared with the
+command line.
+"""
 
 import json
 import os

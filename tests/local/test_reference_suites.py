@@ -1,4 +1,6 @@
-"""The suites of users' scripts and of strategies run once through the local cloud to their verdict."""
+"""The suites of users' scripts and of strategies run once through the local cloud to their
+verdict.
+"""
 
 from typing import Any
 
@@ -32,7 +34,9 @@ STRATEGIES = ("fsdp", "tensor", "pipeline")
 
 
 def reference_suite(name: str) -> dict[str, Any]:
-    """The published suite with each cell once, also where other tests contend for the machine, and absolute paths."""
+    """The published suite with each cell once, also where other tests contend for the machine, and
+    absolute paths.
+    """
     suite: dict[str, Any] = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
     del suite["name"]
     suite["measurement"]["trials"] = 1
@@ -81,7 +85,9 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(
 
 
 def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
-    """This suite has one cell of each way to divide the model among two processes; a person runs the whole suite."""
+    """This suite has one cell of each way to divide the model among two processes; a person runs
+    the whole suite.
+    """
     make_environment(XLA_FOLDER)
     suite = reference_suite("strategies_cpu")
     suite["matrix"]["compiler"] = ["none", "xla"]

@@ -1,4 +1,6 @@
-"""The packs are rehearsed on this machine: granted quotas, traces, prices, simulated jobs, a verdict, claims."""
+"""The packs are rehearsed on this machine: granted quotas, traces, prices, simulated jobs, a
+verdict, claims.
+"""
 
 import json
 from collections import Counter

@@ -205,7 +205,10 @@ def steps_of(files: dict[str, list[str]]) -> list[list[int]]:
 def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
     aws: AwsDouble, tmp_path: Path, every_steps: int | None
 ) -> None:
-    """A job without checkpoints repeats all of its steps. Repeated steps are billed; the interruption is not."""
+    """A job without checkpoints repeats all of its steps.
+
+    Repeated steps are billed; the interruption is not.
+    """
     name = f"spot-{every_steps}"
     interrupted = [{"name_contains": name, "fault": "spot_interruption"}]
     with replaying(
@@ -225,8 +228,8 @@ def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
     repeated = len(first) - resumed_at
     assert repeated > 0, "the seed and the name interrupt the job between two checkpoints"
     assert (first, second) == (list(range(len(first))), list(range(resumed_at, 30)))
-    # The second start loads and downloads again: 13 s more; 300 s of interruption and 7 s of starting are not billed.
-    # Of the rest, 60 % is saved.
+    # The second start loads and downloads again: 13 s more; 300 s of interruption and 7 s of
+    # starting are not billed. Of the rest, 60 % is saved.
     trained = LONG_BILLED_SECONDS + 13 + 2 * repeated
     assert job["BillableTimeInSeconds"] == row["billed_seconds"] == round(trained * 0.4)
     assert job["TrainingTimeInSeconds"] == trained + 307
@@ -238,7 +241,10 @@ def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
 
 
 def check_receipt_and_projection(interrupted: RunResult, whole: RunResult, repeated: int) -> None:
-    """The receipt has the repeated steps. The projection has not, because it is for a run without interruptions."""
+    """The receipt has the repeated steps.
+
+    The projection has not, because it is for a run without interruptions.
+    """
     (line,) = write_receipt([interrupted]).lines
     seconds = {phase.name: phase.seconds for phase in line.phases}
     assert seconds["repeated_steps"] == pytest.approx(2 * repeated, abs=0.01)

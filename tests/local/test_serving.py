@@ -1,4 +1,6 @@
-"""A classifier goes from training to an endpoint in a local cloud, as the page of the Trainium post and README say."""
+"""A classifier goes from training to an endpoint in a local cloud, as the page of the Trainium post
+and README say.
+"""
 
 import os
 import re
@@ -40,7 +42,10 @@ PACK = "bert-trainium/local"
 
 
 def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab) -> None:
-    """The suite has fewer steps, and each cell once. The cells differ in their compiler, and hardly in their losses."""
+    """The suite has fewer steps, and each cell once.
+
+    The cells differ in their compiler, and hardly in their losses.
+    """
     make_environment(XLA_FOLDER)
     suite = reference_suite(PACK)
     suite["measurement"]["max_steps"] = 15

@@ -1,6 +1,8 @@
-"""Many runs in shared jobs on spot instances, under faults of every kind, with functions and the service killed.
+"""Many runs in shared jobs on spot instances, under faults of every kind, with functions and the
+service killed.
 
-There are 36 of them, or in ``make nightly`` 1,000 in 12 jobs. An oracle recomputes everything from raw records.
+There are 36 of them, or in ``make nightly`` 1,000 in 12 jobs. An oracle recomputes everything from
+raw records.
 """
 
 from collections import Counter
@@ -48,7 +50,10 @@ def shared_suite() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aftermath:
-    """``killed``: workers of functions, and what forks them. ``ends``: run id → in how many jobs it has ended."""
+    """``killed``: workers of functions, and what forks them.
+
+    ``ends``: run id → in how many jobs it has ended.
+    """
 
     status: str
     evidence: Evidence

@@ -1,4 +1,6 @@
-"""A suite whose runs share jobs, from the command line to the report, with a host that is killed."""
+"""A suite whose runs share jobs, from the command line to the report, with a host that is
+killed.
+"""
 
 import math
 import time
@@ -40,7 +42,10 @@ if does == "fail":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """``billed``: job name → seconds by the service's own count. ``killed``: the job that lost its host."""
+    """``billed``: job name → seconds by the service's own count.
+
+    ``killed``: the job that lost its host.
+    """
 
     report: dict[str, Any]
     billed: dict[str, Decimal]

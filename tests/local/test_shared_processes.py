@@ -1,4 +1,6 @@
-"""Shared jobs that really run: their parent starts each run, and what ends the job loses the run in progress only."""
+"""Shared jobs that really run: their parent starts each run, and what ends the job loses the run in
+progress only.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -187,7 +189,9 @@ def test_a_run_of_a_race_that_cannot_win_ends_early_after_a_throw_away_run(
 def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     aws: AwsDouble, service: RunningService, sagemaker: Any, tmp_path: Path, stops: str | None
 ) -> None:
-    """An image whose entry point passes no SIGTERM on loses the journal's last lines, and no end of a run."""
+    """An image whose entry point passes no SIGTERM on loses the journal's last lines, and no end of
+    a run.
+    """
     service.administer("/_local/faults", {"stops": stops})
     shared = job_of(aws, tmp_path, "j2-9" if stops else "j2-2", ["pass", "hang", "pass"])
     request = shared.request()
@@ -246,7 +250,10 @@ def test_a_job_that_loses_its_instances_goes_on_with_the_run_in_progress(
 def test_the_largest_batch_of_a_script_is_found_under_the_types_memory(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
-    """The service limits a process to 2 GiB. A sample takes 128 MiB, so that 15 fit beside the interpreter."""
+    """The service limits a process to 2 GiB.
+
+    A sample takes 128 MiB, so that 15 fit beside the interpreter.
+    """
     searched = {"search": "largest", "argument": "samples", "begin": 12}
     training = {"strategy": "single", "batch_size_per_device": searched}
     shared = job_of(aws, tmp_path, "j2-6", ["log"], training=training)

@@ -1,4 +1,6 @@
-"""Simulated shared jobs in the service: their bill, their interruptions, and the attempt after one that failed."""
+"""Simulated shared jobs in the service: their bill, their interruptions, and the attempt after one
+that failed.
+"""
 
 from dataclasses import replace
 from pathlib import Path

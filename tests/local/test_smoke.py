@@ -1,4 +1,6 @@
-"""The published first suite of a new lab runs in the local cloud, where its instances are simulated."""
+"""The published first suite of a new lab runs in the local cloud, where its instances are
+simulated.
+"""
 
 import json
 import time

@@ -1,6 +1,8 @@
-"""Spot jobs lose their instances at random steps, with and without notice, and each step is counted once.
+"""Spot jobs lose their instances at random steps, with and without notice, and each step is counted
+once.
 
-The tests run a small script a few times. ``make nightly`` runs it 100 times, and the built-in training loop ten times.
+The tests run a small script a few times. ``make nightly`` runs it 100 times, and the built-in
+training loop ten times.
 """
 
 import io
@@ -134,7 +136,9 @@ def miscounts(run: SpotRun, steps: int) -> list[str]:
 
 
 def receipt_errors(run: SpotRun) -> list[str]:
-    """What is wrong with a receipt that should bill what the service billed, at the price, and no interrupted time."""
+    """What is wrong with a receipt that should bill what the service billed, at the price, and no
+    interrupted time.
+    """
     (line,) = write_receipt([run.result]).lines
     costs = {phase.name: phase.usd for phase in line.phases}
     seconds = Decimal(str(run.job["BillableTimeInSeconds"]))
@@ -190,7 +194,8 @@ def test_an_interruption_costs_at_most_the_steps_since_the_last_uploaded_checkpo
         measured = run.result.measured
         assert measured is not None
         assert measured.checkpoint_seconds is not None
-        # The steps since the checkpoint before, and those of the second that a log and an upload may lag behind
+        # The steps since the checkpoint before, and those of the second that a log and an upload
+        # may lag behind
         assert run.repeated_steps <= measured.job.interruptions * (2 * EVERY + 100)
 
 

@@ -1,4 +1,6 @@
-"""DynamoDB and S3, as MiniStack serves them, keep the same contract as the doubles of the unit tests."""
+"""DynamoDB and S3, as MiniStack serves them, keep the same contract as the doubles of the unit
+tests.
+"""
 
 import pytest
 
@@ -17,8 +19,8 @@ CONTRACT_TABLE = "store-contract"
 
 @pytest.fixture(scope="module")
 def own_table(lab: LocalLab) -> Table:
-    """The contract's open attempts need their own table: the sweep of the lab would stop them as jobs of ended
-    executions.
+    """The contract's open attempts need their own table: the sweep of the lab would stop them as
+    jobs of ended executions.
     """
     with as_if_in(environment_of(lab.home)):
         make_table(CONTRACT_TABLE)

@@ -43,7 +43,8 @@ def throttled(chaos: ChaosLab) -> Iterator[ChaosLab]:
     chaos.administer("/_local/faults", {"seed": SEED, "throttling_fraction": THROTTLED_SHARE})
     chaos.throttle(THROTTLED_SHARE, SEED)
     try:
-        # The executions would show nothing with fewer: 30 of 100 requests are expected to be refused.
+        # The executions would show nothing with fewer: 30 of 100 requests are expected to be
+        # refused.
         assert count_throttled(chaos.lab.client("stepfunctions", IMPATIENT), machine) > 10
         for name in NAMES:
             steps.start_execution(stateMachineArn=machine, name=name, input=json.dumps(suite))

@@ -1,4 +1,6 @@
-"""A script gets the same arguments and variables from the local service as from SageMaker's training toolkit."""
+"""A script gets the same arguments and variables from the local service as from SageMaker's
+training toolkit.
+"""
 
 import json
 from pathlib import Path

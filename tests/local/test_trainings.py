@@ -1,5 +1,5 @@
-"""A script's whole workload is trained with the recommended cell in a local cloud: stopped, interrupted, and in a chain
-of jobs, as `traindyno train` says.
+"""A script's whole workload is trained with the recommended cell in a local cloud: stopped,
+interrupted, and in a chain of jobs, as `traindyno train` says.
 """
 
 import json
@@ -185,7 +185,8 @@ CHAOS = {
     "lost_event_fraction": 0.3,
 }
 THROTTLED_SHARE = 0.03
-# A job of 10 s may be billed for 490 s, $0.01362: beside it there is room for less than a minute of jobs before.
+# A job of 10 s may be billed for 490 s, $0.01362: beside it there is room for less than a minute of
+# jobs before.
 TIGHT_USD, ROOMY_USD = 0.0143, 1
 
 
@@ -280,7 +281,9 @@ def count_interruptions(lab: LocalLab, job_name: str) -> int:
 
 
 def interrupts_early(seed: int, job_names: list[str], steps: int, most: int) -> bool:
-    """Whether the local cloud interrupts each job within so many steps, some of them with a notice and some without."""
+    """Whether the local cloud interrupts each job within so many steps, some of them with a notice
+    and some without.
+    """
     told = set()
     for name in job_names:
         dice = random.Random(f"{seed}:interruption:{name}")
@@ -310,8 +313,9 @@ COMMANDS = re.findall(
 def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(
     lab: LocalLab,
 ) -> None:
-    """Then once more, stopped twice and interrupted three times: the losses and the weights are the same. The suite has
-    fewer steps than the page's, and evaluates, so that the best model is kept too; with WHOLE it is the page's.
+    """Then once more, stopped twice and interrupted three times: the losses and the weights are the
+    same. The suite has fewer steps than the page's, and evaluates, so that the best model is kept
+    too; with WHOLE it is the page's.
     """
     lab.administer("/_local/faults", {})
     (lab.folder / "suites").mkdir(exist_ok=True)

@@ -1,4 +1,5 @@
-"""A state that waits for its token ends in the local cloud as on AWS: by an answer, an error, or its time limit.
+"""A state that waits for its token ends in the local cloud as on AWS: by an answer, an error, or
+its time limit.
 
 Executions that AWS would not start are refused.
 """

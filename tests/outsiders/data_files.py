@@ -1,4 +1,6 @@
-"""Data files as people have them, and what reading them has to give: the texts, the labels, or the message."""
+"""Data files as people have them, and what reading them has to give: the texts, the labels, or the
+message.
+"""
 
 import bz2
 import gzip
@@ -16,7 +18,10 @@ from pyarrow import parquet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCase:
-    """``files``: name → content. ``texts`` and ``labels`` of None are not checked; ``message``: a part of the error."""
+    """``files``: name → content.
+
+    ``texts`` and ``labels`` of None are not checked; ``message``: a part of the error.
+    """
 
     files: dict[str, bytes]
     texts: Sequence[str] | None = None
@@ -95,8 +100,8 @@ TEXT_FILES = {
     ),
     "text in UTF-32": DataCase(
         files={"a.txt": "one".encode("utf-32")},
-        message="a.txt is UTF-32; expected UTF-8, or UTF-16 with a byte order mark (convert other encodings first, for "
-        "example: iconv -f utf-32 -t utf-8 a.txt)",
+        message="a.txt is UTF-32; expected UTF-8, or UTF-16 with a byte order mark (convert other "
+        "encodings first, for example: iconv -f utf-32 -t utf-8 a.txt)",
     ),
     "text in UTF-32 of the other byte order": DataCase(
         files={"a.txt": b"\0\0\xfe\xff" + "one".encode("utf-32-be")}, message="a.txt is UTF-32"
@@ -205,7 +210,8 @@ CSV_FILES = {
     ),
     "a pretty-printed object": DataCase(
         files={"a.json": json.dumps({"text": "one"}, indent=1).encode()},
-        message="a.json, line 1 is not JSON: one object in several lines; expected one object a line, or one list",
+        message="a.json, line 1 is not JSON: one object in several lines; expected one object a "
+        "line, or one list",
     ),
     "gzip under another name": DataCase(
         files={"a.jsonl": gzip.compress(b'{"text": "one"}')},
@@ -243,7 +249,8 @@ JSON_FILES = {
     ),
     "a list as text": DataCase(
         files={"a.jsonl": _jsonl({"text": ["one"]})},
-        message="a.jsonl, row 1: the text is list \"['one']\"; expected text; join a list, such as the messages",
+        message="a.jsonl, row 1: the text is list \"['one']\"; expected text; join a list, such as "
+        "the messages",
     ),
     "a number as text": DataCase(
         files={"a.jsonl": _jsonl({"text": 7})},
@@ -280,7 +287,8 @@ JSON_FILES = {
             "a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": float("nan")})
         },
         with_labels=True,
-        message="a.jsonl, row 2: the label is float 'nan'; expected one class, as a whole number or a text",
+        message="a.jsonl, row 2: the label is float 'nan'; expected one class, as a whole number "
+        "or a text",
     ),
     "lists as labels": DataCase(
         files={"a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": [0, 1]})},
@@ -382,7 +390,8 @@ FOLDERS = {
     ),
     "a shard that nobody can read": DataCase(
         files={"train-0.jsonl": _jsonl({"text": "one"}), "train-1.jsonl.zst": b"(\xb5/\xfd"},
-        message="can't be read (train-1.jsonl.zst), so only train-0.jsonl would be read; unpack or convert them",
+        message="can't be read (train-1.jsonl.zst), so only train-0.jsonl would be read; unpack or "
+        "convert them",
     ),
 }
 CASES = {**TEXT_FILES, **CSV_FILES, **JSON_FILES, **PARQUET_FILES, **ARROW_FILES, **FOLDERS}

@@ -1,4 +1,6 @@
-"""Training scripts as people write them, without a framework, and what their step logs have to say."""
+"""Training scripts as people write them, without a framework, and what their step logs have to
+say.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptCase:
-    """``samples`` of each logged step. ``outcome`` and ``message``: of the log's error line, None where there is none.
+    """``samples`` of each logged step.
+
+    ``outcome`` and ``message``: of the log's error line, None where there is none.
 
     ``said``: what the script's output has to hold. ``is_ended``: whether the log has its last line.
     """
@@ -204,8 +208,8 @@ train([[np.zeros((16, 8)), np.zeros((16, 1))]] * 3)
 """,
         samples=[],
         outcome="user_code_error",
-        message="samples=2 is len(batch), the number of tensors in batch, and each of them holds 16 rows; expected "
-        "step_log.step(batch=batch)",
+        message="samples=2 is len(batch), the number of tensors in batch, and each of them holds "
+        "16 rows; expected step_log.step(batch=batch)",
         exit_code=1,
         is_ended=False,
     ),

@@ -1,4 +1,6 @@
-"""Reading people's data files gives their texts and labels, or says which file and row is not what was expected."""
+"""Reading people's data files gives their texts and labels, or says which file and row is not what
+was expected.
+"""
 
 import re
 from dataclasses import replace

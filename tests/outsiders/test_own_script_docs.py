@@ -1,4 +1,6 @@
-"""What docs/own-script.md shows is so: its script, its suites, the words to add, and its table of arguments."""
+"""What docs/own-script.md shows is so: its script, its suites, the words to add, and its table of
+arguments.
+"""
 
 import json
 import os
@@ -53,7 +55,9 @@ def test_a_script_receives_what_the_table_says(row: dict[str, str], tmp_path: Pa
 def what_a_script_sees(
     hyperparameters: dict[str, Any], folder: Path
 ) -> tuple[list[str], dict[str, str]]:
-    """What a process of the script's own reads of them; they are sent as the suite sends them, as JSON."""
+    """What a process of the script's own reads of them; they are sent as the suite sends them, as
+    JSON.
+    """
     sent = {name: json.dumps(value) for name, value in hyperparameters.items()}
     job = new_job(
         job_request("job", HyperParameters={**job_request("job")["HyperParameters"], **sent}),
@@ -139,7 +143,11 @@ def test_the_row_of_plain_scripts_holds_for_one_process_and_for_several(tmp_path
     )
     group = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     asked = f"{words}\nprint(torch.distributed.is_initialized())\n"
-    source = f"import os, torch\n{asked}os.environ.update({group})\n{asked}torch.distributed.destroy_process_group()\n"
+    source = (
+        "import os, torch\n"
+        f"{asked}os.environ.update({group})\n"
+        f"{asked}torch.distributed.destroy_process_group()\n"
+    )
     ended = run(tmp_path, source, {})
     assert ended.stdout.splitlines()[:2] == ["False", "True"], ended.stdout
 

@@ -1,4 +1,6 @@
-"""People's data as tokens: one numbering of labels, whole evaluation splits, no row that nothing can be learnt from."""
+"""People's data as tokens: one numbering of labels, whole evaluation splits, no row that nothing
+can be learnt from.
+"""
 
 from contextlib import redirect_stdout
 from io import StringIO

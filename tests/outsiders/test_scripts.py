@@ -1,4 +1,6 @@
-"""People's scripts give the right step log, or fail with the exact message; none of them loses its run."""
+"""People's scripts give the right step log, or fail with the exact message; none of them loses its
+run.
+"""
 
 import os
 import subprocess
@@ -71,6 +73,6 @@ def test_a_log_of_the_first_rank_alone_says_that_every_process_must_log(tmp_path
     run(tmp_path, CASES["only the first of two ranks"].source, {"RANK": "0", "WORLD_SIZE": "2"})
     log, _ = logged(tmp_path)
     assert log.problems == (
-        "job job: no log of rank 1 (world size 2); every process must log its own steps, because the work of all is "
-        "counted",
+        "job job: no log of rank 1 (world size 2); every process must log its own steps, because "
+        "the work of all is counted",
     )

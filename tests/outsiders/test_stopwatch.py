@@ -1,4 +1,6 @@
-"""The step log's rate is that of a stopwatch inside the script: plain, under DDP, with Trainer and with Lightning."""
+"""The step log's rate is that of a stopwatch inside the script: plain, under DDP, with Trainer and
+with Lightning.
+"""
 
 from pathlib import Path
 

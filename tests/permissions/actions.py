@@ -1,6 +1,8 @@
-"""Which IAM actions an operation needs, and on which resources: a short table, from AWS's authorization reference.
+"""Which IAM actions an operation needs, and on which resources: a short table, from AWS's
+authorization reference.
 
-``{Name}`` in a resource is a parameter of the call, ``$NAME`` a variable of the function or of the lab.
+``{Name}`` in a resource is a parameter of the call, ``$NAME`` a variable of the function or of the
+lab.
 """
 
 from collections.abc import Mapping
@@ -10,8 +12,8 @@ from string import Formatter
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """``where``: a parameter, and a pattern that its value must match for this action to be needed; an absent parameter
-    is "".
+    """``where``: a parameter, and a pattern that its value must match for this action to be needed;
+    an absent parameter is "".
     """
 
     action: str
@@ -118,5 +120,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
 
 
 def parameters_of(operation: str) -> set[str]:
-    """The parameters that the table reads, of those that ``Call`` has; all others are left out of the record."""
+    """The parameters that the table reads, of those that ``Call`` has; all others are left out of
+    the record.
+    """
     return {name for need in NEEDS.get(operation, ()) for name in need.parameters}

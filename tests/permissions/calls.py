@@ -1,4 +1,6 @@
-"""The record of the calls that functions make: one line each, without the names that differ from run to run."""
+"""The record of the calls that functions make: one line each, without the names that differ from
+run to run.
+"""
 
 import json
 import re
@@ -15,7 +17,9 @@ NAMED_BY_LAB = {"EndpointConfigName", "EndpointName", "ModelName", "TrainingJobN
 
 @dataclass(frozen=True, slots=True, order=True)
 class Call:
-    """``function``: its folder in ``lambdas``; ``operation`` has botocore's name of the service before it."""
+    """``function``: its folder in ``lambdas``; ``operation`` has botocore's name of the service
+    before it.
+    """
 
     function: str
     operation: str

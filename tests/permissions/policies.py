@@ -1,7 +1,8 @@
-"""The policy of a function's role in a synthesised template, and what a call needs there, with the lab's own names.
+"""The policy of a function's role in a synthesised template, and what a call needs there, with the
+lab's own names.
 
-Statements that allow are compared by action and resource. Denials, boundaries and control policies are not modelled:
-no role here has a denial, and the others belong to the account.
+Statements that allow are compared by action and resource. Denials, boundaries and control policies
+are not modelled: no role here has a denial, and the others belong to the account.
 """
 
 import json
@@ -66,7 +67,8 @@ class FunctionPolicy:
         role, _ = self._function["Role"]["Fn::GetAtt"]
         found = statements(self._template, role)
         assert all(each["Effect"] == "Allow" for each in found)
-        # Roles are parameters of SageMaker's operations only; a function reads an endpoint's tags before it deletes it.
+        # Roles are parameters of SageMaker's operations only; a function reads an endpoint's tags
+        # before it deletes it.
         known = (
             {"iam:PassedToService": "sagemaker.amazonaws.com"},
             {"aws:ResourceTag/traindyno:lab": self.variables["LAB"]},
@@ -135,7 +137,9 @@ class FunctionPolicy:
         }
 
     def _lab_jobs(self) -> dict[str, Any]:
-        """What was decided about the jobs of the whole lab; only functions that start jobs are told."""
+        """What was decided about the jobs of the whole lab; only functions that start jobs are
+        told.
+        """
         told = {"Environment": {"Variables": {"LAB_JOBS": Match.any_value()}}}
         for function in properties(self._template, "AWS::Lambda::Function", told).values():
             return dict(json.loads(function["Environment"]["Variables"]["LAB_JOBS"]))

@@ -1,7 +1,9 @@
-"""Which operations a function's code can send, by reading it: from the handler through our modules to boto3's clients.
+"""Which operations a function's code can send, by reading it: from the handler through our modules
+to boto3's clients.
 
-A call is followed by the name of what it is called on (``services.jobs.stop``: ``jobs`` is a property of the type
-``TrainingJobs``), so the result may hold more than the function ever sends; ``unsent.py`` says why.
+A call is followed by the name of what it is called on (``services.jobs.stop``: ``jobs`` is a
+property of the type ``TrainingJobs``), so the result may hold more than the function ever sends;
+``unsent.py`` says why.
 """
 
 import ast
@@ -112,7 +114,10 @@ class Source:
 
 
 def operations_of(function: str) -> frozenset[str]:
-    """Operations such as ``s3:GetObject``, with botocore's service name. ``function`` is a folder in ``lambdas``."""
+    """Operations such as ``s3:GetObject``, with botocore's service name.
+
+    ``function`` is a folder in ``lambdas``.
+    """
     source = _source()
     found: set[str] = set()
     open_places, seen = [Place(f"lambdas.{function}.handler", "", "handle")], set[Place]()

@@ -1,1 +1,3 @@
-"""Seeded simulations that hold the method to its limits: ``python -m tests.simulations`` prints their tables."""
+"""Seeded simulations that hold the method to its limits: ``python -m tests.simulations`` prints
+their tables.
+"""

@@ -1,4 +1,7 @@
-"""Prints the tables of the simulations: all, or those of the named parts. A number is that of the suites of a row."""
+"""Prints the tables of the simulations: all, or those of the named parts.
+
+A number is that of the suites of a row.
+"""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence

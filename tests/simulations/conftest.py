@@ -1,4 +1,6 @@
-"""Simulations judge the method and take minutes: ``make nightly`` runs them, or ``pytest -m nightly`` by hand."""
+"""Simulations judge the method and take minutes: ``make nightly`` runs them, or ``pytest -m
+nightly`` by hand.
+"""
 
 from pathlib import Path
 

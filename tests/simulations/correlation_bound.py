@@ -1,4 +1,6 @@
-"""The most that any rule for two cells can find, if it errs in 5 % of suites whose trials resemble the one before."""
+"""The most that any rule for two cells can find, if it errs in 5 % of suites whose trials resemble
+the one before.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +13,8 @@ from tests.simulations.noise_models import CORRELATION, CV
 SEED = 20261121
 SUITES = 20_000
 ERROR = 0.05
-# CVs of the correlated trials: a rule doesn't know it, so that the least power over them is a bound.
+# CVs of the correlated trials: a rule doesn't know it, so that the least power over them is a
+# bound.
 SPREADS = (0.02, 0.025, 0.03, 0.035, 0.04)
 
 Matrix = NDArray[np.floating[Any]]
@@ -26,9 +29,9 @@ def most_power(
 ) -> float:
     """The most power to find a lead (of logarithms) with independent trials of CV 2 %.
 
-    It is that of the most powerful test (Neyman and Pearson 1933) of correlated trials of two equal cells against
-    independent ones with the lead, in the differences from the mean of all trials. A rule that treats both cells alike
-    may call each of them the better one in half of ``ERROR``.
+    It is that of the most powerful test (Neyman and Pearson 1933) of correlated trials of two equal
+    cells against independent ones with the lead, in the differences from the mean of all trials. A
+    rule that treats both cells alike may call each of them the better one in half of ``ERROR``.
     """
     source = np.random.default_rng(SEED)
     contrasts = _contrasts(2 * trials)
@@ -59,7 +62,9 @@ def _squares(values: Matrix, inverse: Matrix) -> Matrix:
 
 
 def _contrasts(count: int) -> Matrix:
-    """All but one of the differences from the mean: the level of both cells together tells nothing."""
+    """All but one of the differences from the mean: the level of both cells together tells
+    nothing.
+    """
     return (np.eye(count) - 1 / count)[:-1]
 
 

@@ -1,4 +1,6 @@
-"""Many suites with known truth, decided by the lab's own functions, and how often the decision was right or wrong."""
+"""Many suites with known truth, decided by the lab's own functions, and how often the decision was
+right or wrong.
+"""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -48,9 +50,10 @@ def share_of(held: Iterable[bool]) -> Share:
 class Outcomes:
     """Shares of suites in which the first cell is the best, alone or with others.
 
-    ``wrong``: "it beats each other cell" was said where no cell is better than all others, or of a cell that is not the
-    best; or a cell was called good enough that is worse than the best by the tolerance or more. ``superior``: the best
-    was said to beat each other cell. ``decided``: it was recommended, for that or for being within the tolerance.
+    ``wrong``: "it beats each other cell" was said where no cell is better than all others, or of a
+    cell that is not the best; or a cell was called good enough that is worse than the best by the
+    tolerance or more. ``superior``: the best was said to beat each other cell. ``decided``: it was
+    recommended, for that or for being within the tolerance.
     """
 
     wrong: Share
@@ -133,7 +136,9 @@ def cells_of(count: int) -> tuple[Cell, ...]:
 
 
 def further_trials(cells: int, trials: int) -> Share:
-    """Suites of ``trials`` that stay open are run again with the cells and the trials that the verdict names."""
+    """Suites of ``trials`` that stay open are run again with the cells and the trials that the
+    verdict names.
+    """
     source = random.Random(f"{SEED} further {cells} {trials}")
     levels = (0.0, *[log(1.05)] * (cells - 1))
     settled: list[bool] = []
@@ -154,7 +159,9 @@ def further_trials(cells: int, trials: int) -> Share:
 
 
 def wrong_with_looks(model: NoiseModel, cells: int, trials: int) -> Share:
-    """A race of equal cells is judged after each further job, of two passes, and stops at the first claim."""
+    """A race of equal cells is judged after each further job, of two passes, and stops at the first
+    claim.
+    """
     source = random.Random(f"{SEED} looks {model.__name__} {cells}")
     shape = Shape(levels=(0.0,) * cells, trials=trials)
     looks = (trials - 1) // PASSES
@@ -171,8 +178,8 @@ def wrong_with_looks(model: NoiseModel, cells: int, trials: int) -> Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How often the 95 % intervals hold the truth: of the recommended cell's figure, of its ratio to the baseline, and
-    of its ratio to the cell in the last place, chosen after the look.
+    """How often the 95 % intervals hold the truth: of the recommended cell's figure, of its ratio
+    to the baseline, and of its ratio to the cell in the last place, chosen after the look.
     """
 
     expected: Share
@@ -181,9 +188,12 @@ class Coverage:
 
 
 def measure_coverage(levels: Sequence[float], trials: int, *, is_race: bool = False) -> Coverage:
-    """The last cell is the baseline. Suites in which it is recommended itself are left out of its comparison.
+    """The last cell is the baseline.
 
-    A race shows the intervals of the look at which it stops: at the first answer, or at the last job.
+    Suites in which it is recommended itself are left out of its comparison.
+
+    A race shows the intervals of the look at which it stops: at the first answer, or at the last
+    job.
     """
     cells, looks = len(levels), (trials - 1) // PASSES if is_race else 1
     name = f"with looks {cells}" if is_race else levels

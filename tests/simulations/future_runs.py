@@ -1,4 +1,6 @@
-"""Trials of a cell and one later run of the whole workload, on hosts that are drawn anew for each of them."""
+"""Trials of a cell and one later run of the whole workload, on hosts that are drawn anew for each
+of them.
+"""
 
 import random
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ from traindyno.core.costs.prediction import predict_run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """``covered`` of the intervals held the later run's time; ``median_error`` is of their centre, as a share."""
+    """``covered`` of the intervals held the later run's time; ``median_error`` is of their centre,
+    as a share.
+    """
 
     covered: float
     median_error: float

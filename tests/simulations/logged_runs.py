@@ -1,4 +1,6 @@
-"""Simulated runs through the functions that read real ones: step log, reader, result, projection."""
+"""Simulated runs through the functions that read real ones: step log, reader, result,
+projection.
+"""
 
 import json
 import random
@@ -25,14 +27,17 @@ FIRST_STEP_SECONDS = 15.0
 STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0, 30.0, 12.0, 20.0
 
 _STEP_LINE = (
-    '{"kind": "step", "time": %r, "step": %d, "begin": %r, "end": %r, "wait_seconds": 0.0, "samples": 8,'
-    ' "tokens": null, "loss": 2.0, "learning_rate": null, "peak_memory_bytes": null}'
+    '{"kind": "step", "time": %r, "step": %d, "begin": %r, "end": %r, "wait_seconds": 0.0, '
+    '"samples": 8, "tokens": null, "loss": 2.0, "learning_rate": null, "peak_memory_bytes": null}'
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Shares of the repetitions of one scenario. ``undecided``: the rate's range for stalls seen once has the truth."""
+    """Shares of the repetitions of one scenario.
+
+    ``undecided``: the rate's range for stalls seen once has the truth.
+    """
 
     within: float
     undecided: float
@@ -42,7 +47,9 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What a process logs from a start to its end or an interruption; ``begin`` is in seconds after that of the job."""
+    """What a process logs from a start to its end or an interruption; ``begin`` is in seconds after
+    that of the job.
+    """
 
     lines: tuple[str, ...]
     begin: float
@@ -59,7 +66,10 @@ def session_of(
     is_ended: bool = True,
     reason: str | None = None,
 ) -> Session:
-    """The simulated steps after a first one that takes 15 s longer. ``evaluations``: (step, accuracy)."""
+    """The simulated steps after a first one that takes 15 s longer.
+
+    ``evaluations``: (step, accuracy).
+    """
     begin += START
     lines = [json.dumps(environment_line(begin, 0, 1, "algo-1", {}, host_id=host_id))]
     timed = list(_timed_lines(simulated, begin, first_step, dict(evaluations)))
@@ -127,7 +137,9 @@ def run_result_of(simulated: Simulated, *, trial: int = 1) -> RunResult:
 
 
 def true_seconds(simulated: Simulated) -> float:
-    """Wall clock of a run over all examples: what is paid once, then steps that take what they take in the long run."""
+    """Wall clock of a run over all examples: what is paid once, then steps that take what they take
+    in the long run.
+    """
     one_time = (
         sum(event.seconds for event in simulated.events) if simulated.has_one_time_events else 0.0
     )
@@ -144,7 +156,9 @@ def true_seconds(simulated: Simulated) -> float:
 def judge(
     process: Process, sources: Iterator[random.Random], *, steps: int, tolerance: float = 0.02
 ) -> Outcomes:
-    """How often rate and projection are right, or within what the run leaves open, or the run is called not steady."""
+    """How often rate and projection are right, or within what the run leaves open, or the run is
+    called not steady.
+    """
     within = undecided = not_steady = count = 0
     for source in sources:
         simulated = process(source, steps)

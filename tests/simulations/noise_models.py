@@ -1,4 +1,6 @@
-"""Trials of cells as machines produce them: each model gives values (less is better) and the hosts they ran on."""
+"""Trials of cells as machines produce them: each model gives values (less is better) and the hosts
+they ran on.
+"""
 
 import random
 from collections.abc import Callable, Sequence
@@ -56,7 +58,9 @@ def shared_hosts(source: random.Random, shape: Shape, _: Sequence[Cell]) -> Cell
 
 
 def correlated_in_time(source: random.Random, shape: Shape, cells: Sequence[Cell]) -> Cells:
-    """The machine's speed drifts (first-order autoregression) from run to run, in the order that the lab draws."""
+    """The machine's speed drifts (first-order autoregression) from run to run, in the order that
+    the lab draws.
+    """
     runs = trial_runs(f"execution {source.random()}", cells, range(1, shape.trials + 1))
     speeds = _autoregression(source, len(runs))
     by_run = {(run.cell.cell_id, run.trial): speed for run, speed in zip(runs, speeds, strict=True)}
@@ -67,7 +71,9 @@ def correlated_in_time(source: random.Random, shape: Shape, cells: Sequence[Cell
 
 
 def correlated_in_cells(source: random.Random, shape: Shape, _: Sequence[Cell]) -> Cells:
-    """Each cell's trials resemble the one before, for a reason that neither hosts nor time explain."""
+    """Each cell's trials resemble the one before, for a reason that neither hosts nor time
+    explain.
+    """
     return [
         [_trial(level, speed) for speed in _autoregression(source, shape.trials)]
         for level in shape.levels

@@ -1,6 +1,8 @@
-"""What the race is compared with, in the same jobs at the same costs: successive halving and random search.
+"""What the race is compared with, in the same jobs at the same costs: successive halving and random
+search.
 
-Both select by one number for each cell and test nothing, so that they spend no further jobs on claims.
+Both select by one number for each cell and test nothing, so that they spend no further jobs on
+claims.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +25,9 @@ FACTOR = 3
 
 
 def halve(surface: Surface, seed: int, conditions: Conditions) -> tuple[float, float]:
-    """Share of the grid's billable seconds, and the regret of the cell that is left (Jamieson and Talwalkar 2016)."""
+    """Share of the grid's billable seconds, and the regret of the cell that is left (Jamieson and
+    Talwalkar 2016).
+    """
     source, left, spent, steps = (
         Random(f"halving {surface.name} {seed}"),
         list(surface.by_id),
@@ -40,7 +44,9 @@ def halve(surface: Surface, seed: int, conditions: Conditions) -> tuple[float, f
 
 
 def sample(surface: Surface, seed: int, conditions: Conditions, *, share: float) -> float:
-    """The regret of the best of as many cells, drawn at random and run once each, as ``share`` of the grid pays."""
+    """The regret of the best of as many cells, drawn at random and run once each, as ``share`` of
+    the grid pays.
+    """
     source = Random(f"sample {surface.name} {seed}")
     order = source.sample(list(surface.by_id), len(surface.by_id))
     best = float("inf")
@@ -61,7 +67,9 @@ def _measure(
     conditions: Conditions,
     source: Random,
 ) -> tuple[Mapping[str, float], float]:
-    """What each cell that completes shows of what the goal minimises, and the billed seconds of their jobs."""
+    """What each cell that completes shows of what the goal minimises, and the billed seconds of
+    their jobs.
+    """
     jobs, values = (
         SimpleJobs(surface=surface, conditions=conditions, source=source),
         dict[str, float](),
@@ -77,7 +85,10 @@ def _measure(
 
 @dataclass(kw_only=True)
 class SimpleJobs:
-    """One job for each group of cells on the same instances. ``spent``: billed seconds of all instances so far."""
+    """One job for each group of cells on the same instances.
+
+    ``spent``: billed seconds of all instances so far.
+    """
 
     surface: Surface
     conditions: Conditions
@@ -86,7 +97,10 @@ class SimpleJobs:
     hosts: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def begin(self, cell_id: str) -> float:
-        """Starts a run, and its job if it is the first. Returns by which factor the run is slower."""
+        """Starts a run, and its job if it is the first.
+
+        Returns by which factor the run is slower.
+        """
         cell, cold = self.surface.by_id[cell_id], 1.0
         count = self.surface.instances(cell)
         group = (str({**self.surface.training, **cell.settings}["instance"]), count)

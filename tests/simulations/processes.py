@@ -10,7 +10,10 @@ COMPILE_SECONDS = 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """It comes before step ``step``, or at its begin. ``name`` None: nothing is logged, the step takes longer."""
+    """It comes before step ``step``, or at its begin.
+
+    ``name`` None: nothing is logged, the step takes longer.
+    """
 
     step: int
     seconds: float
@@ -19,7 +22,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """``long_run_seconds`` is the mean time per step, with all that recurs, of a run without end."""
+    """``long_run_seconds`` is the mean time per step, with all that recurs, of a run without
+    end.
+    """
 
     step_seconds: list[float]
     long_run_seconds: float

@@ -1,7 +1,9 @@
-"""Plays a race on a response surface: the lab's own rounds, jobs, rule for outpaced runs and verdict.
+"""Plays a race on a response surface: the lab's own rounds, jobs, rule for outpaced runs and
+verdict.
 
-Assumed are the times of a job's and of a run's start, the noise of a run and of a step, how far hosts differ, and that
-the first run of a job is slow. What a run of a shared job is billed is added up from them.
+Assumed are the times of a job's and of a run's start, the noise of a run and of a step, how far
+hosts differ, and that the first run of a job is slow. What a run of a shared job is billed is added
+up from them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,10 +48,12 @@ BILL = (JOB_STARTS, RUN_STARTS, THROWN_AWAY, WHOLE_STEPS, STEPS_OF_ENDED) = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Standard deviations of the logarithm: of a run's level, of a step, and of the hosts of a job. ``cold``: by how
-    much the first run of a job is slower, if the job does not begin with some steps that don't count, as a race's does.
-    ``slow_hosts``: the share of jobs that are slower, and the logarithm of by how much. ``more_noise`` draws what is
-    added to the logarithm of a run's level.
+    """Standard deviations of the logarithm: of a run's level, of a step, and of the hosts of a job.
+
+    ``cold``: by how much the first run of a job is slower, if the job does not begin with some
+    steps that don't count, as a race's does. ``slow_hosts``: the share of jobs that are slower, and
+    the logarithm of by how much. ``more_noise`` draws what is added to the logarithm of a run's
+    level.
     """
 
     noise: float = 0.01

@@ -1,4 +1,6 @@
-"""How often a simulation is repeated: as given, or ten times as often in ``make nightly``; how tables write shares."""
+"""How often a simulation is repeated: as given, or ten times as often in ``make nightly``; how
+tables write shares.
+"""
 
 import random
 from collections.abc import Iterator
@@ -9,7 +11,10 @@ TIMES = 10 if NIGHTLY else 1
 
 
 def repetitions(count: int, name: str) -> Iterator[random.Random]:
-    """A source of random numbers for each repetition; the same ones each time. Simulations of one name share them."""
+    """A source of random numbers for each repetition; the same ones each time.
+
+    Simulations of one name share them.
+    """
     for repetition in range(count * TIMES):
         yield random.Random(f"{name}:{repetition}")
 

@@ -1,4 +1,6 @@
-"""Response surfaces: cells whose time, cost of a trial and failures are known, on which searches are compared."""
+"""Response surfaces: cells whose time, cost of a trial and failures are known, on which searches
+are compared.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -71,8 +73,8 @@ class Surface:
 
     @cached_property
     def table_steps(self) -> float:
-        """Steps of the whole work on a surface of a published table, all of one global batch: a run has 100 steps, or
-        fewer where these take longer than 600 s, of which 20 are the fewest.
+        """Steps of the whole work on a surface of a published table, all of one global batch: a run
+        has 100 steps, or fewer where these take longer than 600 s, of which 20 are the fewest.
         """
         runs = [
             (cell.seconds, cell.billable_seconds - TABLE_START)

@@ -19,7 +19,9 @@ STEPS = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """``least_within`` is the share of runs whose rate must be given and right: "not steady" is no way out of it."""
+    """``least_within`` is the share of runs whose rate must be given and right: "not steady" is no
+    way out of it.
+    """
 
     name: str
     process: Process
@@ -123,7 +125,10 @@ STOP_SCENARIOS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Trials of one cell. ``host_deviation`` is the standard deviation of hosts' speeds, as a share."""
+    """Trials of one cell.
+
+    ``host_deviation`` is the standard deviation of hosts' speeds, as a share.
+    """
 
     name: str
     process: Process

@@ -1,4 +1,6 @@
-"""What runs of one job may do to each other, and what their job does to all of them, each with 2 to 8 cells."""
+"""What runs of one job may do to each other, and what their job does to all of them, each with 2 to
+8 cells.
+"""
 
 import random
 from collections.abc import Callable
@@ -20,9 +22,12 @@ SLOW_FIRST_STEPS = level(lambda step: 2 if step < 20 else 1, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRow:
-    """``sharing``: of cells with these levels and so many trials. ``needs``: the shapes that no rule can decide here.
+    """``sharing``: of cells with these levels and so many trials.
 
-    Shapes are (cells, trials). With two cells and two or three jobs nothing tells an effect of the place from noise.
+    ``needs``: the shapes that no rule can decide here.
+
+    Shapes are (cells, trials). With two cells and two or three jobs nothing tells an effect of the
+    place from noise.
     """
 
     name: str
@@ -86,7 +91,8 @@ def _one_noisy(levels: tuple[float, ...], trials: int) -> Sharing:
     return Sharing(levels=levels, trials=trials, own=(OWN,) * (len(levels) - 1) + (4 * OWN,))
 
 
-# Two cells: the place is a line only, for which two or three jobs have no degree of freedom to spare.
+# Two cells: the place is a line only, for which two or three jobs have no degree of freedom to
+# spare.
 TWO_CELLS = ((2, 2), (2, 3))
 SHARED_ROWS = (
     _row("nothing but noise of 0.5 % and hosts of 1 %", (2, 2)),

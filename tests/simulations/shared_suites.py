@@ -1,4 +1,6 @@
-"""Plays suites whose runs share jobs: the planner's jobs and orders, drawn runs, and the lab's verdict on them."""
+"""Plays suites whose runs share jobs: the planner's jobs and orders, drawn runs, and the lab's
+verdict on them.
+"""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +34,8 @@ from traindyno.core.verdict.verdict import Verdict, judge
 
 SEED = "shared jobs 20261123"
 TYPES = ("ml.p4d.24xlarge", "ml.p5.48xlarge")
-# Of a run's mean step beside what its job and its place do; no constant of the lab was chosen on it.
+# Of a run's mean step beside what its job and its place do; no constant of the lab was chosen on
+# it.
 OWN = 0.005
 PlaceEffect = Callable[[int, int], float]
 JobDraw = Callable[[random.Random], float]
@@ -48,11 +51,14 @@ def average_host(source: random.Random) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """``levels``: the logarithm of each cell's true step. ``host``: that of a job's factor, drawn for each job.
+    """``levels``: the logarithm of each cell's true step.
 
-    ``effect``: the logarithm of what a run suffers in its place (from 0), of so many. ``first``: the step times of the
-    first run of a job. ``throw_away``: a few steps before the first run take its place. ``part``: the planner knows
-    that no more runs fit into one job. ``groups``: instance types, on which the cells are divided.
+    ``host``: that of a job's factor, drawn for each job.
+
+    ``effect``: the logarithm of what a run suffers in its place (from 0), of so many. ``first``:
+    the step times of the first run of a job. ``throw_away``: a few steps before the first run take
+    its place. ``part``: the planner knows that no more runs fit into one job. ``groups``: instance
+    types, on which the cells are divided.
     """
 
     levels: tuple[float, ...]
@@ -77,7 +83,9 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFigures:
-    """``ratios``: how often the 95 % interval of a ratio to the recommended cell holds the truth; None without any."""
+    """``ratios``: how often the 95 % interval of a ratio to the recommended cell holds the truth;
+    None without any.
+    """
 
     figures: Figures
     ratios: float | None
@@ -163,7 +171,9 @@ class _Play:
 
 
 def _shared(result: RunResult, job: Job, place: int) -> RunResult:
-    """The same run, of a job with others: its own part of the phases is that of a job of its own."""
+    """The same run, of a job with others: its own part of the phases is that of a job of its
+    own.
+    """
     (attempt,) = result.attempts
     share = RunShare(
         own_seconds=attempt.phase_seconds["training"] - IMPORT_SECONDS,

@@ -1,4 +1,6 @@
-"""What a suite that is played on a response surface ends with, and a run's result at a given rate."""
+"""What a suite that is played on a response surface ends with, and a run's result at a given
+rate.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,8 +17,8 @@ STEPS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """``share`` of the grid's billable seconds that was spent, and the ``bill`` that it adds up from; ``regret`` of the
-    recommended cell, as a share.
+    """``share`` of the grid's billable seconds that was spent, and the ``bill`` that it adds up
+    from; ``regret`` of the recommended cell, as a share.
     """
 
     surface: str

@@ -1,4 +1,6 @@
-"""Ten realistic hours, predicted from a few trials of 200 steps: checkpoints, evaluation, drift, restarts."""
+"""Ten realistic hours, predicted from a few trials of 200 steps: checkpoints, evaluation, drift,
+restarts.
+"""
 
 import random
 from collections.abc import Iterator
@@ -45,7 +47,10 @@ class StepNoise:
 def predict_ten_hours(
     sources: Iterator[random.Random], *, trials: int, purchase: str, noise: StepNoise = StepNoise()
 ) -> Coverage:
-    """The error is that of the cell's figure. Restarts of the later run are drawn from the stated hazard."""
+    """The error is that of the cell's figure.
+
+    Restarts of the later run are drawn from the stated hazard.
+    """
     logged = _logged_trials(noise)
     errors, covered, not_given = [], 0, 0
     for source in sources:
@@ -70,7 +75,9 @@ def predict_ten_hours(
 
 
 def full_run_seconds(source: random.Random, interruptions_per_hour: float) -> float:
-    """Wall clock from the job's creation; noise averages out over 36,000 steps, the host's speed does not."""
+    """Wall clock from the job's creation; noise averages out over 36,000 steps, the host's speed
+    does not.
+    """
     host = source.lognormvariate(0, HOSTS_DEVIATION)
     drift = DRIFT * (STEPS - DRIFT_STEPS / 2) / STEPS
     stepping = host * STEPS * (1 + drift) + STEPS // EVALUATE_STEPS * EVALUATION_SECONDS
@@ -88,7 +95,9 @@ def full_run_seconds(source: random.Random, interruptions_per_hour: float) -> fl
 
 @cache
 def _logged_trials(noise: StepNoise) -> tuple[RunResult, ...]:
-    """On a host of average speed: their logs are read once, and the host of each trial is drawn when they are used."""
+    """On a host of average speed: their logs are read once, and the host of each trial is drawn
+    when they are used.
+    """
     return tuple(
         trial_result(random.Random(f"ten hours {number}"), noise) for number in range(LOGGED_TRIALS)
     )
@@ -112,7 +121,9 @@ def _on_a_host(result: RunResult, source: random.Random, trial: int, purchase: s
 
 
 def trial_result(source: random.Random, noise: StepNoise = StepNoise()) -> RunResult:
-    """200 steps, with one evaluation and one checkpoint in their midst, as the training program does them."""
+    """200 steps, with one evaluation and one checkpoint in their midst, as the training program
+    does them.
+    """
     drawn = autoregression(
         source, TRIAL_STEPS, correlation=noise.correlation, deviation=noise.deviation
     )

@@ -1,4 +1,6 @@
-"""What begins after the end of every trial, or recurs too rarely for them, misleads a race; long runs correct it."""
+"""What begins after the end of every trial, or recurs too rarely for them, misleads a race; long
+runs correct it.
+"""
 
 import random
 from collections.abc import Callable

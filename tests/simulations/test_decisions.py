@@ -1,5 +1,7 @@
-"""The figures of docs/method.md hold: false claims, power, further trials, coverage. TRAINDYNO_SIMULATIONS=10 is `make
-chaos`: ten times as many suites."""
+"""The figures of docs/method.md hold: false claims, power, further trials, coverage.
+
+TRAINDYNO_SIMULATIONS=10 is `make chaos`: ten times as many suites.
+"""
 
 from itertools import pairwise, product
 from math import log
@@ -76,7 +78,9 @@ def test_looking_after_every_job_claims_no_more_than_one_look(
 
 @pytest.mark.parametrize("cells", [2, 8])
 def test_intervals_hold_the_truth_wherever_a_search_stops(cells: int) -> None:
-    """The last place is the worst of equal cells, which is a choice too: its interval has to hold all the same."""
+    """The last place is the worst of equal cells, which is a choice too: its interval has to hold
+    all the same.
+    """
     found = measure_coverage((0.0,) * cells, trials=9, is_race=True)
     for share in (found.expected, found.against_baseline, found.last):
         assert share.share >= 0.95 - share.error(0.95)

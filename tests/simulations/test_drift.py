@@ -1,6 +1,8 @@
-"""Runs that drift as slowly as they last: their rate may be wrong, but then they are not called steady.
+"""Runs that drift as slowly as they last: their rate may be wrong, but then they are not called
+steady.
 
-The constants were chosen on normal noise and random walks; the noise here is skewed, with Student's or Laplace's tails.
+The constants were chosen on normal noise and random walks; the noise here is skewed, with Student's
+or Laplace's tails.
 """
 
 import random
@@ -34,7 +36,8 @@ def thermal(change: float, steps_to_warm: float) -> Callable[[int], float]:
     return lambda step: 1 + change * (1 - exp(-step / steps_to_warm))
 
 
-#: The factor of a step's time, the level that it goes to, and the coefficient of variation of a step.
+#: The factor of a step's time, the level that it goes to, and the coefficient of variation of a
+#: step.
 DRIFTS: dict[str, tuple[Callable[[int], float], float, float]] = {
     **{
         f"thermal {change} in {tau}": (thermal(change, tau), 1 + change, 0.02)

@@ -1,4 +1,6 @@
-"""Two cells that each ran on one host, beside cells on several: the interval of their ratio has the spread of hosts."""
+"""Two cells that each ran on one host, beside cells on several: the interval of their ratio has the
+spread of hosts.
+"""
 
 import random
 from itertools import pairwise
@@ -48,7 +50,9 @@ def is_held(source: random.Random, hosts: int, spread: float) -> bool:
 def test_the_interval_holds_with_few_draws_of_hosts(
     hosts: int, spread: float, least: float
 ) -> None:
-    """Up to the stated spread of 2 % in 95 % of suites; with half as much more, the prior is too narrow."""
+    """Up to the stated spread of 2 % in 95 % of suites; with half as much more, the prior is too
+    narrow.
+    """
     source = random.Random(f"hosts {hosts} {spread}")
     held = fmean(is_held(source, hosts, spread) for _ in range(SUITES))
     assert held >= least - 2 * (least * (1 - least) / SUITES) ** 0.5

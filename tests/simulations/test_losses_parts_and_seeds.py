@@ -1,4 +1,6 @@
-"""How often losses are called different, parts of a step miss the truth, and a seed decides, over many drawn suites."""
+"""How often losses are called different, parts of a step miss the truth, and a seed decides, over
+many drawn suites.
+"""
 
 import random
 from math import hypot
@@ -22,7 +24,9 @@ SUITES = 100
 def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(
     cells: int, trials: int
 ) -> None:
-    """Run-to-run spread of 2 %, as large as the tolerance: the interval widens, and no cell is refused for it."""
+    """Run-to-run spread of 2 %, as large as the tolerance: the interval widens, and no cell is
+    refused for it.
+    """
     source = random.Random(20261121)
     repetitions = 400
     wrong = 0
@@ -37,7 +41,9 @@ def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(
 def test_the_intervals_hold_the_truth_as_often_as_they_say(
     noise: float, round_noise: float
 ) -> None:
-    """Also where what varies is the host's speed from probe to probe, which two rounds show by three values."""
+    """Also where what varies is the host's speed from probe to probe, which two rounds show by
+    three values.
+    """
     truth = {"data": 0.03, "communication": 0.02, "optimizer": 0.01, "compute": 0.06}
     covered, widths = [], []
     for seed in range(60):

@@ -1,4 +1,6 @@
-"""Each simulation is held to its limit plus two standard errors of its own number of repetitions."""
+"""Each simulation is held to its limit plus two standard errors of its own number of
+repetitions.
+"""
 
 import pytest
 

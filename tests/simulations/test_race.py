@@ -1,4 +1,5 @@
-"""A race on response surfaces keeps its limits: what it spends, how good its cell is, and what it claims.
+"""A race on response surfaces keeps its limits: what it spends, how good its cell is, and what it
+claims.
 
 `make nightly` takes ten times as many suites.
 """

@@ -23,7 +23,9 @@ ONE_JOB_IN_FOUR_SLOW = Conditions(noise=0.005, hosts=0.0, slow_hosts=(0.25, log(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """``width`` of the mean's interval, as a share; ``is_within``: whether no mean is wider than its one run."""
+    """``width`` of the mean's interval, as a share; ``is_within``: whether no mean is wider than
+    its one run.
+    """
 
     run: Share
     ratios: Share

@@ -1,4 +1,6 @@
-"""What an order of the cells by an estimate is worth to a race, and what a wrong one costs: why cells are drawn."""
+"""What an order of the cells by an estimate is worth to a race, and what a wrong one costs: why
+cells are drawn.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

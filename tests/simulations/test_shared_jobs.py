@@ -1,4 +1,7 @@
-"""Suites whose runs share jobs keep the limits of docs/method.md. `make nightly` checks all rows and shapes."""
+"""Suites whose runs share jobs keep the limits of docs/method.md.
+
+`make nightly` checks all rows and shapes.
+"""
 
 from itertools import product
 from math import sqrt

@@ -1,4 +1,6 @@
-"""Ten realistic hours: the figure and its 90 % interval, each held to its limit plus two standard errors."""
+"""Ten realistic hours: the figure and its 90 % interval, each held to its limit plus two standard
+errors.
+"""
 
 from math import sqrt
 

@@ -1,4 +1,6 @@
-"""One attempt of a run that keeps checkpoints, from its document to the losses of the steps that it did."""
+"""One attempt of a run that keeps checkpoints, from its document to the losses of the steps that it
+did.
+"""
 
 import os
 import tempfile
@@ -33,10 +35,11 @@ STREAMED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """``stops_after``: the step after which it is lost; ``is_told``: a signal asks for a checkpoint in that step.
+    """``stops_after``: the step after which it is lost; ``is_told``: a signal asks for a checkpoint
+    in that step.
 
-    ``checkpoints`` of None: the run keeps none. ``texts``: a folder that is streamed in place of synthetic data.
-    ``model``: another configuration than GPT-2's.
+    ``checkpoints`` of None: the run keeps none. ``texts``: a folder that is streamed in place of
+    synthetic data. ``model``: another configuration than GPT-2's.
     """
 
     settings: dict[str, Any]
@@ -51,7 +54,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """``losses`` by step, ``random_state`` [N] after them; ``stopped`` is the message of one that was told to."""
+    """``losses`` by step, ``random_state`` [N] after them; ``stopped`` is the message of one that
+    was told to.
+    """
 
     losses: dict[int, float]
     random_state: torch.Tensor

@@ -1,5 +1,6 @@
-"""What the sweep over the families of transformers found. Run as a module, it writes the two generated tables of
-docs/models.md.
+"""What the sweep over the families of transformers found.
+
+Run as a module, it writes the two generated tables of docs/models.md.
 """
 
 import os
@@ -22,7 +23,10 @@ NAMES = sorted(f"{task}/{kind}" for task, kinds in FAMILIES.items() for kind in 
 
 
 def version_line() -> str:
-    return f"These tables are of transformers {transformers.__version__}, the version that the images have."
+    return (
+        f"These tables are of transformers {transformers.__version__}, the version that the images "
+        "have."
+    )
 
 
 def row(name: str, found: Compared) -> str:
@@ -51,10 +55,14 @@ def page(found: Mapping[str, Compared]) -> str:
             "",
             version_line(),
             "",
-            f"Of {len(found)} pairs of task and model type, {len(compared)} run with a small configuration. {equal} of"
-            f" these are equal with packed and with padded rows. A pipeline can cut {cut}.",
+            f"Of {len(found)} pairs of task and model type, {len(compared)} run with a small "
+            f"configuration. {equal} of these are equal with packed and with padded rows. A "
+            f"pipeline can cut {cut}.",
             "",
-            "| model type | task | packed rows | padded rows | loss | pipeline | document masking | FLOPs |",
+            (
+                "| model type | task | packed rows | padded rows | loss | pipeline | document "
+                "masking | FLOPs |"
+            ),
             "|---|---|---|---|---|---|---|---|",
             *(row(name, each) for name, each in found.items()),
             "",
@@ -64,7 +72,9 @@ def page(found: Mapping[str, Compared]) -> str:
 
 
 def section(found: Mapping[str, Mapping[str, str]]) -> str:
-    """The document's section: families × strategies and compositions, with the reasons below the table."""
+    """The document's section: families × strategies and compositions, with the reasons below the
+    table.
+    """
     reasons = list(
         dict.fromkeys(
             text for by_way in found.values() for text in by_way.values() if text != "equal"

@@ -1,4 +1,6 @@
-"""Trains 26 families of transformers under strategies and compositions, and compares them with one process."""
+"""Trains 26 families of transformers under strategies and compositions, and compares them with one
+process.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +36,8 @@ COMPOSITIONS = {
 HYBRID = "hybrid shard × tensor"
 COMPOSITIONS |= {HYBRID: Way(8, {"strategy": Strategy.MESH, **MESHES_OF_EIGHT[HYBRID]})}
 TRIED = STRATEGIES | COMPOSITIONS
-# One of each kind: windows, chunks, experts, states instead of attention, relative positions, their own attention.
+# One of each kind: windows, chunks, experts, states instead of attention, relative positions, their
+# own attention.
 TRAINED = (
     *(
         f"causal-lm/{kind}"

@@ -1,4 +1,6 @@
-"""Trains a small model of a family of transformers, and compares it with what transformers does by itself."""
+"""Trains a small model of a family of transformers, and compares it with what transformers does by
+itself.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -55,11 +57,12 @@ MOST_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """``packed`` and ``padded`` are "equal", or what differs; None where ``refused`` or ``unknown`` says why.
+    """``packed`` and ``padded`` are "equal", or what differs; None where ``refused`` or ``unknown``
+    says why.
 
-    ``loss`` says whether the losses are those that transformers computes from labels. ``masks_documents`` is None for a
-    task without document masking. ``stages``: "equal" if two stages of a pipeline have the logits of the whole model,
-    or what differs, or "refused".
+    ``loss`` says whether the losses are those that transformers computes from labels.
+    ``masks_documents`` is None for a task without document masking. ``stages``: "equal" if two
+    stages of a pipeline have the logits of the whole model, or what differs, or "refused".
     """
 
     packed: str | None = None
@@ -77,7 +80,10 @@ class NotComparable(Exception):
 
 
 def compare(name: str) -> Compared:
-    """``name`` is a task and a family: ``causal-lm/mixtral``. The model is read from a folder with its tokenizer."""
+    """``name`` is a task and a family: ``causal-lm/mixtral``.
+
+    The model is read from a folder with its tokenizer.
+    """
     found = Compared()
     for has_routers in (True, False):  # transformers' own routers' loss fails for some families
         with one_thread(), TemporaryDirectory() as folder:
@@ -146,7 +152,9 @@ def small_model(name: str, **options: Any) -> Blueprint:
 
 
 def small_tokenizer() -> PreTrainedTokenizerFast:
-    """One token for each of the words 0, 1, 2 …; the special ones are those that rows are made with."""
+    """One token for each of the words 0, 1, 2 …; the special ones are those that rows are made
+    with.
+    """
     special = {
         "pad_token": "0",
         "bos_token": "1",
@@ -158,7 +166,10 @@ def small_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def save_small(task: Task, values: Mapping[str, Any], folder: Path, *, has_routers: bool) -> None:
-    """A model, its whole configuration and its tokenizer, as the Hub has them. ``has_routers``: with their loss."""
+    """A model, its whole configuration and its tokenizer, as the Hub has them.
+
+    ``has_routers``: with their loss.
+    """
     config: PreTrainedConfig = AutoConfig.for_model(**values)
     text = config.get_text_config()
     text.pad_token_id, text.bos_token_id, text.eos_token_id = 0, 1, 2
@@ -260,7 +271,9 @@ def _logits(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Te
 
 
 def _plain_losses(case: Case, model: PreTrainedModel) -> tuple[list[float], str]:
-    """The losses of the steps that ``train`` makes: transformers' own, or the task's where transformers has another."""
+    """The losses of the steps that ``train`` makes: transformers' own, or the task's where
+    transformers has another.
+    """
     whose = _whose_loss(case, model)
     settings = case.settings(1)
     mark_decayed(model)

@@ -1,4 +1,6 @@
-"""Groups of processes that are forked from one that has imported PyTorch: each costs milliseconds, not seconds."""
+"""Groups of processes that are forked from one that has imported PyTorch: each costs milliseconds,
+not seconds.
+"""
 
 import multiprocessing
 import os
@@ -23,7 +25,9 @@ _context.set_forkserver_preload(PRELOADED)
 
 
 def run_group(work: Callable[..., Any], *arguments: Any, processes: int = 1) -> list[Any]:
-    """What ``work`` returned in each process, by rank; the process group is the environment's, as under torchrun."""
+    """What ``work`` returned in each process, by rank; the process group is the environment's, as
+    under torchrun.
+    """
     port = free_port()
     started = []
     for rank in range(processes):
@@ -68,7 +72,8 @@ def _run(
     multiprocessing.set_start_method(
         "fork", force=True
     )  # jobs fork the loader's workers, too, which need no imports
-    # pickle sends values: multiprocessing would pass tensors by handles of this process, which ends.
+    # pickle sends values: multiprocessing would pass tensors by handles of this process, which
+    # ends.
     sending.send_bytes(pickle.dumps(work(*arguments)))
     sending.poll(
         LIMIT_SECONDS

@@ -1,4 +1,6 @@
-"""Runs jobs in processes forked from one that has imported PyTorch: the imports take most of a small job's time."""
+"""Runs jobs in processes forked from one that has imported PyTorch: the imports take most of a
+small job's time.
+"""
 
 import atexit
 import json
@@ -22,7 +24,10 @@ def run_forked(
     environment: dict[str, str] | None = None,
     timeout_seconds: float = 240,
 ) -> JobEnd:
-    """Do what ``run_job`` does, without the launcher's own start. The output is that of all processes."""
+    """Do what ``run_job`` does, without the launcher's own start.
+
+    The output is that of all processes.
+    """
     output = folder / "output.txt"
     output.touch()
     port = free_port()
@@ -73,7 +78,9 @@ def place(rank: int, processes: int, port: int) -> dict[str, str]:
 
 @cache
 def _server(library: str) -> tuple["subprocess.Popen[str]", TextIO]:
-    """One server starts all jobs of this process whose scripts need ``library``; it ends when its input does."""
+    """One server starts all jobs of this process whose scripts need ``library``; it ends when its
+    input does.
+    """
     reader, writer = os.pipe()
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.training.job_server", str(writer), library],

@@ -1,4 +1,6 @@
-"""Repositories for the stand-in of the Hub: a small GPT-2 with its tokenizer, and a dataset of several files."""
+"""Repositories for the stand-in of the Hub: a small GPT-2 with its tokenizer, and a dataset of
+several files.
+"""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """A stand-in for the Hugging Face Hub on loopback: repositories are folders, each with one commit.
 
-It answers what huggingface_hub and datasets ask of the real one: a repository's commit and files, and files by commit,
-whole or in part.
+It answers what huggingface_hub and datasets ask of the real one: a repository's commit and files,
+and files by commit, whole or in part.
 """
 
 import hashlib

@@ -1,4 +1,7 @@
-"""Forks the jobs of ``forked_jobs`` as a shared job forks its runs. Arguments: a pipe, and a module to import too."""
+"""Forks the jobs of ``forked_jobs`` as a shared job forks its runs.
+
+Arguments: a pipe, and a module to import too.
+"""
 
 import atexit
 import os
@@ -23,9 +26,12 @@ IMPORTED = (
 
 
 def run(script: str, folder: str, *arguments: str) -> NoReturn:
-    """This process runs the script and ends as the script does, without the seconds that freeing the imports takes."""
+    """This process runs the script and ends as the script does, without the seconds that freeing
+    the imports takes.
+    """
     os.chdir(folder)
-    # The step log of this process is the one that its environment names, not the one from before forking.
+    # The step log of this process is the one that its environment names, not the one from before
+    # forking.
     sys.modules.pop("traindyno.callbacks", None)
     sys.argv = [script, *arguments]
     sys.path[:0] = [str(Path(script).parent), *os.environ["PYTHONPATH"].split(os.pathsep)]

@@ -1,4 +1,6 @@
-"""Starts a script the way a training container does, in a folder of its own, and reads what it leaves."""
+"""Starts a script the way a training container does, in a folder of its own, and reads what it
+leaves.
+"""
 
 import json
 import os

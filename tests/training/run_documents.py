@@ -1,4 +1,6 @@
-"""Small runs as the container gets them: tiny models of the experiments on data that the tests write."""
+"""Small runs as the container gets them: tiny models of the experiments on data that the tests
+write.
+"""
 
 import json
 from pathlib import Path
@@ -91,7 +93,9 @@ def run_training(
     environment: dict[str, str] | None = None,
     is_forked: bool = True,
 ) -> JobEnd:
-    """``is_forked``: from a process that has imported PyTorch; otherwise as a container starts it."""
+    """``is_forked``: from a process that has imported PyTorch; otherwise as a container starts
+    it.
+    """
     environment = {**(environment or {}), "SM_HPS": json.dumps(document)}
     if data is not None:
         environment["SM_CHANNEL_TRAIN"] = str(data)
@@ -107,7 +111,9 @@ def run_preparation(
     environment: dict[str, str] | None = None,
     **asked: Any,
 ) -> JobEnd:
-    """The preparation that the runs of ``document`` share; ``asked`` replaces parts of what is asked of it."""
+    """The preparation that the runs of ``document`` share; ``asked`` replaces parts of what is
+    asked of it.
+    """
     folder.mkdir()
     preparation = {
         "execution_id": "execution",

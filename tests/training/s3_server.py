@@ -1,4 +1,6 @@
-"""A real S3 interface on loopback for the tests that stream: MiniStack, started for them and ended after them."""
+"""A real S3 interface on loopback for the tests that stream: MiniStack, started for them and ended
+after them.
+"""
 
 import subprocess
 import time

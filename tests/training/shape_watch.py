@@ -1,4 +1,6 @@
-"""Compares the shapes of tensors in docstrings with those that functions get and give while a model trains."""
+"""Compares the shapes of tensors in docstrings with those that functions get and give while a model
+trains.
+"""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,7 +19,10 @@ SAYING = {
 
 
 class Watch:
-    """``wrong`` has the calls whose tensors are not as the docstring says. A letter has one size in a call."""
+    """``wrong`` has the calls whose tensors are not as the docstring says.
+
+    A letter has one size in a call.
+    """
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -47,7 +52,8 @@ class Watch:
             sizes = tensor_shapes.fit(shapes, found, self._sizes[frame])
             if sizes is None:
                 self.wrong.add(
-                    f"{function.name}: {name} {' or '.join(shapes)}, found {found} with {self._sizes[frame]}"
+                    f"{function.name}: {name} {' or '.join(shapes)}, found {found} with "
+                    f"{self._sizes[frame]}"
                 )
             else:
                 self._sizes[frame] = sizes

@@ -1,4 +1,6 @@
-"""What a rank holds while its part of a model is built, and the values of the whole model afterwards."""
+"""What a rank holds while its part of a model is built, and the values of the whole model
+afterwards.
+"""
 
 import tempfile
 from collections import deque
@@ -22,7 +24,8 @@ from training.run.saving import save_model
 from training.strategies import TrainingStrategy, build_strategy, set_up
 
 CPU = torch.device("cpu")
-# A thread of the process group may release a gathered tensor late, which only adds: the least of three peaks counts.
+# A thread of the process group may release a gathered tensor late, which only adds: the least of
+# three peaks counts.
 SAVES = 3
 
 
@@ -51,8 +54,9 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """``state``: the whole model, on rank 0. Bytes are of tensors: at most while it is built, afterwards, and at most
-    while it is saved.
+    """``state``: the whole model, on rank 0.
+
+    Bytes are of tensors: at most while it is built, afterwards, and at most while it is saved.
     """
 
     state: dict[str, torch.Tensor]

@@ -1,4 +1,6 @@
-"""A small configuration of each model family of transformers: same layers, few features, windows shorter than a row."""
+"""A small configuration of each model family of transformers: same layers, few features, windows
+shorter than a row.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,6 @@
-"""What is compared: tiny models of the four experiments and of families of transformers, ten batches of each."""
+"""What is compared: tiny models of the four experiments and of families of transformers, ten
+batches of each.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,7 +44,9 @@ ENCODER = {
 
 
 class Workloads(dict[str, tuple[Task, Mapping[str, Any]]]):
-    """Has a task and a model for each name; for ``causal-lm/mixtral`` the small model of that family."""
+    """Has a task and a model for each name; for ``causal-lm/mixtral`` the small model of that
+    family.
+    """
 
     def __missing__(self, name: str) -> tuple[Task, Mapping[str, Any]]:
         task, _, kind = name.partition("/")
@@ -57,7 +61,8 @@ WORKLOADS = Workloads(
     bert=(Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", **ENCODER}),
 )
 MODELS = tuple(WORKLOADS)
-# Transformers' own plans cut it; Qwen3 has norms within a head, of which each process sees only its own.
+# Transformers' own plans cut it; Qwen3 has norms within a head, of which each process sees only its
+# own.
 LLAMA = {
     **ENCODER,
     "num_key_value_heads": 2,
@@ -75,10 +80,12 @@ WORKLOADS |= {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One model under one setting; ``options`` are the fields of Settings that differ from the reference.
+    """One model under one setting; ``options`` are the fields of Settings that differ from the
+    reference.
 
-    ``is_padded``: whether rows have unequal length; None for what suits the task. ``layer_count`` is None for the
-    layers of the model's configuration. ``folder``: of a saved model with its tokenizer, which is then the case's.
+    ``is_padded``: whether rows have unequal length; None for what suits the task. ``layer_count``
+    is None for the layers of the model's configuration. ``folder``: of a saved model with its
+    tokenizer, which is then the case's.
     """
 
     model: str

@@ -1,6 +1,8 @@
-"""The rows of the table of strategies: what is trained, by how many processes, and what it is compared with.
+"""The rows of the table of strategies: what is trained, by how many processes, and what it is
+compared with.
 
-``make nightly`` trains every model in every row, ``make test`` each strategy and kind of composition with one model.
+``make nightly`` trains every model in every row, ``make test`` each strategy and kind of
+composition with one model.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,8 +23,9 @@ from traindyno.core.suite.settings import LearningRate, TensorLayers
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
 REFERENCE_OPTIONS = ("optimizer", "learning_rate", "precision", "gradient_clip_norm", "seed")
-# FSDP keeps gradients in fp16 until they are reduced. With some initial weights one overflows at the first loss scale,
-# and FSDP skips an update that one process makes; with those of this seed none does.
+# FSDP keeps gradients in fp16 until they are reduced. With some initial weights one overflows at
+# the first loss scale, and FSDP skips an update that one process makes; with those of this seed
+# none does.
 LOWER_SEED = 1
 
 
@@ -185,7 +188,9 @@ def _rows() -> list[Row]:
 
 
 def _in_turn(rows: Iterable[Row]) -> list[Row]:
-    """Each row always has one model, taken in turn, so that every model is trained in several of the rows."""
+    """Each row always has one model, taken in turn, so that every model is trained in several of
+    the rows.
+    """
     return [replace(row, always=(MODELS[number % len(MODELS)],)) for number, row in enumerate(rows)]
 
 

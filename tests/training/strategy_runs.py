@@ -20,7 +20,8 @@ from training.process.process_group import Topology
 REPOSITORY = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("strategy_worker.py")
 COMPILED = str(REPOSITORY / ".torchinductor")
-# Process groups of a case live as long as the job, with their threads: later cases take longer and longer.
+# Process groups of a case live as long as the job, with their threads: later cases take longer and
+# longer.
 MOST_CASES = 25
 LIMIT_SECONDS = 3600 if NIGHTLY else 480
 XLA_ENVIRONMENT = {
@@ -111,7 +112,9 @@ _references: dict[str, Trained] = {}
 
 
 def reference_of(row: Row, model: str) -> Trained:
-    """One process without wrappers, compiler or options that only save memory; trained once for all rows it serves."""
+    """One process without wrappers, compiler or options that only save memory; trained once for all
+    rows it serves.
+    """
     case = row.reference(model)
     key = repr(case)
     if key not in _references:

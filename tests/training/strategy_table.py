@@ -83,29 +83,42 @@ def _matrix() -> list[str]:
     return [
         "## What the tests train",
         "",
-        "*pass*: the losses of the first ten steps and the saved model's weights are those of one process without "
-        f"compiler. Largest difference allowed, of a loss and of a weight: {tolerances}.",
+        "*pass*: the losses of the first ten steps and the saved model's weights are those of "
+        "one process without compiler. Largest difference allowed, of a loss and of a weight: "
+        f"{tolerances}.",
         "",
         f"| processes | strategy and options | {' | '.join(heads)} |",
         f"|---|---|{'---|' * len(MODELS)}",
         *(
-            f"| {row.processes} | {row.label} | {' | '.join(_cell(row, model) for model in MODELS)} |"
+            (
+                f"| {row.processes} | {row.label} | "
+                f"{' | '.join(_cell(row, model) for model in MODELS)} |"
+            )
             for row in ROWS
             if set(row.models) <= set(MODELS)
         ),
         "",
         *_other_models(),
         "",
-        "¹ Compiling takes long: each strategy is compiled with one model, and each model in one process.",
+        (
+            "¹ Compiling takes long: each strategy is compiled with one model, and each model in "
+            "one process."
+        ),
         "",
-        "`make nightly` trains all of these, `make test` each strategy and kind of composition with one model.",
+        (
+            "`make nightly` trains all of these, `make test` each strategy and kind of "
+            "composition with one model."
+        ),
     ]
 
 
 def _other_models() -> list[str]:
     rows = [row for row in ROWS if not set(row.models) <= set(MODELS)]
     return [
-        f"{row.processes} processes, {row.label}: {', '.join(f'{m} {_cell(row, m)}' for m in row.models)}."
+        (
+            f"{row.processes} processes, {row.label}: "
+            f"{', '.join(f'{m} {_cell(row, m)}' for m in row.models)}."
+        )
         for row in rows
     ]
 

@@ -1,4 +1,6 @@
-"""What a person may give by mistake: each is refused in lines that say what was found and what is accepted."""
+"""What a person may give by mistake: each is refused in lines that say what was found and what is
+accepted.
+"""
 
 import bz2
 import gzip

@@ -19,7 +19,9 @@ BATCH = torch.randn(4, 2)
 
 
 class Loop:
-    """A script's training: how many optimizers there are, where they step, and how often a step is logged."""
+    """A script's training: how many optimizers there are, where they step, and how often a step is
+    logged.
+    """
 
     def __init__(
         self, folder: Path, optimizers: int, every: int, steps_inside: bool, phases: bool
@@ -93,7 +95,9 @@ def test_accumulated_batches_that_are_logged_one_by_one_lack_no_step(tmp_path: P
 def test_a_second_model_that_only_trains_between_the_steps_is_no_missing_step(
     tmp_path: Path,
 ) -> None:
-    """Five steps of a critic before each logged step of the generator: the time of all is in the log."""
+    """Five steps of a critic before each logged step of the generator: the time of all is in the
+    log.
+    """
     loop = Loop(tmp_path, 2, 1, True, False)
     generator, critic = loop.trained
     for _ in range(20):

@@ -1,4 +1,6 @@
-"""The identity of a checkpoint is the same in every version, or the attempts of a run could not continue each other."""
+"""The identity of a checkpoint is the same in every version, or the attempts of a run could not
+continue each other.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""A run that is cut off resumes at the same step with the same data and the same losses, or says why it does not."""
+"""A run that is cut off resumes at the same step with the same data and the same losses, or says
+why it does not.
+"""
 
 import json
 import os
@@ -42,7 +44,8 @@ SPREAD: dict[str, dict[str, Any]] = {
         "batch_size_per_device": 4,
         "micro_batches": 2,
     },
-    # Two accumulated batches and three workers: a resumed run begins in the middle of the workers' turns.
+    # Two accumulated batches and three workers: a resumed run begins in the middle of the workers'
+    # turns.
     STREAMED: {"strategy": "ddp", "loader_workers": 3, "gradient_accumulation_steps": 2, **DROPOUT},
 }
 if NIGHTLY:
@@ -71,7 +74,9 @@ Trained = dict[str, dict[str, list[Ended]]]
 
 @pytest.fixture(scope="module")
 def spread(folder: Path) -> Trained:
-    """What each of two ranks did uninterrupted, until it was cut off or told to stop, and afterwards, by strategy."""
+    """What each of two ranks did uninterrupted, until it was cut off or told to stop, and
+    afterwards, by strategy.
+    """
     named = (
         [("whole", name) for name in SPREAD]
         + [("cut", name) for name in SPREAD]
@@ -155,7 +160,9 @@ def test_another_number_of_processes_resumes_with_the_same_losses(
 
 
 def mean_losses(ranks: list[Ended]) -> dict[int, float]:
-    """The mean over the ranks, each of which logs the loss of its own samples; all have equally many."""
+    """The mean over the ranks, each of which logs the loss of its own samples; all have equally
+    many.
+    """
     return {step: fmean(ended.losses[step] for ended in ranks) for step in ranks[0].losses}
 
 
@@ -184,7 +191,9 @@ def cut_short(folder: Path) -> str:
 
 
 def cut_the_log_short(folder: Path) -> str:
-    """Leave what an upload leaves that is interrupted between the last checkpoint and the log of its steps."""
+    """Leave what an upload leaves that is interrupted between the last checkpoint and the log of
+    its steps.
+    """
     (log,) = (folder.parent / "log").rglob("rank-*.jsonl")
     whole = log.read_text()
     log.write_text(whole[: whole.index('"step":6')])
@@ -214,7 +223,9 @@ def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
 
 
 def complete_on_a_host_of_its_own(folder: str) -> dict[str, int]:
-    """Each process has a log on its own host; returns what the checkpoint's marker says of the logs."""
+    """Each process has a log on its own host; returns what the checkpoint's marker says of the
+    logs.
+    """
     topology = read_topology()
     os.environ |= {
         DIRECTORY_VARIABLE: f"{folder}/host-{topology.rank}",

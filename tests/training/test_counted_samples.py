@@ -1,4 +1,6 @@
-"""The samples of a step log are the rows that a script trained on, as the script itself counts them where it trains."""
+"""The samples of a step log are the rows that a script trained on, as the script itself counts them
+where it trains.
+"""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -85,7 +87,9 @@ def keep_first(rows: Any) -> dict[str, torch.Tensor]:
 
 
 def budgets(rows: Sequence[Row], budget: int = 24) -> list[list[int]]:
-    """Batches of at most ``budget`` tokens with their padding, as a batch sampler for translation makes them."""
+    """Batches of at most ``budget`` tokens with their padding, as a batch sampler for translation
+    makes them.
+    """
     lengths = [len(row["input_ids"]) for row in rows]
     batches: list[list[int]] = [[]]
     for index in sorted(range(len(rows)), key=lambda each: lengths[each]):
@@ -107,7 +111,9 @@ class Model(nn.Module):
 
 
 class CountingTrainer(Trainer):
-    """Notes the rows of each forward pass that it trains on, and fails as a device does that holds ``most`` rows."""
+    """Notes the rows of each forward pass that it trains on, and fails as a device does that holds
+    ``most`` rows.
+    """
 
     def __init__(self, *arguments: Any, seen: Seen, most: int = 1000, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -331,9 +337,14 @@ def lightning_trainer(folder: Path, **options: Any) -> L.Trainer:
     }
     callbacks = [lightning_callback.StepLogCallback()]
     return L.Trainer(
-        default_root_dir=folder, accelerator="cpu", devices=1, callbacks=callbacks, enable_checkpointing=False,
-        **quiet, **options,
-    )  # fmt: skip
+        default_root_dir=folder,
+        accelerator="cpu",
+        devices=1,
+        callbacks=callbacks,
+        enable_checkpointing=False,
+        **quiet,
+        **options,
+    )
 
 
 def pairs(count: int, **options: Any) -> DataLoader[Any]:
@@ -363,7 +374,9 @@ def test_lightnings_samples_are_the_rows_that_it_trained(
 def test_several_trainings_in_a_process_count_on_and_a_search_counts_its_last_batch(
     seed: int, tmp_path: Path, step_log: StepLogger
 ) -> None:
-    """K-fold, stages, and searches for a batch that fits into the memory, at any place among them."""
+    """K-fold, stages, and searches for a batch that fits into the memory, at any place among
+    them.
+    """
     draw, truth, searches = random.Random(seed), list[int](), list[str]()
     callback, trainings = hf_trainer.StepLogCallback(), draw.randint(2, 3)
     for _ in range(trainings):

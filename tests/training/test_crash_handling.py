@@ -81,7 +81,9 @@ def test_the_first_error_is_the_cause(tmp_path: Path) -> None:
 def test_processes_stopped_after_the_kernel_killed_a_peer_are_out_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int, outcome: str
 ) -> None:
-    """A process without peers is stopped by a person, whatever else the machine's kernel has killed."""
+    """A process without peers is stopped by a person, whatever else the machine's kernel has
+    killed.
+    """
     handler = handler_of(tmp_path / "log", processes)
     kills = count_oom_kills()
     monkeypatch.setattr(crash_handling, "count_oom_kills", lambda: kills + 1)

@@ -68,7 +68,8 @@ def test_ranks_and_accumulated_batches_partition_the_global_step() -> None:
 
 
 def test_batches_weigh_by_the_labels_they_hold() -> None:
-    # Lengths 2 and 4 on two ranks: 1 and 3 next-token labels of 4; mean of the ranks' weighted means = mean over all 4.
+    # Lengths 2 and 4 on two ranks: 1 and 3 next-token labels of 4; mean of the ranks' weighted
+    # means = mean over all 4.
     data = ragged(2, 4)
     pad_to = PadTo(padding=Padding.LONGEST, sequence_length=8, pad_token=0)
     weights = {}

@@ -1,4 +1,6 @@
-"""With document masking, packed texts are trained as if each was alone; models that can't do it are refused."""
+"""With document masking, packed texts are trained as if each was alone; models that can't do it are
+refused.
+"""
 
 from pathlib import Path
 

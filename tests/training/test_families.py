@@ -1,4 +1,7 @@
-"""The families of transformers train as transformers' own models do. ``make nightly`` tries every family."""
+"""The families of transformers train as transformers' own models do.
+
+``make nightly`` tries every family.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
-"""What can't divide a family of transformers says why and what would be accepted, and is no error of PyTorch.
+"""What can't divide a family of transformers says why and what would be accepted, and is no error
+of PyTorch.
 
 ``make nightly`` asks every family; ``make test`` some of each kind.
 """

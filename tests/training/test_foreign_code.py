@@ -1,4 +1,6 @@
-"""Python code that is stored with a model runs in the jobs of a suite that allows it, and nowhere else."""
+"""Python code that is stored with a model runs in the jobs of a suite that allows it, and nowhere
+else.
+"""
 
 import io
 import json
@@ -73,8 +75,9 @@ class WritesMarker:
 
 
 def plant(folder: Path, kind: str) -> Path:
-    """A folder of a model and a tokenizer, with code in each file that transformers could import. Returns the file that
-    this code writes.
+    """A folder of a model and a tokenizer, with code in each file that transformers could import.
+
+    Returns the file that this code writes.
     """
     marker = folder.parent / "ran"
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", **LLAMA))
@@ -146,8 +149,13 @@ def test_no_code_of_a_folder_runs_in_plan_preparation_and_job(kind: str, tmp_pat
     (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite_document(model), sort_keys=False))
     planned = subprocess.run(
         [sys.executable, "-m", "traindyno", "plan", tmp_path / "suite.yaml"],
-        input="y\n" * 20, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        input="y\n" * 20,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=tmp_path,
+    )
     problems = find_model_problems(parse_suite(suite_document(model)), tmp_path)
     ends = jobs(tmp_path, model)
     assert not marker.exists(), marker.read_text()
@@ -159,9 +167,9 @@ def test_no_code_of_a_folder_runs_in_plan_preparation_and_job(kind: str, tmp_pat
     for text in (problem.message, *(end.failure for end in ends)):
         assert "needs Python code that is stored with it" in text
         assert (
-            "expected a model type and a tokenizer of transformers, or workload.trust_remote_code: true"
-            in text
-        )
+            "expected a model type and a tokenizer of transformers, or "
+            "workload.trust_remote_code: true"
+        ) in text
     assert planned.returncode == 2
     assert "[y/N]" not in planned.stdout + planned.stderr
     assert all(end.exit_code != 0 for end in ends)

@@ -1,4 +1,6 @@
-"""The frozen scripts accept the posts' hyperparameters as the SDK sends them and the training toolkit passes them."""
+"""The frozen scripts accept the posts' hyperparameters as the SDK sends them and the training
+toolkit passes them.
+"""
 
 import importlib
 import json

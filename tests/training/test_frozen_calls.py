@@ -1,4 +1,6 @@
-"""The frozen scripts call the libraries that can't be installed here as their publishers documented them."""
+"""The frozen scripts call the libraries that can't be installed here as their publishers documented
+them.
+"""
 
 import ast
 import inspect
@@ -44,7 +46,9 @@ def bind(call: Call, text: str) -> None:
 
 
 def names_of_modules(tree: ast.AST) -> dict[str, str]:
-    """What a file calls the frozen modules, also as attributes: ``self._xm`` → torch_xla.core.xla_model."""
+    """What a file calls the frozen modules, also as attributes: ``self._xm`` →
+    torch_xla.core.xla_model.
+    """
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -69,7 +73,9 @@ def names_of_modules(tree: ast.AST) -> dict[str, str]:
 
 
 def calls_in(path: Path) -> Iterator[Call]:
-    """The calls of the frozen modules in a file; a decorator and a function that is passed on count as calls."""
+    """The calls of the frozen modules in a file; a decorator and a function that is passed on count
+    as calls.
+    """
     tree = ast.parse(path.read_text())
     names = names_of_modules(tree)
     called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -173,10 +179,13 @@ def test_the_training_compilers_launcher_finds_the_function_that_it_calls() -> N
 @pytest.mark.parametrize(
     "arguments",
     [
-        "--fp16 1 --tensor_parallel_degree 8 --prescaled_batch 1 --optimize speed --shard_optimizer_state 1",
+        (
+            "--fp16 1 --tensor_parallel_degree 8 --prescaled_batch 1 --optimize speed "
+            "--shard_optimizer_state 1"
+        ),
         "--sharded_data_parallel_degree 8 --ddp 1",
-        "--mp_parameters ddp=True,microbatches=2,partitions=8,pipeline=simple,offload_activations=True,"
-        "active_microbatches=2,auto_partition=True,default_partition=0,prescaled_batch=False,optimize=memory",
+        "--mp_parameters "
+        "ddp=True,microbatches=2,partitions=8,pipeline=simple,offload_activations=True,active_microbatches=2,auto_partition=True,default_partition=0,prescaled_batch=False,optimize=memory",
         '--mp_parameters {"ddp":true,"partitions":4,"fp16":true}',
     ],
 )

@@ -1,4 +1,6 @@
-"""What the frozen scripts read: every reader its own part, in full lengths, from files or from S3."""
+"""What the frozen scripts read: every reader its own part, in full lengths, from files or from
+S3.
+"""
 
 import io
 import itertools
@@ -180,7 +182,9 @@ def write_sst2(folder: Path, suffix: str) -> None:
 def test_the_frozen_script_reads_the_files_made_of_sst2(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The paths are those of original.yaml: dataset/train/ is its channel train, dataset/validation/ is test."""
+    """The paths are those of original.yaml: dataset/train/ is its channel train,
+    dataset/validation/ is test.
+    """
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
     write_sst2(tmp_path / "glue", suffix)
     sst2_files.main([str(tmp_path / "dataset"), "--glue", str(tmp_path / "glue")])
@@ -291,7 +295,10 @@ def test_a_dataset_is_loaded_from_the_hub_by_its_name(pack: str, tmp_path: Path)
     data = tmp_path / "hub" / "me" / "data"
     data.mkdir(parents=True)
     pq.write_table(pa.table({"sentence": ["one", "two"]}), data / "train-00000-of-00001.parquet")
-    program = f"from experiments.{pack}.text_blocks import load_text; print(*load_text('me/data', None, None)['sentence'])"
+    program = (
+        f"from experiments.{pack}.text_blocks import load_text; print(*load_text('me/data', None, "
+        "None)['sentence'])"
+    )
     with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
         done = subprocess.run(
             [sys.executable, "-c", program],

@@ -1,4 +1,6 @@
-"""A dataset and a model by their names on the Hub: streamed and copied, from a stand-in that counts what it sends."""
+"""A dataset and a model by their names on the Hub: streamed and copied, from a stand-in that counts
+what it sends.
+"""
 
 import json
 import os
@@ -95,7 +97,9 @@ def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(
 
 @pytest.mark.nightly
 def test_a_preparation_ends_while_the_rest_of_a_large_file_is_on_its_way(tmp_path: Path) -> None:
-    """Arrow reads ahead in threads, 32 MiB at a time, which Python's teardown would abort, or wait for."""
+    """Arrow reads ahead in threads, 32 MiB at a time, which Python's teardown would abort, or wait
+    for.
+    """
     data = tmp_path / "hub" / "me" / "data"
     data.mkdir(parents=True)
     texts = [random.Random(row).randbytes(1600).hex(" ", 5) for row in range(LARGE_ROWS)]

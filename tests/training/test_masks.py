@@ -1,4 +1,6 @@
-"""Attention masks are transformers' own, and where PyTorch's kernels know the pattern, there is none."""
+"""Attention masks are transformers' own, and where PyTorch's kernels know the pattern, there is
+none.
+"""
 
 from typing import Any
 

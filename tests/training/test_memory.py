@@ -1,4 +1,6 @@
-"""Memory estimates: fake tensors need what real ones do, counted by the same tracker, and by hand."""
+"""Memory estimates: fake tensors need what real ones do, counted by the same tracker, and by
+hand.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -92,7 +94,8 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         {"instance": ONE, "strategy": "single"},
     ),
 }
-# A real stage of a tensor group needs a block of 512 bytes more; four real processes are compared below.
+# A real stage of a tensor group needs a block of 512 bytes more; four real processes are compared
+# below.
 COMPOSED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "Llama, pipeline x tensor over 4": (
         LLAMA,
@@ -182,7 +185,8 @@ def test_single_uses_one_of_an_instances_devices() -> None:
 
 
 def test_parameters_gradients_and_optimizer_state_by_hand() -> None:
-    # One layer: 4 x 64^2 attention + 3 x 64 x 128 of the MLP + 2 norms of 64; embeddings and head 2 x 500 x 64, a norm.
+    # One layer: 4 x 64^2 attention + 3 x 64 x 128 of the MLP + 2 norms of 64; embeddings and head 2
+    # x 500 x 64, a norm.
     count = 3 * (4 * 64**2 + 3 * 64 * 128 + 2 * 64) + 2 * 500 * 64 + 64
     estimated = estimate_memory(
         workload_of(LLAMA, "causal-lm"),
@@ -215,7 +219,8 @@ def test_a_cell_whose_state_is_too_large_fits_with_no_batch() -> None:
     workload = workload_of({**wide, "num_key_value_heads": 64, "num_hidden_layers": 2}, "causal-lm")
     settings = settings_of(instance=FOUR, strategy="ddp", batch_size_per_device=1)
     finding = Findings(workload, model_path=None).find(settings)
-    # 2 x (4 x 8192^2 + 3 x 8192 x 32768) = 2.1 billion parameters x 16 bytes = 34 GB: more than an A10G's 24 GB
+    # 2 x (4 x 8192^2 + 3 x 8192 x 32768) = 2.1 billion parameters x 16 bytes = 34 GB: more than an
+    # A10G's 24 GB
     assert finding.estimate is not None
     assert finding.estimate.peak_bytes > 34 * 10**9
     assert finding.smaller_batch is None
@@ -259,7 +264,8 @@ if NIGHTLY:
     PIPELINES |= {
         f"pipeline, {each}": {**CUT, "pipeline_schedule": each} for each in ("gpipe", "interleaved")
     }
-# A real process also holds messages until they are sent, and a block's gradients until they are reduced.
+# A real process also holds messages until they are sent, and a block's gradients until they are
+# reduced.
 MOST_IN_FLIGHT = 0.05
 
 
@@ -288,7 +294,8 @@ def test_the_estimate_of_a_composition_is_what_its_largest_real_process_needs() 
         estimated = estimate_memory(*composed(name), model_path=None)
         largest = max(of_ranks, key=lambda each: each.peak_bytes)
         assert replace(estimated, peak_bytes=0) == replace(largest, peak_bytes=0), name
-        # The first stage of a pipeline holds one message of 1 x 32 x 64 numbers; a process of two stages more.
+        # The first stage of a pipeline holds one message of 1 x 32 x 64 numbers; a process of two
+        # stages more.
         is_plain = name in PIPELINES and "interleaved" not in name
         reach = (
             32 * 64 * 4
@@ -301,8 +308,8 @@ def test_the_estimate_of_a_composition_is_what_its_largest_real_process_needs() 
 
 
 def test_a_composition_of_degrees_holds_the_states_part_by_hand() -> None:
-    """Stage, tensor group and shards divide what they hold: the first of two stages has the embedding and two blocks
-    of four, the tensor group halves matrices, and shards halve all.
+    """Stage, tensor group and shards divide what they hold: the first of two stages has the
+    embedding and two blocks of four, the tensor group halves matrices, and shards halve all.
     """
     config = {**LLAMA, "num_hidden_layers": 4}
     degrees = {"pipeline_degree": 2, "shard_degree": 2, "tensor_degree": 2, "micro_batches": 2}

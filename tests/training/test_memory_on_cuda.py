@@ -1,4 +1,6 @@
-"""Memory estimates of instance types with GPUs: peaks that a GPU had, and what CUDA keeps that a CPU does not."""
+"""Memory estimates of instance types with GPUs: peaks that a GPU had, and what CUDA keeps that a
+CPU does not.
+"""
 
 import subprocess
 import sys
@@ -18,13 +20,15 @@ pytestmark = pytest.mark.nightly
 ON_CPU = "ml.m7i.xlarge"
 GIB = 2**30
 GPT2_SMALL, BERT_BASE, ALBERT_BASE = (dict(model.config) for model in MODELS)
-# The cases ran one after another in one process. From the third on, its checkpointed blocks, 85,054,464 parameters in
-# fp32, were still there: they are a reference cycle, and Python's garbage collector had not come to it.
+# The cases ran one after another in one process. From the third on, its checkpointed blocks,
+# 85,054,464 parameters in fp32, were still there: they are a reference cycle, and Python's garbage
+# collector had not come to it.
 LEFT_OVER_GIB = 85_054_464 * 4 / GIB
 
 
-# GiB of torch.cuda.max_memory_allocated of four steps of our training loop on an H100 of 80 GB, with torch 2.11.0 for
-# CUDA 13.0 and transformers 5.23.0: 8 samples of a language model, or 16 of an encoder.
+# GiB of torch.cuda.max_memory_allocated of four steps of our training loop on an H100 of 80 GB,
+# with torch 2.11.0 for CUDA 13.0 and transformers 5.23.0: 8 samples of a language model, or 16 of
+# an encoder.
 MEASURED: dict[str, tuple[dict[str, Any], float, dict[str, Any]]] = {
     "GPT-2, fp32": (GPT2_SMALL, 7.739, {"precision": "fp32"}),
     "GPT-2, bf16": (GPT2_SMALL, 6.972, {}),
@@ -86,7 +90,8 @@ def test_a_workload_has_an_estimate_for_cuda_and_one_for_cpus() -> None:
     )
     assert on_cpu is not None
     assert on_cuda is not None
-    # Of 4 x 32 x 256 values in each of 3 layers: the input of the power, its tanh and 1 + tanh, 2 bytes more each
+    # Of 4 x 32 x 256 values in each of 3 layers: the input of the power, its tanh and 1 + tanh, 2
+    # bytes more each
     assert on_cuda.peak_bytes - on_cpu.peak_bytes == 3 * (4 * 32 * 256) * 3 * 2
 
 

@@ -1,4 +1,6 @@
-"""What a mesh of processes does beside training: unequal batches, other shards, and resuming divided in another way."""
+"""What a mesh of processes does beside training: unequal batches, other shards, and resuming
+divided in another way.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +28,9 @@ LENGTHS = (12, 7, 12)
 
 
 def gradients(options: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The whole gradients [...] of a step of batches of unequal length, each rank with the same rows."""
+    """The whole gradients [...] of a step of batches of unequal length, each rank with the same
+    rows.
+    """
     torch.set_num_threads(1)
     setup = make_setup(Case(model="llama", options=options), read_topology())
     strategy = build_strategy(setup)
@@ -184,7 +188,10 @@ def test_converted_layers_do_not_resume_as_others(tmp_path: Path) -> None:
 def test_a_composition_counts_the_flops_of_one_process(
     divided: dict[str, Any], replicas: int, tmp_path: Path
 ) -> None:
-    """FLOPs of a step: those of a token × the tokens of all processes. Processes of a replica share a batch."""
+    """FLOPs of a step: those of a token × the tokens of all processes.
+
+    Processes of a replica share a batch.
+    """
     texts = write_texts(tmp_path / "texts")
     mesh = {**MESH_2, **divided, "batch_size_per_device": 4}
     one, four = (

@@ -1,4 +1,6 @@
-"""A model that can't be built, or not for this suite, is refused by its configuration before anything is started."""
+"""A model that can't be built, or not for this suite, is refused by its configuration before
+anything is started.
+"""
 
 import subprocess
 import sys
@@ -45,33 +47,48 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "routers' loss": (
         {"model_type": "mixtral", "num_hidden_layers": 2, "output_router_logits": True},
         PIPELINE,
-        "matrix.strategy: strategy pipeline can't cut model type mixtral into stages: its loss has the routers' of",
+        (
+            "matrix.strategy: strategy pipeline can't cut model type mixtral into stages: its "
+            "loss has the routers' of"
+        ),
     ),
     "fewer blocks than stages": (
         {"model_type": "llama", "num_hidden_layers": 3},
         {**PIPELINE, "pipeline_schedule": PipelineSchedule.INTERLEAVED},
-        "matrix.strategy: strategy pipeline asks for 4 stages, but this llama has 3 blocks; expected at least one ",
+        (
+            "matrix.strategy: strategy pipeline asks for 4 stages, but this llama has 3 blocks; "
+            "expected at least one "
+        ),
     ),
     "a misspelt key": (
         {"model_type": "gpt2", "n_embed": 64},
         {},
-        f"{CONFIG}.n_embed: gpt2's configuration has no key n_embed; expected one such as n_embd, n_head",
+        (
+            f"{CONFIG}.n_embed: gpt2's configuration has no key n_embed; expected one such as "
+            "n_embd, n_head"
+        ),
     ),
     "an unknown type": (
         {"model_type": "gpt5"},
         {},
-        f"{CONFIG}.model_type: gpt5 is no model type of transformers; expected one such as gptj, gpt2, t5",
+        (
+            f"{CONFIG}.model_type: gpt5 is no model type of transformers; expected one such as "
+            "gptj, gpt2, t5"
+        ),
     ),
     "T5 for causal-lm": (
         {"model_type": "t5"},
         {},
-        "workload.model: model type t5 has no causal-lm head (it can learn sequence-classification); "
-        "expected one such as gpt2, llama or qwen3",
+        "workload.model: model type t5 has no causal-lm head (it can learn "
+        "sequence-classification); expected one such as gpt2, llama or qwen3",
     ),
     "a model of images": (
         {"model_type": "vit"},
         {},
-        "workload.model: model type vit has no causal-lm head; expected one such as gpt2, llama or qwen3",
+        (
+            "workload.model: model type vit has no causal-lm head; expected one such as gpt2, "
+            "llama or qwen3"
+        ),
     ),
     "heads that don't divide": (
         {"model_type": "gpt2", "n_embd": 10, "n_head": 3},
@@ -81,7 +98,10 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "too few positions": (
         {"model_type": "gpt2", "n_positions": 64},
         {},
-        "workload.sequence_length: 128 tokens need more positions than the model's 64; expected at most 64 tokens",
+        (
+            "workload.sequence_length: 128 tokens need more positions than the model's 64; "
+            "expected at most 64 tokens"
+        ),
     ),
     "RoBERTa's two more": (
         {"model_type": "roberta", "max_position_embeddings": 128},
@@ -92,24 +112,31 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no tensor plan": (
         {"model_type": "opt"},
         TENSOR,
-        "matrix.strategy: strategy tensor has no plan for model type opt; expected one of gpt2, gptj, ",
+        (
+            "matrix.strategy: strategy tensor has no plan for model type opt; expected one of "
+            "gpt2, gptj, "
+        ),
     ),
     "experts that the strategy can't shard": (
         {"model_type": "longcat_flash"},
         TENSOR,
-        "matrix.strategy: strategy tensor can't shard model type longcat_flash: transformers' plan for it uses "
-        "mla_kv_a_proj, moe_identity_expert, moe_tp_experts, packed_colwise; expected a plan of colwise, rowwise, ",
+        "matrix.strategy: strategy tensor can't shard model type longcat_flash: transformers' "
+        "plan for it uses mla_kv_a_proj, moe_identity_expert, moe_tp_experts, packed_colwise; "
+        "expected a plan of colwise, rowwise, ",
     ),
     "three experts": (
         {"model_type": "mixtral", "num_local_experts": 3},
         TENSOR,
-        "matrix.tensor_degree: strategy tensor with degree 2 cannot divide this mixtral into equal parts: it has 3 "
-        "experts in layers.*.mlp.experts; expected ",
+        "matrix.tensor_degree: strategy tensor with degree 2 cannot divide this mixtral into "
+        "equal parts: it has 3 experts in layers.*.mlp.experts; expected ",
     ),
     "one key-value head": (
         {"model_type": "llama", "num_key_value_heads": 1},
         TENSOR,
-        "matrix.tensor_degree: strategy tensor with degree 2 cannot divide this llama into equal parts: it has 1 ",
+        (
+            "matrix.tensor_degree: strategy tensor with degree 2 cannot divide this llama into "
+            "equal parts: it has 1 "
+        ),
     ),
 }
 
@@ -251,8 +278,11 @@ def test_a_plan_ends_with_the_line_of_the_problem(tmp_path: Path, model: dict[st
     (tmp_path / "suite.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
     ran = subprocess.run(
         [sys.executable, "-m", "traindyno", "plan", tmp_path / "suite.yaml"],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     lines = (tmp_path / "suite.yaml").read_text().splitlines()
     word = "n_embed" if "config" in model else "sequence_length"
     number = next(

@@ -1,4 +1,5 @@
-"""A cell of each pack's local suite through the training entry point, and the frozen GPT-J script over a stand-in.
+"""A cell of each pack's local suite through the training entry point, and the frozen GPT-J script
+over a stand-in.
 
 The stand-in for SageMaker's model parallel library takes what the library's documents say.
 """
@@ -53,9 +54,10 @@ STARVED = "4 × local.cpu · 0 loader workers"
 GPTJ_SCRIPT = REPO_ROOT / "experiments" / "gptj_parallel" / "train.py"
 STAND_INS = REPO_ROOT / "tests" / "training" / "stand_ins"
 GPTJ_ARGUMENTS = (
-    "--tensor_parallel_degree 1 --pipeline_parallel_degree 1 --mp_parameters ddp=True,microbatches=2,partitions=1 "
-    "--activation_checkpointing 1 --manual_partition 1 --train_batch_size 4 --val_batch_size 4 --max_context_width 16 "
-    "--max_steps 12 --validation_freq 6 --checkpoint_freq 8 --logging_freq 10 --lr 0.003 --lr_decay_iters 1000 "
+    "--tensor_parallel_degree 1 --pipeline_parallel_degree 1 --mp_parameters "
+    "ddp=True,microbatches=2,partitions=1 --activation_checkpointing 1 --manual_partition 1 "
+    "--train_batch_size 4 --val_batch_size 4 --max_context_width 16 --max_steps 12 "
+    "--validation_freq 6 --checkpoint_freq 8 --logging_freq 10 --lr 0.003 --lr_decay_iters 1000 "
     "--warmup 0.002 --skip_full_optimizer 1 --save_final_full_model 1"
 )
 
@@ -95,7 +97,9 @@ def local_run(pack: str, folder: Path, label: str | None = None, **further: Any)
 
 @contextmanager
 def staged_data(suite: Suite, folder: Path) -> Iterator[tuple[Workload, dict[str, str]]]:
-    """The workload with its data in a channel's folder, or in S3 if it streams them, and the variables that tell."""
+    """The workload with its data in a channel's folder, or in S3 if it streams them, and the
+    variables that tell.
+    """
     workload, dataset = suite.workload, suite.workload.dataset
     assert dataset is not None
     data = write_sample(str(dataset.path), folder / "data")
@@ -175,7 +179,8 @@ def test_script_logs_samples_tokens_and_learning_rate_of_each_step() -> None:
     assert end.exit_code == 0, end.output
     steps = end.of_kind("step")
     assert [(step["samples"], step["tokens"]) for step in steps] == [(4, 64)] * 12
-    # Two steps of warm-up, 0.002 of 1,000; then linear from 0.003 down to 0.00001 after 1,000 steps.
+    # Two steps of warm-up, 0.002 of 1,000; then linear from 0.003 down to 0.00001 after 1,000
+    # steps.
     assert [step["learning_rate"] for step in steps[:4]] == pytest.approx(
         [0.0015, 0.003, 0.003, 0.002997], rel=1e-4
     )

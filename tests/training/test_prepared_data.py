@@ -1,4 +1,6 @@
-"""Tokens that one job prepares are those that each run would have made for itself, and are checked when read."""
+"""Tokens that one job prepares are those that each run would have made for itself, and are checked
+when read.
+"""
 
 import json
 from pathlib import Path

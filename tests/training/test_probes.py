@@ -1,4 +1,6 @@
-"""Probes after real runs: an injected slow loader and a slow exchange of gradients get their share of a step."""
+"""Probes after real runs: an injected slow loader and a slow exchange of gradients get their share
+of a step.
+"""
 
 import json
 from pathlib import Path
@@ -58,7 +60,9 @@ def mean_seconds(end: JobEnd, name: str) -> list[float]:
 def test_a_slow_loader_and_a_slow_exchange_get_their_shares(
     tmp_path: Path, texts: Path, slow_ranks: str
 ) -> None:
-    """Also where one process has the slow loader and the other waits for it in the exchange of gradients."""
+    """Also where one process has the slow loader and the other waits for it in the exchange of
+    gradients.
+    """
     settings = {"strategy": "ddp", "batch_size_per_device": 2}
     document = {**run_document(settings=settings, measurement={"max_steps": 12}), "probes": True}
     environment = {
@@ -106,7 +110,8 @@ def test_only_what_can_be_left_out_is_probed(
         "probes": True,
     }
     processes = 1 if strategy == "single" else 2
-    # The setting decides; compiling would take a minute. PyTorch reads this variable when it is imported.
+    # The setting decides; compiling would take a minute. PyTorch reads this variable when it is
+    # imported.
     environment, is_forked = {"TORCH_COMPILE_DISABLE": "1"}, compiler == "none"
     end = run_training(
         tmp_path, document, texts, processes=processes, environment=environment, is_forked=is_forked

@@ -1,4 +1,6 @@
-"""The posts' models as transformers builds them, against the sizes that the rehearsals and the claims take for them."""
+"""The posts' models as transformers builds them, against the sizes that the rehearsals and the
+claims take for them.
+"""
 
 from pathlib import Path
 
@@ -24,7 +26,8 @@ from traindyno.slices.claims.suite import Claim, parse_claims
 from training.models.flops import measure_size
 
 SUITES = Path(__file__).parents[2] / "suites"
-# The defaults of the classes are those of the published models, but for ALBERT, where they are of the largest.
+# The defaults of the classes are those of the published models, but for ALBERT, where they are of
+# the largest.
 ALBERT_BASE = AlbertConfig(hidden_size=768, num_attention_heads=12, intermediate_size=3072)
 ALBERT_LARGE = AlbertConfig(
     hidden_size=1024, num_attention_heads=16, intermediate_size=4096, num_hidden_layers=24

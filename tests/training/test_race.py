@@ -92,7 +92,9 @@ def test_a_schedule_has_the_losses_of_the_trainer(
 def test_the_models_that_race_on_a_gpu_have_the_same_losses_on_both_sides(
     model: FullSize, tmp_path: Path
 ) -> None:
-    """The models are small and run on this processor, which finds what one side counts otherwise."""
+    """The models are small and run on this processor, which finds what one side counts
+    otherwise.
+    """
     is_encoder = model.task == "masked-lm"
     small = replace(
         model,

@@ -1,4 +1,6 @@
-"""Runs that can't succeed end soon, on all ranks, with the right outcome and a message that names the cause."""
+"""Runs that can't succeed end soon, on all ranks, with the right outcome and a message that names
+the cause.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""A saved model is what transformers reads, in files of bounded size; one tensor is in memory at a time."""
+"""A saved model is what transformers reads, in files of bounded size; one tensor is in memory at a
+time.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""A model folder as a training job leaves it: its handler gives the answers that the job's samples hold."""
+"""A model folder as a training job leaves it: its handler gives the answers that the job's samples
+hold.
+"""
 
 import json
 import runpy

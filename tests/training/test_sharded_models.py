@@ -15,8 +15,13 @@ from traindyno.core.suite.choices import Task
 from training.models.saved_values import SavedTensor, find_saved
 
 GPT2: dict[str, Any] = {
-    "model_type": "gpt2", "vocab_size": 400, "n_embd": 64, "n_layer": 8, "n_head": 4, "n_positions": 16,
-}  # fmt: skip
+    "model_type": "gpt2",
+    "vocab_size": 400,
+    "n_embd": 64,
+    "n_layer": 8,
+    "n_head": 4,
+    "n_positions": 16,
+}
 BERT: dict[str, Any] = {"model_type": "bert", **ENCODER}
 PROCESSES = 4
 CUTS: list[dict[str, Any]] = [

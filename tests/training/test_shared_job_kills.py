@@ -1,4 +1,5 @@
-"""Each process of a shared job is killed in each phase: the others' runs end as if nothing had been, and once.
+"""Each process of a shared job is killed in each phase: the others' runs end as if nothing had
+been, and once.
 
 The runs load data and reduce over two real processes, and wait where the test kills.
 """
@@ -25,7 +26,8 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 HOST, MANY_FILES = "algo-1", 40_000
 STEPS, HELD_STEP = 6, 3
 RUNS = ("before", "struck", "after")
-# The second run is held in one of these phases, or the job is between two phases that the journal shows.
+# The second run is held in one of these phases, or the job is between two phases that the journal
+# shows.
 START, STEPPING, END = "start", "steps", "end"
 IMPORTING, BETWEEN, ENDED = "importing", "between", "ended"
 HELD = (START, STEPPING, END)
@@ -153,7 +155,9 @@ def job_of(root: Path, kill: Kill) -> SharedJob:
 
 
 def fill_checkpoints(root: Path) -> None:
-    """After the end of its last run the job removes these for long enough to be killed meanwhile."""
+    """After the end of its last run the job removes these for long enough to be killed
+    meanwhile.
+    """
     folder = root / HOST / "checkpoints" / RUNS[-1] / STATE
     folder.mkdir(parents=True)
     for number in range(MANY_FILES):
@@ -161,7 +165,9 @@ def fill_checkpoints(root: Path) -> None:
 
 
 def run(run_id: str, kill: Kill) -> dict[str, Any]:
-    """Another variable that libraries read at their import makes the job wait for imports between two runs."""
+    """Another variable that libraries read at their import makes the job wait for imports between
+    two runs.
+    """
     other = {"MKL_NUM_THREADS": "1"} if kill.phase == BETWEEN and run_id == RUNS[1] else {}
     return run_document(run_id, launcher="torchrun", processes_per_host=2, environment=other)
 
@@ -228,7 +234,9 @@ def command_line(process_id: int) -> bytes:
 
 
 def check_ends(job: SharedJob, kill: Kill, *, jobs: list[str]) -> None:
-    """Each run has ended once, with what its files say, and only what was in progress was begun again."""
+    """Each run has ended once, with what its files say, and only what was in progress was begun
+    again.
+    """
     ends = {run_id: [end for name in jobs if (end := job.end(run_id, name))] for run_id in RUNS}
     assert {run_id: len(found) for run_id, found in ends.items()} == dict.fromkeys(RUNS, 1)
     assert all(has_ended(job.folder(), run_id) for run_id in RUNS)

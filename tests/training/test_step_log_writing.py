@@ -115,6 +115,7 @@ def test_waiting_for_the_device_to_tell_a_loss_is_not_waiting_for_data(timed: Ti
             timed.seconds += 1.0
             step.loss = LossOnTheDevice()
     steps = timed.steps()
-    # 0.5 s for data and 1 s of work each; the 3 s before the first loss was known belong to the second step
+    # 0.5 s for data and 1 s of work each; the 3 s before the first loss was known belong to the
+    # second step
     assert [step["wait_seconds"] for step in steps] == [0.0, 0.5]
     assert [step["end"] - step["begin"] for step in steps] == [1.0, 4.5]

@@ -1,4 +1,6 @@
-"""Stored weights are what they mean: whatever is stored in another form is refused before a job, with what to do."""
+"""Stored weights are what they mean: whatever is stored in another form is refused before a job,
+with what to do.
+"""
 
 import inspect
 import json
@@ -302,11 +304,17 @@ def test_a_saved_heads_order_of_labels_is_kept(names: list[str], tmp_path: Path)
     [
         (
             7,
-            "model: a new head for label_count 7 replaces the saved one for 3 (0 positive, 1 negative, 2 neutral)",
+            (
+                "model: a new head for label_count 7 replaces the saved one for 3 (0 positive, 1 "
+                "negative, 2 neutral)"
+            ),
         ),
         (
             3,
-            "model: its head's labels (0 positive, 1 negative, 2 neutral) keep their numbers where the data has",
+            (
+                "model: its head's labels (0 positive, 1 negative, 2 neutral) keep their numbers "
+                "where the data has"
+            ),
         ),
     ],
 )

@@ -243,7 +243,9 @@ def test_parts_of_the_optimizer_state_are_even() -> None:
 
 
 def test_a_fused_projection_is_ordered_by_rank() -> None:
-    """32 features, 2 ranks: rank 0 has rows 0-15 of the query, 32-47 of the key and 64-79 of the value."""
+    """32 features, 2 ranks: rank 0 has rows 0-15 of the query, 32-47 of the key and 64-79 of the
+    value.
+    """
     model, name = causal_model("gpt2", **GPT), "transformer.h.0.attn.c_attn.weight"
     weight = model.state_dict()[name].clone()
     held = ConvertedLayers(model, plan_for(model), 2).convert(name, weight)

@@ -1,4 +1,6 @@
-"""Whole runs under strategies that cut the model: padded batches of unequal length, evaluation, the saved model."""
+"""Whole runs under strategies that cut the model: padded batches of unequal length, evaluation, the
+saved model.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,7 @@ def assert_same_model(found: Path, expected: Path) -> None:
     mine, theirs = (load_file(folder / "model.safetensors") for folder in (found, expected))
     assert mine.keys() == theirs.keys()
     for name, weight in theirs.items():
-        # AdamW divides by a gradient's own size, so that a key's bias, whose gradient is rounding alone, wanders.
+        # AdamW divides by a gradient's own size, so that a key's bias, whose gradient is rounding
+        # alone, wanders.
         tolerance = 1e-2 if name.endswith("key.bias") else 1e-4
         torch.testing.assert_close(mine[name], weight, atol=tolerance, rtol=0)

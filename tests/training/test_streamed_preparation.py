@@ -1,4 +1,6 @@
-"""Preparing data takes memory for a part of it, reads no more than is needed, and gives the same tokens as one read."""
+"""Preparing data takes memory for a part of it, reads no more than is needed, and gives the same
+tokens as one read.
+"""
 
 import io
 import json
@@ -67,7 +69,9 @@ def peak_bytes(folder: Path, kind: str, size: int) -> int:
 )
 @pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet", "arrow"])
 def test_memory_does_not_grow_with_the_data(kind: str, tmp_path: Path) -> None:
-    """Less than a fifth of each further byte of data stays in memory; all tokens at once would be more than all."""
+    """Less than a fifth of each further byte of data stays in memory; all tokens at once would be
+    more than all.
+    """
     growth = peak_bytes(tmp_path / "large", kind, LARGE) - peak_bytes(
         tmp_path / "small", kind, SMALL
     )

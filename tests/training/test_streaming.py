@@ -1,4 +1,6 @@
-"""Training sequences streamed from S3, by the real connector from a real S3 interface on loopback."""
+"""Training sequences streamed from S3, by the real connector from a real S3 interface on
+loopback.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -93,7 +95,9 @@ def test_the_order_is_the_same_every_time_and_differs_between_epochs(numbers: Pa
 def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
     numbers: Path, workers: int, ranks: int
 ) -> None:
-    """It crosses the end of epochs and masks the same tokens: masking depends on a sample's place in the stream."""
+    """It crosses the end of epochs and masks the same tokens: masking depends on a sample's place
+    in the stream.
+    """
     masked = Collate(
         task=Task.MASKED_LM,
         masking=Masking(seed=1, mask_token=199, vocabulary_size=200),
@@ -121,7 +125,9 @@ def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
 def test_padded_batches_train_the_same_model_however_their_labels_are_spread(
     tmp_path: Path,
 ) -> None:
-    """One file, so that two ranks take turns at its rows: their short and long ones are one process's batch of 8."""
+    """One file, so that two ranks take turns at its rows: their short and long ones are one
+    process's batch of 8.
+    """
     rows = "".join(
         f"word{row % 7} {'again ' * ((row % 2) * (2 + row % 9))}\n" for row in range(200)
     )

@@ -1,4 +1,6 @@
-"""What a suite file leaves out is found in its data, its model and this machine, or asked for by name."""
+"""What a suite file leaves out is found in its data, its model and this machine, or asked for by
+name.
+"""
 
 import gzip
 import json
@@ -278,13 +280,19 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
         (
             {"dataset": "three.csv", "label_count": 2},
             [
-                "workload.label_count: the data has 3 different labels (a, b, c); workload.label_count says 2"
+                (
+                    "workload.label_count: the data has 3 different labels (a, b, c); "
+                    "workload.label_count says 2"
+                )
             ],
         ),
         (
             {"dataset": "numbers.csv", "label_count": 2},
             [
-                "workload.label_count: numbers.csv, row 3: the label is '2'; expected 0 to 1, because workload.label"
+                (
+                    "workload.label_count: numbers.csv, row 3: the label is '2'; expected 0 to 1, "
+                    "because workload.label"
+                )
             ],
         ),
         (
@@ -303,7 +311,10 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
         (
             {"dataset": "semicolons.csv"},
             [
-                "workload.dataset.path: semicolons.csv has no column 'text'; its columns are review;sentiment; a .csv"
+                (
+                    "workload.dataset.path: semicolons.csv has no column 'text'; its columns are "
+                    "review;sentiment; a .csv"
+                )
             ],
         ),
         ({"limits": {"max_minutes": 0}}, ["limits.max_minutes: got 0, expected a number above 0"]),
@@ -367,7 +378,9 @@ def test_a_source_that_is_no_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_the_longest_sequence_is_that_of_transformers_own_numbers() -> None:
-    """Over every family whose configuration builds without arguments; where config.json names none, none is given."""
+    """Over every family whose configuration builds without arguments; where config.json names none,
+    none is given.
+    """
     known = 0
     for kind in CONFIG_MAPPING:
         with suppress(*NOT_BUILT, ImportError):

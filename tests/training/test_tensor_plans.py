@@ -1,4 +1,6 @@
-"""A suite's tensor_plan that does not divide its model into parts of that model is refused before anything starts."""
+"""A suite's tensor_plan that does not divide its model into parts of that model is refused before
+anything starts.
+"""
 
 from typing import Any
 
@@ -126,12 +128,15 @@ def test_a_plan_that_tears_heads_or_features_apart_is_refused(
     model: str, layers: dict[str, tuple[str, ...]], said: str
 ) -> None:
     (problem,) = problems(model, layers)
-    asked = f"tensor_plan {TensorLayers(**layers)} makes another model of this {MODELS[model]['model_type']}: "
+    asked = (
+        f"tensor_plan {TensorLayers(**layers)} makes another model of this "
+        f"{MODELS[model]['model_type']}: "
+    )
     assert problem.startswith(f"matrix.tensor_plan: {asked}{said}")
     assert (
-        "; expected colwise for all layers that share heads or features and rowwise for the one behind"
-        in problem
-    )
+        "; expected colwise for all layers that share heads or features and rowwise for the "
+        "one behind"
+    ) in problem
 
 
 def test_the_models_own_plan_may_not_fit_it() -> None:
@@ -168,8 +173,8 @@ def test_the_models_own_plan_may_not_fit_it() -> None:
         ),
         (
             {"colwise": (*GATES, "layers.3.mlp.up_proj"), "rowwise": (DOWN,)},
-            "tensor_plan names layers.3.mlp.up_proj twice, by colwise layers.*.mlp.up_proj and by colwise"
-            " layers.3.mlp.up_proj; expected each layer once",
+            "tensor_plan names layers.3.mlp.up_proj twice, by colwise layers.*.mlp.up_proj and "
+            "by colwise layers.3.mlp.up_proj; expected each layer once",
         ),
         (
             {"colwise": GATES[:1], "rowwise": GATES[:1]},

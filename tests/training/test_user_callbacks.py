@@ -1,4 +1,6 @@
-"""Users' scripts: a plain loop, Hugging Face's Trainer and Lightning write step logs, on one rank and on two."""
+"""Users' scripts: a plain loop, Hugging Face's Trainer and Lightning write step logs, on one rank
+and on two.
+"""
 
 import subprocess
 import sys
@@ -258,7 +260,10 @@ def test_outcomes_written_on_python_3_8_are_the_projects_own() -> None:
 def test_a_users_script_resumes_from_its_newest_whole_checkpoint(
     tmp_path: Path, script: str, resumed_after: int
 ) -> None:
-    """The script compares its model with an uninterrupted one. The last checkpoint of the Trainer is cut short."""
+    """The script compares its model with an uninterrupted one.
+
+    The last checkpoint of the Trainer is cut short.
+    """
     environment = {"TRAINDYNO_CHECKPOINT_DIRECTORY": str(tmp_path / "state")}
     end = run_forked(tmp_path, SCRIPTS / script, environment=environment)
     assert end.exit_code == 0, end.output

@@ -1,4 +1,6 @@
-"""A lab kept in memory: the store's own rows over a table and a bucket in memory, and jobs that tests script."""
+"""A lab kept in memory: the store's own rows over a table and a bucket in memory, and jobs that
+tests script.
+"""
 
 import json
 from collections import Counter
@@ -158,7 +160,10 @@ class MemoryObjects(ResultsBucket):
 
 
 class ScriptedJobs(TrainingJobs):
-    """``refusals`` are raised by the next starts, one each. A started job works until ``end`` says otherwise."""
+    """``refusals`` are raised by the next starts, one each.
+
+    A started job works until ``end`` says otherwise.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Mapping[str, Any]] = []
@@ -248,7 +253,9 @@ class Answers(TaskAnswers):
 
 
 class MemoryExecutions(Executions):
-    """A started execution runs until ``end`` says otherwise; each starts a second after the one before."""
+    """A started execution runs until ``end`` says otherwise; each starts a second after the one
+    before.
+    """
 
     def __init__(self) -> None:
         self._executions: dict[str, Execution] = {}
@@ -288,7 +295,10 @@ class MemoryExecutions(Executions):
 
 
 class MemoryLogs:
-    """The two calls of CloudWatch Logs' client that ``LogTail`` makes. A group or stream without lines is not there."""
+    """The two calls of CloudWatch Logs' client that ``LogTail`` makes.
+
+    A group or stream without lines is not there.
+    """
 
     def __init__(self) -> None:
         self.streams: dict[str, list[dict[str, Any]]] = {}

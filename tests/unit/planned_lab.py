@@ -32,7 +32,10 @@ START_SECONDS, OWN_SECONDS = 250, 50
 
 
 class FixedQuotas(Quotas):
-    """Quotas of an account without jobs. ``applied`` is the value of each quota of instances; None: AWS's defaults."""
+    """Quotas of an account without jobs.
+
+    ``applied`` is the value of each quota of instances; None: AWS's defaults.
+    """
 
     def __init__(self, applied: int | None) -> None:
         self._value = applied
@@ -51,7 +54,10 @@ class FixedQuotas(Quotas):
 
 
 class MemoryBuckets:
-    """The call of S3's client that ``DataListing`` makes. ``objects`` by URI; a bucket without objects is not there."""
+    """The call of S3's client that ``DataListing`` makes.
+
+    ``objects`` by URI; a bucket without objects is not there.
+    """
 
     def __init__(self, objects: Mapping[str, bytes] | None = None) -> None:
         self.objects = dict(objects or {})
@@ -153,7 +159,10 @@ def measure(
     step_seconds: float = 0.5,
     carried: Mapping[str, "Carried"] | None = None,
 ) -> None:
-    """The item's job starts and completes, and each of its runs is recorded. ``carried``: by run id; else all alike."""
+    """The item's job starts and completes, and each of its runs is recorded.
+
+    ``carried``: by run id; else all alike.
+    """
     owner = parse_owner(item)
     submit_run(
         owner, owner_id(owner), services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep

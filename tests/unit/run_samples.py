@@ -109,7 +109,9 @@ def completed_result(
     samples: int = 8,
     **changes: Any,
 ) -> RunResult:
-    """A run of 60 even steps after a first step of 10 s: 60 s to start, and billed 100 s more than its steps took."""
+    """A run of 60 even steps after a first step of 10 s: 60 s to start, and billed 100 s more than
+    its steps took.
+    """
     seconds = [10.0] + [step_seconds] * 60
     phases = {
         "starting": 60.0,
@@ -144,7 +146,9 @@ def known(value: Value | None) -> Value:
 
 
 def remeasured(result: RunResult, **changes: Any) -> RunResult:
-    """With other values of its MeasuredRun; a name that this lacks is a field of the first part that has it."""
+    """With other values of its MeasuredRun; a name that this lacks is a field of the first part
+    that has it.
+    """
     measured = result.measured
     assert measured is not None
     for name, value in changes.items():
@@ -163,8 +167,8 @@ def remeasured(result: RunResult, **changes: Any) -> RunResult:
 
 
 def make_summary(**changes: Any) -> RunSummary:
-    """200 steps of half a second within 300 billed seconds, two minutes after it was asked for; ``changes`` may also be
-    fields of its time.
+    """200 steps of half a second within 300 billed seconds, two minutes after it was asked for;
+    ``changes`` may also be fields of its time.
     """
     time = {name: changes.pop(name) for name in [*changes] if name in RunTime.__dataclass_fields__}
     given: dict[str, Any] = {

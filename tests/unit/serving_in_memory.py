@@ -1,4 +1,6 @@
-"""SageMaker's hosting in memory, behind the lab's own adapter: statuses, tags, refusals, and faults on request."""
+"""SageMaker's hosting in memory, behind the lab's own adapter: statuses, tags, refusals, and faults
+on request.
+"""
 
 import json
 from collections.abc import Callable
@@ -61,7 +63,9 @@ def client_error(code: str, message: str, operation: str = "an operation") -> Cl
 
 @dataclass
 class MemorySageMaker:
-    """The calls of boto3's clients ``sagemaker`` and ``sagemaker-runtime``. ``fault`` may raise before any call.
+    """The calls of boto3's clients ``sagemaker`` and ``sagemaker-runtime``.
+
+    ``fault`` may raise before any call.
 
     New endpoints are ``first_status``. Words in ``wrong`` get another answer than the samples say.
     """
@@ -130,7 +134,9 @@ class MemorySageMaker:
         self.fault = fault
 
     def add(self, name: str, status: str = "InService", **tags: str) -> None:
-        """An endpoint with a configuration and a model of its name; ``_`` in the name of a tag stands for a colon."""
+        """An endpoint with a configuration and a model of its name; ``_`` in the name of a tag
+        stands for a colon.
+        """
         listed = [{"Key": key.replace("_", ":", 1), "Value": value} for key, value in tags.items()]
         document = {
             "EndpointName": name,

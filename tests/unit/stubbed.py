@@ -1,4 +1,6 @@
-"""boto3 clients that talk to botocore's Stubber, which checks each request against the real service model."""
+"""boto3 clients that talk to botocore's Stubber, which checks each request against the real service
+model.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +22,9 @@ def stubbed(service: str) -> Iterator[tuple[Any, Stubber]]:
 
 
 def sent_requests(client: Any, operation: str) -> list[dict[str, Any]]:
-    """The list to which each later call of ``operation``, such as CreateModel, adds its parameters."""
+    """The list to which each later call of ``operation``, such as CreateModel, adds its
+    parameters.
+    """
     sent: list[dict[str, Any]] = []
     service = client.meta.service_model.service_id.hyphenize()
     client.meta.events.register(
@@ -32,7 +36,9 @@ def sent_requests(client: Any, operation: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def stubbed_table() -> Iterator[tuple[Any, Stubber]]:
-    """A DynamoDB table resource: expected items are plain values, answers are in DynamoDB's own notation."""
+    """A DynamoDB table resource: expected items are plain values, answers are in DynamoDB's own
+    notation.
+    """
     table = boto3.resource("dynamodb", **KEYS).Table("rows")  # type: ignore[call-overload]
     with Stubber(table.meta.client) as stubber:
         yield table, stubber

@@ -1,4 +1,6 @@
-"""Who may import whom: small Lambda assets, a core free of AWS and torch, light scripts of users."""
+"""Who may import whom: small Lambda assets, a core free of AWS and torch, light scripts of
+users.
+"""
 
 import ast
 import re
@@ -348,7 +350,10 @@ def test_rooms_import_only_rooms_before_them(folder: str) -> None:
     "package", ["traindyno", "training", "infra", "localcloud", "lambdas", "bench"]
 )
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
-    """Imports within functions count too. A folder's ``__init__`` counts where a name is imported from it."""
+    """Imports within functions count too.
+
+    A folder's ``__init__`` counts where a name is imported from it.
+    """
     sources = {
         ".".join(source.relative_to(REPO_ROOT).with_suffix("").parts).removesuffix(
             ".__init__"
@@ -390,7 +395,9 @@ def test_only_the_tables_import_slices() -> None:
 
 
 def test_serving_is_apart_in_infra() -> None:
-    """The stack builds it beside the suites' part; ReconcileRuns and the guard of a deletion end endpoints too."""
+    """The stack builds it beside the suites' part; ReconcileRuns and the guard of a deletion end
+    endpoints too.
+    """
     found = imports_of((REPO_ROOT / "infra").glob("*.py"))
     assert {path.stem for path, name in found if name.startswith("infra.serving.")} == {
         "lab_stack",
@@ -406,7 +413,8 @@ def test_no_folder_has_more_modules_than_a_reader_can_scan(package: str) -> None
     assert not larger
 
 
-# Users import them under these names: the callback of each framework, and traindyno.Suite, which holds a core's Suite.
+# Users import them under these names: the callback of each framework, and traindyno.Suite, which
+# holds a core's Suite.
 PUBLIC_TWICE = {"StepLogCallback", "Suite"}
 
 
@@ -459,7 +467,9 @@ def test_keys_of_sagemakers_requests_and_descriptions_stay_in_their_packages() -
 
 
 def sagemaker_keys() -> set[str]:
-    """Every field of a training job's request, description and entry in a list, by botocore's service model."""
+    """Every field of a training job's request, description and entry in a list, by botocore's
+    service model.
+    """
     model = botocore.session.get_session().get_service_model("sagemaker")
     keys: set[str] = set()
     shapes = [model.shape_for(f"{name}") for name in (*SHAPES_OF_A_JOB, *SHAPES_OF_SERVING)]
@@ -551,7 +561,9 @@ def test_error_codes_of_aws_appear_in_its_adapters_only() -> None:
 
 
 def test_only_the_program_imports_the_command_line() -> None:
-    """``python -m traindyno`` is above all rooms; the other modules at the top of the package are below them."""
+    """``python -m traindyno`` is above all rooms; the other modules at the top of the package are
+    below them.
+    """
     below = [path for path in (REPO_ROOT / "traindyno").glob("*.py") if path.stem != "__main__"]
     allowed = {
         "traindyno.core.errors",
@@ -588,7 +600,10 @@ def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
         path.relative_to(REPO_ROOT) for path in (REPO_ROOT / "traindyno/core").rglob("[a-z]*.py")
     )
     modules = [".".join(source.with_suffix("").parts) for source in sources]
-    code = f"import sys, {', '.join(modules)}; print([m for m in ('boto3', 'torch', 'yaml', 'numpy') if m in sys.modules])"
+    code = (
+        f"import sys, {', '.join(modules)}; print([m for m in ('boto3', 'torch', 'yaml', 'numpy') "
+        "if m in sys.modules])"
+    )
     answer = subprocess.run(
         [sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True
     )

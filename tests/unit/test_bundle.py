@@ -97,7 +97,9 @@ def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
 
 
 def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:
-    """The contract is a table of ARCHITECTURE.md: rooms of the core, and modules with what they import."""
+    """The contract is a table of ARCHITECTURE.md: rooms of the core, and modules with what they
+    import.
+    """
     page = (REPO_ROOT / "ARCHITECTURE.md").read_text()
     table = page.split("## The contract with the container")[1].split("\n## ")[0]
     named = re.findall(r"^\| `core/([\w/.]+)` \|", table, re.MULTILINE)
@@ -120,7 +122,9 @@ def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:
 
 
 def test_a_changed_sentence_changes_no_code_of_jobs(tmp_path: Path) -> None:
-    """The address of prepared tokens contains the digest of the code: with another digest they are made again."""
+    """The address of prepared tokens contains the digest of the code: with another digest they are
+    made again.
+    """
     for package in ("traindyno", "training"):
         shutil.copytree(
             REPO_ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
@@ -168,7 +172,9 @@ def test_without_a_checkout_the_training_code_is_refused(tmp_path: Path) -> None
     "folder", sorted({path.parent for path in (REPO_ROOT / "experiments").glob("*/train.py")})
 )
 def test_every_file_of_a_published_experiment_travels(folder: Path) -> None:
-    """What the rule leaves out, such as a link to another experiment's module, would be missing in the container."""
+    """What the rule leaves out, such as a link to another experiment's module, would be missing in
+    the container.
+    """
     names = {path.name for path in folder.iterdir() if path.suffix in {".py", ".txt"}}
     assert {"train.py", "arguments.py"} <= names
     assert names <= set(script_files(folder))

@@ -1,4 +1,6 @@
-"""The checks before a commit and in the CI are those of the Makefile, documented targets exist, and names are short."""
+"""The checks before a commit and in the CI are those of the Makefile, documented targets exist, and
+names are short.
+"""
 
 import os
 import re
@@ -37,7 +39,8 @@ def test_the_workflows_run_the_parts_of_the_script_that_a_person_runs() -> None:
     assert pythons == [f"3.{minor}" for minor in range(11, 15)]
     project = tomllib.loads((REPO_ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == f">={pythons[0]}"
-    # A tag of an action can be moved to other code, a commit can't; the token of a run may read only.
+    # A tag of an action can be moved to other code, a commit can't; the token of a run may read
+    # only.
     used = [step["uses"] for _, job in jobs.values() for step in job["steps"][:-1]]
     assert [each for each in used if not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", each)] == []
     assert {yaml.safe_load(text)["permissions"]["contents"] for text in texts.values()} == {"read"}

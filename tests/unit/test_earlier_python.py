@@ -58,5 +58,8 @@ def test_a_file_of_the_core_in_frozen_images_imports_what_they_have(file: str) -
 
 
 def test_later_annotations_are_found() -> None:
-    text = "from collections.abc import Sequence\ndef f(a: int | None, b: list[int], c: Sequence[int]): ..."
+    text = (
+        "from collections.abc import Sequence\n"
+        "def f(a: int | None, b: list[int], c: Sequence[int]): ..."
+    )
     assert sorted(later_syntax(text)) == ["Sequence[int]", "int | None", "list[int]"]

@@ -1,4 +1,6 @@
-"""The record of functions' calls is complete, by reading their code, and the table of IAM actions covers it."""
+"""The record of functions' calls is complete, by reading their code, and the table of IAM actions
+covers it.
+"""
 
 import ast
 from pathlib import Path

@@ -21,11 +21,19 @@ MODULES = {
 def tree(tmp_path: Path) -> Path:
     for name, text in {
         "training/__init__.py": "",
-        "training/main.py": "import os\nfrom training import near\n\ndef run():\n    import training.late.module\n",
-        "training/near.py": "from traindyno.core.errors import (\n    TraindynoError,\n    Other,\n)\n",
-        "training/late/__init__.py": "from importlib import import_module\nMODULES = ['x', \"training.late.chosen\"]\n",
+        "training/main.py": (
+            "import os\nfrom training import near\n\ndef run():\n    import training.late.module\n"
+        ),
+        "training/near.py": (
+            "from traindyno.core.errors import (\n    TraindynoError,\n    Other,\n)\n"
+        ),
+        "training/late/__init__.py": (
+            "from importlib import import_module\nMODULES = ['x', \"training.late.chosen\"]\n"
+        ),
         "training/late/module.py": "",
-        "training/late/chosen.py": "from importlib.resources import files\nfiles(\"training.tables\") / 'a.json'\n",
+        "training/late/chosen.py": (
+            "from importlib.resources import files\nfiles(\"training.tables\") / 'a.json'\n"
+        ),
         "training/late/other.py": "",
         "training/tables/__init__.py": "",
         "training/tables/a.json": "{}",
@@ -63,7 +71,9 @@ def test_files_are_those_of_modules_their_packages_their_imports_and_their_data(
 
 
 def test_imports_are_those_that_the_parser_finds() -> None:
-    """In every module: a regular expression reads them, because the parser takes more than ten times as long."""
+    """In every module: a regular expression reads them, because the parser takes more than ten
+    times as long.
+    """
     assert SOURCES
     different = {
         path.relative_to(REPO_ROOT).as_posix(): ours(imported_names(text))

@@ -1,4 +1,6 @@
-"""The four claims files against the posts' own text, and the figures in them that the lab itself can check."""
+"""The four claims files against the posts' own text, and the figures in them that the lab itself
+can check.
+"""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +22,8 @@ NUMBER_OF_POST = {
     "bert-trainium": "003",
 }
 SAME_CHARACTER = str.maketrans("\u2019\u2018\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
-# It leaves out parts of names (GPT-2, ml.p4d.24xlarge, FP16); numbers of sections and code lines are removed below.
+# It leaves out parts of names (GPT-2, ml.p4d.24xlarge, FP16); numbers of sections and code lines
+# are removed below.
 NUMBER = re.compile(r"(?<![\w.\[-])(?:v(?=\d))?(\d+(?:[.,]\d+)*)(?![\w\]]|\.\d)")
 LINE_OF_CODE = re.compile(r"^\s*\d+\s*$", re.MULTILINE)
 SECTION = re.compile(r"^\s*\d+\. ", re.MULTILINE)
@@ -53,7 +56,9 @@ def post_text(pack: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The text without white space, and with one kind of dash and quote: the posts' line breaks are the web page's."""
+    """The text without white space, and with one kind of dash and quote: the posts' line breaks are
+    the web page's.
+    """
     return re.sub(r"\s+", "", text.translate(SAME_CHARACTER))
 
 

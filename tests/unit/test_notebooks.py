@@ -1,4 +1,6 @@
-"""The notebooks as files: without outputs, and with suites that the lab accepts. tests/local runs them."""
+"""The notebooks as files: without outputs, and with suites that the lab accepts. tests/local runs
+them.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""What the pages name exists: files, decisions, and the names of code in the lists for contributors."""
+"""What the pages name exists: files, decisions, and the names of code in the lists for
+contributors.
+"""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +25,8 @@ PAGES = sorted(
     )
     for page in REPO_ROOT.glob(pattern)
 )
-# ARCHITECTURE.md and CONTRIBUTING.md are maps: each name that looks like a file is one of this repository.
+# ARCHITECTURE.md and CONTRIBUTING.md are maps: each name that looks like a file is one of this
+# repository.
 MAPS = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 PACKAGES = tuple(sorted(path.parent.name for path in REPO_ROOT.glob("*/__init__.py")))
 FOLDERS = (*PACKAGES, "docs", "images", "requirements", "suites")
@@ -72,8 +75,8 @@ def test_every_file_that_a_map_names_exists(name: str) -> None:
 
 
 def files_of(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each name with the folders that it may be in: the root, ``traindyno``, and those of the names before it in its
-    paragraph or its row of a table.
+    """Each name with the folders that it may be in: the root, ``traindyno``, and those of the names
+    before it in its paragraph or its row of a table.
     """
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for block in re.split(r"\n\n|\n(?=\|)", text):
@@ -104,8 +107,11 @@ def test_the_list_for_an_accelerator_names_each_file_that_knows_the_last_one() -
         .partition("\n## Add an accelerator")[2]
         .partition("\n## ")[0]
     )
-    listed = {str(path.relative_to(REPO_ROOT)) for each in QUOTED.findall(section)
-              for path in REPO_ROOT.glob(PLACEHOLDER.sub("*", each))}  # fmt: skip
+    listed = {
+        str(path.relative_to(REPO_ROOT))
+        for each in QUOTED.findall(section)
+        for path in REPO_ROOT.glob(PLACEHOLDER.sub("*", each))
+    }
     product = [
         path
         for name in ("traindyno", "training", "infra")

@@ -1,4 +1,6 @@
-"""The size of the product and of its central records rises only with a reason: tests/data/ratchet.txt."""
+"""The size of the product and of its central records rises only with a reason:
+tests/data/ratchet.txt.
+"""
 
 import dataclasses
 from pathlib import Path
@@ -41,5 +43,6 @@ def test_the_product_and_its_central_records_grow_only_with_a_reason() -> None:
         if value > most[name]
     }
     assert grown == {}, (
-        "take something out, or add a line with the new value and its reason to tests/data/ratchet.txt"
+        "take something out, or add a line with the new value and its reason to "
+        "tests/data/ratchet.txt"
     )

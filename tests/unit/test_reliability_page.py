@@ -1,4 +1,6 @@
-"""Each fault that docs/reliability.md lists is injected by a test that exists, in the shares that the page states."""
+"""Each fault that docs/reliability.md lists is injected by a test that exists, in the shares that
+the page states.
+"""
 
 import ast
 import re

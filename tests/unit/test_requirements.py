@@ -1,4 +1,6 @@
-"""Each package is installed by its version and hashes; PyTorch, whose wheels differ by index, by its version."""
+"""Each package is installed by its version and hashes; PyTorch, whose wheels differ by index, by
+its version.
+"""
 
 import re
 import subprocess

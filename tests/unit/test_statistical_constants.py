@@ -16,8 +16,8 @@ ROW = re.compile(
 )
 KINDS = ("threshold", "level", "definition", "least count", "search")
 MOST_CHOSEN = 12
-# Nothing is concluded from these: precision of a computation, that one value has no spread, sizes of texts and lists,
-# units, and other tools' rules.
+# Nothing is concluded from these: precision of a computation, that one value has no spread, sizes
+# of texts and lists, units, and other tools' rules.
 NO_METHOD = {
     "precision": (
         "_DEVIATIONS_PER_MAD _DEVIATIONS_PER_MEAN_DISTANCE LEAST_DEVIATION"
@@ -27,8 +27,9 @@ NO_METHOD = {
         " KNOWN _TAIL MOST_EXPOSURE CLOCK_SECONDS"
     ),
     "size": (
-        "MOST_TRIALS STEP_TIMES_IN_ALL LOSS_POINTS_IN_ALL FEWEST_POINTS MOST_POINTS MOST_STEP_TIMES _MOST_NAMED"
-        " MOST_ROWS MOST_MISSING MOST_CONTROLS MOST_CHANGES MOST_CROSSOVERS MOST_NAMES GROWTH LONGEST_ERROR"
+        "MOST_TRIALS STEP_TIMES_IN_ALL LOSS_POINTS_IN_ALL FEWEST_POINTS MOST_POINTS "
+        "MOST_STEP_TIMES _MOST_NAMED MOST_ROWS MOST_MISSING MOST_CONTROLS MOST_CHANGES "
+        "MOST_CROSSOVERS MOST_NAMES GROWTH LONGEST_ERROR"
     ),
     "arithmetic": "LEAST_COMPARED LEAST_PROBE_STEPS",
     "unit": "SECONDS_PER_HOUR SECONDS_PER_MINUTE MINUTE HOUR DAY",

@@ -1,4 +1,6 @@
-"""A step's way from the training loop to the sentence: no form and no module more than its bounds."""
+"""A step's way from the training loop to the sentence: no form and no module more than its
+bounds.
+"""
 
 import pytest
 

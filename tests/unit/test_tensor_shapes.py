@@ -1,4 +1,6 @@
-"""Functions that take or give tensors say their shapes; a test in tests/training compares these with real tensors."""
+"""Functions that take or give tensors say their shapes; a test in tests/training compares these
+with real tensors.
+"""
 
 from tests import tensor_shapes
 

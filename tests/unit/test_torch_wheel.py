@@ -33,7 +33,8 @@ LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-7b2cbd5c-3a8c-1f0e-8f57-2e0c8a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexes:
-    """``cpu`` has a CPU build, ``default``, pip's own, a default wheel, and ``others`` has no build that fits.
+    """``cpu`` has a CPU build, ``default``, pip's own, a default wheel, and ``others`` has no build
+    that fits.
 
     ``asked``: the paths that were asked, with these ``authorizations``.
     """
@@ -104,7 +105,10 @@ class Installed:
 def install(
     indexes: Indexes, tmp_path: Path, cpu: str, *, limit_seconds: float = 300, programs: str = ""
 ) -> Installed:
-    """Runs the program as ``make install`` does. The limit is long, because the machine may be busy."""
+    """Runs the program as ``make install`` does.
+
+    The limit is long, because the machine may be busy.
+    """
     wanted, target = tmp_path / "torch.txt", tmp_path / "installed"
     wanted.write_text(f"# A comment\ntorch=={VERSION}\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}

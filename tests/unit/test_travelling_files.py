@@ -1,4 +1,6 @@
-"""What of a folder may leave this machine: generated trees, git's own reading of ignore files, and the sentence."""
+"""What of a folder may leave this machine: generated trees, git's own reading of ignore files, and
+the sentence.
+"""
 
 import random
 import shutil
@@ -74,7 +76,9 @@ def note(path: Path, files: set[Path]) -> None:
 
 
 def link(folder: Path, chance: random.Random, kept: set[Path], left: set[Path]) -> None:
-    """Links to a file that travels, to one that stays, out of the folder, to a folder, to nothing, and to itself."""
+    """Links to a file that travels, to one that stays, out of the folder, to a folder, to nothing,
+    and to itself.
+    """
     outside = folder.parent / "outside.txt"
     outside.write_text("private")
     inner = folder / "links"
@@ -233,8 +237,8 @@ def test_the_sentence_counts_what_travels_and_what_stays_with_some_names(tmp_pat
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / ".gitignore").write_text("*.log\n")
     assert find_travelling(tmp_path, is_source=True).sentence() == (
-        "1 file (1.5 KiB) travels; left out: 1 named like a credential (.env), 7 hidden (.a, .b, .c, "
-        ".d, .e, .f and 1 more), 1 named by .gitignore (out.log), 1 of caches (__pycache__/), "
+        "1 file (1.5 KiB) travels; left out: 1 named like a credential (.env), 7 hidden (.a, .b, "
+        ".c, .d, .e, .f and 1 more), 1 named by .gitignore (out.log), 1 of caches (__pycache__/), "
         "1 not followed as links (link)"
     )
     (tmp_path / "data").mkdir()

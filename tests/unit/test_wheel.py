@@ -1,4 +1,6 @@
-"""The wheel: what is inside, and what it does with the client's dependencies alone, without a checkout."""
+"""The wheel: what is inside, and what it does with the client's dependencies alone, without a
+checkout.
+"""
 
 import re
 import shutil
@@ -28,7 +30,9 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel is built in a copy of the tree: the other top-level packages stand beside ours there too."""
+    """The wheel is built in a copy of the tree: the other top-level packages stand beside ours
+    there too.
+    """
     tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
     for name in NEEDED_TO_BUILD:
         shutil.copy(REPO_ROOT / name, tree / name)
@@ -51,7 +55,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 @pytest.fixture(scope="module")
 def client(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages as `pip install traindyno` leaves it: the wheel, and what the client depends on."""
+    """A folder of packages as `pip install traindyno` leaves it: the wheel, and what the client
+    depends on.
+    """
     folder = tmp_path_factory.mktemp("site-packages")
     wheel.extractall(folder)
     (own,) = metadata.distributions(path=[str(folder)])
@@ -129,7 +135,9 @@ def test_what_needs_a_checkout_says_so(
 
 
 def _closure(requirements: list[str]) -> set[str]:
-    """Names of the distributions that these requirements install here, their own requirements included."""
+    """Names of the distributions that these requirements install here, their own requirements
+    included.
+    """
     names: set[str] = set()
     open_ = [requirement for requirement in requirements if "extra ==" not in requirement]
     while open_:
@@ -151,10 +159,12 @@ def _link(distribution: metadata.Distribution, folder: Path) -> None:
 
 
 def _run(client: Path, folder: Path, module: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """``python -m module`` where only the standard library and the client's folder can be imported."""
+    """``python -m module`` where only the standard library and the client's folder can be
+    imported.
+    """
     start = (
-        f"import runpy, sys; sys.path[:0] = [{str(client)!r}, {str(folder)!r}]; "
-        f"sys.argv = {[module, *words]!r}; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+        f"import runpy, sys; sys.path[:0] = [{str(client)!r}, {str(folder)!r}]; sys.argv = "
+        f"{[module, *words]!r}; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     )
     return subprocess.run(
         [sys.executable, "-I", "-S", "-c", start],

@@ -1,4 +1,6 @@
-"""Calls of a lab in memory that AWS throttles: each is refused as the adapter of its service would refuse it."""
+"""Calls of a lab in memory that AWS throttles: each is refused as the adapter of its service would
+refuse it.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +24,10 @@ NAMED = {"start", "stop"}
 
 
 class Throttle:
-    """Refuses ``count`` calls from number ``begin`` on. ``made``: the names of the calls until it is lifted."""
+    """Refuses ``count`` calls from number ``begin`` on.
+
+    ``made``: the names of the calls until it is lifted.
+    """
 
     def __init__(self, begin: int | None = None, count: float = 1) -> None:
         self.made: list[str] = []

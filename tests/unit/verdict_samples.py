@@ -33,7 +33,8 @@ def make_row(
 ) -> CellRow:
     """Three trials of one instance: 1,000 s and $10 at 100 samples per second.
 
-    ``changes`` name fields of the row, of its groups, of its steps or of its batch. ``failed`` contains ``diverged``.
+    ``changes`` name fields of the row, of its groups, of its steps or of its batch. ``failed``
+    contains ``diverged``.
     """
     given: dict[str, Any] = {
         **dict.fromkeys(
@@ -98,7 +99,10 @@ def make_rival(
 
 
 def make_verdict(**changes: Any) -> Verdict:
-    """ddp beats fsdp by 20 % of its cost. ``changes`` name fields of the verdict or of its groups."""
+    """ddp beats fsdp by 20 % of its cost.
+
+    ``changes`` name fields of the verdict or of its groups.
+    """
     rows = changes.pop("rows", (make_row(), make_row(SECOND)))
     given: dict[str, Any] = {
         "suite_name": "sample",

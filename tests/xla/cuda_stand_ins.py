@@ -1,4 +1,6 @@
-"""Empty libraries with NVIDIA's names, which export the symbols that a CUDA build of PyTorch loads."""
+"""Empty libraries with NVIDIA's names, which export the symbols that a CUDA build of PyTorch
+loads.
+"""
 
 import re
 import subprocess
@@ -28,7 +30,8 @@ LIBRARIES = (
     Library(name="libnccl.so.2", symbols=r"p?nccl"),
     Library(name="libnvshmem_host.so.3", symbols=r"nvshmem", version="NVSHMEM"),
 )
-# PyTorch reads these when it is loaded, so they must be data. The others are functions that are never called.
+# PyTorch reads these when it is loaded, so they must be data. The others are functions that are
+# never called.
 DATA_SYMBOLS = re.compile(r"nvshmemi_(device_(lib_version|only_state|state)|ibgda_device_state)_d")
 DATA_BYTES = 65536
 

@@ -1,8 +1,9 @@
-"""Makes the environment of compiler xla on a machine without an accelerator: ``python -m tests.xla.xla_environment
-FOLDER``.
+"""Makes the environment of compiler xla on a machine without an accelerator: ``python -m
+tests.xla.xla_environment FOLDER``.
 
-PyPI's PyTorch 2.9.0 is the CUDA build. It requires about 3 GB of NVIDIA's libraries, none of which is called without a
-GPU, so empty libraries of the same names replace them. Needs gcc and readelf; made once, in about a minute.
+PyPI's PyTorch 2.9.0 is the CUDA build. It requires about 3 GB of NVIDIA's libraries, none of which
+is called without a GPU, so empty libraries of the same names replace them. Needs gcc and readelf;
+made once, in about a minute.
 """
 
 import fcntl
@@ -15,12 +16,16 @@ from pathlib import Path
 from tests.xla.cuda_stand_ins import make_stand_ins
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
-CHECK = "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2, device=torch_xla.device()).sum()))"
+CHECK = (
+    "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2, "
+    "device=torch_xla.device()).sum()))"
+)
 
 
 def make_environment(folder: Path) -> Path:
-    """The environment's Python. The environment is complete or absent, and is made by one process at a time; others
-    wait.
+    """The environment's Python.
+
+    The environment is complete or absent, and is made by one process at a time; others wait.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:

@@ -1,1 +1,4 @@
-"""The Python interface: suites, plans, executions and their results. The command line calls it; docs/python.md."""
+"""The Python interface: suites, plans, executions and their results.
+
+The command line calls it; docs/python.md.
+"""

@@ -15,7 +15,9 @@ def has_local_cloud() -> bool:
 
 
 def require_checkout(asked: str) -> None:
-    """Raise ``CheckoutNeeded`` if the local cloud, which ``asked`` (a command or an option) uses, is not installed."""
+    """Raise ``CheckoutNeeded`` if the local cloud, which ``asked`` (a command or an option) uses,
+    is not installed.
+    """
     if not has_local_cloud():
         raise CheckoutNeeded(
             f"{asked}: the local cloud is not installed; the wheel does not contain it: "

@@ -1,4 +1,6 @@
-"""What an execution is doing now: its runs, its running jobs, its spending, and the cell that leads so far."""
+"""What an execution is doing now: its runs, its running jobs, its spending, and the cell that leads
+so far.
+"""
 
 import json
 import time
@@ -43,7 +45,9 @@ class Position:
 
 
 def list_files(attempt: AttemptRow, bucket: ResultsBucket) -> tuple[str, ...]:
-    """The keys of what the job has written, as far as it has reached S3: of a shared job, all attempts."""
+    """The keys of what the job has written, as far as it has reached S3: of a shared job, all
+    attempts.
+    """
     owner = attempt.owner
     if isinstance(owner, Job):
         prefix = checkpoints_prefix(owner.execution_id, owner.job_id)
@@ -72,7 +76,10 @@ def find_position(attempt: AttemptRow, keys: Sequence[str], bucket: ResultsBucke
 
 
 def ended_in(job: Job, keys: Sequence[str]) -> frozenset[str]:
-    """The runs of which an end has reached S3, in any attempt. They are recorded when no run of the job is left."""
+    """The runs of which an end has reached S3, in any attempt.
+
+    They are recorded when no run of the job is left.
+    """
     prefix = checkpoints_prefix(job.execution_id, job.job_id)
     parts = [key.removeprefix(prefix).split("/") for key in keys]
     return frozenset(run_id for run_id, *rest in parts if rest[:1] == [ENDED])
@@ -141,7 +148,9 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader:
-    """The best completed cell so far; ``estimate`` is of the whole workload's cost (USD) or of its time (seconds)."""
+    """The best completed cell so far; ``estimate`` is of the whole workload's cost (USD) or of its
+    time (seconds).
+    """
 
     label: str
     is_cost: bool
@@ -157,11 +166,11 @@ class LaneCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """``ended``: run id → summary; ``ended_in_jobs``: the runs that have ended in shared jobs that are not over yet.
-    ``jobs`` are the jobs under way, the first of them in full.
+    """``ended``: run id → summary; ``ended_in_jobs``: the runs that have ended in shared jobs that
+    are not over yet. ``jobs`` are the jobs under way, the first of them in full.
 
-    ``preparations``: preparation id → row, ended or not. ``max_steps`` is None for a script, which decides itself.
-    A race may end before all planned runs. ``trials``: the most of a cell.
+    ``preparations``: preparation id → row, ended or not. ``max_steps`` is None for a script, which
+    decides itself. A race may end before all planned runs. ``trials``: the most of a cell.
     """
 
     execution: Execution
@@ -188,8 +197,9 @@ class State:
 
     @property
     def left_seconds(self) -> float | None:
-        """The remaining runs take as long as those before; None before the first run has ended, and after the last one
-        that was planned, because nobody knows how many are repeated. Nobody knows how many runs a race needs.
+        """The remaining runs take as long as those before; None before the first run has ended, and
+        after the last one that was planned, because nobody knows how many are repeated. Nobody
+        knows how many runs a race needs.
         """
         if (
             self.is_race
@@ -265,7 +275,9 @@ def read_state(target: LabTarget, execution_id: str) -> State:
 
 
 def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | None:
-    """The goal's quantity alone decides: only the verdict considers the goal's limit and equivalent cells."""
+    """The goal's quantity alone decides: only the verdict considers the goal's limit and equivalent
+    cells.
+    """
     is_cost = not Goal(kind=goal).is_time
     values: dict[str, list[float]] = {}
     for each in summaries:
@@ -284,7 +296,8 @@ def job_numbers(
 ) -> dict[str, str]:
     """Owner id → ``job 2 of 6``, of the jobs under way; jobs that are over have the lower numbers.
 
-    ``begun``: jobs of runs that were ever submitted. A job beyond the planned ones carries repeated runs.
+    ``begun``: jobs of runs that were ever submitted. A job beyond the planned ones carries repeated
+    runs.
     """
     ordered = sorted(attempts, key=lambda row: row.submitted_at)
     owners = list(dict.fromkeys(owner_id(row.owner) for row in ordered if runs_of(row.owner)))
@@ -338,4 +351,7 @@ def _label(owner: AttemptOwner, position: Position, numbers: Mapping[str, str]) 
             return f"{numbers[owner.job_id]}, {len(owner.runs)} runs"
         case Job():
             run = owner.runs[position.place - 1]
-            return f"{run.cell.label} ({numbers[owner.job_id]}, run {position.place} of {len(owner.runs)})"
+            return (
+                f"{run.cell.label} ({numbers[owner.job_id]}, run {position.place} of "
+                f"{len(owner.runs)})"
+            )

@@ -1,4 +1,7 @@
-"""Plans and executions of suites, for programs and notebooks. A call uses its lab's account for its own time only."""
+"""Plans and executions of suites, for programs and notebooks.
+
+A call uses its lab's account for its own time only.
+"""
 
 import os
 from collections.abc import Iterable
@@ -35,7 +38,8 @@ class SuiteExecution:
             return target.describe(self.execution_id)
 
     def watch(self, *, say: Say = say_on_output) -> "SuiteExecution":
-        """Follows it to its end: in a notebook by a live display, elsewhere in lines that ``say`` gets.
+        """Follows it to its end: in a notebook by a live display, elsewhere in lines that ``say``
+        gets.
 
         Interrupting it leaves the execution running. Returns itself. Raises ExecutionFailed.
         """
@@ -74,10 +78,12 @@ def plan(
     also_send: Iterable[PathText] = (),
     say: Say = say_on_output,
 ) -> PlannedSuite:
-    """The suite's cells, lanes, quotas, cost and time, as ``traindyno plan`` shows them. Creates nothing.
+    """The suite's cells, lanes, quotas, cost and time, as ``traindyno plan`` shows them.
 
-    With files of ``prices`` and ``quotas``, no account and no lab are needed. ``memory`` estimates each cell's.
-    Raises SuiteInvalid.
+    Creates nothing.
+
+    With files of ``prices`` and ``quotas``, no account and no lab are needed. ``memory`` estimates
+    each cell's. Raises SuiteInvalid.
     """
     check_startable(suite)
     is_offline = prices is not None and quotas is not None
@@ -101,7 +107,8 @@ def run(
     also_send: Iterable[PathText] = (),
     say: Say = say_on_output,
 ) -> SuiteExecution:
-    """Starts the suite, as ``traindyno run --no-wait`` does; ``name`` is by default the suite's and the time.
+    """Starts the suite, as ``traindyno run --no-wait`` does; ``name`` is by default the suite's and
+    the time.
 
     Raises SuiteInvalid, LabNotDeployed, StagingRefused or ExecutionNameRefused.
     """

@@ -18,7 +18,8 @@ from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import LabServices, open_services
 from traindyno.store.results_bucket import ResultsBucket
 
-# How many of the latest executions are compared with an unknown name, and how many of them are shown.
+# How many of the latest executions are compared with an unknown name, and how many of them are
+# shown.
 SEARCHED_EXECUTIONS, SHOWN_EXECUTIONS = 200, 5
 
 
@@ -43,7 +44,9 @@ class LabTarget:
         return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
 
     def describe(self, execution_id: str) -> Execution:
-        """Raises ExecutionUnknown, which names the executions that were probably meant, and the latest ones."""
+        """Raises ExecutionUnknown, which names the executions that were probably meant, and the
+        latest ones.
+        """
         try:
             return self.executions.describe(execution_id)
         except ExecutionUnknown as error:
@@ -51,13 +54,19 @@ class LabTarget:
                 found.execution_id for found in self.executions.list_latest(SEARCHED_EXECUTIONS)
             ]
             latest = f"{', '.join(names[:SHOWN_EXECUTIONS])}{', …' if len(names) > SHOWN_EXECUTIONS else ''}"
-            expected = f"one of the executions that `traindyno list{self.option}` shows: {latest or 'there are none'}"
+            expected = (
+                f"one of the executions that `traindyno list{self.option}` shows: "
+                f"{latest or 'there are none'}"
+            )
             found = f"lab {self.deployment.lab} has no execution {shown(execution_id)}"
             meant = get_close_matches(execution_id, names, n=3, cutoff=0.7)
             raise ExecutionUnknown(refusal(found, expected, meant)) from error
 
     def require_execution(self, execution_id: str) -> None:
-        """Raises ExecutionUnknown. What the lab keeps of an execution outlives that in Step Functions."""
+        """Raises ExecutionUnknown.
+
+        What the lab keeps of an execution outlives that in Step Functions.
+        """
         if self.services.executions.find(execution_id) is None:
             self.describe(execution_id)
 
@@ -84,7 +93,8 @@ class LabChoiceRefused(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lab:
-    """Which lab: that of the local cloud on this machine, or the one of this name in an AWS account.
+    """Which lab: that of the local cloud on this machine, or the one of this name in an AWS
+    account.
 
     ``region`` and ``profile``: by default those of your AWS settings.
     """
@@ -100,8 +110,9 @@ class Lab:
         given = [name for name, value in of_aws.items() if value]
         if self.local and given:
             raise LabChoiceRefused(
-                f"got local=True with {' and '.join(given)}, but the local cloud has one lab, {DEFAULT_LAB}, which is"
-                " in no AWS account: expected local=True alone, or name, region and profile without it"
+                f"got local=True with {' and '.join(given)}, but the local cloud has one lab, "
+                f"{DEFAULT_LAB}, which is in no AWS account: expected local=True alone, or name, "
+                "region and profile without it"
             )
 
     def environment(self) -> dict[str, str]:
@@ -133,13 +144,17 @@ class Lab:
 
     @contextmanager
     def opened(self) -> Iterator[LabTarget]:
-        """The lab, for the time of the block; then the process has the account again that it had."""
+        """The lab, for the time of the block; then the process has the account again that it
+        had.
+        """
         with account_of(self.environment()):
             yield self.find()
 
 
 def require_local_service() -> None:
-    """Raises LocalCloudFailed unless the local cloud runs with its SageMaker service, which has quotas and prices."""
+    """Raises LocalCloudFailed unless the local cloud runs with its SageMaker service, which has
+    quotas and prices.
+    """
     from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
 
     cloud.require_ports(home.Home.from_environment())

@@ -1,4 +1,6 @@
-"""The paths of a suite that name something on this machine: what is wrong with them, and what of them travels."""
+"""The paths of a suite that name something on this machine: what is wrong with them, and what of
+them travels.
+"""
 
 import ast
 import os
@@ -26,7 +28,9 @@ class StagingRefused(TraindynoError):
 
 
 def find_local(path: str, beside: Path) -> Path | None:
-    """The file or folder of this machine; None for an S3 URI, a Hub id, and a path that does not exist."""
+    """The file or folder of this machine; None for an S3 URI, a Hub id, and a path that does not
+    exist.
+    """
     if is_s3_uri(path):
         return None
     local = expanded(path, beside)
@@ -48,7 +52,10 @@ def path_problem(path: str, beside: Path) -> str | None:
     local = find_local(path, beside)
     files = [] if local is None else [local, *(sorted(local.rglob("*")) if local.is_dir() else [])]
     if pointer := next(filter(_is_lfs_pointer, files), None):
-        return f"{pointer} is a pointer of Git LFS, not the file itself; expected the file: run git lfs pull beside it"
+        return (
+            f"{pointer} is a pointer of Git LFS, not the file itself; expected the file: run git "
+            "lfs pull beside it"
+        )
     if local is not None or not _looks_local(path):
         return None
     return (
@@ -91,7 +98,9 @@ def find_path_problems(workload: Mapping[str, Any], beside: Path) -> Iterator[Pr
 
 
 def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
-    """Arguments that the script's argparse would read otherwise than the suite means: it gets each with a text."""
+    """Arguments that the script's argparse would read otherwise than the suite means: it gets each
+    with a text.
+    """
     workload, given = suite.workload, dict[str, set[str]]()
     for cell in expand_cells(suite):
         for name, value in arguments_of(cell, workload).items():
@@ -126,32 +135,41 @@ def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
 
 
 def find_source(folder: Path, entry_point: object, allowed: Collection[Path] = ()) -> Travelling:
-    """The files of a script's folder that travel. Raises StagingRefused if the entry point does not."""
+    """The files of a script's folder that travel.
+
+    Raises StagingRefused if the entry point does not.
+    """
     found = find_travelling(folder, allowed=allowed, is_source=True)
     if isinstance(entry_point, str) and os.path.normpath(entry_point) not in found.files:
         raise StagingRefused(
-            f"workload.entry_point: {entry_point!r} would not travel. {folder}: {found.sentence()}. "
-            f"Rename it, or add --also-send {folder / entry_point}"
+            f"workload.entry_point: {entry_point!r} would not travel. {folder}: "
+            f"{found.sentence()}. Rename it, or add --also-send {folder / entry_point}"
         )
     return found
 
 
 def find_data(local: Path, allowed: Collection[Path] = ()) -> Travelling:
-    """The files of a dataset, model, tokenizer or channel that travel. Raises StagingRefused for none."""
+    """The files of a dataset, model, tokenizer or channel that travel.
+
+    Raises StagingRefused for none.
+    """
     found = travelling_data(local, allowed=allowed)
     if found.files:
         return found
     if not found.left_out:
         raise StagingRefused(f"{local} contains no files; give a file or a folder with data")
     raise StagingRefused(
-        f"{local}: {found.sentence()}. Rename or copy the files that you need, or add --also-send PATH for each"
+        f"{local}: {found.sentence()}. Rename or copy the files that you need, or add --also-send "
+        "PATH for each"
     )
 
 
 def travel_lines(
     workload: Mapping[str, Any], *, beside: Path, allowed: Collection[Path] = ()
 ) -> Iterator[str]:
-    """For each path of this machine: how many files of what size `run` sends, and what it leaves out."""
+    """For each path of this machine: how many files of what size `run` sends, and what it leaves
+    out.
+    """
     source = workload.get("source")
     if isinstance(source, str) and not is_s3_uri(source):
         found = find_source(expanded(source, beside), workload.get("entry_point"), allowed)

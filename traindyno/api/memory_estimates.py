@@ -47,7 +47,10 @@ class EstimatesUnavailable(TraindynoError):
 
 
 def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory, ...]:
-    """Raises EstimatesUnavailable. ``say`` gets a line if an estimate is not in the cache and takes time."""
+    """Raises EstimatesUnavailable.
+
+    ``say`` gets a line if an estimate is not in the cache and takes time.
+    """
     cells = expand_cells(suite)
     return memory_of_cells(cells, _findings(suite.workload, distinct_settings(cells), beside, say))
 
@@ -87,8 +90,8 @@ def _check_installed() -> None:
         )
     if not has_training_code():
         raise EstimatesUnavailable(
-            "--memory runs the container's own training code, which is not installed here: run it in a checkout of"
-            " Traindyno"
+            "--memory runs the container's own training code, which is not installed here: run it "
+            "in a checkout of Traindyno"
         )
 
 
@@ -99,8 +102,8 @@ def _find_model(workload: Workload, beside: Path) -> tuple[str | None, str]:
     path = workload.model.path
     if is_s3_uri(path):
         raise EstimatesUnavailable(
-            f"--memory can't read the model's configuration from {path}: expected a Hub id, a local folder or a config"
-            " in the suite"
+            f"--memory can't read the model's configuration from {path}: expected a Hub id, a "
+            "local folder or a config in the suite"
         )
     local = find_local(path, beside)
     if local is None:
@@ -132,8 +135,8 @@ def _find(
     if process.returncode or len(lines) != len(settings):
         last = errors.strip().splitlines()[-1:] or ["it printed nothing"]
         raise EstimatesUnavailable(
-            f"estimating the memory ended with status {process.returncode} after {len(lines)} of {len(settings)}"
-            f" configurations: {last[0]}"
+            f"estimating the memory ended with status {process.returncode} after {len(lines)} of "
+            f"{len(settings)} configurations: {last[0]}"
         )
     for each, line in zip(settings, lines, strict=True):
         yield each, from_document(json.loads(line), MemoryFinding)

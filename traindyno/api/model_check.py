@@ -1,4 +1,6 @@
-"""Check a suite's model before it starts, once, where transformers is installed beside the command line."""
+"""Check a suite's model before it starts, once, where transformers is installed beside the command
+line.
+"""
 
 import hashlib
 import json
@@ -33,9 +35,9 @@ SHOWN_LABELS = 6
 def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     """A model on the Hub is checked if its configuration is cached; the check downloads nothing.
 
-    Without transformers or the container's code, only the jobs check the model. A model without problems
-    is not checked again: a plan of suites/quickstart.yaml then takes 1.2 s of a core, not 4.3 s, because it imports no
-    transformers.
+    Without transformers or the container's code, only the jobs check the model. A model without
+    problems is not checked again: a plan of suites/quickstart.yaml then takes 1.2 s of a core, not
+    4.3 s, because it imports no transformers.
     """
     model = suite.workload.model
     folder = find_local(model.path, beside) if model and model.path else None
@@ -96,7 +98,8 @@ def _placed(problem: Problem, suite: Suite) -> Problem:
 
 
 def model_lines(suite: Suite, beside: Path) -> list[str]:
-    """What ``plan`` and ``run`` say of a local model: whose code runs, and what becomes of a saved head.
+    """What ``plan`` and ``run`` say of a local model: whose code runs, and what becomes of a saved
+    head.
 
     Read from its configuration's text, without transformers.
     """
@@ -106,7 +109,8 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
     lines = []
     if workload.trust_remote_code:
         lines.append(
-            f"model: jobs run Python code that is stored with {model.path} (workload.trust_remote_code)"
+            f"model: jobs run Python code that is stored with {model.path} "
+            "(workload.trust_remote_code)"
         )
     folder = find_local(model.path, beside)
     if folder is None or workload.task is not Task.SEQUENCE_CLASSIFICATION:
@@ -123,7 +127,8 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
     asked = workload.label_count
     if len(names) != asked:
         lines.append(
-            f"model: a new head for label_count {asked} replaces the saved one for {len(names)} ({shown})"
+            f"model: a new head for label_count {asked} replaces the saved one for {len(names)} "
+            f"({shown})"
         )
     elif not all(str(name).startswith("LABEL_") for name in names.values()):
         lines.append(
@@ -133,7 +138,9 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
 
 
 def read_configuration(folder: Path) -> Mapping[str, Any]:
-    """The content of a model folder's config.json, read without transformers; empty without one that can be read."""
+    """The content of a model folder's config.json, read without transformers; empty without one
+    that can be read.
+    """
     try:
         found = json.loads((folder / MODEL_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,6 @@
-"""What the library gives a notebook to show: a live display, the report as a page, and results as a table."""
+"""What the library gives a notebook to show: a live display, the report as a page, and results as a
+table.
+"""
 
 import importlib
 import os
@@ -31,7 +33,9 @@ class PandasMissing(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRow:
-    """``summary`` has the columns of a table of runs; ``settings`` has the values of the settings that vary."""
+    """``summary`` has the columns of a table of runs; ``settings`` has the values of the settings
+    that vary.
+    """
 
     summary: SimpleNamespace
     settings: Mapping[str, Any]
@@ -209,7 +213,10 @@ class ReportPage(Figure):
         return Figure(render_section(self.data, sections[name]), FIGURE_HEIGHT_PIXELS)
 
     def save(self, folder: str | os.PathLike[str] = "reports") -> Path:
-        """Writes the page to a file of the execution's name, and returns its path. Raises ReportUnwritable."""
+        """Writes the page to a file of the execution's name, and returns its path.
+
+        Raises ReportUnwritable.
+        """
         return write_report(Path(folder), self.data.execution_id, self.html.encode())
 
     def __repr__(self) -> str:

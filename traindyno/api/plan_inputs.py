@@ -31,8 +31,10 @@ SNAPSHOT_REGION = "us-east-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInputs:
-    """``read_at``: epoch seconds. ``why_assumed``: without AWS settings, prices are of a snapshot and quotas AWS's
-    defaults for a new account.
+    """``read_at``: epoch seconds.
+
+    ``why_assumed``: without AWS settings, prices are of a snapshot and quotas AWS's defaults for a
+    new account.
     """
 
     read_at: float
@@ -45,8 +47,8 @@ class PlanInputs:
     def note(self) -> str | None:
         """For a person."""
         return self.why_assumed and (
-            f"note: {self.why_assumed}: prices are of a snapshot of {self.region}, not AWS's, and quotas those of a"
-            " new account; with credentials (--profile) they are your account's"
+            f"note: {self.why_assumed}: prices are of a snapshot of {self.region}, not AWS's, and "
+            "quotas those of a new account; with credentials (--profile) they are your account's"
         )
 
 
@@ -95,7 +97,9 @@ def read_plan_inputs(
 
 
 def _snapshot_prices() -> PriceList:
-    """Third parties' figures, each with its source; none without a checkout, whose local cloud has them."""
+    """Third parties' figures, each with its source; none without a checkout, whose local cloud has
+    them.
+    """
     try:
         from localcloud.sagemaker_service.api.pricing_api import read_snapshot  # noqa: PLC0415  (the wheel lacks it)
     except ModuleNotFoundError:
@@ -137,6 +141,7 @@ def _one_region(prices: PriceList | None, given: GivenQuotas | None) -> str | No
     )
     if len(regions) > 1:
         raise InputFileInvalid(
-            f"--prices and --quotas are of different regions, {' and '.join(sorted(regions))}: give files of one region"
+            f"--prices and --quotas are of different regions, {' and '.join(sorted(regions))}: "
+            "give files of one region"
         )
     return next(iter(regions), None)

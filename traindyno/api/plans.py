@@ -46,8 +46,9 @@ MISSED = (Reason.LINK, Reason.UNREADABLE)
 def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] = ()) -> list[str]:
     """What `plan` and `run` say of a dataset's files.
 
-    There are no lines for a dataset that is not on this machine, and for a script's, which reads its files itself.
-    Raises DatasetFilesInvalid for files that no run could read, and for files of the set that would be missing.
+    There are no lines for a dataset that is not on this machine, and for a script's, which reads
+    its files itself. Raises DatasetFilesInvalid for files that no run could read, and for files of
+    the set that would be missing.
     """
     dataset = suite.workload.dataset
     if dataset is None or dataset.path is None or suite.workload.task is Task.SCRIPT:
@@ -72,7 +73,10 @@ def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] =
     if suite.job_measurement.evaluates and dataset.evaluation_split is None:
         lines.insert(
             1,
-            "data: evaluation reads a random part of the training sequences, which is then not trained on",
+            (
+                "data: evaluation reads a random part of the training sequences, which is then "
+                "not trained on"
+            ),
         )
     return lines
 
@@ -85,9 +89,10 @@ def _refuse_missed(found: Travelling) -> None:
     ]
     if missed:
         raise DatasetFilesInvalid(
-            f"a part of the data would be missing: {listed(missed)} (links, which are not followed, or unreadable); "
-            f"only {listed(list(found.files)) or 'nothing'} would be read; put the files in their place, or "
-            "remove them; a link to a file can also be named with --also-send"
+            f"a part of the data would be missing: {listed(missed)} (links, which are not "
+            f"followed, or unreadable); only {listed(list(found.files)) or 'nothing'} would be "
+            "read; put the files in their place, or remove them; a link to a file can also be "
+            "named with --also-send"
         )
 
 
@@ -104,7 +109,9 @@ class FoundHistories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSuite:
-    """``plan`` has cells, lanes, costs and times; ``inputs`` prices and quotas; ``files`` says what would be sent."""
+    """``plan`` has cells, lanes, costs and times; ``inputs`` prices and quotas; ``files`` says what
+    would be sent.
+    """
 
     suite: Suite
     plan: Plan
@@ -148,7 +155,8 @@ def plan_in_account(
 ) -> PlannedSuite:
     """The plan by the prices, quotas and earlier runs of the account of this process's environment.
 
-    With files of both, no account is needed. ``allowed`` are the files that travel although the rule leaves them out.
+    With files of both, no account is needed. ``allowed`` are the files that travel although the
+    rule leaves them out.
     """
     files = tuple(file_lines(suite, allowed))
     inputs = read_plan_inputs(
@@ -189,7 +197,8 @@ def plan_in_account(
 
 
 def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:
-    """Which files of this machine ``run`` sends, what each split reads, and what becomes of the model.
+    """Which files of this machine ``run`` sends, what each split reads, and what becomes of the
+    model.
 
     Raises for files that are missing.
     """

@@ -1,4 +1,6 @@
-"""Follow an execution to its end: what is read of it, again and again, and the lines that say it."""
+"""Follow an execution to its end: what is read of it, again and again, and the lines that say
+it.
+"""
 
 import queue
 import threading
@@ -27,7 +29,10 @@ SHOWN_FROM_SECONDS = 1.0
 def ended_line(
     number: int, planned: int | None, summary: RunSummary, trials: int | None = None
 ) -> str:
-    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``. The run after all ``trials`` is the long one."""
+    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``.
+
+    The run after all ``trials`` is the long one.
+    """
     rate = summary.samples_per_second if summary.outcome in SUCCESSES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
     why = f": {summary.message}" if summary.message else ""
@@ -133,7 +138,8 @@ def _leader(leader: Leader) -> str:
     return f"{leader.label}, {text} ± {spread} for the whole workload"
 
 
-# A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is measured contended.
+# A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is
+# measured contended.
 LOCAL_POLL_SECONDS = 3.0
 # A script has two minutes after SIGTERM; the upload follows.
 STOP_SECONDS = 600.0
@@ -156,8 +162,9 @@ class NoProgress:
 
 
 def follow(target: LabTarget, execution_id: str, display: "Display") -> Execution:
-    """Returns when the execution has ended; one that was stopped or failed, when its jobs have ended and their runs are
-    recorded, for which it waits ``STOP_SECONDS`` at most. Interrupting it leaves the execution running.
+    """Returns when the execution has ended; one that was stopped or failed, when its jobs have
+    ended and their runs are recorded, for which it waits ``STOP_SECONDS`` at most. Interrupting it
+    leaves the execution running.
     """
     ended_at = None
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
@@ -180,8 +187,8 @@ def follow(target: LabTarget, execution_id: str, display: "Display") -> Executio
 def observe(
     read: Callable[[], State], find_stall: FindStall, seconds: float
 ) -> Iterator[State | NoProgress]:
-    """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read, or none differed and the
-    cloud has a reason.
+    """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read, or
+    none differed and the cloud has a reason.
 
     Reading takes at most a tenth of the time: the rows of thousands of runs take seconds to read.
     """
@@ -210,7 +217,9 @@ def observe(
 
 
 class _Reading:
-    """One reading in a separate thread: a request to a service that does not answer takes minutes to fail."""
+    """One reading in a separate thread: a request to a service that does not answer takes minutes
+    to fail.
+    """
 
     def __init__(self, read: Callable[[], State]) -> None:
         self._read = read

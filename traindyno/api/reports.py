@@ -19,7 +19,9 @@ REFUSALS = {SuiteInvalid.__name__, SuiteRefused.__name__, PreparationFailed.__na
 
 
 class ExecutionFailed(TraindynoError):
-    """The execution was refused, failed or was stopped; ``lines`` say what is known of the reason."""
+    """The execution was refused, failed or was stopped; ``lines`` say what is known of the
+    reason.
+    """
 
     def __init__(self, ended: Execution, lines: list[str]) -> None:
         self.ended, self.lines = ended, tuple(lines)
@@ -40,7 +42,10 @@ class ReportUnwritable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundReport:
-    """``html`` is the page. ``why_incomplete``: why the execution ended before its verdict; empty if it did not."""
+    """``html`` is the page.
+
+    ``why_incomplete``: why the execution ended before its verdict; empty if it did not.
+    """
 
     report: Report
     html: bytes
@@ -48,7 +53,8 @@ class FoundReport:
 
 
 def read_report(target: LabTarget, ended: Execution) -> FoundReport:
-    """The stored report; for an execution that was stopped or failed, the report of what it measured until then.
+    """The stored report; for an execution that was stopped or failed, the report of what it
+    measured until then.
 
     Raises ExecutionFailed if it measured nothing, or ReportMissing.
     """
@@ -83,8 +89,8 @@ def write_report(folder: Path, execution_id: str, content: bytes, suffix: str = 
         path.write_bytes(content)
     except OSError as error:
         raise ReportUnwritable(
-            f"the report can't be written to {path}: {error.strerror}; name another folder with: traindyno report "
-            f"{execution_id} --output FOLDER"
+            f"the report can't be written to {path}: {error.strerror}; name another folder with: "
+            f"traindyno report {execution_id} --output FOLDER"
         ) from error
     return path
 

@@ -1,4 +1,6 @@
-"""Samples of data that every machine has: Python's standard library, as text and as lines with labels."""
+"""Samples of data that every machine has: Python's standard library, as text and as lines with
+labels.
+"""
 
 import csv
 import random
@@ -30,7 +32,9 @@ def why_no_sample(path: str) -> str | None:
 
 
 def write_sample(path: str, folder: Path) -> Path:
-    """Create the folder and write the files of one of ``SAMPLES`` into it; the same machine gives the same bytes."""
+    """Create the folder and write the files of one of ``SAMPLES`` into it; the same machine gives
+    the same bytes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     SAMPLES[path](folder)
     return folder
@@ -46,7 +50,9 @@ def _write_text(folder: Path) -> None:
 
 
 def _write_labelled_lines(folder: Path) -> None:
-    """Comments and lines of code in turn, from files of the library that differ between the two splits."""
+    """Comments and lines of code in turn, from files of the library that differ between the two
+    splits.
+    """
     sources = _sources()
     for number, (split, count) in enumerate(LABELLED_LINES.items()):
         comments: list[str] = []
@@ -68,7 +74,9 @@ def _write_labelled_lines(folder: Path) -> None:
 
 
 def labelled_lines(path: Path) -> Iterator[tuple[str, int]]:
-    """Comments that fill a line, without their mark, and lines of code; lines of strings are neither."""
+    """Comments that fill a line, without their mark, and lines of code; lines of strings are
+    neither.
+    """
     with tokenize.open(path) as file:
         lines = file.read().splitlines()
     in_strings: set[int] = set()

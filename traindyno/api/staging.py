@@ -1,4 +1,6 @@
-"""Upload the local files that a suite names (data, a model, a script's folder) to S3, once per content."""
+"""Upload the local files that a suite names (data, a model, a script's folder) to S3, once per
+content.
+"""
 
 import hashlib
 import tempfile
@@ -24,11 +26,12 @@ RENEWED_AFTER = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingArea:
-    """The upload's destination, of a suite that has passed ``check_startable``. Relative paths start at ``beside``, the
-    suite file's folder.
+    """The upload's destination, of a suite that has passed ``check_startable``.
 
-    ``allowed`` travels although the rule of travelling_files.py leaves it out. Without ``sends`` it only computes the
-    names, by which a plan finds earlier runs of the same work.
+    Relative paths start at ``beside``, the suite file's folder.
+
+    ``allowed`` travels although the rule of travelling_files.py leaves it out. Without ``sends`` it
+    only computes the names, by which a plan finds earlier runs of the same work.
     """
 
     beside: Path
@@ -81,7 +84,8 @@ class StagingArea:
         if missing:
             size = sum(path.stat().st_size for path in missing.values())
             self.tell(
-                f"staging {counted(len(missing), 'file')} ({bytes_text(size)}) to s3://{self.bucket}/{prefix}"
+                f"staging {counted(len(missing), 'file')} ({bytes_text(size)}) to "
+                f"s3://{self.bucket}/{prefix}"
             )
         for name, path in missing.items():
             self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
@@ -92,13 +96,16 @@ class StagingArea:
         key = code_key(hashlib.sha256(archive).hexdigest())
         if self.sends and key not in self._keys(key):
             self.tell(
-                f"uploading the source folder {folder} with Traindyno's callbacks ({bytes_text(len(archive))})"
+                f"uploading the source folder {folder} with Traindyno's callbacks "
+                f"({bytes_text(len(archive))})"
             )
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=archive)
         return s3_uri(self.bucket, key)
 
     def _keys(self, prefix: str) -> set[str]:
-        """The keys of objects that exist until the end of the longest execution; older ones are uploaded again."""
+        """The keys of objects that exist until the end of the longest execution; older ones are
+        uploaded again.
+        """
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         entries = (entry for page in pages for entry in page.get("Contents", []))
         return {

@@ -1,6 +1,8 @@
-"""What a suite file may leave out: each default with its reason, from the file, its data, its model and this machine.
+"""What a suite file may leave out: each default with its reason, from the file, its data, its model
+and this machine.
 
-The built-in tasks need a task, a model, a dataset and what varies; a script its source, arguments and examples.
+The built-in tasks need a task, a model, a dataset and what varies; a script its source, arguments
+and examples.
 """
 
 import json
@@ -39,10 +41,12 @@ FIELDS_AT_THE_TOP = {"workload": WORKLOAD_FIELDS, "measurement": {"confirm": Non
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
 #: Nothing is paid on this machine; the amount is that of its nominal price.
 LOCAL_USD, LOCAL_HOURS = 1, 1
-#: Of less, a quarter is spent on the start of processes before the cells of the first job have been measured.
+#: Of less, a quarter is spent on the start of processes before the cells of the first job have been
+#: measured.
 SHORT_HOURS = 0.25
 LEAST_JOB_SECONDS = 60
-#: English has 4 to 5 bytes for each token, Chinese about 3: a length that follows from 3 cuts few texts off.
+#: English has 4 to 5 bytes for each token, Chinese about 3: a length that follows from 3 cuts few
+#: texts off.
 LEAST_BYTES_PER_TOKEN, BYTES_PER_TOKEN = 3, 4
 SPECIAL_TOKENS = 2
 SHORTEST, LONGEST_OF_MODEL = 16, 1024
@@ -64,13 +68,15 @@ class Default:
 
 
 def suite_name_of(stem: str) -> str:
-    """The name of a suite whose file's name says it, without its suffix; empty where no letter or digit is in it."""
+    """The name of a suite whose file's name says it, without its suffix; empty where no letter or
+    digit is in it.
+    """
     return re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:NAME_CHARACTERS].strip("-")
 
 
 def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The document with the fields at its top moved into the sections that they belong to, and the names of those that
-    stand in both places, each with its section.
+    """The document with the fields at its top moved into the sections that they belong to, and the
+    names of those that stand in both places, each with its section.
     """
     found, twice = dict(document), list[tuple[str, str]]()
     for section, names in FIELDS_AT_THE_TOP.items():
@@ -86,15 +92,20 @@ def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str
 
 
 class CompletedSuite:
-    """``document``: with its defaults; a section that is no mapping is left to the check of the form.
+    """``document``: with its defaults; a section that is no mapping is left to the check of the
+    form.
 
-    ``problems``: what has to be named by hand. ``open_paths``: what they name, and what is missing because of them.
+    ``problems``: what has to be named by hand. ``open_paths``: what they name, and what is missing
+    because of them.
     """
 
     def __init__(
         self, written: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool
     ) -> None:
-        """``stem``: the suite file's name without its suffix. ``folder``: where relative paths start."""
+        """``stem``: the suite file's name without its suffix.
+
+        ``folder``: where relative paths start.
+        """
         self.defaults: list[Default] = []
         self.cautions: list[str] = []
         self.problems: list[Problem] = []
@@ -164,7 +175,10 @@ class CompletedSuite:
         if self._instances():
             return
         if not self._is_local:
-            message = "got nothing, expected an instance type such as ml.g5.xlarge; with --local it is this machine"
+            message = (
+                "got nothing, expected an instance type such as ml.g5.xlarge; with --local it is "
+                "this machine"
+            )
             self._refuse("training.instance", message)
             return
         from localcloud.sagemaker_service.instance_table import count_gpus  # noqa: PLC0415  (the wheel lacks it)
@@ -339,7 +353,10 @@ class CompletedSuite:
             self._give("workload.examples", found.rows, f"one epoch: the rows of {dataset.path}")
         elif isinstance(length := workload.get("sequence_length"), int) and length > 0:
             sequences = max(1, found.bytes // (BYTES_PER_TOKEN * length))
-            why = f"about one epoch: {found.bytes} bytes of text, {BYTES_PER_TOKEN} a token, {length} tokens a sequence"
+            why = (
+                f"about one epoch: {found.bytes} bytes of text, {BYTES_PER_TOKEN} a token, "
+                f"{length} tokens a sequence"
+            )
             self._give("workload.examples", sequences, why)
 
     def _fill_columns(
@@ -362,7 +379,10 @@ class CompletedSuite:
                     if alike := [
                         name for name in columns.names if _composed(name) == _composed(given)
                     ]:
-                        message = f"got {given!a}, expected {alike[0]!a}: the same in another Unicode form"
+                        message = (
+                            f"got {given!a}, expected {alike[0]!a}: the same in another Unicode "
+                            "form"
+                        )
                     self._refuse(path, message, leaves_open=OF_DATA)
                     is_known = False
             elif usual in columns.names:
@@ -377,7 +397,10 @@ class CompletedSuite:
                 which = ", ".join(candidates or columns.names) or "none"
                 message = f"got nothing, expected one of the data's columns: {which}"
                 if field == "label_column" and len(columns.names) == 1:
-                    message = f"got nothing, and {which} is the data's only column: a classifier needs one with labels"
+                    message = (
+                        f"got nothing, and {which} is the data's only column: a classifier needs "
+                        "one with labels"
+                    )
                 self._refuse(path, message, leaves_open=OF_DATA)
                 is_known = False
         return is_known
@@ -385,7 +408,9 @@ class CompletedSuite:
     def _fill_length(
         self, workload: Mapping[str, Any], found: "Survey", config: Mapping[str, Any]
     ) -> None:
-        """Texts of a language model fill its sequences; a classifier's are padded to the longest."""
+        """Texts of a language model fill its sequences; a classifier's are padded to the
+        longest.
+        """
         positions = longest_sequence(config)
         longest = min(positions or LONGEST_OF_MODEL, LONGEST_OF_MODEL)
         of_model = "" if positions is None else f"the model has {positions} positions"
@@ -442,7 +467,9 @@ def _find_local(path: str, folder: Path) -> Path | None:
 
 
 def _model_config(model: object, folder: Path) -> Mapping[str, Any]:
-    """The configuration in the suite or in the model's folder on this machine; empty without one that can be read."""
+    """The configuration in the suite or in the model's folder on this machine; empty without one
+    that can be read.
+    """
     if isinstance(model, Mapping) and isinstance(model.get("config"), Mapping):
         return dict(model["config"])
     path = model.get("path") if isinstance(model, Mapping) else model

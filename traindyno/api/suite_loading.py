@@ -1,4 +1,6 @@
-"""A suite from a file, a text or Python values, checked; problems say place, value found and values accepted."""
+"""A suite from a file, a text or Python values, checked; problems say place, value found and values
+accepted.
+"""
 
 import json
 import os
@@ -36,9 +38,9 @@ class SuiteFileInvalid(SuiteInvalid):
 class Suite:
     """A suite that has passed the checks; ``suite`` has its settings, with all defaults.
 
-    ``document`` is what was written, with the content of its claims file and with what the file left out to its data,
-    its model and this machine (``defaults``): the state machine receives it as its input. Relative paths in it start at
-    ``folder``. ``text`` is None if no text was read.
+    ``document`` is what was written, with the content of its claims file and with what the file
+    left out to its data, its model and this machine (``defaults``): the state machine receives it
+    as its input. Relative paths in it start at ``folder``. ``text`` is None if no text was read.
     """
 
     document: dict[str, Any]
@@ -75,7 +77,8 @@ class Suite:
     def of(
         cls, *, folder: str | os.PathLike[str] = ".", local: bool = False, **sections: Any
     ) -> "Suite":
-        """``sections`` are those of the suite file: ``name``, ``goal``, ``workload``, ``matrix`` and so on.
+        """``sections`` are those of the suite file: ``name``, ``goal``, ``workload``, ``matrix``
+        and so on.
 
         Raises SuiteInvalid with all problems.
         """
@@ -86,7 +89,9 @@ class Suite:
 
     @property
     def staged(self) -> CheckedSuite:
-        """The suite as a plan counts its jobs: ``run`` uploads a local model, so that no job copies it from the Hub."""
+        """The suite as a plan counts its jobs: ``run`` uploads a local model, so that no job copies
+        it from the Hub.
+        """
         workload = self.suite.workload
         model = workload.model
         if model is None or model.path is None or find_local(model.path, self.folder) is None:
@@ -108,7 +113,10 @@ def load_startable_suite(path: Path, *, local: bool = False) -> Suite:
 
 
 def check_startable(suite: Suite) -> None:
-    """Whether the local files exist and the model can be built. Raises SuiteInvalid with all problems of that kind."""
+    """Whether the local files exist and the model can be built.
+
+    Raises SuiteInvalid with all problems of that kind.
+    """
     problems = [*find_path_problems(suite.document["workload"], suite.folder)]
     problems = problems or [*find_argument_problems(suite.suite, suite.folder)]
     problems = problems or find_model_problems(suite.suite, suite.folder)
@@ -161,7 +169,10 @@ def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(json.dumps(sections, default=os.fspath))
     except (TypeError, ValueError, RecursionError) as error:
-        message = f"a value has no JSON form ({error}); accepted: text, numbers, true, false, None, paths, lists, mappings"
+        message = (
+            f"a value has no JSON form ({error}); accepted: text, numbers, true, false, None, "
+            "paths, lists, mappings"
+        )
         raise SuiteInvalid([Problem(path="", message=message)]) from error
     return found
 

@@ -1,4 +1,6 @@
-"""Read a suite or another input file as YAML (or JSON) text, with the line of each value for messages."""
+"""Read a suite or another input file as YAML (or JSON) text, with the line of each value for
+messages.
+"""
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -29,12 +31,16 @@ class SuiteUnreadable(TraindynoError):
 
 
 class InputFileInvalid(TraindynoError):
-    """A file named on the command line has problems; each line says where, what, and what would be accepted."""
+    """A file named on the command line has problems; each line says where, what, and what would be
+    accepted.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteText:
-    """A suite document and, for each path in it such as ``matrix.instance_count[1]``, its line (from 1)."""
+    """A suite document and, for each path in it such as ``matrix.instance_count[1]``, its line
+    (from 1).
+    """
 
     source: Path
     document: dict[str, Any]
@@ -48,7 +54,9 @@ class SuiteText:
 
 
 class _Loader(yaml.SafeLoader):
-    """Scalars of YAML 1.2: ``5e-5`` is a number, ``on``, ``0777``, ``1:30`` and dates are text. No key is repeated.
+    """Scalars of YAML 1.2: ``5e-5`` is a number, ``on``, ``0777``, ``1:30`` and dates are text.
+
+    No key is repeated.
 
     A document that is nested too deeply, or too large with its aliases written out, is refused.
     """
@@ -100,7 +108,9 @@ def _too_many_values(mark: yaml.Mark) -> yaml.MarkedYAMLError:
 
 
 def _check_nodes(root: yaml.Node) -> None:
-    """Raises for a document that is too large, counting the content of an alias each time, or with unusable text."""
+    """Raises for a document that is too large, counting the content of an alias each time, or with
+    unusable text.
+    """
     waiting, count = [root], 0
     while waiting:
         node = waiting.pop()
@@ -127,7 +137,9 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))
 
 
 def read_suite_text(source: Path, *, fields: str = SUITE_FIELDS) -> SuiteText:
-    """Raise ``SuiteUnreadable`` for a text that is no YAML mapping; the message names the expected ``fields``."""
+    """Raise ``SuiteUnreadable`` for a text that is no YAML mapping; the message names the expected
+    ``fields``.
+    """
     return parse_suite_text(_read(source, fields), source, fields=fields)
 
 

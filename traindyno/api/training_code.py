@@ -1,4 +1,6 @@
-"""The training code that is installed beside the command line, its digest, and what is kept of its findings."""
+"""The training code that is installed beside the command line, its digest, and what is kept of its
+findings.
+"""
 
 import hashlib
 import os
@@ -23,7 +25,9 @@ def read_kept(path: Path) -> str | None:
 
 
 def keep(path: Path, text: str) -> None:
-    """A folder that can't be written, as in a read-only home, keeps nothing: the next command finds it out again."""
+    """A folder that can't be written, as in a read-only home, keeps nothing: the next command finds
+    it out again.
+    """
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
@@ -48,7 +52,9 @@ def training_folder() -> Path:
 
 
 def training_code_digest() -> str:
-    """64 hexadecimal digits of the code and its libraries' versions: a change of any makes kept findings invalid."""
+    """64 hexadecimal digits of the code and its libraries' versions: a change of any makes kept
+    findings invalid.
+    """
     digest = hashlib.sha256()
     for path in sorted(training_folder().rglob("*.py")):
         digest.update(path.read_bytes())

@@ -1,4 +1,6 @@
-"""The AWS account of this process's clients, for as long as a block of code lasts; what of it a lab needs."""
+"""The AWS account of this process's clients, for as long as a block of code lasts; what of it a lab
+needs.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -13,7 +15,8 @@ from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code
 from traindyno.core.errors import TraindynoError
 
-# What botocore raises where it has no credentials, no region, no such profile, or settings that it can't read.
+# What botocore raises where it has no credentials, no region, no such profile, or settings that it
+# can't read.
 SETTINGS_ERRORS = (
     exceptions.NoCredentialsError,
     exceptions.PartialCredentialsError,
@@ -53,7 +56,9 @@ REFUSED_CREDENTIALS = {
 
 
 class AccountUnreachable(TraindynoError):
-    """The AWS settings lead to no account: no such profile, no region, or credentials that are missing or expired."""
+    """The AWS settings lead to no account: no such profile, no region, or credentials that are
+    missing or expired.
+    """
 
 
 def settings_problem(error: Exception) -> str | None:
@@ -66,10 +71,11 @@ def settings_problem(error: Exception) -> str | None:
 
 @contextmanager
 def account_of(environment: Mapping[str, str]) -> Iterator[None]:
-    """Inside, environment variables and clients are those of ``environment``; afterwards, what they were before.
+    """Inside, environment variables and clients are those of ``environment``; afterwards, what they
+    were before.
 
-    A program that lives longer than a command, such as a notebook, keeps its own account this way. It is not for
-    several threads: a process has one environment. Raises AccountUnreachable.
+    A program that lives longer than a command, such as a notebook, keeps its own account this way.
+    It is not for several threads: a process has one environment. Raises AccountUnreachable.
     """
     before, session = dict(os.environ), boto3.DEFAULT_SESSION
     try:
@@ -79,7 +85,10 @@ def account_of(environment: Mapping[str, str]) -> Iterator[None]:
         problem = settings_problem(error)
         if problem is None:
             raise
-        expected = "expected a profile of your AWS settings (aws configure), or credentials and a region in the environment"
+        expected = (
+            "expected a profile of your AWS settings (aws configure), or credentials and a region "
+            "in the environment"
+        )
         raise AccountUnreachable(f"{problem}: {expected}") from error
     finally:
         _enter(before)

@@ -7,7 +7,8 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTT
 
 from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 
-# The error codes that botocore treats as throttling, and that of a write that conflicts with a transaction.
+# The error codes that botocore treats as throttling, and that of a write that conflicts with a
+# transaction.
 THROTTLING = frozenset(
     {
         "BandwidthLimitExceeded",
@@ -48,7 +49,9 @@ def is_access_denied(error: ClientError) -> bool:
 
 
 def is_service_fault(error: ClientError | BotoCoreError) -> bool:
-    """The service failed or couldn't be reached: the request may or may not have been carried out."""
+    """The service failed or couldn't be reached: the request may or may not have been carried
+    out.
+    """
     if isinstance(error, ClientError):
         return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) >= 500
     return isinstance(error, ConnectionError | HTTPClientError)
@@ -63,7 +66,9 @@ def temporary(error: ClientError | BotoCoreError, about: str) -> NextAttempt | N
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """Throttling is raised as Throttled and a fault of a service as ServiceFault; every other error is unchanged."""
+    """Throttling is raised as Throttled and a fault of a service as ServiceFault; every other error
+    is unchanged.
+    """
     try:
         yield
     except AwsError as error:

@@ -44,7 +44,8 @@ pricing: "_lru_cache_wrapper[PricingClient]" = _client("pricing", region_name=PR
 s3: "_lru_cache_wrapper[S3Client]" = _client("s3")
 sagemaker: "_lru_cache_wrapper[SageMakerClient]" = _client("sagemaker")
 sagemaker_runtime: "_lru_cache_wrapper[Any]" = _client("sagemaker-runtime", config=RUNTIME_CONFIG)
-# To read many jobs in one call of a function: each request is tried ten times, over up to two minutes.
+# To read many jobs in one call of a function: each request is tried ten times, over up to two
+# minutes.
 sagemaker_with_more_retries: "_lru_cache_wrapper[SageMakerClient]" = _client(
     "sagemaker", config=CONFIG.merge(MORE_RETRIES)
 )

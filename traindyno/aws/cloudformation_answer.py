@@ -1,4 +1,6 @@
-"""The answer of a custom resource to CloudFormation: a document that is sent by PUT to the URL in the request."""
+"""The answer of a custom resource to CloudFormation: a document that is sent by PUT to the URL in
+the request.
+"""
 
 import json
 import urllib.request
@@ -9,8 +11,9 @@ TIMEOUT_SECONDS = 30
 
 
 def answer_cloudformation(event: Mapping[str, Any], *, refusal: str | None) -> None:
-    """``refusal``: why the request fails. The resource keeps one identity for its whole life, so that no update ever
-    replaces it.
+    """``refusal``: why the request fails.
+
+    The resource keeps one identity for its whole life, so that no update ever replaces it.
     """
     document = {
         "Status": "FAILED" if refusal else "SUCCESS",

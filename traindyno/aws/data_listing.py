@@ -1,4 +1,6 @@
-"""The objects under an S3 prefix, with a digest of their keys and ETags that changes with their content."""
+"""The objects under an S3 prefix, with a digest of their keys and ETags that changes with their
+content.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -38,8 +40,8 @@ class DataListing:
         return None
 
     def siblings(self, field: str, uri: str) -> str | None:
-        """Why the prefix takes objects of another folder too, as ``train`` does of ``train_old``; None if it does not,
-        or if it can't be listed.
+        """Why the prefix takes objects of another folder too, as ``train`` does of ``train_old``;
+        None if it does not, or if it can't be listed.
         """
         prefix = urlsplit(uri).path.lstrip("/")
         if not prefix or prefix.endswith("/"):
@@ -56,13 +58,14 @@ class DataListing:
             return None
         named = " and ".join(f"s3://{urlsplit(uri).netloc}/{name}" for name in others[:2])
         return (
-            f"{field}: {uri} also takes {named}, because SageMaker reads each object whose key begins with it;"
-            f" expected a folder with a final /, as in {uri}/, or a file in a folder of its own"
+            f"{field}: {uri} also takes {named}, because SageMaker reads each object whose key "
+            f"begins with it; expected a folder with a final /, as in {uri}/, or a file in a "
+            "folder of its own"
         )
 
     def content(self, field: str, uri: str) -> tuple[str, frozenset[str]]:
-        """A digest of the objects' names, sizes and ETags, and the names; raises SuiteRefused if there are none.
-        ``field``: the suite's field with the prefix.
+        """A digest of the objects' names, sizes and ETags, and the names; raises SuiteRefused if
+        there are none. ``field``: the suite's field with the prefix.
         """
         try:
             objects = self._objects(uri)

@@ -37,14 +37,16 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
     if stack is None:
         region = cloudformation.meta.region_name
         raise LabNotDeployed(
-            f"lab {lab}: no stack {stack_name} in {region}; deploy it with: cdk deploy --all -c lab={lab}"
+            f"lab {lab}: no stack {stack_name} in {region}; deploy it with: cdk deploy --all -c "
+            f"lab={lab}"
         )
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     missing = sorted(output for output in LabOutput if output not in outputs)
     if missing:
         status = stack["StackStatus"]
         raise LabNotDeployed(
-            f"lab {lab}: stack {stack_name} is {status} and lacks {', '.join(missing)}; deploy it again"
+            f"lab {lab}: stack {stack_name} is {status} and lacks {', '.join(missing)}; deploy it "
+            "again"
         )
     return Deployment(
         lab=lab,

@@ -1,4 +1,6 @@
-"""Metrics as a log line that CloudWatch reads (embedded metric format), so that counting costs no API call."""
+"""Metrics as a log line that CloudWatch reads (embedded metric format), so that counting costs no
+API call.
+"""
 
 import json
 from collections.abc import Mapping

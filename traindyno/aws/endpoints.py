@@ -60,7 +60,8 @@ class Endpoints:
     def delete(self, name: str, *, lab: str) -> bool:
         """Delete the endpoint, its configuration and its model; what does not exist is passed over.
 
-        False if an endpoint of this name does not have the lab's tag: then all stays. Raises EndpointBusy.
+        False if an endpoint of this name does not have the lab's tag: then all stays. Raises
+        EndpointBusy.
         """
         state = self.find(name)
         if state is not None and self.tags(state).get(LAB_TAG) != lab:

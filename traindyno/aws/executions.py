@@ -25,7 +25,9 @@ UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
 
 
 class ExecutionUnknown(TraindynoError):
-    """The lab has no execution of this name, or it ended more than 90 days ago and Step Functions has deleted it."""
+    """The lab has no execution of this name, or it ended more than 90 days ago and Step Functions
+    has deleted it.
+    """
 
 
 class ExecutionNameRefused(TraindynoError):
@@ -34,7 +36,10 @@ class ExecutionNameRefused(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """Times are epoch seconds. ``error`` and ``cause`` are set if it failed or was aborted with a reason."""
+    """Times are epoch seconds.
+
+    ``error`` and ``cause`` are set if it failed or was aborted with a reason.
+    """
 
     execution_id: str
     status: str
@@ -72,7 +77,8 @@ class Executions:
             if error_code(error) != "ExecutionAlreadyExists":
                 raise
             raise ExecutionNameRefused(
-                f"an execution {execution_id} exists already, and its name is kept for 90 days; expected another name"
+                f"an execution {execution_id} exists already, and its name is kept for 90 days; "
+                "expected another name"
             ) from error
 
     def describe(self, execution_id: str) -> Execution:

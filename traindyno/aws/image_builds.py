@@ -30,7 +30,9 @@ SECONDS_BETWEEN_LOOKS = 5
 
 
 class NoBuildAllowed(TraindynoError):
-    """The account's limit is 0: that of a new account may be lower than its quota, and StartBuild alone tells."""
+    """The account's limit is 0: that of a new account may be lower than its quota, and StartBuild
+    alone tells.
+    """
 
 
 class CodeBuildClient(Protocol):
@@ -62,8 +64,9 @@ def run_build(
 def try_build(
     builds: Any, iam: Any, *, sleep: Callable[[float], None], tell: Callable[[str], None]
 ) -> str | None:
-    """Why a build that does nothing failed; None if it ran. Its project, and its role without a permission, are deleted
-    afterwards. Raises NoBuildAllowed.
+    """Why a build that does nothing failed; None if it ran.
+
+    Its project, and its role without a permission, are deleted afterwards. Raises NoBuildAllowed.
     """
     name = f"traindyno-trial-{secrets.token_hex(4)}"
     tell(f"creating the role and the CodeBuild project {name}, which are deleted after the build")

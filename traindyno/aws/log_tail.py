@@ -27,8 +27,9 @@ class LogTail:
     def read(
         self, job_name: str, shared_by: str | None = None, host: str | None = None
     ) -> tuple[str, ...]:
-        """The last lines of the host that wrote last, because a failure shows there, or of ``host``. ``shared_by``:
-        those of this run of a job that carried several. One line has the reason if the log can't be read.
+        """The last lines of the host that wrote last, because a failure shows there, or of
+        ``host``. ``shared_by``: those of this run of a job that carried several. One line has the
+        reason if the log can't be read.
         """
         prefix = f"{job_name}/{host}-" if host else f"{job_name}/"
         try:

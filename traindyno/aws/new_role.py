@@ -1,4 +1,6 @@
-"""Requests by a role that was created a moment ago: IAM takes seconds until its permissions hold everywhere."""
+"""Requests by a role that was created a moment ago: IAM takes seconds until its permissions hold
+everywhere.
+"""
 
 from collections.abc import Callable, Collection
 from typing import TypeVar

@@ -31,7 +31,9 @@ class Objects:
         return self._find(key, {"Range": f"bytes=-{last_bytes}"} if last_bytes else {})
 
     def find_part(self, key: str, first_byte: int, count: int) -> bytes | None:
-        """At most ``count`` bytes of the object; empty after its end, None if there is no such object."""
+        """At most ``count`` bytes of the object; empty after its end, None if there is no such
+        object.
+        """
         return self._find(key, {"Range": f"bytes={first_byte}-{first_byte + count - 1}"})
 
     def _find(self, key: str, part: Any) -> bytes | None:
@@ -48,7 +50,9 @@ class Objects:
         self._s3.put_object(Bucket=self.name, Key=key, Body=content, ContentType=content_type)
 
     def copy(self, source_s3_uri: str, key: str) -> str:
-        """Copy an object of up to 5 GB, from any bucket that the caller may read. Returns the URI of the copy.
+        """Copy an object of up to 5 GB, from any bucket that the caller may read.
+
+        Returns the URI of the copy.
 
         Raises OriginalMissing.
         """
@@ -66,7 +70,9 @@ class Objects:
         return s3_uri(self.name, key)
 
     def copy_large(self, key: str, target_key: str) -> bool:
-        """Copy an object of any size within the bucket, in parts; False if there is no such object."""
+        """Copy an object of any size within the bucket, in parts; False if there is no such
+        object.
+        """
         try:
             self._s3.copy({"Bucket": self.name, "Key": key}, self.name, target_key)
         except ClientError as error:
@@ -84,7 +90,9 @@ class Objects:
         return (key for key, _ in self.list_sizes(prefix))
 
     def has_changed(self, prefix: str, *, since: float, besides: str) -> bool:
-        """Whether an object with this prefix, but not with that of ``besides``, was written after ``since``."""
+        """Whether an object with this prefix, but not with that of ``besides``, was written after
+        ``since``.
+        """
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
         items = (
             item

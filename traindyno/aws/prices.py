@@ -22,7 +22,9 @@ HOURLY = {"hrs", "hour", "hours"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The use of an instance in the Price List's terms: an attribute, and the end of its usage types."""
+    """The use of an instance in the Price List's terms: an attribute, and the end of its usage
+    types.
+    """
 
     name: str
     usage_type: str
@@ -34,15 +36,19 @@ HOSTING = Usage(name="Hosting", usage_type="Host")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceSource:
-    """Where a region's prices come from: the Price List, now. All that reads prices from a service uses it."""
+    """Where a region's prices come from: the Price List, now.
+
+    All that reads prices from a service uses it.
+    """
 
     region: str
     now: float = field(default_factory=time.time)
     pricing: "PricingClient | None" = None
 
     def read(self, instance_types: Iterable[str], usage: Usage = TRAINING) -> dict[str, Price]:
-        """Prices by instance type, without types that have no price for the usage. Raises SuiteRefused if the Price
-        List has several prices for one type.
+        """Prices by instance type, without types that have no price for the usage.
+
+        Raises SuiteRefused if the Price List has several prices for one type.
         """
         pricing, as_of = (
             self.pricing or clients.pricing(),
@@ -64,7 +70,9 @@ class PriceSource:
 def _read_price(
     pricing: "PricingClient", instance_type: str, region: str, usage: Usage
 ) -> tuple[Decimal | None, str]:
-    """The price with its source: the version of the local cloud's list shows that it is a snapshot."""
+    """The price with its source: the version of the local cloud's list shows that it is a
+    snapshot.
+    """
     wanted = {"regionCode": region, "platoinstancetype": usage.name, "instanceName": instance_type}
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=SERVICE_CODE,
@@ -85,8 +93,9 @@ def _read_price(
         listed = ", ".join(str(usd) for usd in sorted(hourly))
         raise SuiteRefused(
             [
-                f"{instance_type} in {region}: the Price List has several {usage.name} prices, {listed} USD"
-                " per hour: leave this type out, or plan with your own price (--prices)"
+                f"{instance_type} in {region}: the Price List has several {usage.name} prices, "
+                f"{listed} USD per hour: leave this type out, or plan with your own price "
+                "(--prices)"
             ]
         )
     versions = sorted({str(product["version"]) for product in plain if "version" in product})

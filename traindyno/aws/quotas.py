@@ -29,7 +29,9 @@ PAGE_SIZE = 100  # the largest page that AWS returns, of more than 1,500 quotas
 def find_by_name(
     service_quotas: "ServiceQuotasClient", names: Iterable[str], *, service_code: str = SERVICE_CODE
 ) -> dict[str, Mapping[str, Any]]:
-    """Quotas by name. Reads AWS's defaults first, which lack only the quotas that this account alone has, and stops
+    """Quotas by name.
+
+    Reads AWS's defaults first, which lack only the quotas that this account alone has, and stops
     when all names are found. A name that is in neither list is left out.
     """
     wanted = set(names)
@@ -58,7 +60,9 @@ def _rows(service_quotas: "ServiceQuotasClient", service_code: str) -> Iterator[
 def read_by_name(
     service_quotas: "ServiceQuotasClient", name: str, *, service_code: str
 ) -> Mapping[str, Any] | None:
-    """The account's applied quota, else AWS's default; None if Service Quotas lists no quota of this name."""
+    """The account's applied quota, else AWS's default; None if Service Quotas lists no quota of
+    this name.
+    """
     default = find_by_name(service_quotas, [name], service_code=service_code).get(name)
     if default is None:
         return None
@@ -86,7 +90,8 @@ def why_no_value(row: Mapping[str, Any]) -> str | None:
     return f"Service Quotas answers without its value ({said or 'and gives no reason'})"
 
 
-# SageMaker allows two listings and five descriptions a second; the lab's other functions need some of them.
+# SageMaker allows two listings and five descriptions a second; the lab's other functions need some
+# of them.
 BETWEEN_LISTINGS_SECONDS = 0.7
 BETWEEN_DESCRIPTIONS_SECONDS = 0.3
 MOST_DESCRIPTIONS = 300
@@ -117,8 +122,10 @@ class Quotas:
         }
 
     def read_limits(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
-        """Readings by name without the instances in use, whose reading needs a listing of jobs. Quotas whose code is
-        unknown, or not valid in this region, are searched by name, all in one listing.
+        """Readings by name without the instances in use, whose reading needs a listing of jobs.
+
+        Quotas whose code is unknown, or not valid in this region, are searched by name, all in one
+        listing.
         """
         readings = {quota: self._limit(quota) for quota in quotas}
         unread = [quota.name for quota, reading in readings.items() if reading is None]
@@ -142,8 +149,9 @@ class Quotas:
         return self._limit(quota) or replace(unread, quota=quota)
 
     def _limit(self, quota: Quota) -> QuotaReading | None:
-        """None if AWS has neither an applied value nor a default for the quota's code. It answers 200 with an
-        ErrorReason where it can't tell the value.
+        """None if AWS has neither an applied value nor a default for the quota's code.
+
+        It answers 200 with an ErrorReason where it can't tell the value.
         """
         applied = _quota(self._service_quotas.get_service_quota, quota.code)
         default = (
@@ -183,7 +191,10 @@ def _quota(read: Callable[..., Any], code: str | None) -> Mapping[str, Any] | No
 def list_held_instances(
     sagemaker: "SageMakerClient", *, sleep: Callable[[float], None]
 ) -> tuple[HeldInstances, ...] | None:
-    """Instances of all jobs of the account. None if more jobs run than can be described in reasonable time."""
+    """Instances of all jobs of the account.
+
+    None if more jobs run than can be described in reasonable time.
+    """
     names = dict.fromkeys(_names(sagemaker, sleep))
     if len(names) > MOST_DESCRIPTIONS:
         return None

@@ -7,7 +7,9 @@ from botocore.session import Session
 
 @cache
 def known_regions() -> tuple[str, ...]:
-    """The regions with SageMaker in AWS's standard partition: a lab needs its Price List and public images."""
+    """The regions with SageMaker in AWS's standard partition: a lab needs its Price List and public
+    images.
+    """
     return tuple(Session().get_available_regions("sagemaker", "aws"))
 
 

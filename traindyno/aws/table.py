@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 Item = Mapping[str, Any]
 CONDITION_REFUSED = "ConditionalCheckFailedException"
 TRANSACTION_CANCELED = "TransactionCanceledException"
-# The reason of a write that did not cancel the transaction, and of one whose condition doesn't hold.
+# The reason of a write that did not cancel the transaction, and of one whose condition doesn't
+# hold.
 NOT_THE_REASON, REFUSED = "None", "ConditionalCheckFailed"
 # These reasons pass: another write of the same item was under way, or there were too many writes.
 PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
@@ -88,7 +89,10 @@ Write = Put | Update | Delete
 
 
 class Table:
-    """Values are those of boto3's resource: text, Decimal, bool, sets, lists and maps. Reads are consistent."""
+    """Values are those of boto3's resource: text, Decimal, bool, sets, lists and maps.
+
+    Reads are consistent.
+    """
 
     def __init__(self, table: "Boto3Table", *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._table = table
@@ -98,7 +102,9 @@ class Table:
         return self._table.get_item(Key=dict(key), ConsistentRead=True).get("Item")
 
     def put(self, item: Item, *, condition: str | None = None) -> bool:
-        """Replace the whole item; False if the condition doesn't hold, and then nothing is written."""
+        """Replace the whole item; False if the condition doesn't hold, and then nothing is
+        written.
+        """
         arguments: dict[str, Any] = {"Item": dict(item)}
         if condition:
             arguments["ConditionExpression"] = condition
@@ -119,7 +125,9 @@ class Table:
         names: Mapping[str, str] | None = None,
         condition: str | None = None,
     ) -> Item | None:
-        """The item as it is afterwards; None if the condition doesn't hold, and then nothing is written."""
+        """The item as it is afterwards; None if the condition doesn't hold, and then nothing is
+        written.
+        """
         update = Update(
             key=key,
             expression=expression,
@@ -156,7 +164,8 @@ class Table:
             else:
                 return ()
         raise Throttled(
-            f"{TRANSACTION_TRIES} transactions of {len(writes)} writes each were canceled by other writes"
+            f"{TRANSACTION_TRIES} transactions of {len(writes)} writes each were canceled by other "
+            "writes"
         )
 
     def query(
@@ -192,7 +201,10 @@ def _pages(read: Callable[..., Mapping[str, Any]], arguments: dict[str, Any]) ->
 
 
 def _refused(error: ClientError) -> tuple[int, ...]:
-    """Positions of writes whose condition doesn't hold; none if a repetition may succeed. Raises every other error."""
+    """Positions of writes whose condition doesn't hold; none if a repetition may succeed.
+
+    Raises every other error.
+    """
     reasons: Sequence[Mapping[str, str]] = error.response.get("CancellationReasons", ())  # type: ignore[assignment]
     codes = [reason.get("Code", NOT_THE_REASON) for reason in reasons]
     refused = tuple(number for number, code in enumerate(codes) if code == REFUSED)

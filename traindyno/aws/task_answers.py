@@ -16,7 +16,9 @@ CAUSE_LENGTH = 2000
 
 
 class TaskAnswers:
-    """Both answers return False if no task waits for the token: answered before, timed out, or the execution ended."""
+    """Both answers return False if no task waits for the token: answered before, timed out, or the
+    execution ended.
+    """
 
     def __init__(self, stepfunctions: "SFNClient") -> None:
         self._stepfunctions = stepfunctions

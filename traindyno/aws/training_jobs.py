@@ -40,7 +40,10 @@ class TrainingJobs:
         self._sagemaker = sagemaker
 
     def start(self, request: Mapping[str, Any]) -> None:
-        """Safe to repeat. ServiceFault leaves open whether the job exists; every other error says that it doesn't."""
+        """Safe to repeat.
+
+        ServiceFault leaves open whether the job exists; every other error says that it doesn't.
+        """
         job_name = job_name_of(request)
         try:
             self._sagemaker.create_training_job(**request)
@@ -70,8 +73,8 @@ class TrainingJobs:
         return True
 
     def working(self, name_part: str, *, now: float) -> dict[str, float]:
-        """Jobs whose names contain ``name_part`` and that have not ended: name → age in seconds, by SageMaker's own
-        clock.
+        """Jobs whose names contain ``name_part`` and that have not ended: name → age in seconds, by
+        SageMaker's own clock.
         """
         pages = self._sagemaker.get_paginator("list_training_jobs")
         ages: dict[str, float] = {}
@@ -115,7 +118,9 @@ def _refused_for(error: ClientError) -> Outcome:
 
 
 def _never_fits(error: ClientError) -> bool:
-    """Whether the limit is below the job's own number of instances, so that waiting does not help."""
+    """Whether the limit is below the job's own number of instances, so that waiting does not
+    help.
+    """
     found = LIMIT_TEXT.search(error_message(error))
     return bool(found) and int(found["limit"]) < int(found["asked"])  # type: ignore[index]
 

@@ -1,4 +1,6 @@
-"""How many samples a batch holds: the rows of its tensors, or an error where the batch does not say it."""
+"""How many samples a batch holds: the rows of its tensors, or an error where the batch does not say
+it.
+"""
 
 import itertools
 from typing import Any, Iterator, Mapping, Optional, Tuple
@@ -7,17 +9,19 @@ from traindyno.callbacks.recorder import is_on_device
 
 MOST_TENSORS_OF_A_SAMPLE = 4
 DIMENSIONS_OF_AN_IMAGE = 3
-# What a batch of one row has where that row is several, joined: numbers of the tokens, or ends of the rows.
+# What a batch of one row has where that row is several, joined: numbers of the tokens, or ends of
+# the rows.
 POSITIONS_OF_JOINED, INDEX_OF_JOINED = "position_ids", "seq_idx"
 ENDS_OF_JOINED = ("cu_seq_lens_q", "cu_seqlens_q", "cu_seqlens")
 
 
 def count_rows(batch: Any, instead: str = "samples=...") -> Any:
-    """Returns the samples of a batch: the first dimension of the tensors in nested lists, tuples and mappings.
+    """Returns the samples of a batch: the first dimension of the tensors in nested lists, tuples
+    and mappings.
 
-    Of rows that a collator joined into one, the result is a tensor if only a device has their number. Raises ValueError
-    if there is no tensor, if their first dimensions differ, or if a list may hold samples or micro-batches.
-    ``instead`` is what the script can write then.
+    Of rows that a collator joined into one, the result is a tensor if only a device has their
+    number. Raises ValueError if there is no tensor, if their first dimensions differ, or if a list
+    may hold samples or micro-batches. ``instead`` is what the script can write then.
     """
     joined = _joined_rows(batch)
     if joined is not None:
@@ -31,16 +35,16 @@ def count_rows(batch: Any, instead: str = "samples=...") -> Any:
         )
     if len(rows) > 1:
         raise ValueError(
-            "the first dimensions of the batch's tensors differ: {}; expected the same for all, the number of samples, "
-            "or {}".format(", ".join(map(str, rows)), instead)
+            "the first dimensions of the batch's tensors differ: {}; expected the same for all, "
+            "the number of samples, or {}".format(", ".join(map(str, rows)), instead)
         )
     found = _list_of_samples(batch)
     if found is not None:
         count = len(found)
         numbers = sorted({count, rows[0], count * rows[0]})
         raise ValueError(
-            "the batch holds a list of {} parts of one kind, the first tensor of shape {}: they may be samples, fields "
-            "or micro-batches, so that it holds {} samples; expected {}".format(
+            "the batch holds a list of {} parts of one kind, the first tensor of shape {}: they "
+            "may be samples, fields or micro-batches, so that it holds {} samples; expected {}".format(
                 count, tuple(found[0].shape), " or ".join(map(str, numbers)), instead
             )
         )
@@ -48,8 +52,8 @@ def count_rows(batch: Any, instead: str = "samples=...") -> Any:
 
 
 def refuse_length_of_batch(samples: int, variables: Mapping[str, Any]) -> None:
-    """Raises ValueError if ``samples`` is the length of a list, tuple or mapping of tensors that hold other numbers of
-    rows. ``variables`` are those of the script where the step begins.
+    """Raises ValueError if ``samples`` is the length of a list, tuple or mapping of tensors that
+    hold other numbers of rows. ``variables`` are those of the script where the step begins.
     """
     for name, value in variables.items():
         # A script's variables may be whole data sets: only those of this length are looked into.
@@ -57,10 +61,9 @@ def refuse_length_of_batch(samples: int, variables: Mapping[str, Any]) -> None:
         rows = _rows_of_fields(value) if is_of_that_length else None
         if rows is not None and rows != samples:
             raise ValueError(
-                "samples={0} is len({1}), the number of tensors in {1}, and each of them holds {2} rows; expected "
-                "step_log.step(batch={1}), which counts the rows, or samples={2}".format(
-                    samples, name, rows
-                )
+                "samples={0} is len({1}), the number of tensors in {1}, and each of them holds "
+                "{2} rows; expected step_log.step(batch={1}), which counts the rows, or "
+                "samples={2}".format(samples, name, rows)
             )
 
 
@@ -83,11 +86,11 @@ def _parts(batch: Any) -> Tuple[Any, ...]:
 
 
 def _list_of_samples(batch: Any) -> Optional[Tuple[Any, ...]]:
-    """The first tensor of each part of a list or tuple, at any depth, whose parts may be samples, as for images of
-    several sizes and for a batch that is not collated, or micro-batches.
+    """The first tensor of each part of a list or tuple, at any depth, whose parts may be samples,
+    as for images of several sizes and for a batch that is not collated, or micro-batches.
 
-    Tensors of one type and number of dimensions are such a list if they are many, or have the dimensions of an image;
-    lists, tuples and mappings are one if they have one structure.
+    Tensors of one type and number of dimensions are such a list if they are many, or have the
+    dimensions of an image; lists, tuples and mappings are one if they have one structure.
     """
     parts = _parts(batch)
     tensors = tuple(tensor for part in parts for tensor in itertools.islice(_tensors(part), 1))
@@ -121,11 +124,11 @@ def is_joined(batch: Any) -> bool:
 
 
 def _joined_rows(batch: Any) -> Any:
-    """The rows that a collator joined into one row of all tokens, as transformers' DataCollatorWithFlattening and TRL's
-    ``padding_free`` do. None if the batch is another one.
+    """The rows that a collator joined into one row of all tokens, as transformers'
+    DataCollatorWithFlattening and TRL's ``padding_free`` do. None if the batch is another one.
 
-    The positions of their tokens begin again with each, or the batch has their ends. A row of one token trains nothing
-    and is not counted by positions, nor is padding behind the last one.
+    The positions of their tokens begin again with each, or the batch has their ends. A row of one
+    token trains nothing and is not counted by positions, nor is padding behind the last one.
     """
     if not isinstance(batch, Mapping):
         return None
@@ -141,8 +144,8 @@ def _joined_rows(batch: Any) -> Any:
 
 
 def _rows_of_fields(value: Any) -> Optional[int]:
-    """The rows that all tensors of a list, tuple or mapping have in common; None for anything else, and for parameters
-    of a model.
+    """The rows that all tensors of a list, tuple or mapping have in common; None for anything else,
+    and for parameters of a model.
     """
     parts = _parts(value)
     if not parts or _list_of_samples(value) is not None:

@@ -1,12 +1,13 @@
-"""Complete checkpoints: a marker, written last, names every file with its size and checksum, and has its own checksum.
+"""Complete checkpoints: a marker, written last, names every file with its size and checksum, and
+has its own checksum.
 
-SageMaker copies the checkpoint folder to S3 file by file and in no defined order while the job runs. After an
-interruption the folder may hold a new marker with old files, or truncated files. The checksums find both. It may also
-hold a checkpoint without the step log of its steps, which the sizes in the marker find. Standard library only, Python
-3.8: users' scripts use it, too.
+SageMaker copies the checkpoint folder to S3 file by file and in no defined order while the job
+runs. After an interruption the folder may hold a new marker with old files, or truncated files. The
+checksums find both. It may also hold a checkpoint without the step log of its steps, which the
+sizes in the marker find. Standard library only, Python 3.8: users' scripts use it, too.
 
-Checkpoints and logs reach S3 in no defined order. A run that continues after a checkpoint whose steps' lines were lost
-with the instance would never log these steps.
+Checkpoints and logs reach S3 in no defined order. A run that continues after a checkpoint whose
+steps' lines were lost with the instance would never log these steps.
 """
 
 import contextlib
@@ -26,7 +27,9 @@ LogSizes = Mapping[str, int]
 
 
 def measure_log(environment: Mapping[str, str] = os.environ) -> Dict[str, int]:
-    """Bytes of the newest log of each process of this job on this host, by the file's path below the log's folder."""
+    """Bytes of the newest log of each process of this job on this host, by the file's path below
+    the log's folder.
+    """
     directory = environment.get(DIRECTORY_VARIABLE)
     if not directory:
         return {}
@@ -48,12 +51,17 @@ class CheckpointRefused(Exception):
 
 
 def checkpoint_folder(environment: Mapping[str, str] = os.environ) -> Optional[str]:
-    """The folder whose content SageMaker keeps in S3 and gives to the run's next attempt; None outside Traindyno."""
+    """The folder whose content SageMaker keeps in S3 and gives to the run's next attempt; None
+    outside Traindyno.
+    """
     return environment.get(CHECKPOINTS_VARIABLE)
 
 
 def mark_complete(folder: AnyPath, facts: Optional[Mapping[str, Any]] = None) -> None:
-    """Call it once per checkpoint, after its last file is written. ``facts`` come back from ``read_marker``."""
+    """Call it once per checkpoint, after its last file is written.
+
+    ``facts`` come back from ``read_marker``.
+    """
     root, log = Path(folder), measure_log()
     names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
     write_marker(
@@ -62,8 +70,9 @@ def mark_complete(folder: AnyPath, facts: Optional[Mapping[str, Any]] = None) ->
 
 
 def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
-    """The newest complete checkpoint among the folders below ``folder``; None if there is none. Refused checkpoints are
-    named on stderr, with the reason.
+    """The newest complete checkpoint among the folders below ``folder``; None if there is none.
+
+    Refused checkpoints are named on stderr, with the reason.
     """
     if folder is None or not Path(folder).is_dir():
         return None
@@ -84,8 +93,8 @@ def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
 
 
 def _is_of_this_run(folder: Path) -> bool:
-    """Whether a run continues its own log after a checkpoint in ``folder``: those of another run, as a channel has
-    them, have their logs elsewhere.
+    """Whether a run continues its own log after a checkpoint in ``folder``: those of another run,
+    as a channel has them, have their logs elsewhere.
     """
     own = checkpoint_folder()
     if own is None:
@@ -106,7 +115,10 @@ def describe_files(folder: Path, names: Iterable[str]) -> Dict[str, Any]:
 def write_marker(
     folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any], log: LogSizes
 ) -> None:
-    """Write the marker atomically. ``log``: what the step log needs to have where a run continues after it."""
+    """Write the marker atomically.
+
+    ``log``: what the step log needs to have where a run continues after it.
+    """
     described = {"files": dict(files), "facts": dict(facts), "log": dict(log)}
     content = {"version": MARKER_VERSION, "written_at": time.time(), **described}
     draft = folder / (MARKER + ".draft")
@@ -122,7 +134,9 @@ def remove_marker(folder: Path) -> None:
 
 
 def read_marker(folder: Path) -> Dict[str, Any]:
-    """``files``, ``facts``, ``log`` and ``written_at`` in epoch seconds; raises CheckpointRefused."""
+    """``files``, ``facts``, ``log`` and ``written_at`` in epoch seconds; raises
+    CheckpointRefused.
+    """
     try:
         document = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -147,7 +161,9 @@ def read_marker(folder: Path) -> Dict[str, Any]:
 
 
 def _checksum_of(content: Mapping[str, Any]) -> str:
-    """The same for the content that is written and the one that is read: JSON turns keys into text."""
+    """The same for the content that is written and the one that is read: JSON turns keys into
+    text.
+    """
     text = json.dumps(json.loads(json.dumps(content)), sort_keys=True)
     return "{:08x}".format(zlib.crc32(text.encode()))
 
@@ -161,8 +177,9 @@ def check_files(folder: Path, files: Mapping[str, Any]) -> None:
 
 
 def check_log(folder: Path, log: LogSizes) -> None:
-    """Raises CheckpointRefused if the step log lacks lines from before the checkpoint. Outside Traindyno nothing reads
-    the log.
+    """Raises CheckpointRefused if the step log lacks lines from before the checkpoint.
+
+    Outside Traindyno nothing reads the log.
     """
     directory = os.environ.get(DIRECTORY_VARIABLE)
     for name, size in sorted(log.items()) if directory else ():
@@ -191,7 +208,9 @@ def problem_of(path: Path, expected: Mapping[str, Any]) -> Optional[str]:
 
 
 def written_bytes(folder: AnyPath, since: float) -> int:
-    """The bytes of the files below ``folder`` that were written at or after ``since``, in epoch seconds."""
+    """The bytes of the files below ``folder`` that were written at or after ``since``, in epoch
+    seconds.
+    """
     stats: List[os.stat_result] = []
     for path in Path(folder).rglob("*"):
         try:

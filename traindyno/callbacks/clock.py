@@ -1,4 +1,6 @@
-"""Points in time of one process: on the host's clock, or on the stream of a CUDA device without waiting for it."""
+"""Points in time of one process: on the host's clock, or on the stream of a CUDA device without
+waiting for it.
+"""
 
 import sys
 import time
@@ -26,7 +28,9 @@ class HostClock:
 
 
 class CudaClock(HostClock):
-    """Marks are CUDA events; resolving waits for the device once and places every event on the host's time line."""
+    """Marks are CUDA events; resolving waits for the device once and places every event on the
+    host's time line.
+    """
 
     is_immediate = False
 

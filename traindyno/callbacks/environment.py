@@ -46,8 +46,8 @@ def environment_facts() -> Dict[str, Any]:
 
 
 def thread_settings() -> Dict[str, Any]:
-    """The thread settings of the environment, and the number of threads that torch uses for one operation, if it is
-    imported.
+    """The thread settings of the environment, and the number of threads that torch uses for one
+    operation, if it is imported.
     """
     threads = {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ}  # type: Dict[str, Any]
     torch = sys.modules.get("torch")
@@ -63,8 +63,8 @@ def peak_memory_bytes() -> Optional[int]:
 
 
 def allocator_retries() -> int:
-    """How often the CUDA allocator of this process had no memory left, freed what it kept, and tried again. Only
-    PyTorch's own allocator counts it.
+    """How often the CUDA allocator of this process had no memory left, freed what it kept, and
+    tried again. Only PyTorch's own allocator counts it.
     """
     cuda = cuda_in_use()
     return int(cuda.memory_stats().get("num_alloc_retries", 0)) if cuda else 0
@@ -103,7 +103,9 @@ def _device_facts() -> Dict[str, Any]:
 
 
 def host_id(root: Path = Path("/")) -> Optional[str]:
-    """One name for the machine: the EC2 instance, else this boot of it, else its installation; None if unknown."""
+    """One name for the machine: the EC2 instance, else this boot of it, else its installation; None
+    if unknown.
+    """
     for name, path in IDENTIFIER_FILES.items():
         text = _text(root / path)
         if text and (name != "instance_id" or text.startswith("i-")):

@@ -1,4 +1,6 @@
-"""The outcome for an uncaught exception, and the file from which SageMaker takes its FailureReason."""
+"""The outcome for an uncaught exception, and the file from which SageMaker takes its
+FailureReason.
+"""
 
 import os
 import sys
@@ -31,7 +33,9 @@ LONGEST_MESSAGE = 900  # SageMaker keeps 1024 characters of the failure file
 
 
 def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
-    """The outcome, as a value of traindyno.core.jobs.outcome.Outcome; an exception may name its own as ``outcome``."""
+    """The outcome, as a value of traindyno.core.jobs.outcome.Outcome; an exception may name its own
+    as ``outcome``.
+    """
     named = getattr(error, "outcome", None)
     if isinstance(named, str):
         return str(named)
@@ -49,7 +53,9 @@ def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
 
 
 def describe(error: BaseException, rank: int, place: str = "") -> str:
-    """``place``: where it was raised, and which disk is full; a long message does not displace it."""
+    """``place``: where it was raised, and which disk is full; a long message does not displace
+    it.
+    """
     text = " ".join(str(error).split()) or "no message"
     if classify(error) == OUT_OF_MEMORY:
         place += memory_limit_text()
@@ -72,7 +78,9 @@ def memory_limit_text() -> str:
 
 
 def place_in_script(error: BaseException) -> str:
-    """`` (train.py, line 12)``: the innermost line that is neither of a package nor of Python; empty without one."""
+    """`` (train.py, line 12)``: the innermost line that is neither of a package nor of Python;
+    empty without one.
+    """
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
@@ -90,9 +98,13 @@ def failure_path(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def report_failure(outcome: str, message: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Write the text for SageMaker. The first process that fails writes the cause; the others fail because of it."""
+    """Write the text for SageMaker.
+
+    The first process that fails writes the cause; the others fail because of it.
+    """
     text = failure_text(outcome, message)
-    # The training toolkit may overwrite the file with the end of stderr, so the text is also written to stderr.
+    # The training toolkit may overwrite the file with the end of stderr, so the text is also
+    # written to stderr.
     print(text, file=sys.stderr, flush=True)  # noqa: T201
     path = failure_path(environment)
     try:
@@ -132,7 +144,9 @@ MACHINE = Path("/proc/vmstat")
 
 
 def count_oom_kills() -> int:
-    """Counts for this container if it has its own memory limit, else for the machine; 0 if neither is known."""
+    """Counts for this container if it has its own memory limit, else for the machine; 0 if neither
+    is known.
+    """
     return max(_counter(CONTAINER), _counter(MACHINE))
 
 

@@ -10,7 +10,8 @@ from typing import Iterator, Mapping, Optional
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE
 
 LEAST_FREE_BYTES = 2**20  # with less, the next write fails
-# The folders of a job that a script writes to; one of them may be on a disk of its own, as /dev/shm is.
+# The folders of a job that a script writes to; one of them may be on a disk of its own, as /dev/shm
+# is.
 FOLDER_VARIABLES = (
     *(
         "SM_MODEL_DIR",
@@ -32,7 +33,9 @@ def is_disk_full(error: Optional[BaseException]) -> bool:
 
 
 def full_disk_text(error: BaseException, environment: Mapping[str, str] = os.environ) -> str:
-    """``; the disk of /opt/ml/model is full, …`` about a job's ``full_folder``; empty without one."""
+    """``; the disk of /opt/ml/model is full, …`` about a job's ``full_folder``; empty without
+    one.
+    """
     full = full_folder(error, environment)
     if full is None:
         return ""
@@ -45,7 +48,8 @@ def full_disk_text(error: BaseException, environment: Mapping[str, str] = os.env
 def full_folder(
     error: BaseException, environment: Mapping[str, str] = os.environ
 ) -> Optional[Path]:
-    """A folder on a disk that is full now: the one that ``error`` names, or else one that a job writes to.
+    """A folder on a disk that is full now: the one that ``error`` names, or else one that a job
+    writes to.
 
     Errors of compiled code, such as torch.save's, don't say that a disk was full.
     """
@@ -68,7 +72,9 @@ def disk_text(folder: Path) -> str:
 
 
 def has_no_space(folder: Path) -> bool:
-    """False also for a file system that does not say how large it is, as /proc and some of FUSE: it reports 0."""
+    """False also for a file system that does not say how large it is, as /proc and some of FUSE: it
+    reports 0.
+    """
     disk = shutil.disk_usage(existing(folder))
     return disk.total > 0 and disk.free < LEAST_FREE_BYTES
 
@@ -96,7 +102,9 @@ def _says_full(error: BaseException) -> bool:
 
 
 def _causes(error: Optional[BaseException]) -> Iterator[BaseException]:
-    """The error, its cause, and so on, each once: after ``raise error from error`` it is its own cause."""
+    """The error, its cause, and so on, each once: after ``raise error from error`` it is its own
+    cause.
+    """
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

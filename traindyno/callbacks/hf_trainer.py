@@ -22,14 +22,16 @@ SAMPLES_PER_BATCH = "StepLogCallback(samples_per_batch=...)"
 class StepLogCallback(TrainerCallback):
     """One line per optimizer step, and phases for evaluating and for checkpoints.
 
-    The samples of a step are the rows of the batches that this process trains on: ``training_step`` gets each as the
-    loader of this process gave it, whoever made the loader, and no batch of an evaluation. If ``samples_per_batch`` is
-    given, each batch counts as so many.
+    The samples of a step are the rows of the batches that this process trains on: ``training_step``
+    gets each as the loader of this process gave it, whoever made the loader, and no batch of an
+    evaluation. If ``samples_per_batch`` is given, each batch counts as so many.
 
-    A loss function that calls ``self.log`` changes nothing: the log that ends a step is the one after it.
+    A loss function that calls ``self.log`` changes nothing: the log that ends a step is the one
+    after it.
 
-    Only steps that Trainer logs have a loss: its mean since the log before. Trainer's own filter, which replaces a loss
-    that is not finite by the mean of the others, is switched off, because it hides a run that diverged.
+    Only steps that Trainer logs have a loss: its mean since the log before. Trainer's own filter,
+    which replaces a loss that is not finite by the mean of the others, is switched off, because it
+    hides a run that diverged.
     """
 
     def __init__(self, samples_per_batch: Optional[int] = None) -> None:
@@ -64,7 +66,8 @@ class StepLogCallback(TrainerCallback):
             step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        # Some Trainers (transformers 4.46) go on accumulating into the next epoch, whose first batch begins again.
+        # Some Trainers (transformers 4.46) go on accumulating into the next epoch, whose first
+        # batch begins again.
         if self._awaits_log:
             self._end_step(None)
         if not self._is_open:
@@ -79,8 +82,8 @@ class StepLogCallback(TrainerCallback):
         self._samples += self._samples_per_batch or 0
         if step_log.is_enabled and isinstance(self._samples, int) and self._samples == 0:
             raise RuntimeError(
-                "a step ended without a call of Trainer.training_step, which has the batch, so that its samples are "
-                "unknown; expected {}".format(SAMPLES_PER_BATCH)
+                "a step ended without a call of Trainer.training_step, which has the batch, so "
+                "that its samples are unknown; expected {}".format(SAMPLES_PER_BATCH)
             )
         scheduler = kwargs.get("lr_scheduler")
         self._learning_rate = None if scheduler is None else float(scheduler.get_last_lr()[0])
@@ -118,8 +121,8 @@ class StepLogCallback(TrainerCallback):
         )
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Called after the checkpoint is written: the marker distinguishes it from a truncated one, and from one whose
-        steps are not in the log.
+        """Called after the checkpoint is written: the marker distinguishes it from a truncated one,
+        and from one whose steps are not in the log.
         """
         folder = Path(args.output_dir, "checkpoint-{}".format(state.global_step))
         facts: Dict[str, Any] = {"step": step_log.steps}
@@ -155,8 +158,8 @@ class StepLogCallback(TrainerCallback):
             samples = count_rows(inputs, instead=SAMPLES_PER_BATCH)
             if joins_rows and not is_joined(inputs) and isinstance(samples, int) and samples == 1:
                 raise ValueError(
-                    "the collator joins rows into one, and the batch does not say how many they are; expected "
-                    "position_ids in the batch (return_position_ids=True), or {}".format(
+                    "the collator joins rows into one, and the batch does not say how many they "
+                    "are; expected position_ids in the batch (return_position_ids=True), or {}".format(
                         SAMPLES_PER_BATCH
                     )
                 )
@@ -168,7 +171,9 @@ class StepLogCallback(TrainerCallback):
 
 
 def _trainer_of_caller() -> Any:
-    """Trainer gives its callbacks no reference to itself: it is the ``self`` of a method that called this one."""
+    """Trainer gives its callbacks no reference to itself: it is the ``self`` of a method that
+    called this one.
+    """
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         caller = frame.f_locals.get("self")
@@ -176,13 +181,14 @@ def _trainer_of_caller() -> Any:
             return caller
         frame = frame.f_back
     raise RuntimeError(
-        "StepLogCallback was called by no Trainer with a training_step; expected transformers' Trainer"
+        "StepLogCallback was called by no Trainer with a training_step; expected transformers' "
+        "Trainer"
     )
 
 
 def unit_of_samples(args: Any, joins_rows: bool) -> Dict[str, str]:
-    """TRL's packed blocks hold several rows: they can't be compared with rows, or with blocks of another length. The
-    blocks of the strategy bfd have whole rows, which are counted.
+    """TRL's packed blocks hold several rows: they can't be compared with rows, or with blocks of
+    another length. The blocks of the strategy bfd have whole rows, which are counted.
     """
     keeps_rows = joins_rows and getattr(args, "packing_strategy", "wrapped") == "bfd"
     if keeps_rows or not getattr(args, "packing", False):

@@ -11,14 +11,18 @@ from traindyno.core.step_log.line import host_load_line
 INTERVAL_SECONDS = 5.0
 STAT = Path("/proc/stat")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-# The fields of /proc/stat's first line after its name are: user nice system idle iowait irq softirq steal.
+# The fields of /proc/stat's first line after its name are: user nice system idle iowait irq softirq
+# steal.
 BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
-# These fields of /proc/<pid>/stat after the command in brackets are user and system time of the process.
+# These fields of /proc/<pid>/stat after the command in brackets are user and system time of the
+# process.
 PROCESS_TIME_FIELDS = (11, 12)
 
 
 class Counters(NamedTuple):
-    """Sums since the start of the process, or of the host for ``host_busy_seconds`` and ``steal_seconds``."""
+    """Sums since the start of the process, or of the host for ``host_busy_seconds`` and
+    ``steal_seconds``.
+    """
 
     time: float
     cpu_seconds: float

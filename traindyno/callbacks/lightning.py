@@ -90,7 +90,10 @@ class StepLogCallback(Callback):  # type: ignore[misc]
 
 
 def _batches_of_loaders(trainer: Any, batch: Any) -> List[Any]:
-    """With several loaders a batch has one of each: all of them are trained on. A shorter loader may have none left."""
+    """With several loaders a batch has one of each: all of them are trained on.
+
+    A shorter loader may have none left.
+    """
     loaders = trainer.train_dataloader
     if isinstance(loaders, Mapping) and isinstance(batch, Mapping):
         return [batch[name] for name in loaders if batch.get(name) is not None]

@@ -1,4 +1,6 @@
-"""The step log of a plain training loop: ``with step_log.step(batch=batch)`` around each optimizer step."""
+"""The step log of a plain training loop: ``with step_log.step(batch=batch)`` around each optimizer
+step.
+"""
 
 import atexit
 import math
@@ -37,7 +39,10 @@ TEARDOWN = "teardown"
 
 
 class _Training:
-    """One of the trainings of a process, as a callback tells them. ``began``: when its first step did."""
+    """One of the trainings of a process, as a callback tells them.
+
+    ``began``: when its first step did.
+    """
 
     def __init__(self, steps_before: int, batch: Optional[int], asked: Optional[int]) -> None:
         self.steps_before, self.batch, self.asked = steps_before, batch, asked
@@ -49,8 +54,8 @@ class _Training:
 class StepLogger:
     """Writes the step log of one process.
 
-    Writes nothing, at negligible cost, if Traindyno did not start the process. A child that the process forks later
-    also writes nothing: the log belongs to its parent.
+    Writes nothing, at negligible cost, if Traindyno did not start the process. A child that the
+    process forks later also writes nothing: the log belongs to its parent.
     """
 
     def __init__(
@@ -86,7 +91,9 @@ class StepLogger:
         self._peak_memory = peak_memory
 
     def observe_with(self, observe: Callable[[List[LoggedStep]], None]) -> None:
-        """The function is called with the steps when they are known; it may raise to end the run."""
+        """The function is called with the steps when they are known; it may raise to end the
+        run.
+        """
         self._observe = observe
 
     def step(
@@ -97,9 +104,11 @@ class StepLogger:
         *,
         batch: Any = None,
     ) -> Step:
-        """The step's samples are the rows of ``batch`` (see ``count_rows``), or ``samples`` if the script counts them.
+        """The step's samples are the rows of ``batch`` (see ``count_rows``), or ``samples`` if the
+        script counts them.
 
-        ``samples`` and ``tokens`` are this process's own share of the step's work. Steps must not overlap.
+        ``samples`` and ``tokens`` are this process's own share of the step's work. Steps must not
+        overlap.
         """
         self.open()  # a refusal is also written to the log
         if (samples is None) == (batch is None):
@@ -109,7 +118,8 @@ class StepLogger:
                 samples = count_rows(batch)
             elif self._recorder is None:
                 refuse_length_of_batch(samples, sys._getframe(1).f_locals)
-            # The number of processes now: a script may log a phase before it joins its process group.
+            # The number of processes now: a script may log a phase before it joins its process
+            # group.
             samples, tokens = whole_counts(
                 samples, tokens, lambda: process.this_process().world_size
             )
@@ -131,26 +141,33 @@ class StepLogger:
     def checkpoint(
         self, folder: Optional[AnyPath] = None, facts: Optional[Dict[str, Any]] = None
     ) -> Phase:
-        """Use it around writing a checkpoint. The bytes of the files written below ``folder`` are counted. The
-        steps so far are written to the log first, because the checkpoint keeps their work.
+        """Use it around writing a checkpoint.
+
+        The bytes of the files written below ``folder`` are counted. The steps so far are written to
+        the log first, because the checkpoint keeps their work.
         """
         self.close_window()
         self.flush()
         return CheckpointPhase(self.phase_ended, {"step": self.steps, **(facts or {})}, folder)
 
     def independent(self) -> None:
-        """This process is meant to train alone, beside others that its launcher started: its samples count too."""
+        """This process is meant to train alone, beside others that its launcher started: its
+        samples count too.
+        """
         self._is_independent = True
 
     def describe(self, facts: Dict[str, Any]) -> None:
-        """Conditions of the measurement that are known before the first step; they are facts of the environment."""
+        """Conditions of the measurement that are known before the first step; they are facts of the
+        environment.
+        """
         self._facts.update(facts)
 
     def seed(self, otherwise: int = 0) -> int:
-        """The seed of this trial, to give to the script's random generators; ``otherwise`` outside Traindyno.
+        """The seed of this trial, to give to the script's random generators; ``otherwise`` outside
+        Traindyno.
 
-        Call it before the first step: the log then says that the script takes the seed, so that trials count as
-        draws of it.
+        Call it before the first step: the log then says that the script takes the seed, so that
+        trials count as draws of it.
         """
         given = os.environ.get(SEED_VARIABLE)
         if given is None:
@@ -159,8 +176,8 @@ class StepLogger:
         return int(given)
 
     def resume(self, steps: int) -> None:
-        """The script continues after this many steps of an earlier attempt: its next step has the next number. In a
-        process that has done as many, the steps go on counting.
+        """The script continues after this many steps of an earlier attempt: its next step has the
+        next number. In a process that has done as many, the steps go on counting.
         """
         if self._recorder is None or steps > self.steps:
             self.steps = self._steps_before = steps
@@ -168,11 +185,14 @@ class StepLogger:
     def begin_training(
         self, steps: int, batch: Optional[int] = None, asked: Optional[int] = None
     ) -> None:
-        """A training of this process begins. The first one continues after ``steps`` of an earlier attempt, the steps
-        of a later one go on counting, and the time between the two is a pause.
+        """A training of this process begins.
 
-        One with a smaller ``batch`` than that of a training before it that did not end is the next try of a search for
-        a batch that fits into memory: the steps of the one before don't count. ``asked``: the batch of the first try.
+        The first one continues after ``steps`` of an earlier attempt, the steps of a later one go
+        on counting, and the time between the two is a pause.
+
+        One with a smaller ``batch`` than that of a training before it that did not end is the next
+        try of a search for a batch that fits into memory: the steps of the one before don't count.
+        ``asked``: the batch of the first try.
         """
         if not self.is_enabled:
             return
@@ -204,8 +224,8 @@ class StepLogger:
             self._pause = PAUSE, before.ended or now(), became
 
     def _note_smaller_batch(self, samples: Any) -> None:
-        """A loop that tries again after a lack of memory, with fewer samples than in any step before, searches for its
-        batch, as Accelerate's ``find_executable_batch_size`` does.
+        """A loop that tries again after a lack of memory, with fewer samples than in any step
+        before, searches for its batch, as Accelerate's ``find_executable_batch_size`` does.
         """
         lacking, training = self._lacking, self._training
         if lacking is not None and training is not None and not is_on_device(samples):

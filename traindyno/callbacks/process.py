@@ -1,4 +1,6 @@
-"""The rank of this process in the job, from its launcher or torch.distributed, and its start time."""
+"""The rank of this process in the job, from its launcher or torch.distributed, and its start
+time.
+"""
 
 import json
 import os
@@ -45,15 +47,18 @@ def launched_world_size(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def started() -> Optional[float]:
-    """Epoch seconds at which this process began; None if the system does not provide it (Linux does)."""
+    """Epoch seconds at which this process began; None if the system does not provide it (Linux
+    does).
+    """
     return _started(os.getpid())
 
 
 def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[float]:
-    """Epoch seconds at which the first launcher of this process began (a container's entry point, torchrun), or None.
+    """Epoch seconds at which the first launcher of this process began (a container's entry point,
+    torchrun), or None.
 
-    A launcher is an ancestor with this job's name in its environment. The parent of a shared job is not one: it has
-    run other runs before.
+    A launcher is an ancestor with this job's name in its environment. The parent of a shared job is
+    not one: it has run other runs before.
     """
     names = [name for name in (JOB_VARIABLE, MARK_VARIABLE) if environment.get(name)]
     marks = {"{}={}".format(name, environment[name]).encode() for name in names}
@@ -65,9 +70,11 @@ def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[fl
 
 
 def phases_before(log_began: float) -> Iterator[Tuple[str, float, float]]:
-    """Yields name, begin and end of what came before this process had a log: its launcher's start, then its imports.
+    """Yields name, begin and end of what came before this process had a log: its launcher's start,
+    then its imports.
 
-    A forked process has not done its imports itself, and their time is not its own: that phase has another name.
+    A forked process has not done its imports itself, and their time is not its own: that phase has
+    another name.
     """
     began, launched = started(), launcher_started()
     if began is not None and began <= log_began:
@@ -90,7 +97,9 @@ def _started(process_id: int) -> Optional[float]:
 
 
 def _stat(process_id: int) -> List[str]:
-    """The fields after the command in brackets; empty without /proc, or if the process does not exist."""
+    """The fields after the command in brackets; empty without /proc, or if the process does not
+    exist.
+    """
     try:
         return Path("/proc/{}/stat".format(process_id)).read_text().rpartition(")")[2].split()
     except OSError:
@@ -133,8 +142,12 @@ SIZES = {
     "mpi4py.MPI": lambda mpi: mpi.COMM_WORLD.Get_size() if mpi.Is_initialized() else None,
 }  # type: Dict[str, Callable[[Any], Optional[int]]]
 PLAIN = "torch.distributed.init_process_group() before the first step"
-LIGHTNING = 'Lightning\'s Trainer(devices=int(os.environ["LOCAL_WORLD_SIZE"]), num_nodes=int(os.environ["GROUP_WORLD_SIZE"]))'
-# What makes a framework find the other processes, by the module that its script imports. Trainer imports Accelerate.
+LIGHTNING = (
+    'Lightning\'s Trainer(devices=int(os.environ["LOCAL_WORLD_SIZE"]), '
+    'num_nodes=int(os.environ["GROUP_WORLD_SIZE"]))'
+)
+# What makes a framework find the other processes, by the module that its script imports. Trainer
+# imports Accelerate.
 REMEDIES = {
     "traindyno.callbacks.lightning": LIGHTNING,
     "traindyno.callbacks.hf_trainer": "TrainingArguments(use_cpu=True) on a CPU",
@@ -143,7 +156,9 @@ REMEDIES = {
 
 
 def find_process_group() -> Optional[Tuple[str, int]]:
-    """Returns the module that formed this process's group of several, and the group's size; None without a group."""
+    """Returns the module that formed this process's group of several, and the group's size; None
+    without a group.
+    """
     if _accelerate_is_alone():
         return None
     for name, size_of in SIZES.items():
@@ -155,28 +170,38 @@ def find_process_group() -> Optional[Tuple[str, int]]:
 
 
 def require_process_group(launched: int) -> Dict[str, Any]:
-    """Returns the group of one of ``launched`` processes as a fact. Raises RuntimeError if it has none."""
+    """Returns the group of one of ``launched`` processes as a fact.
+
+    Raises RuntimeError if it has none.
+    """
     group = find_process_group()
     if group is None:
         remedy = next((remedy for name, remedy in REMEDIES.items() if name in sys.modules), PLAIN)
         raise RuntimeError(
-            "{} processes were started, but this one has no process group: each trains alone on all of the data, and "
-            "their samples would be counted as those of one run; expected {}; or step_log.independent() before the "
-            "first step, if each is meant to train alone".format(launched, remedy)
+            "{} processes were started, but this one has no process group: each trains alone on "
+            "all of the data, and their samples would be counted as those of one run; expected "
+            "{}; or step_log.independent() before the first step, if each is meant to train alone".format(
+                launched, remedy
+            )
         )
     return {PROCESS_GROUP: group[0], "process_group_size": group[1]}
 
 
 def _accelerate_is_alone() -> bool:
-    """Accelerate, which Trainer uses, can form torch's group and train without it: on a CPU that it was not told of."""
+    """Accelerate, which Trainer uses, can form torch's group and train without it: on a CPU that it
+    was not told of.
+    """
     state = getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None)
-    # The object would be made by asking for it: what its instances share is there once the script has made one.
+    # The object would be made by asking for it: what its instances share is there once the script
+    # has made one.
     shared = getattr(state, "_shared_state", {})
     return bool(shared) and shared.get("num_processes") == 1
 
 
 def _size(module: Any, size_of: Callable[[Any], Optional[int]]) -> Optional[int]:
-    """None if the library is imported but not started, which each tells by an exception of its own."""
+    """None if the library is imported but not started, which each tells by an exception of its
+    own.
+    """
     try:
         return size_of(module)
     except Exception:  # noqa: BLE001

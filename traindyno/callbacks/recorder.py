@@ -1,4 +1,6 @@
-"""Writes the step log: step lines from marks and tensors, immediately on a CPU, and once per window on a device."""
+"""Writes the step log: step lines from marks and tensors, immediately on a CPU, and once per window
+on a device.
+"""
 
 import json
 import operator
@@ -28,10 +30,12 @@ MOST_UNLOGGED_SHARE = 0.02
 
 
 class BetweenSteps:
-    """Counts the steps of optimizers between the logged steps, and the CPU time of the thread that trains.
+    """Counts the steps of optimizers between the logged steps, and the CPU time of the thread that
+    trains.
 
-    An optimizer that steps in logged steps and between them trains without logging. Where none steps in logged steps,
-    the one step after each belongs to it, and more don't. Versions of torch without the hook count none.
+    An optimizer that steps in logged steps and between them trains without logging. Where none
+    steps in logged steps, the one step after each belongs to it, and more don't. Versions of torch
+    without the hook count none.
     """
 
     def __init__(self) -> None:
@@ -71,7 +75,9 @@ class BetweenSteps:
 
     @property
     def is_due(self) -> bool:
-        """Whether the log has to say that it lacks steps, before it ends: the process may be killed."""
+        """Whether the log has to say that it lacks steps, before it ends: the process may be
+        killed.
+        """
         unlogged = self._unlogged()
         return bool(unlogged) and unlogged >= 1.25 * self._written
 
@@ -111,7 +117,10 @@ class StepLogFile:
         self._append(_encode(line))
 
     def write_later(self, line: Dict[str, Any]) -> None:
-        """Writes a line of numbers that nobody changes. Many are encoded together, which is faster than one by one."""
+        """Writes a line of numbers that nobody changes.
+
+        Many are encoded together, which is faster than one by one.
+        """
         self._append(line)
 
     def _append(self, line: Union[str, Dict[str, Any]]) -> None:
@@ -128,11 +137,11 @@ class StepLogFile:
             text = "".join(
                 (line if isinstance(line, str) else _encode(line)) + "\n" for line in lines
             )
-            # They are dropped after the encoding, which may fail, and before the writing: a full disk takes a part, and
-            # the same lines again would count their steps twice.
+            # They are dropped after the encoding, which may fail, and before the writing: a full
+            # disk takes a part, and the same lines again would count their steps twice.
             del self._lines[: len(lines)]
-            # The file is opened for each write: a killed process leaves complete lines, and SageMaker's upload sees
-            # them immediately.
+            # The file is opened for each write: a killed process leaves complete lines, and
+            # SageMaker's upload sees them immediately.
             with self.path.open("a", encoding="utf-8") as log:
                 log.write(text)
 
@@ -144,7 +153,9 @@ def log_path(directory: str, job_name: str, rank: int, start_seconds: float) -> 
 
 
 class StepRecorder:
-    """A step begins where the previous step or phase ended, so that the wait for data is a part of it."""
+    """A step begins where the previous step or phase ended, so that the wait for data is a part of
+    it.
+    """
 
     def __init__(
         self,
@@ -159,7 +170,8 @@ class StepRecorder:
         self._peak_memory_bytes = peak_memory_bytes
         self._observe = observe
         self._retries, self._known_retries = retries, 0
-        # Steps with their learning rates. Begin and end are marks of the clock; loss and samples may be on the device.
+        # Steps with their learning rates. Begin and end are marks of the clock; loss and samples
+        # may be on the device.
         self._pending: List[Tuple[LoggedStep, Optional[float]]] = []
         self._window_began = now()
         self._wait_seconds = 0.0
@@ -177,13 +189,15 @@ class StepRecorder:
         self._between.count()
 
     def begin(self, place: str) -> None:
-        """Raises RuntimeError if a step is open. ``place`` is the script's line, for that message."""
+        """Raises RuntimeError if a step is open.
+
+        ``place`` is the script's line, for that message.
+        """
         if self._open_step is not None:
             raise RuntimeError(
-                "a step begins at {} while the step that began at {} is open; expected one step at a time in a "
-                "process: a step inside another, or in a second thread, would count its samples twice".format(
-                    place, self._open_step
-                )
+                "a step begins at {} while the step that began at {} is open; expected one step "
+                "at a time in a process: a step inside another, or in a second thread, would "
+                "count its samples twice".format(place, self._open_step)
             )
         self._open_step = place
         self._wait_seconds = now() - self.previous_end_seconds
@@ -200,7 +214,8 @@ class StepRecorder:
         begin = self._previous_end
         self.abandon()
         self.mark_end()
-        # A count of NumPy's can't be encoded, and is refused here rather than when its line is written.
+        # A count of NumPy's can't be encoded, and is refused here rather than when its line is
+        # written.
         samples = samples if is_on_device(samples) else operator.index(samples)
         tokens = None if tokens is None else operator.index(tokens)
         loss = loss.detach() if hasattr(loss, "detach") else loss
@@ -219,7 +234,9 @@ class StepRecorder:
         self._between.forget()
 
     def close_window(self) -> None:
-        """Read the device's times and losses of all pending steps: the only place that waits for the device."""
+        """Read the device's times and losses of all pending steps: the only place that waits for
+        the device.
+        """
         pending, self._pending = self._pending, []
         if pending:
             times = self._clock.resolve(

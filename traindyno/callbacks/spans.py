@@ -18,7 +18,9 @@ EndPhase = Callable[[str, float, Dict[str, Any]], None]
 
 
 class Step:
-    """One optimizer step. ``loss`` may be set to a number or a tensor; a tensor on a device is read later.
+    """One optimizer step.
+
+    ``loss`` may be set to a number or a tensor; a tensor on a device is read later.
 
     A step that ends with an exception is not logged.
     """
@@ -58,7 +60,9 @@ class Step:
 
 
 class Phase:
-    """A stretch of time that is not a step: load, compile, evaluate, save, or a name of your own."""
+    """A stretch of time that is not a step: load, compile, evaluate, save, or a name of your
+    own.
+    """
 
     def __init__(self, end: EndPhase, name: str, facts: Optional[Dict[str, Any]]) -> None:
         self._end = end
@@ -107,7 +111,9 @@ def _place_of_caller() -> str:
 def whole_counts(
     samples: Any, tokens: Any, world_size: Callable[[], int]
 ) -> Tuple[Any, Optional[int]]:
-    """The counts as integers, also from NumPy and tensors. Zero is valid only in a job of several processes.
+    """The counts as integers, also from NumPy and tensors.
+
+    Zero is valid only in a job of several processes.
 
     Samples that only a device knows stay there until the step is written.
     """
@@ -117,7 +123,7 @@ def whole_counts(
     least = 1 if count > 0 or world_size() == 1 else 0
     if count < least:
         raise ValueError(
-            "a step was logged with samples={}; expected the number of samples that this process trained on in the "
-            "step, at least {}".format(count, least)
+            "a step was logged with samples={}; expected the number of samples that this process "
+            "trained on in the step, at least {}".format(count, least)
         )
     return count, None if tokens is None else operator.index(tokens)

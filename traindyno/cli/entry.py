@@ -1,4 +1,6 @@
-"""The command's first module: it imports nothing that takes time, so that Ctrl-C is one line from the first moment."""
+"""The command's first module: it imports nothing that takes time, so that Ctrl-C is one line from
+the first moment.
+"""
 
 import sys
 

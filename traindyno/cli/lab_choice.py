@@ -1,4 +1,6 @@
-"""The lab that a command uses, the options that choose it, and the other options that several commands have."""
+"""The lab that a command uses, the options that choose it, and the other options that several
+commands have.
+"""
 
 import inspect
 import os
@@ -121,7 +123,8 @@ class LabChoice(AccountChoice):
 
 
 def with_options_of(choice: type[AccountChoice], *rules: Rule) -> Callable[[Command], Command]:
-    """Give a command the fields of ``choice`` as options; its first parameter receives them as one value.
+    """Give a command the fields of ``choice`` as options; its first parameter receives them as one
+    value.
 
     ``rules``: which options exclude or need each other, besides those that choose the lab.
     """

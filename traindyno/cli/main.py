@@ -37,8 +37,8 @@ REFUSED_INPUT: tuple[type[Exception], ...] = (
 
 
 class _Commands(TyperGroup):
-    """Typer prints the message of a refused argument itself, with the argument in it, and ends without a word after
-    Ctrl-C.
+    """Typer prints the message of a refused argument itself, with the argument in it, and ends
+    without a word after Ctrl-C.
     """
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
@@ -63,18 +63,21 @@ def _visible_refusal() -> Iterator[None]:
 
 
 NO_ACCOUNT = (
-    "Expected an AWS account: name it with --region and --profile, or with aws configure. For the local cloud on this "
-    "machine, add --local."
+    "Expected an AWS account: name it with --region and --profile, or with aws configure. For the "
+    "local cloud on this machine, add --local."
 )
 
 commands = typer.Typer(
     cls=_Commands,
-    help="The price-performance lab for model training: run a suite of measured training jobs, get a verdict.\n\n"
-    "On this machine: `traindyno local up`, then `traindyno run suites/quickstart.yaml --local`. In an AWS account: "
-    "`traindyno doctor --aws` says what is missing, `traindyno plan SUITE` what a suite costs.",
-    epilog="Exit status: 0 success, 1 failure (also where --local finds no local cloud), 2 the input or the suite is "
-    "refused, 3 no run was measured (of `local status`: no local cloud runs), 130 interrupted. "
-    "docs/README.md lists the pages by task.",
+    help="The price-performance lab for model training: run a suite of measured training jobs, "
+    "get a verdict.\n"
+    "\n"
+    "On this machine: `traindyno local up`, then `traindyno run suites/quickstart.yaml "
+    "--local`. In an AWS account: `traindyno doctor --aws` says what is missing, `traindyno "
+    "plan SUITE` what a suite costs.",
+    epilog="Exit status: 0 success, 1 failure (also where --local finds no local cloud), 2 the "
+    "input or the suite is refused, 3 no run was measured (of `local status`: no local cloud "
+    "runs), 130 interrupted. docs/README.md lists the pages by task.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -111,7 +114,9 @@ def _options(
 
 
 def app() -> None:
-    """Exit status: 0 success, 1 failure, 2 input or suite refused, 3 no run was measured, 130 interrupted."""
+    """Exit status: 0 success, 1 failure, 2 input or suite refused, 3 no run was measured, 130
+    interrupted.
+    """
     try:
         commands()
     except REFUSED_INPUT as error:

@@ -1,4 +1,6 @@
-"""Options that exclude or need each other: no option of the command line is ignored without a word."""
+"""Options that exclude or need each other: no option of the command line is ignored without a
+word.
+"""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -15,7 +17,8 @@ KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """``others`` have no effect beside all ``options`` (or without them, if they are ``needed``), because of ``why``.
+    """``others`` have no effect beside all ``options`` (or without them, if they are ``needed``),
+    because of ``why``.
 
     Each is the name of a parameter of the command.
     """
@@ -26,7 +29,10 @@ class Rule:
     needed: bool = False
 
     def check(self, context: typer.Context) -> None:
-        """Raises BadParameter. A variable of the environment is a default, which an option may overrule."""
+        """Raises BadParameter.
+
+        A variable of the environment is a default, which an option may overrule.
+        """
         if self.needed is all(_is_given(context, name) for name in self.options):
             return
         for other in self.others:
@@ -45,7 +51,10 @@ def need(*others: str, option: str, why: str) -> Rule:
 
 
 def with_rules(*rules: Rule) -> Callable[[Command], Command]:
-    """The command checks the rules before it does anything. Typer gives it the context that its signature asks for."""
+    """The command checks the rules before it does anything.
+
+    Typer gives it the context that its signature asks for.
+    """
 
     def add(command: Command) -> Command:
         own = inspect.Parameter(CONTEXT, KEYWORD_ONLY, annotation=typer.Context)

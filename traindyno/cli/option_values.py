@@ -1,6 +1,7 @@
 """What an argument or option may be.
 
-Each check refuses another value by what was found and what is accepted, before the command reads or starts anything.
+Each check refuses another value by what was found and what is accepted, before the command reads or
+starts anything.
 """
 
 import os
@@ -22,7 +23,10 @@ from traindyno.core.serving.deployment import NAME
 Check = Callable[[str | None], str | None]
 # What Step Functions accepts, because an execution may be started in its console.
 ANY_EXECUTION = re.compile(r"[^\s\x00-\x1f\x7f-\x9f<>{}\[\]?*\"#%\\^|~`$&,;:/]{1,80}")
-ANY_EXECUTION_RULE = '1 to 80 characters, none of them a space or one of <>{}[]?*"#%\\^|~`$&,;:/, as `traindyno list` shows it'
+ANY_EXECUTION_RULE = (
+    '1 to 80 characters, none of them a space or one of <>{}[]?*"#%\\^|~`$&,;:/, as `traindyno '
+    "list` shows it"
+)
 JOB_RULE = "1 to 63 letters, digits and hyphens that begin and end with a letter or digit"
 
 
@@ -42,7 +46,9 @@ def refused(value: object, expected: str, meant: list[str] | None = None) -> typ
 
 
 def in_our_words(error: typer.TyperException) -> str:
-    """The message of a refused value; for one of the wrong type or beyond a bound, Typer's does not say the value."""
+    """The message of a refused value; for one of the wrong type or beyond a bound, Typer's does not
+    say the value.
+    """
     problems = getattr(
         error.__cause__, "errors", None
     )  # pydantic's, which Typer converts values with
@@ -89,7 +95,8 @@ def profile(value: str | None) -> str | None:
         f"a profile of your AWS settings: {one_of(found)}"
         if found
         else (
-            "a profile of your AWS settings, which have none; make one with: aws configure --profile NAME"
+            "a profile of your AWS settings, which have none; make one with: aws configure "
+            "--profile NAME"
         )
     )
     raise refused(value, expected, close_to(value, found))
@@ -114,7 +121,10 @@ def folder_to_write(value: Path) -> Path:
 
 
 def refuse_unwritable(output: Path, name: str) -> None:
-    """Before anything is done. ``name``: of the option. Raises BadParameter where no new file can be made."""
+    """Before anything is done.
+
+    ``name``: of the option. Raises BadParameter where no new file can be made.
+    """
     if not os.path.isdir(output.parent):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         raise typer.BadParameter(
             f"got {output}, expected a file in a folder that exists", param_hint=name

@@ -1,7 +1,7 @@
 """Output: tables or one JSON document on standard output, messages on standard error.
 
-Only this module writes to the terminal. Text is shown as it is: none of it is markup, and what a terminal would obey is
-shown as an escape.
+Only this module writes to the terminal. Text is shown as it is: none of it is markup, and what a
+terminal would obey is shown as an escape.
 """
 
 import json
@@ -24,7 +24,9 @@ class OutputFormat(StrEnum):
 
 
 class Terminal(Console):
-    """A rich console that shows ``[bold]``, ``:smile:`` and control characters as text, in tables and titles too."""
+    """A rich console that shows ``[bold]``, ``:smile:`` and control characters as text, in tables
+    and titles too.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
@@ -41,7 +43,9 @@ def styled(text: str, style: str) -> Text:
 
 
 def titled_table(title: str, *columns: str) -> Table:
-    """``columns`` are headings: numbers stand on the right below ``>heading``, and ``heading~`` may take many lines."""
+    """``columns`` are headings: numbers stand on the right below ``>heading``, and ``heading~`` may
+    take many lines.
+    """
     table = Table(title=title, title_justify="left", pad_edge=False)
     for column in columns:
         heading, is_number = column.removeprefix(">"), column.startswith(">")

@@ -1,1 +1,3 @@
-"""The domain, without I/O: standard library and cattrs only, so that Lambdas and training images can carry it."""
+"""The domain, without I/O: standard library and cattrs only, so that Lambdas and training images
+can carry it.
+"""

@@ -10,7 +10,9 @@ class TraindynoError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A problem at one place of a suite document; ``path``: for example ``matrix.instance_count[1]``."""
+    """A problem at one place of a suite document; ``path``: for example
+    ``matrix.instance_count[1]``.
+    """
 
     path: str
     message: str
@@ -44,7 +46,9 @@ class PreparationFailed(TraindynoError):
 
 
 class NextAttempt(TraindynoError):
-    """This attempt has ended for a reason outside the run; the state machine waits and submits the next one."""
+    """This attempt has ended for a reason outside the run; the state machine waits and submits the
+    next one.
+    """
 
 
 class CapacityUnavailable(NextAttempt):
@@ -56,7 +60,9 @@ class ServiceFault(NextAttempt):
 
 
 class RunsLeft(NextAttempt):
-    """A shared job, or the recording of its runs, has ended before all were done; the next attempt does the rest."""
+    """A shared job, or the recording of its runs, has ended before all were done; the next attempt
+    does the rest.
+    """
 
 
 class JobTimeUsed(NextAttempt):
@@ -72,7 +78,9 @@ class Throttled(NextAttempt):
 
 
 class StartLater(TraindynoError):
-    """The next start slots are reserved by other jobs; ``at`` (epoch seconds) is the slot of this one."""
+    """The next start slots are reserved by other jobs; ``at`` (epoch seconds) is the slot of this
+    one.
+    """
 
     def __init__(self, at: float) -> None:
         self.at = at

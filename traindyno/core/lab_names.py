@@ -1,4 +1,6 @@
-"""The names of one lab's stack and outputs, and what else the CDK app shares with the lab's own code."""
+"""The names of one lab's stack and outputs, and what else the CDK app shares with the lab's own
+code.
+"""
 
 import re
 from enum import StrEnum
@@ -11,12 +13,15 @@ SETTINGS_RESOURCE = "Custom::TraindynoSettings"
 OPEN_ATTEMPTS_INDEX = "open-attempts"
 METRIC_NAMESPACE = "Traindyno"
 FAILED_SUITES_METRIC = "FailedSuites"
-# A killed sweep holds up the next ones for at most this long, less than the time between two of them.
+# A killed sweep holds up the next ones for at most this long, less than the time between two of
+# them.
 LEASE_SECONDS = 240.0
-# A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
+# A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker
+# allows 63 characters.
 LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
 LAB_NAME_RULE = "1 to 18 lower-case letters, digits and single hyphens, beginning with a letter"
-# How the regions of AWS's other partitions begin: the Price List and the public images that a lab uses are not there.
+# How the regions of AWS's other partitions begin: the Price List and the public images that a lab
+# uses are not there.
 OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-")
 NO_OTHER_PARTITION = (
     "a region of AWS's standard partition, such as us-east-1: labs work in no other"
@@ -57,6 +62,7 @@ def state_machine_name(lab: str) -> str:
 def jobs_prefix(lab: str) -> str:
     """The prefix of the names of a lab's training jobs.
 
-    A lab's name has single hyphens only, so that lab ``a`` shares no prefix, and no permission, with lab ``a-b``.
+    A lab's name has single hyphens only, so that lab ``a`` shares no prefix, and no permission,
+    with lab ``a-b``.
     """
     return f"{lab}--"

@@ -1,7 +1,7 @@
 """The keys of every object in the results bucket.
 
-Training jobs write below ``runs/`` and ``prepared/`` only. Documents that decide about money, runs or verdicts have
-keys below ``suites/`` and ``tokens/``, which no job can write.
+Training jobs write below ``runs/`` and ``prepared/`` only. Documents that decide about money, runs
+or verdicts have keys below ``suites/`` and ``tokens/``, which no job can write.
 """
 
 import re
@@ -32,7 +32,10 @@ def rounds_prefix(execution_id: str) -> str:
 
 
 def lane_key(execution_id: str, round_number: int, lane_id: str, *, wave: int) -> str:
-    """The runs of one wave of a lane in one round: the items of its Distributed Map. Waves count from 1."""
+    """The runs of one wave of a lane in one round: the items of its Distributed Map.
+
+    Waves count from 1.
+    """
     return f"{rounds_prefix(execution_id)}{round_number}/{lane_id}-{wave}.json"
 
 
@@ -45,7 +48,9 @@ def result_key(execution_id: str, run_id: str) -> str:
 
 
 def preparations_prefix(execution_id: str) -> str:
-    """The results of the execution's preparation jobs; separate from its runs, because only runs are judged."""
+    """The results of the execution's preparation jobs; separate from its runs, because only runs
+    are judged.
+    """
     return f"{SUITES_PREFIX}{execution_id}/preparations/"
 
 
@@ -70,12 +75,16 @@ def report_html_key(execution_id: str) -> str:
 
 
 def run_prefix(execution_id: str, run_id: str) -> str:
-    """The prefix of everything that the run's jobs write; runs that share a job have that of the job's id."""
+    """The prefix of everything that the run's jobs write; runs that share a job have that of the
+    job's id.
+    """
     return f"{RUNS_PREFIX}{execution_id}/{run_id}/"
 
 
 def checkpoints_prefix(execution_id: str, run_id: str) -> str:
-    """All attempts of a run share it, so that the next one resumes from the checkpoints of an interrupted one."""
+    """All attempts of a run share it, so that the next one resumes from the checkpoints of an
+    interrupted one.
+    """
     return f"{run_prefix(execution_id, run_id)}checkpoints/"
 
 
@@ -104,7 +113,10 @@ def samples_key(execution_id: str, run_id: str, job_name: str) -> str:
 
 
 def served_model_key(deployment_name: str) -> str:
-    """The deployment's own copy of the model. Training jobs can't write it, and objects below ``runs/`` expire."""
+    """The deployment's own copy of the model.
+
+    Training jobs can't write it, and objects below ``runs/`` expire.
+    """
     return f"{MODELS_PREFIX}{deployment_name}/model.tar.gz"
 
 
@@ -118,17 +130,23 @@ def code_key(sha256: str) -> str:
 
 
 def is_packed_by_client(uri: str) -> bool:
-    """Whether ``traindyno run`` packed this tarball, so that it has the program of shared jobs: by its key."""
+    """Whether ``traindyno run`` packed this tarball, so that it has the program of shared jobs: by
+    its key.
+    """
     return PACKED.search(uri) is not None
 
 
 def execution_code_key(execution_id: str) -> str:
-    """The execution's own copy of the lab's training code: a later deployment does not change it."""
+    """The execution's own copy of the lab's training code: a later deployment does not change
+    it.
+    """
     return f"{CODE_PREFIX}{execution_id}/sourcedir.tar.gz"
 
 
 def execution_script_key(execution_id: str) -> str:
-    """The execution's own copy of the suite's script, which is uploaded under its content and expires when unused."""
+    """The execution's own copy of the suite's script, which is uploaded under its content and
+    expires when unused.
+    """
     return f"{CODE_PREFIX}{execution_id}/script/sourcedir.tar.gz"
 
 
@@ -147,7 +165,9 @@ def tokens_prefix(key: str) -> str:
 
 
 def tokens_folder(key: str, job_name: str) -> str:
-    """The prefix at which SageMaker stores the uncompressed model folder of the job that made the tokens."""
+    """The prefix at which SageMaker stores the uncompressed model folder of the job that made the
+    tokens.
+    """
     return f"{tokens_prefix(key)}/{job_name}/output/model/"
 
 

@@ -1,4 +1,6 @@
-"""Reserve what a job may cost at most, and settle what it did cost: no job starts or runs past the execution's cap."""
+"""Reserve what a job may cost at most, and settle what it did cost: no job starts or runs past the
+execution's cap.
+"""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -26,9 +28,11 @@ class BudgetServices(Protocol):
 def reserve_worst_case(
     row: AttemptRow, *, cap_usd: Decimal, services: BudgetServices, also: Sequence[Write] = ()
 ) -> bool:
-    """Create the attempt's row, reserve its worst case and write ``also``; False if the attempt has its row already.
+    """Create the attempt's row, reserve its worst case and write ``also``; False if the attempt has
+    its row already.
 
-    JobRefused if there is no room under the cap, SlotUnavailable while jobs in flight may leave some.
+    JobRefused if there is no room under the cap, SlotUnavailable while jobs in flight may leave
+    some.
     """
     reservation = services.spending.reserve(row, cap_usd=cap_usd, also=also)
     if reservation is not Reservation.NO_ROOM:
@@ -63,7 +67,8 @@ def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: BudgetServices)
 
 
 def hold_all(row: AttemptRow, billed_usd: Decimal, *, services: BudgetServices) -> None:
-    """Reserve all that is left under the cap for a job that nothing can end, and its cost so far if that is more.
+    """Reserve all that is left under the cap for a job that nothing can end, and its cost so far if
+    that is more.
 
     An attempt that has ended or changed since it was read is left to the next sweep.
     """

@@ -1,4 +1,6 @@
-"""Start the build of an image, if the account may: CodeBuild's quota for new accounts is often 0."""
+"""Start the build of an image, if the account may: CodeBuild's quota for new accounts is often
+0.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,9 @@ def start_build(
     region: str,
     sleep: Callable[[float], None],
 ) -> str | None:
-    """Why no build was started; None where one was, which answers the custom resource's ``event``."""
+    """Why no build was started; None where one was, which answers the custom resource's
+    ``event``.
+    """
     wanted = event["ResourceProperties"]
     if refusal := as_new_role(
         lambda: refusal_to_build(quotas, size=wanted["Size"], region=region), sleep=sleep
@@ -37,22 +41,27 @@ def start_build(
     try:
         as_new_role(lambda: run_build(builds, wanted["Project"], answers), sleep=sleep)
     except NoBuildAllowed as error:
-        return f"CodeBuild runs no Linux/{wanted['Size']} build in {region}, whatever its quota says: {error}"
+        return (
+            f"CodeBuild runs no Linux/{wanted['Size']} build in {region}, whatever its quota says: "
+            f"{error}"
+        )
     return None
 
 
 def refusal_to_build(
     service_quotas: "ServiceQuotasClient", *, size: str, region: str
 ) -> str | None:
-    """None if at least one build of this size may run, or if Service Quotas does not tell the quota."""
+    """None if at least one build of this size may run, or if Service Quotas does not tell the
+    quota.
+    """
     name = QUOTA_NAME.format(size)
     quota = read_by_name(service_quotas, name, service_code=SERVICE_CODE)
     value = quota_value(quota)
     if quota is None or value is None or value >= 1:
         return None
     return (
-        f"the lab's images can't be built: the quota {name!r} of CodeBuild in {region} is"
-        f" {value}, and 1 is needed. Ask for it: aws service-quotas request-service-quota-increase"
-        f" --service-code {SERVICE_CODE} --quota-code {quota['QuotaCode']} --desired-value 1 --region {region}."
-        " Then deploy again."
+        f"the lab's images can't be built: the quota {name!r} of CodeBuild in {region} is {value}, "
+        "and 1 is needed. Ask for it: aws service-quotas request-service-quota-increase "
+        f"--service-code {SERVICE_CODE} --quota-code {quota['QuotaCode']} --desired-value 1 "
+        f"--region {region}. Then deploy again."
     )

@@ -1,4 +1,6 @@
-"""Read the account's quotas; give each lane its concurrency, or refuse the suite with the increase requests."""
+"""Read the account's quotas; give each lane its concurrency, or refuse the suite with the increase
+requests.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -19,7 +21,10 @@ from traindyno.store.results_bucket import ResultsBucket
 def check_quotas(
     execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float
 ) -> dict[str, Any]:
-    """The preparations that the state machine runs before the first round, if any. Raises SuiteRefused."""
+    """The preparations that the state machine runs before the first round, if any.
+
+    Raises SuiteRefused.
+    """
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     priced = bucket.read_as(plan_key(execution_id), read_stored_plan)
     readings = quotas.read(needed_quotas(suite, priced.cells), now=now)

@@ -1,4 +1,6 @@
-"""A lab's endpoints with their records, and their ends: of one by its name, at a sweep, and with the lab."""
+"""A lab's endpoints with their records, and their ends: of one by its name, at a sweep, and with
+the lab.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,9 +54,12 @@ class EndpointOverdue(TraindynoError):
 
 
 def remove_endpoint(name: str, serving: Serving) -> bool:
-    """Delete the endpoint with its configuration, model, copy and record. Safe to repeat. Raises EndpointBusy.
+    """Delete the endpoint with its configuration, model, copy and record.
 
-    False if an endpoint of this name lacks the lab's tag: then all stays. Billing ends first, the record last.
+    Safe to repeat. Raises EndpointBusy.
+
+    False if an endpoint of this name lacks the lab's tag: then all stays. Billing ends first, the
+    record last.
     """
     is_ours = serving.endpoints.delete(name, lab=serving.lab)
     if is_ours:
@@ -64,8 +69,10 @@ def remove_endpoint(name: str, serving: Serving) -> bool:
 
 
 def sweep_endpoints(serving: Serving, *, now: float) -> tuple[int, list[Exception]]:
-    """End what is due: the number of what was ended, and the errors. An endpoint that can't be read or ended does not
-    keep the others; endpoints that lack the lab's tag are left alone.
+    """End what is due: the number of what was ended, and the errors.
+
+    An endpoint that can't be read or ended does not keep the others; endpoints that lack the lab's
+    tag are left alone.
     """
     removed, errors = 0, list[Exception]()
     try:
@@ -110,7 +117,9 @@ def _due_at(
 
 
 def names_in_use(serving: Serving, *, now: float) -> list[str]:
-    """Deployments with which the lab can't be destroyed: those that SageMaker creates or may create."""
+    """Deployments with which the lab can't be destroyed: those that SageMaker creates or may
+    create.
+    """
     states = {state.name: state for state in serving.endpoints.list_named(serving.lab)}
     found = {
         state.name
@@ -125,7 +134,10 @@ def names_in_use(serving: Serving, *, now: float) -> list[str]:
 
 
 def remove_all(serving: Serving) -> int:
-    """How many were deleted. Without the lab, no function would delete them, and their billing would continue."""
+    """How many were deleted.
+
+    Without the lab, no function would delete them, and their billing would continue.
+    """
     states = serving.endpoints.list_named(serving.lab)
     return sum(
         remove_endpoint(name, serving)

@@ -51,7 +51,10 @@ class JudgeEnvironment(BucketEnvironment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEnvironment(BucketEnvironment):
-    """The settings of training jobs. ``has_images``: "on" in a lab that builds its images. ``lab_jobs`` is JSON."""
+    """The settings of training jobs.
+
+    ``has_images``: "on" in a lab that builds its images. ``lab_jobs`` is JSON.
+    """
 
     aws_region: str
     training_role_arn: str

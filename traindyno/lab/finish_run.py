@@ -1,4 +1,6 @@
-"""A training job has ended: describe it, record its outcome, and answer the task that waits for it."""
+"""A training job has ended: describe it, record its outcome, and answer the task that waits for
+it.
+"""
 
 from dataclasses import replace
 from typing import Protocol
@@ -51,7 +53,10 @@ class FinishRunServices(
 
 
 def finish_run(job_name: str, *, services: FinishRunServices, now: float) -> AttemptRow | None:
-    """The ended attempt; None if there is nothing to do. Safe for events that are repeated, late or of another lab."""
+    """The ended attempt; None if there is nothing to do.
+
+    Safe for events that are repeated, late or of another lab.
+    """
     row = services.attempts.find(job_name)
     if row is None or not row.is_open:
         return None
@@ -68,8 +73,8 @@ def finish_run(job_name: str, *, services: FinishRunServices, now: float) -> Att
 def _report_end(row: AttemptRow, *, services: FinishRunServices) -> None:
     """Answer the task. If no task waits, still record the runs or the preparation.
 
-    The latest attempt of a shared job stays open until all its runs are recorded: the execution may be stopped before
-    another task records them.
+    The latest attempt of a shared job stays open until all its runs are recorded: the execution may
+    be stopped before another task records them.
     """
     owner = row.owner
     if isinstance(owner, DataPreparation) and row.end and row.end.outcome:
@@ -78,7 +83,9 @@ def _report_end(row: AttemptRow, *, services: FinishRunServices) -> None:
     if not is_done and not is_recorded(owner, services) and not _has_next(row, services):
         execution = services.executions.find(owner.execution_id)
         if execution is None or not execution.is_stopping:
-            return  # the task was started again and will find this end, or the sweep will find the execution over
+            # the task was started again and will find this end, or the sweep will find the
+            # execution over
+            return
         if isinstance(owner, DataPreparation):
             record_preparation(owner, row, services)
         record_runs(owner, final=None, services=services)
@@ -123,7 +130,9 @@ def _ended(row: AttemptRow, end: JobEnd, services: FinishRunServices) -> Attempt
 
 
 def _continues(row: AttemptRow, run: Run, services: FinishRunServices) -> bool:
-    """Whether another job does the rest: the suite chains jobs, and this one has left a checkpoint."""
+    """Whether another job does the rest: the suite chains jobs, and this one has left a
+    checkpoint.
+    """
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
     prefix = checkpoints_prefix(run.execution_id, run.run_id)
     return suite.limits.chain_jobs and services.bucket.has_changed(

@@ -1,4 +1,5 @@
-"""Refuses to delete a lab that has suites or endpoints in flight, and to update it without a setting that it has.
+"""Refuses to delete a lab that has suites or endpoints in flight, and to update it without a
+setting that it has.
 
 Expiring endpoints are deleted with the lab.
 """
@@ -28,8 +29,10 @@ class GuardLabServices(Protocol):
 def refusal_to_delete(
     *, lab: str, executions: Executions, services: GuardLabServices, serving: Serving, now: float
 ) -> str | None:
-    """None for an idle lab. In flight: a running execution, a training job whose end is not recorded yet, an endpoint
-    that is being created, or a kept one.
+    """None for an idle lab.
+
+    In flight: a running execution, a training job whose end is not recorded yet, an endpoint that
+    is being created, or a kept one.
     """
     found = dict.fromkeys(executions.list_running())
     found |= dict.fromkeys(
@@ -53,8 +56,8 @@ def refusal_to_delete(
         ]
     )
     return (
-        f"lab {lab} has {counts} in flight, and nothing was deleted. Stop with: {named}{more}. Then destroy it again:"
-        " the lab works, but CloudFormation refuses to update its stack."
+        f"lab {lab} has {counts} in flight, and nothing was deleted. Stop with: {named}{more}. "
+        "Then destroy it again: the lab works, but CloudFormation refuses to update its stack."
     )
 
 

@@ -55,7 +55,8 @@ def plan_next_round(
             key = lane_key(execution_id, number, lane.lane_id, wave=len(waves) + 1)
             bucket.write_json(key, wave_items(wave, suite.limits))
             waves.append({"items_key": key, "concurrency": concurrency})
-        # The field keeps its old name: a running execution reads it by the definition that it began with.
+        # The field keeps its old name: a running execution reads it by the definition that it began
+        # with.
         pointers.append({"lane_id": lane.lane_id, "packs": waves})
     return {
         "execution_id": execution_id,
@@ -66,8 +67,8 @@ def plan_next_round(
 
 
 def _waves(lane: Lane, plan: LanePlan) -> list[tuple[Sequence[Job], int]]:
-    """The waves of the lane, one after another, each with the most jobs that are in progress at the same time. A lane
-    whose jobs are counted is one wave.
+    """The waves of the lane, one after another, each with the most jobs that are in progress at the
+    same time. A lane whose jobs are counted is one wave.
     """
     if plan.instances_at_once is None:
         return [(lane.jobs, plan.concurrency)]

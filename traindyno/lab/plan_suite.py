@@ -51,7 +51,10 @@ PINNED = "by its revision"
 GB, ROOM_GB = 10**9, 10  # room for the image's writable layer, the code and what the run writes
 # Step Functions takes causes of up to 32,768 characters.
 REFUSAL_LENGTH = 32_000
-STAGED_CODE = "expected the code in S3, s3://…/sourcedir.tar.gz: `traindyno run` uploads a folder, StartExecution does not"
+STAGED_CODE = (
+    "expected the code in S3, s3://…/sourcedir.tar.gz: `traindyno run` uploads a folder, "
+    "StartExecution does not"
+)
 
 
 class PlanSuiteServices(Protocol):
@@ -123,7 +126,10 @@ def plan_execution(
 def _full_volume(
     suite: Suite, cells: Sequence[Cell], settings: JobSettings, listing: DataListing
 ) -> Iterator[str]:
-    """A model in S3 is copied to each instance's volume before a run starts. Instance storage replaces the volume."""
+    """A model in S3 is copied to each instance's volume before a run starts.
+
+    Instance storage replaces the volume.
+    """
     path = suite.workload.model.path if suite.workload.model else None
     types = {
         cell.settings.instance
@@ -135,8 +141,9 @@ def _full_volume(
     found = listing.size_bytes(path) if is_s3_uri(path) and on_volume else None
     if found is not None and found > size_gb * GB:
         yield (
-            f"workload.model.path: {path} has {found / GB:.1f} GB, and the volume of {on_volume[0]} {size_gb} GB;"
-            f" expected job.volume_size_gb of at least {-(-found // GB) + ROOM_GB}"
+            f"workload.model.path: {path} has {found / GB:.1f} GB, and the volume of "
+            f"{on_volume[0]} {size_gb} GB; expected job.volume_size_gb of at least "
+            f"{-(-found // GB) + ROOM_GB}"
         )
 
 
@@ -221,7 +228,10 @@ class _TokenPlan:
         return None if TOKENISED in names else digest
 
     def tokenizer_content(self, workload: Workload) -> str:
-        """Identifies the tokenizer. Without a revision, a Hub tokenizer may change between executions."""
+        """Identifies the tokenizer.
+
+        Without a revision, a Hub tokenizer may change between executions.
+        """
         tokenizer = workload.tokenizer
         if tokenizer is not None and tokenizer.path is None:
             return "trained on the data"
@@ -279,7 +289,8 @@ def plan_tokens(
     cache: TokenCache,
     now: float,
 ) -> tuple[TokenSet, ...]:
-    """The tokens and the copy that the suite needs, each with its content key, and whether the lab has it already.
+    """The tokens and the copy that the suite needs, each with its content key, and whether the lab
+    has it already.
 
     Raises SuiteRefused if the dataset's, tokenizer's or model's prefix can't be listed or is empty.
     """

@@ -1,4 +1,6 @@
-"""The end of a preparation: mark what it made as ready, record its result, and answer the execution."""
+"""The end of a preparation: mark what it made as ready, record its result, and answer the
+execution.
+"""
 
 from typing import Protocol
 
@@ -45,7 +47,10 @@ class PreparationAnswers(Protocol):
 def record_preparation(
     preparation: DataPreparation, row: AttemptRow, services: PreparationRecords
 ) -> None:
-    """``row``: the last attempt, ended. The tokens are marked as ready before the result is written. Safe to repeat."""
+    """``row``: the last attempt, ended.
+
+    The tokens are marked as ready before the result is written. Safe to repeat.
+    """
     execution_id, name = preparation.execution_id, preparation.preparation_id
     known = services.preparations.read(execution_id, name)
     if known.is_over:

@@ -1,4 +1,6 @@
-"""The sweep: finish jobs whose event was lost, stop those that outlast their execution or its cap; one at a time."""
+"""The sweep: finish jobs whose event was lost, stop those that outlast their execution or its cap;
+one at a time.
+"""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +38,9 @@ def sweep_turn(
     clock: Callable[[], float],
     seconds: float = LEASE_SECONDS,
 ) -> Iterator[RequestPace | None]:
-    """The sweep's pace, which ends if another sweep takes the lease; None while another one holds it."""
+    """The sweep's pace, which ends if another sweep takes the lease; None while another one holds
+    it.
+    """
     renewed_at = clock()
     if not lease.take(holder, now=renewed_at, seconds=seconds):
         yield None
@@ -60,8 +64,8 @@ def sweep_turn(
 QUIET_SECONDS = 20
 # The sweep runs every five minutes in AWS.
 NEXT_LOOK_SECONDS = 300
-# DescribeTrainingJob allows five requests per second for the account; FinishRun makes one for each job that ends, and
-# jobs start, and so end, at less than one per second.
+# DescribeTrainingJob allows five requests per second for the account; FinishRun makes one for each
+# job that ends, and jobs start, and so end, at less than one per second.
 SECONDS_BETWEEN_LOOKS = 0.3
 
 
@@ -73,9 +77,10 @@ class ReconcileRunsServices(FinishRunServices, StopRunsServices, BudgetServices,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """``overdue``: attempts that had ended and were not finished, without those of shared jobs whose end is known: they
-    wait for the next attempt, or for their runs to be recorded. ``left``: the ended ones for which this sweep had no
-    time. ``failures``: the errors of executions and attempts that the next sweep tries again.
+    """``overdue``: attempts that had ended and were not finished, without those of shared jobs
+    whose end is known: they wait for the next attempt, or for their runs to be recorded. ``left``:
+    the ended ones for which this sweep had no time. ``failures``: the errors of executions and
+    attempts that the next sweep tries again.
     """
 
     open: int
@@ -96,8 +101,8 @@ def sweep(
 ) -> Swept:
     """Attempts that were submitted less than ``quiet_seconds`` ago are left to their events.
 
-    What fails for one execution or attempt stops no other one. Each sweep takes them in another order, so that the end
-    of its time does not leave the same ones each time.
+    What fails for one execution or attempt stops no other one. Each sweep takes them in another
+    order, so that the end of its time does not leave the same ones each time.
     """
     rows = [row for row in services.attempts.list_open() if now - row.submitted_at > quiet_seconds]
     random.Random(now).shuffle(rows)
@@ -149,11 +154,12 @@ def stop_overruns(
     now: float,
     pace: RequestPace,
 ) -> int:
-    """Reserve more for jobs that exceed their reservation, and stop those for which the cap has no room.
+    """Reserve more for jobs that exceed their reservation, and stop those for which the cap has no
+    room.
 
-    ``rows`` are the open attempts of one execution, ``ages`` the seconds since the creation of the jobs that still
-    run. Only jobs old enough to have used up their reservation are described. A job that uploads holds what the others
-    leave. Raises the first error after each job was tried.
+    ``rows`` are the open attempts of one execution, ``ages`` the seconds since the creation of the
+    jobs that still run. Only jobs old enough to have used up their reservation are described. A job
+    that uploads holds what the others leave. Raises the first error after each job was tried.
     """
     stopped, failures = 0, Failures()
     ending: list[tuple[AttemptRow, float]] = []
@@ -171,7 +177,8 @@ def stop_overruns(
         with failures.kept(execution=row.owner.execution_id, job=row.job_name):
             job = services.jobs.describe(row.job_name)
             pace.sleep(SECONDS_BETWEEN_LOOKS)
-            # None while nothing is billed yet, and for a job that has ended: FinishRun reads its cost.
+            # None while nothing is billed yet, and for a job that has ended: FinishRun reads its
+            # cost.
             billed_seconds = None if job is None else running_seconds(job, now=now)
             if job is None or billed_seconds is None:
                 continue
@@ -184,8 +191,8 @@ def stop_overruns(
                 stopped += stop_job(row.job_name, outcome, services=services, pace=pace)
     for row, billed_seconds in ending:
         with failures.kept(execution=row.owner.execution_id, job=row.job_name):
-            # Nothing ends an upload. One that outlasts its reservation holds all that is left under the cap, so that
-            # nothing else starts, and what it has been billed beyond that.
+            # Nothing ends an upload. One that outlasts its reservation holds all that is left under
+            # the cap, so that nothing else starts, and what it has been billed beyond that.
             if _usd_at_next_look(row, billed_seconds) > row.reserved_usd:
                 hold_all(row, time_usd(row, billed_seconds), services=services)
     failures.raise_first()

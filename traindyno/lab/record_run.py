@@ -1,4 +1,6 @@
-"""Make the result of a run from its attempts and its step log, once: first the document in S3, then the run's row."""
+"""Make the result of a run from its attempts and its step log, once: first the document in S3, then
+the run's row.
+"""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -63,8 +65,10 @@ def _end_of(attempt: AttemptRow, services: AttemptRecords) -> Attempt:
 def read_run_log(
     logged: Run | DataPreparation, services: AttemptRecords, last: Attempt | None = None
 ) -> tuple[StepLog | None, str | None]:
-    """The step log, or None with the reason why it can't be read. What was logged after the attempt ``last`` is left
-    out; a training that continues an earlier one has that one's logs too.
+    """The step log, or None with the reason why it can't be read.
+
+    What was logged after the attempt ``last`` is left out; a training that continues an earlier one
+    has that one's logs too.
     """
     files = services.bucket.step_log_files(step_logs_prefix(logged))
     if last is not None:
@@ -89,8 +93,8 @@ def read_log_tail(
     run_id: str | None = None,
     host: str | None = None,
 ) -> tuple[str, ...]:
-    """The last lines of the attempt's log, unless the job's parent ended the run; of a shared job, those of this run on
-    the host on which it failed. A run that completed may have caught an error.
+    """The last lines of the attempt's log, unless the job's parent ended the run; of a shared job,
+    those of this run on the host on which it failed. A run that completed may have caught an error.
     """
     if last is None or outcome is Outcome.OUTPACED:
         return ()
@@ -128,8 +132,8 @@ STOPPED = FinalOutcome(
 
 
 def refused_outcome(end: Mapping[str, str]) -> FinalOutcome | None:
-    """The outcome of a run for which no job was started, or whose shared job the state machine stopped retrying; None
-    if its job has ended.
+    """The outcome of a run for which no job was started, or whose shared job the state machine
+    stopped retrying; None if its job has ended.
     """
     if "Error" in end:
         outcome = OUTCOME_OF_ERROR.get(end["Error"], Outcome.INTERNAL_ERROR)
@@ -150,12 +154,13 @@ def record_runs(
     services: RecordRunServices,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> list[RunResult]:
-    """Record each run that has no result yet, with those that the job's parent process added. ``final``: a run's
-    outcome if no attempt has one.
+    """Record each run that has no result yet, with those that the job's parent process added.
 
-    What a shared job left is read once for all of its runs. One that can't be recorded stops no other one; as the order
-    differs from call to call, not even if it ends the function. Raises such an error at the end, or RunsLeft when the
-    time is over.
+    ``final``: a run's outcome if no attempt has one.
+
+    What a shared job left is read once for all of its runs. One that can't be recorded stops no
+    other one; as the order differs from call to call, not even if it ends the function. Raises such
+    an error at the end, or RunsLeft when the time is over.
     """
     execution = services.executions.find(owner.execution_id)
     runs, recorded, failures = [*runs_of(owner)], list[RunResult](), Failures()

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def opened(place: str, client: str | None = None) -> Any:
-    """An attribute that makes the class at ``place`` at its first use, on ``client`` or on the lab's table."""
+    """An attribute that makes the class at ``place`` at its first use, on ``client`` or on the
+    lab's table.
+    """
     module, _, name = place.rpartition(".")
 
     def make(lab: "LabServices") -> Any:
@@ -34,8 +36,10 @@ def opened(place: str, client: str | None = None) -> Any:
 
 
 class LabServices:
-    """Every service of the lab. Each is imported and made at its first use, so a function pays for those that its use
-    case names: the client of SageMaker alone takes half a second.
+    """Every service of the lab.
+
+    Each is imported and made at its first use, so a function pays for those that its use case
+    names: the client of SageMaker alone takes half a second.
     """
 
     def __init__(self, *, table: Table, bucket: ResultsBucket) -> None:

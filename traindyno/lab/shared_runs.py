@@ -1,4 +1,6 @@
-"""The runs of a shared job: which have ended, what follows the end of an attempt, and the attempts of each run."""
+"""The runs of a shared job: which have ended, what follows the end of an attempt, and the attempts
+of each run.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +19,10 @@ from traindyno.store.results_bucket import ResultsBucket, read_shared_job_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRuns:
-    """The runs of a job, as its attempts have left them. ``host_count``: of each attempt. ``contents``: of its journals
-    and ends; ``sizes``: of all files below its checkpoint prefix.
+    """The runs of a job, as its attempts have left them.
+
+    ``host_count``: of each attempt. ``contents``: of its journals and ends; ``sizes``: of all files
+    below its checkpoint prefix.
     """
 
     job: Job
@@ -31,7 +35,9 @@ class SharedRuns:
 
     @property
     def ended(self) -> frozenset[str]:
-        """The runs that have ended in any attempt, those that the job's parent process added too."""
+        """The runs that have ended in any attempt, those that the job's parent process added
+        too.
+        """
         return ended_runs(self.contents, host_count=self.host_count, sizes=self.sizes)
 
     @property
@@ -71,14 +77,16 @@ class SharedRuns:
         )
 
     def deciding(self, run_id: str, attempts: Sequence[Attempt]) -> Attempt | None:
-        """The latest of its attempts in which the run ended: if its end reached S3 late, a later one has begun it again
-        for nothing. Else the latest.
+        """The latest of its attempts in which the run ended: if its end reached S3 late, a later
+        one has begun it again for nothing. Else the latest.
         """
         ended = [attempt for attempt in attempts if run_id in self.journal(attempt.job_name).ends]
         return (*attempts[-1:], *ended)[-1] if attempts else None
 
     def failed_host(self, run_id: str, attempt: Attempt | None) -> str | None:
-        """The host on which the run failed in this attempt, else the first one; None if it did not end there."""
+        """The host on which the run failed in this attempt, else the first one; None if it did not
+        end there.
+        """
         end = self.journal(attempt.job_name).ends.get(run_id) if attempt else None
         return end.host if end else None
 

@@ -45,7 +45,9 @@ class RequestPace:
 
 
 def was_refused(execution_id: str, executions: Executions) -> bool:
-    """Whether the execution ended before any job of it was started, because its suite was wrong or was refused."""
+    """Whether the execution ended before any job of it was started, because its suite was wrong or
+    was refused.
+    """
     try:
         error = executions.describe(execution_id).error
     except ExecutionUnknown:
@@ -54,13 +56,18 @@ def was_refused(execution_id: str, executions: Executions) -> bool:
 
 
 def stop_runs(execution_id: str, *, services: StopRunsServices, pace: RequestPace) -> int:
-    """Start no further job of the execution, and stop those that run. Returns the number of stopped jobs."""
+    """Start no further job of the execution, and stop those that run.
+
+    Returns the number of stopped jobs.
+    """
     services.executions.mark_stopping(execution_id)
     return stop_jobs(execution_id, Outcome.STOPPED_BY_USER, services=services, pace=pace)
 
 
 def free_start_slots(execution_id: str, *, services: StopRunsServices, now: float) -> None:
-    """Free the reserved start slots, unless another execution has jobs and may hold some of them."""
+    """Free the reserved start slots, unless another execution has jobs and may hold some of
+    them.
+    """
     if all(row.owner.execution_id == execution_id for row in services.attempts.list_open()):
         services.start_slots.free(now=now)
 
@@ -68,7 +75,9 @@ def free_start_slots(execution_id: str, *, services: StopRunsServices, now: floa
 def stop_jobs(
     execution_id: str, outcome: Outcome, *, services: StopRunsServices, pace: RequestPace
 ) -> int:
-    """The number of stopped jobs. Their ends arrive as events; the sweep stops those for which no time is left.
+    """The number of stopped jobs.
+
+    Their ends arrive as events; the sweep stops those for which no time is left.
 
     Raises the first error after each job was tried.
     """

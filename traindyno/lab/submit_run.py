@@ -1,4 +1,6 @@
-"""Start the training job of the next attempt at most once, and answer the waiting task if no job is started."""
+"""Start the training job of the next attempt at most once, and answer the waiting task if no job is
+started.
+"""
 
 import json
 import time
@@ -61,7 +63,9 @@ class SubmitRunServices(OwnerServices, BudgetServices, PreparationAnswers, Proto
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """``job_name`` is the started job; without one, the waiting task got ``answered``, an outcome or an error."""
+    """``job_name`` is the started job; without one, the waiting task got ``answered``, an outcome
+    or an error.
+    """
 
     job_name: str | None = None
     answered: str | None = None
@@ -77,8 +81,9 @@ def submit_run(
     sleep: Callable[[float], None],
     clock: Callable[[], float] = time.time,
 ) -> Submitted:
-    """Answers the task itself if no job is started, because a raised error counts as a failure of the function, for
-    which there is an alarm. If the answer can't be sent, that error is raised, and the task fails with it.
+    """Answers the task itself if no job is started, because a raised error counts as a failure of
+    the function, for which there is an alarm. If the answer can't be sent, that error is raised,
+    and the task fails with it.
     """
     submission = _Submission(
         owner=owner,
@@ -111,7 +116,10 @@ def submit_run(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Submission:
-    """One call of SubmitRun, for the task that waits with ``token``. ``now`` and ``clock`` are epoch seconds."""
+    """One call of SubmitRun, for the task that waits with ``token``.
+
+    ``now`` and ``clock`` are epoch seconds.
+    """
 
     owner: AttemptOwner
     token: str
@@ -134,8 +142,8 @@ class _Submission:
         attempts = attempts_of(known, self.services.attempts)
         latest = attempts[-1] if attempts else None
         if latest and latest.end is None:
-            # An earlier call stopped between writing the row and CreateTrainingJob. The job may exist: do not start
-            # another.
+            # An earlier call stopped between writing the row and CreateTrainingJob. The job may
+            # exist: do not start another.
             if not self.services.attempts.hand_over(latest.job_name, self.token):
                 raise ServiceFault(f"{latest.job_name} ended while another task took it over")
             self.services.jobs.start(self._request(suite, execution, latest.number, attempts))
@@ -169,8 +177,9 @@ class _Submission:
         return row.job_name
 
     def _reserve_slot(self, noted: float | None) -> float | None:
-        """When to send the request, in epoch seconds; None without a limit. A distant slot is stored, and the state
-        machine waits for it.
+        """When to send the request, in epoch seconds; None without a limit.
+
+        A distant slot is stored, and the state machine waits for it.
         """
         between = self.settings.seconds_between_starts
         if not between:
@@ -191,8 +200,11 @@ class _Submission:
     def _start(
         self, row: AttemptRow, request: dict[str, Any], *, cap_usd: Decimal, slot_at: float | None
     ) -> None:
-        """The row comes first: the event of the job's end may arrive before CreateTrainingJob has answered."""
-        # Create the client now: it takes 0.5 s in a cold function, which would be lost from the start slot.
+        """The row comes first: the event of the job's end may arrive before CreateTrainingJob has
+        answered.
+        """
+        # Create the client now: it takes 0.5 s in a cold function, which would be lost from the
+        # start slot.
         jobs = self.services.jobs
         place = (self.owner.execution_id, owner_id(self.owner), row.job_name)
         noting = self._rows.noting(*place)
@@ -209,8 +221,8 @@ class _Submission:
             raise
 
     def _wait(self, slot_at: float) -> None:
-        """If the next slot has begun, the function reserves another one: otherwise two functions would send a request
-        at the same time.
+        """If the next slot has begun, the function reserves another one: otherwise two functions
+        would send a request at the same time.
         """
         between = self.settings.seconds_between_starts
         while self.clock() - slot_at > between:
@@ -261,8 +273,9 @@ class _Submission:
     def _request(
         self, suite: Suite, execution: ExecutionRow, number: int, attempts: Sequence[AttemptRow]
     ) -> dict[str, Any]:
-        """It has the code and images that the suite was planned with, whatever was deployed or uploaded since. The
-        document of a shared job, which its request names, is in the bucket when this returns.
+        """It has the code and images that the suite was planned with, whatever was deployed or
+        uploaded since. The document of a shared job, which its request names, is in the bucket when
+        this returns.
         """
         if execution.script_s3_uri is not None:
             suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))

@@ -1,4 +1,6 @@
-"""One structured log line for each use case, and errors under the names that the state machine retries."""
+"""One structured log line for each use case, and errors under the names that the state machine
+retries.
+"""
 
 import logging
 import time
@@ -16,7 +18,9 @@ LOG.setLevel(logging.INFO)
 
 @dataclass
 class Failures:
-    """The errors of steps that don't depend on each other: each is logged, and the next step is still tried."""
+    """The errors of steps that don't depend on each other: each is logged, and the next step is
+    still tried.
+    """
 
     errors: list[Exception] = field(default_factory=list)
 
@@ -37,11 +41,11 @@ class Failures:
 
 @contextmanager
 def use_case(name: str, **about: str | None) -> Iterator[dict[str, str | float | None]]:
-    """Logs ``name`` with the fields that it yields, ``seconds``, and ``error`` if the use case failed. The fields begin
-    with ``about``; a use case adds what it finds out.
+    """Logs ``name`` with the fields that it yields, ``seconds``, and ``error`` if the use case
+    failed. The fields begin with ``about``; a use case adds what it finds out.
 
-    Lambda's JSON log format writes each of them as a separate field. Throttling is raised as Throttled, a fault of an
-    AWS service as ServiceFault: the state machine retries these names.
+    Lambda's JSON log format writes each of them as a separate field. Throttling is raised as
+    Throttled, a fault of an AWS service as ServiceFault: the state machine retries these names.
     """
     line: dict[str, str | float | None] = {**about}
     began = time.monotonic()

@@ -1,1 +1,4 @@
-"""The program of a shared job: on each instance it runs one run after another. Standard library, Python 3.8."""
+"""The program of a shared job: on each instance it runs one run after another.
+
+Standard library, Python 3.8.
+"""

@@ -22,7 +22,10 @@ LONGEST_DOWNLOAD_SECONDS = 3600.0
 
 
 class TimeLeft:
-    """On the monotonic clock. The job's limit counts from its begin, of which the parent sees the container's start."""
+    """On the monotonic clock.
+
+    The job's limit counts from its begin, of which the parent sees the container's start.
+    """
 
     def __init__(self, job: JobOrder, began_at: float) -> None:
         spent = max(time.time() - began_at, 0.0)
@@ -51,7 +54,9 @@ class TimeLeft:
 
 
 def job_began_at(host: Host) -> float:
-    """Epoch seconds: the container's start, or that of its configuration's files, which are written before."""
+    """Epoch seconds: the container's start, or that of its configuration's files, which are written
+    before.
+    """
     started = launcher_started(host.environment) or time.time()
     try:
         folder = host.folder_of("SM_INPUT_CONFIG_DIR", "input/config")
@@ -83,8 +88,8 @@ class StopSignal:
 class JobAttempt(NamedTuple):
     """``number`` is new for each start of a parent, and the same on all hosts.
 
-    ``own_folder``: temporary files and caches of the run in progress. Its path stays, because processes that fork read
-    it once.
+    ``own_folder``: temporary files and caches of the run in progress. Its path stays, because
+    processes that fork read it once.
     """
 
     number: str

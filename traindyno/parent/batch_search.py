@@ -1,4 +1,6 @@
-"""Finds the batch of a run before it begins: each probe is a throw-away run of a few steps with a batch of its own."""
+"""Finds the batch of a run before it begins: each probe is a throw-away run of a few steps with a
+batch of its own.
+"""
 
 import json
 import signal
@@ -36,7 +38,9 @@ Finding = Dict[str, Any]
 
 
 class Searched(NamedTuple):
-    """``run`` has its batch. ``finding``: what the probes found; None where no batch is searched. ``answers``: how many
+    """``run`` has its batch.
+
+    ``finding``: what the probes found; None where no batch is searched. ``answers``: how many
     probes of this attempt told whether their batch fits.
     """
 
@@ -48,8 +52,8 @@ class Searched(NamedTuple):
 def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
     """The first host decides: only it reads the journals of earlier attempts, and the rates.
 
-    A probe that ends for another reason than its memory ends the search: without a batch that fits, the run then ends
-    for the same reason, if it is one of its own. Raises PeerLost.
+    A probe that ends for another reason than its memory ends the search: without a batch that fits,
+    the run then ends for the same reason, if it is one of its own. Raises PeerLost.
     """
     order = run.batch
     if order is None:
@@ -119,8 +123,8 @@ def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) ->
 
 
 def _agreed_end(run: RunOrder, attempt: JobAttempt, found: Optional[ThrownAway]) -> str:
-    """A host on which the memory was too small says so: the others see only that a process elsewhere ended. Without
-    one, the first host decides.
+    """A host on which the memory was too small says so: the others see only that a process
+    elsewhere ended. Without one, the first host decides.
     """
     peers, key = attempt.peers, "{}/too-large".format(run.run_id)
     if found is not None and _is_too_large(found.ended):

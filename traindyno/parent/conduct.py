@@ -49,7 +49,9 @@ Judge = Callable[[], Optional[EndVerdict]]
 
 
 class Completed(NamedTuple):
-    """``quiet_seconds``: for how long it logged no step at most; unknown of a run of an earlier attempt."""
+    """``quiet_seconds``: for how long it logged no step at most; unknown of a run of an earlier
+    attempt.
+    """
 
     run: RunOrder
     steps: StepsSoFar
@@ -106,7 +108,10 @@ class Race:
         )
 
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
-        """For a run that is about to begin. A cell's further run is not ended: of many, one is behind by chance."""
+        """For a run that is about to begin.
+
+        A cell's further run is not ended: of many, one is behind by chance.
+        """
         if self._samples is None or run.run_id not in self._runs:
             return lambda: None
         clock = self._clocks[run.run_id] = QuietClock()
@@ -152,7 +157,9 @@ class Race:
 
 
 def _pace(run: Completed, reference: StepsSoFar) -> Optional[Pace]:
-    """In samples with as much work as those of ``reference``; None if its work is counted otherwise."""
+    """In samples with as much work as those of ``reference``; None if its work is counted
+    otherwise.
+    """
     own, others = work_per_sample(run.steps), work_per_sample(reference)
     if not (are_alike(run.steps, reference) and own and others):
         return None

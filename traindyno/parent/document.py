@@ -19,9 +19,11 @@ class DocumentRefused(Exception):
 
 
 class BatchOrder(NamedTuple):
-    """How a run's batch is searched. ``path``: of the batch in its hyperparameters. ``first``: what is probed first;
-    each batch is a multiple of ``step``. ``choice``: ``largest`` or ``best``. ``possible``: the only batches, in order;
-    None: all of them.
+    """How a run's batch is searched.
+
+    ``path``: of the batch in its hyperparameters. ``first``: what is probed first; each batch is a
+    multiple of ``step``. ``choice``: ``largest`` or ``best``. ``possible``: the only batches, in
+    order; None: all of them.
     """
 
     choice: str
@@ -32,7 +34,10 @@ class BatchOrder(NamedTuple):
 
 
 class RunOrder(NamedTuple):
-    """``channels``: the run's channel → the job's channel that has its files. ``batch``: None unless it is searched."""
+    """``channels``: the run's channel → the job's channel that has its files.
+
+    ``batch``: None unless it is searched.
+    """
 
     run_id: str
     launcher: str
@@ -45,13 +50,16 @@ class RunOrder(NamedTuple):
 
 
 class JobOrder(NamedTuple):
-    """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost: it is
-    while a full disk cache is written, or a large cache of the run removed. ``device_seconds``: for so long a run waits
-    for the memory of the devices. ``inherited``: variables of the job that are the runs' own too. ``race_samples``: a
-    run that would need much longer for so many samples than an earlier one is ended; None: every run goes on to its
-    end. ``again``: further runs of the contenders among them, by the ids of their cells' first runs. ``warm_up_steps``:
-    of a throw-away run before the first one. ``cut_off``: earlier jobs that the service ended at their time limit: they
-    did not die of their run in progress.
+    """``grace_seconds``: from SIGTERM to SIGKILL.
+
+    ``lease_seconds``: a host that is silent for so long is lost: it is while a full disk cache is
+    written, or a large cache of the run removed. ``device_seconds``: for so long a run waits for
+    the memory of the devices. ``inherited``: variables of the job that are the runs' own too.
+    ``race_samples``: a run that would need much longer for so many samples than an earlier one is
+    ended; None: every run goes on to its end. ``again``: further runs of the contenders among them,
+    by the ids of their cells' first runs. ``warm_up_steps``: of a throw-away run before the first
+    one. ``cut_off``: earlier jobs that the service ended at their time limit: they did not die of
+    their run in progress.
     """
 
     job_id: str
@@ -83,8 +91,8 @@ def find_document(environment: Mapping[str, str]) -> Path:
 
 
 def read_document(path: Path) -> JobOrder:
-    """The lab that brings this parent writes it (``traindyno/sagemaker/job_document.py``): its values are not checked.
-    Raises DocumentRefused.
+    """The lab that brings this parent writes it (``traindyno/sagemaker/job_document.py``): its
+    values are not checked. Raises DocumentRefused.
     """
     try:
         return _job(json.loads(path.read_text(encoding="utf-8")))
@@ -95,7 +103,9 @@ def read_document(path: Path) -> JobOrder:
 
 
 def with_own_devices(job: JobOrder, environment: Mapping[str, str]) -> JobOrder:
-    """Each GPU of this machine gets a process, as in a job of one run: the lab does not know how many there are."""
+    """Each GPU of this machine gets a process, as in a job of one run: the lab does not know how
+    many there are.
+    """
     count = environment.get("SM_NUM_GPUS", "")
     if job.instance_type != LOCAL_GPU or not count.isdigit() or int(count) < 1:
         return job

@@ -14,9 +14,12 @@ ENDED_AT_ONCE = (OUTPACED, THROWN_AWAY)
 
 
 class EndVerdict(NamedTuple):
-    """``left``: the run has no end, for this reason, and goes into the next attempt. Otherwise ``reason`` is its end.
+    """``left``: the run has no end, for this reason, and goes into the next attempt.
 
-    ``host`` is the one whose process gave the exit code. ``bound`` is that of a run that was outpaced.
+    Otherwise ``reason`` is its end.
+
+    ``host`` is the one whose process gave the exit code. ``bound`` is that of a run that was
+    outpaced.
     """
 
     reason: Optional[str] = None
@@ -47,7 +50,10 @@ def of_word(word: str) -> EndVerdict:
 
 
 def of_status(status: int, host: str) -> EndVerdict:
-    """EndVerdict on a process that failed. ``status``: exit code, or the negative number of a signal."""
+    """EndVerdict on a process that failed.
+
+    ``status``: exit code, or the negative number of a signal.
+    """
     if status < 0:
         return EndVerdict(reason=EXITED, signal=-status, host=host)
     return EndVerdict(reason=EXITED, exit_code=status, host=host)
@@ -75,12 +81,16 @@ def write_end(host: Host, run_id: str, end: Dict[str, Any]) -> bool:
 
 
 def forget_end(host: Host, run_id: str) -> None:
-    """A parent of the same job, before a spot interruption, may have written it while another host had not."""
+    """A parent of the same job, before a spot interruption, may have written it while another host
+    had not.
+    """
     remove(host.end_file(run_id))
 
 
 def has_ended(folder: Path, run_id: str) -> bool:
-    """Whether the files of all hosts of one attempt are there, and what they name has the bytes that they say."""
+    """Whether the files of all hosts of one attempt are there, and what they name has the bytes
+    that they say.
+    """
     return any(True for _ in whole_ends(folder, run_id))
 
 

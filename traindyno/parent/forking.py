@@ -1,4 +1,6 @@
-"""Starts runs of the built-in tasks by forking: the imports, which are most of a run's own start, are done once."""
+"""Starts runs of the built-in tasks by forking: the imports, which are most of a run's own start,
+are done once.
+"""
 
 import json
 import os
@@ -29,7 +31,9 @@ def order_of(start: Start) -> Dict[str, object]:
 
 
 def process_environment(setting: Setting) -> Dict[str, str]:
-    """torchrun gives each of several processes one thread, unless the environment says another number."""
+    """torchrun gives each of several processes one thread, unless the environment says another
+    number.
+    """
     has_several = setting.run.launcher == TORCHRUN and setting.run.processes_per_host > 1
     return {**({"OMP_NUM_THREADS": "1"} if has_several else {}), **setting.environment}
 
@@ -186,8 +190,10 @@ class ForkingLauncher:
         return frozenset(source.process_id for source in self._sources.values())
 
     def make_ready(self, setting: Setting, goes_on: Callable[[], bool]) -> bool:
-        """Whether a run in this setting can be forked. Starts a source, and waits for its imports while ``goes_on()``.
-        After one that can't fork, no later run waits for another.
+        """Whether a run in this setting can be forked.
+
+        Starts a source, and waits for its imports while ``goes_on()``. After one that can't fork,
+        no later run waits for another.
         """
         if not (self._can_fork and can_fork(setting)):
             return False

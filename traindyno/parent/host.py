@@ -22,8 +22,9 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 
 class Host(NamedTuple):
-    """``folder`` is the one that SageMaker copies to S3 while the job runs. ``environment`` is the parent's own.
-    ``aside``: where a run without a result writes instead.
+    """``folder`` is the one that SageMaker copies to S3 while the job runs.
+
+    ``environment`` is the parent's own. ``aside``: where a run without a result writes instead.
     """
 
     name: str
@@ -39,8 +40,9 @@ class Host(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """In the environment of each process that this parent starts. Another service on this machine may have a job of
-        this name, in another folder.
+        """In the environment of each process that this parent starts.
+
+        Another service on this machine may have a job of this name, in another folder.
         """
         return "{}/{}:{}".format(self.job_name, self.name, self.folder)
 
@@ -93,7 +95,9 @@ class Host(NamedTuple):
         return self.output(LOGS) / "{}.{}.log".format(run_id, self.name)
 
     def localised(self, value: Any) -> Any:
-        """``value`` with this host's paths instead of container paths, in lists and mappings too."""
+        """``value`` with this host's paths instead of container paths, in lists and mappings
+        too.
+        """
         root = self.environment.get(OPT_ML_VARIABLE)
         if not root:
             return value

@@ -45,10 +45,12 @@ class Journal:
 
 
 def count_deaths(host: Host, run_id: str, cut_off: Sequence[str]) -> int:
-    """In how many earlier jobs this host's parent, or another host, died while the run was in progress.
+    """In how many earlier jobs this host's parent, or another host, died while the run was in
+    progress.
 
-    A job that the service started again under its own name, after a spot interruption, has not died, nor has one of
-    ``cut_off``, which the service ended at its time limit: no signal may have told its parent.
+    A job that the service started again under its own name, after a spot interruption, has not
+    died, nor has one of ``cut_off``, which the service ended at its time limit: no signal may have
+    told its parent.
     """
     jobs = _earlier_jobs(host, cut_off)
     return sum(any(_died_in(lines, run_id) for lines in hosts) for hosts in jobs)
@@ -74,7 +76,8 @@ def _earlier_jobs(host: Host, cut_off: Sequence[str]) -> Iterator[List[List[Dict
 def probes_before(host: Host, run_id: str, cut_off: Sequence[str]) -> List[Probe]:
     """What the probes of earlier attempts found, and those of this job before a spot interruption.
 
-    A batch with which as many jobs died as end a run does not fit: the host's own memory may have been too small.
+    A batch with which as many jobs died as end a run does not fit: the host's own memory may have
+    been too small.
     """
     found: Dict[int, Probe] = {}
     deaths: Counts[int] = Counter()

@@ -35,7 +35,9 @@ class Setting(NamedTuple):
 
 
 class Start(NamedTuple):
-    """``is_forked``: on all hosts, because forked ranks and those of torchrun do not find each other."""
+    """``is_forked``: on all hosts, because forked ranks and those of torchrun do not find each
+    other.
+    """
 
     setting: Setting
     arguments: Tuple[str, ...]
@@ -51,7 +53,9 @@ class Child:
 
     @property
     def first(self) -> Set[int]:
-        """The process that gets a stop. torchrun passes it on: a rank that got it too would get it twice."""
+        """The process that gets a stop. torchrun passes it on: a rank that got it too would get it
+        twice.
+        """
         return {self._process.pid}
 
     def poll(self) -> Optional[int]:

@@ -25,7 +25,10 @@ def shared_memory(folder: Optional[Path]) -> Dict[str, int]:
 
 
 def remove_shared_memory(folder: Optional[Path], before: Dict[str, int]) -> int:
-    """Removes what is new since ``before``, of this user, and not used by a living process. Returns how many."""
+    """Removes what is new since ``before``, of this user, and not used by a living process.
+
+    Returns how many.
+    """
     new = [name for name, inode in shared_memory(folder).items() if before.get(name) != inode]
     if folder is None or not new:
         return 0
@@ -64,7 +67,10 @@ def _target(link: Path) -> str:
 
 
 class Devices:
-    """The memory of NVIDIA devices, as nvidia-smi says. On a host without it, there is nothing to wait for."""
+    """The memory of NVIDIA devices, as nvidia-smi says.
+
+    On a host without it, there is nothing to wait for.
+    """
 
     def __init__(self, program: str = "nvidia-smi") -> None:
         self._program = shutil.which(program)

@@ -47,7 +47,9 @@ class Peers:
         return self._words[key]
 
     def first_says(self, key: str, word: Callable[[], str]) -> str:
-        """The first host decides: the others may have other copies of the files, and other clocks."""
+        """The first host decides: the others may have other copies of the files, and other
+        clocks.
+        """
         if self.rank == 0:
             self.say(key, word())
         return self.wait_for(key)

@@ -1,4 +1,6 @@
-"""The processes that came from this one: found, signalled and reaped, also those in sessions of their own."""
+"""The processes that came from this one: found, signalled and reaped, also those in sessions of
+their own.
+"""
 
 import ctypes
 import os
@@ -61,8 +63,8 @@ def wait_until_gone(
     meanwhile: Callable[[], None] = lambda: None,
     signal_number: Optional[int] = None,
 ) -> None:
-    """At most for ``seconds``, until no descendant is left: those of an ended process come to this one. Each gets the
-    signal again and again.
+    """At most for ``seconds``, until no descendant is left: those of an ended process come to this
+    one. Each gets the signal again and again.
     """
     end = time.monotonic() + seconds
     while True:
@@ -80,7 +82,9 @@ def kill_all(kept: FrozenSet[int] = NOBODY, meanwhile: Callable[[], None] = lamb
 
 
 def marked(entry: str) -> Set[int]:
-    """Processes, other than this one, that have ``entry`` (NAME=value) in the environment with which they started."""
+    """Processes, other than this one, that have ``entry`` (NAME=value) in the environment with
+    which they started.
+    """
     numbers = (int(folder.name) for folder in _process_folders())
     return {
         number

@@ -1,4 +1,6 @@
-"""Entry point of a shared job: on each instance it runs the runs of the job's document, one after another."""
+"""Entry point of a shared job: on each instance it runs the runs of the job's document, one after
+another.
+"""
 
 import os
 import re
@@ -36,8 +38,9 @@ from traindyno.parent.process_tree import adopt_orphans, end_with_parent, kill_a
 
 
 def under_guard(work: Callable[[], int]) -> int:
-    """The exit code of ``work``, which runs in a child of this process. If this process is killed, the child gets
-    SIGTERM.
+    """The exit code of ``work``, which runs in a child of this process.
+
+    If this process is killed, the child gets SIGTERM.
     """
     adopt_orphans()
     guard = os.getpid()
@@ -101,7 +104,9 @@ def remove_folders_of_dead_parents() -> None:
 
 
 def work(own_folder: Path) -> int:
-    """The exit code: 0 once every run has its end, or is left because the job has no time for it."""
+    """The exit code: 0 once every run has its end, or is left because the job has no time for
+    it.
+    """
     adopt_orphans()
     stop = StopSignal()
     stop.listen()

@@ -1,4 +1,6 @@
-"""The environment of a run's processes: what the training toolkit would set if the job had this run only."""
+"""The environment of a run's processes: what the training toolkit would set if the job had this run
+only.
+"""
 
 import json
 from pathlib import Path
@@ -62,7 +64,10 @@ CACHES = {
 
 
 def run_environment(run: RunOrder, job: JobOrder, host: Host, own_folder: Path) -> Dict[str, str]:
-    """``own_folder`` is removed after the run: its temporary files and its caches. The run's own variables win."""
+    """``own_folder`` is removed after the run: its temporary files and its caches.
+
+    The run's own variables win.
+    """
     environment = {
         name: value
         for name, value in host.environment.items()

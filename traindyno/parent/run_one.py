@@ -87,8 +87,10 @@ class Ended(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """``began``: on the monotonic clock. ``place``: among the runs that began since the parent started, from 1.
-    ``was_probed``: its probes took some of the job's time.
+    """``began``: on the monotonic clock.
+
+    ``place``: among the runs that began since the parent started, from 1. ``was_probed``: its
+    probes took some of the job's time.
 
     ``judge`` says whether the run, while it goes on, is to be ended.
     """
@@ -131,7 +133,8 @@ def _start(
     """The child, or why there is none."""
     host = attempt.host
     peers, name = attempt.peers, "{}-{}-{}".format(host.job_name, run.run_id, attempt.number)
-    # The first host announces a port of its own, before anything can fail: the other hosts wait for it.
+    # The first host announces a port of its own, before anything can fail: the other hosts wait for
+    # it.
     port = int(peers.first_says("{}/port".format(run.run_id), lambda: str(free_port(host))))
     meeting = Meeting(
         hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name
@@ -186,7 +189,9 @@ def _watch(
 def _own_verdict(
     run: RunOrder, attempt: JobAttempt, child: Optional[Child]
 ) -> Optional[EndVerdict]:
-    """A run that fails when the job is stopped was stopped: its processes may get the same signal."""
+    """A run that fails when the job is stopped was stopped: its processes may get the same
+    signal.
+    """
     status = NOT_STARTED if child is None else child.poll()
     if status == 0:
         keys = ["{}/completed/{}".format(run.run_id, rank) for rank in range(attempt.peers.count)]

@@ -21,8 +21,10 @@ BLOCK_BYTES = 2**18
 
 
 class StepsSoFar(NamedTuple):
-    """Steps of all processes. ``begin``: the first step's, in epoch seconds. Samples and tokens are those of a
-    step, in the mean; ``unit`` is that of the work, which is the same in runs that can be compared.
+    """Steps of all processes.
+
+    ``begin``: the first step's, in epoch seconds. Samples and tokens are those of a step, in the
+    mean; ``unit`` is that of the work, which is the same in runs that can be compared.
     """
 
     begin: float
@@ -103,7 +105,10 @@ class GrowingLog:
 
 
 class RunLogs:
-    """``hosts``: each has as many processes of the run as this one. ``earlier``: files of an earlier start of it."""
+    """``hosts``: each has as many processes of the run as this one.
+
+    ``earlier``: files of an earlier start of it.
+    """
 
     def __init__(self, folder: Path, hosts: int, earlier: FrozenSet[Path] = frozenset()) -> None:
         self._folder, self._hosts, self._earlier = folder, hosts, earlier
@@ -150,8 +155,10 @@ class RunLogs:
         return max((log.allocator_retries for log in self._newest()), default=0)
 
     def steps(self) -> Optional[StepsSoFar]:
-        """Steps that every process has ended. None before the first, while the log of a process is missing, and where a
-        process trains in steps that it does not log.
+        """Steps that every process has ended.
+
+        None before the first, while the log of a process is missing, and where a process trains in
+        steps that it does not log.
         """
         logs, count = self._newest(), self.step_count
         if not count or any(log.processes is None or log.lacks_steps for log in logs):
@@ -168,7 +175,9 @@ class RunLogs:
         )
 
     def _newest(self) -> List[GrowingLog]:
-        """Newest log of each process: a service that starts the job again gives a rank a second file."""
+        """Newest log of each process: a service that starts the job again gives a rank a second
+        file.
+        """
         by_rank = {path.name.split(".")[0]: log for path, log in sorted(self._logs.items())}
         return [log for _, log in sorted(by_rank.items())]
 
@@ -178,7 +187,10 @@ def files_of(folder: Path) -> FrozenSet[Path]:
 
 
 def work_per_sample(steps: StepsSoFar) -> float:
-    """Tokens without padding where they are the unit of work: a packed sample has more of them. 0 is unknown."""
+    """Tokens without padding where they are the unit of work: a packed sample has more of them.
+
+    0 is unknown.
+    """
     if steps.unit != TOKENS:
         return 1.0
     return steps.tokens / steps.samples if steps.samples else 0.0

@@ -1,4 +1,6 @@
-"""Every cell as a table, whose columns are ``CELL_FIGURES`` of the core, and as charts; the batches that were found."""
+"""Every cell as a table, whose columns are ``CELL_FIGURES`` of the core, and as charts; the batches
+that were found.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,16 +28,18 @@ from traindyno.report.markup import (
 
 COLUMNS = columns("Cell", "# Batch per device", "Fits", "# Samples/s", "# Memory")
 BATCHES_CAPTION = (
-    "Probes of a few steps, in the order of their batches. Memory: the peak of the process that needed the most. "
-    "Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
-    "ran out of memory, or two jobs died in it. No margin: CUDA's allocator freed its cache and tried again."
+    "Probes of a few steps, in the order of their batches. Memory: the peak of the process that "
+    "needed the most. Rates of probes are not in the verdict; the batch that is marked was "
+    "measured. A probe that does not fit ran out of memory, or two jobs died in it. No margin: "
+    "CUDA's allocator freed its cache and tried again."
 )
 
 
 def draw_batches(report: Report) -> Markup | None:
     """None where no cell searched its batch."""
     found = [result for result in report.results if result.batch_finding]
-    # One of each cell: that whose batch was measured. A trial that was lost after its probes leaves another search.
+    # One of each cell: that whose batch was measured. A trial that was lost after its probes leaves
+    # another search.
     by_cell = {result.run.cell.cell_id: result for result in sorted(found, key=_is_measured)}
     searched = [result for result in found if by_cell[result.run.cell.cell_id] is result]
     if not searched:
@@ -84,15 +88,18 @@ def _rows(result: RunResult) -> list[list[str | None]]:
 
 
 CAPTION = (
-    "For the whole workload, projected from each trial: overhead once, then all time after the warm-up at its rate,"
-    " with the cell's own failures and the expected interruptions. Time is wall clock, from the job's creation to its"
-    " end. All means are of one model (cell, place in the job, block, hosts), so that table, order and ratios agree."
-    " The recommended cell's intervals are corrected for its selection as the best."
+    "For the whole workload, projected from each trial: overhead once, then all time after the "
+    "warm-up at its rate, with the cell's own failures and the expected interruptions. Time is "
+    "wall clock, from the job's creation to its end. All means are of one model (cell, place in "
+    "the job, block, hosts), so that table, order and ratios agree. The recommended cell's "
+    "intervals are corrected for its selection as the best."
 )
 
 
 def draw_cells(verdict: Verdict) -> Markup:
-    """Figures that no cell has are omitted; those that are not optional are named below the table."""
+    """Figures that no cell has are omitted; those that are not optional are named below the
+    table.
+    """
     rows = verdict.ranked_rows
     shown = [each for each in CELL_FIGURES if each.is_known_of(rows)]
     hidden = [each.heading for each in CELL_FIGURES if each not in shown and not each.is_optional]
@@ -135,7 +142,10 @@ def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
     items = [
         element(
             "li",
-            f"{row.label or row.instance}: {found.unsteady_trials} of {row.trials} trials. {reason}.",
+            (
+                f"{row.label or row.instance}: {found.unsteady_trials} of {row.trials} trials. "
+                f"{reason}."
+            ),
         )
         for row in rows
         for found in (row.steadiness,)

@@ -1,4 +1,6 @@
-"""Report data to one self-contained HTML file: no external resource, no script, all values escaped."""
+"""Report data to one self-contained HTML file: no external resource, no script, all values
+escaped.
+"""
 
 from datetime import UTC, datetime
 from functools import cache

@@ -1,4 +1,6 @@
-"""Training loss and evaluations over steps, time and cost, and whether cells with the same work learn alike."""
+"""Training loss and evaluations over steps, time and cost, and whether cells with the same work
+learn alike.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -43,8 +45,8 @@ def draw_learning_section(report: Report) -> Markup | None:
         element("h2", "Loss and quality"),
         element(
             "p",
-            "Each line is a run. Time is wall clock from the creation of the job; cost is the amount billed by then."
-            f"{left_out}",
+            "Each line is a run. Time is wall clock from the creation of the job; cost is the "
+            f"amount billed by then.{left_out}",
             class_="hint",
         ),
         draw_views(
@@ -117,7 +119,10 @@ def _data(name: str, cells: Sequence[CellCurves]) -> PlotData:
 
 
 def _curves(report: Report, curve: Callable[[RunResult], Curve]) -> list[CellCurves]:
-    """The best cells first. Simulated runs have none: they do not train, and log losses that were made up."""
+    """The best cells first.
+
+    Simulated runs have none: they do not train, and log losses that were made up.
+    """
     by_cell: dict[str, list[Curve]] = {}
     for result in report.results:
         if not result.is_simulated and (found := curve(result)):

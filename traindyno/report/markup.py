@@ -1,6 +1,8 @@
-"""HTML and SVG elements whose text is escaped unless it is markup already: log lines can hold anything.
+"""HTML and SVG elements whose text is escaped unless it is markup already: log lines can hold
+anything.
 
-Characters that a browser obeys, such as those that reverse the text after them, become visible escapes.
+Characters that a browser obeys, such as those that reverse the text after them, become visible
+escapes.
 """
 
 import base64
@@ -29,7 +31,9 @@ EMPTY_ELEMENTS = frozenset(
 
 
 def element(name: str, /, *children: str | int | None, **attributes: str | float | None) -> Markup:
-    """``class_`` and ``for_`` lose their underscore, others inside a name become hyphens; None is left out."""
+    """``class_`` and ``for_`` lose their underscore, others inside a name become hyphens; None is
+    left out.
+    """
     opening = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(visible(str(value)))}"'
         for key, value in attributes.items()
@@ -158,7 +162,9 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> object:
-    """A spreadsheet treats text with one of these first characters as a formula; six digits are enough for a plot."""
+    """A spreadsheet treats text with one of these first characters as a formula; six digits are
+    enough for a plot.
+    """
     if isinstance(value, float):
         return f"{value:.6g}"
     if not isinstance(value, str):

@@ -1,4 +1,6 @@
-"""What the execution cost, and the conditions of the measurement: versions, hosts, images, prices and the suite."""
+"""What the execution cost, and the conditions of the measurement: versions, hosts, images, prices
+and the suite.
+"""
 
 import gzip
 import json
@@ -61,7 +63,8 @@ def draw_receipt(report: Report) -> Markup:
             draw_table(
                 LINE_COLUMNS,
                 [_row(line, receipt) for line in receipt.lines],
-                caption="Billable seconds × instances × price ÷ 3600, in cents that add up to the total.",
+                caption="Billable seconds × instances × price ÷ 3600, in cents that add up to the "
+                "total.",
                 footer=["Total", *[None] * (len(LINE_COLUMNS) - 2), total],
             ),
         ),
@@ -130,7 +133,8 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
         price, instance = each.price, each.run.cell.settings.instance
         known = ", ".join(filter(None, (price.purchase, price.region, price.date, price.source)))
         prices.add(
-            f"{instance}: {usd_text(price.usd_per_instance_hour)} per hour{f' ({known})' if known else ''}"
+            f"{instance}: {usd_text(price.usd_per_instance_hour)} per "
+            f"hour{f' ({known})' if known else ''}"
         )
     for line in sorted(prices):
         yield "Price", line

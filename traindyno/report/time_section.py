@@ -29,7 +29,10 @@ CEILING_MEDIANS = 3.0
 
 
 def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Markup:
-    """Pairs of a trial's name and its measurement. Steps longer than three medians are clipped at the upper edge."""
+    """Pairs of a trial's name and its measurement.
+
+    Steps longer than three medians are clipped at the upper edge.
+    """
     ceiling = _ceiling([run for _, run in runs])
     last = max(
         run.timeline.first_step + run.timeline.stride * len(run.timeline.seconds) for _, run in runs
@@ -156,9 +159,9 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
         element("h3", "Step times", download_csv(_step_data(drawn))),
         element(
             "p",
-            f"Each line is a run (up to {MOST_TRIALS}); the shaded part is the warm-up, which the rates "
-            "exclude. A step's time is that of its slowest rank and includes waiting for data."
-            f"{left_out}",
+            f"Each line is a run (up to {MOST_TRIALS}); the shaded part is the warm-up, which the "
+            "rates exclude. A step's time is that of its slowest rank and includes waiting for "
+            f"data.{left_out}",
             class_="hint",
         ),
         legend([(series_class(index), each.run.name) for index, each in enumerate(longest)]),

@@ -1,1 +1,4 @@
-"""SageMaker's field names: requests, launchers, images, job descriptions and failure reasons. No boto3."""
+"""SageMaker's field names: requests, launchers, images, job descriptions and failure reasons.
+
+No boto3.
+"""

@@ -37,9 +37,9 @@ def _dataset_channel(run: Run, dataset: Dataset | None) -> Iterator[dict[str, An
 def preparation_channels(preparation: DataPreparation, workload: Workload) -> list[dict[str, Any]]:
     """The model, and for tokens the dataset and the tokenizer, if they are in S3.
 
-    The files of dataset and model are not copied to the volume. A dataset's is read once, from its beginning, and not
-    to its end if the runs need less; of the model the configuration, the tokenizer's files and the headers of the
-    weights are read.
+    The files of dataset and model are not copied to the volume. A dataset's is read once, from its
+    beginning, and not to its end if the runs need less; of the model the configuration, the
+    tokenizer's files and the headers of the weights are read.
     """
     dataset, tokenizer = _path(workload.dataset), _path(workload.tokenizer)
     if preparation.stages_model:

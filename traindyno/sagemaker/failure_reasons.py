@@ -1,8 +1,10 @@
-"""From a failed job's FailureReason, or a run's end in a shared job, to an outcome or another attempt, in one sentence.
+"""From a failed job's FailureReason, or a run's end in a shared job, to an outcome or another
+attempt, in one sentence.
 
-A reason has two authors. Texts of SageMaker begin with its own prefix and say what SageMaker did: the image, the role,
-the download. After ``AlgorithmError`` stands what the container wrote, in the end the user's script, which can print
-any words: there, only what a process can cause is looked for.
+A reason has two authors. Texts of SageMaker begin with its own prefix and say what SageMaker did:
+the image, the role, the download. After ``AlgorithmError`` stands what the container wrote, in the
+end the user's script, which can print any words: there, only what a process can cause is looked
+for.
 """
 
 import re
@@ -45,19 +47,26 @@ def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
 
 
 def _toolkit_text(end: RunEnd) -> str:
-    """What would be the failure reason of a job: the run's own words, or the end of its output in the toolkit's."""
+    """What would be the failure reason of a job: the run's own words, or the end of its output in
+    the toolkit's.
+    """
     code = end.exit_code if end.signal is None else SIGNAL_BASE + end.signal
     failure = end.failure or ""
     if failure.startswith(FAILURE_PREFIX):
         return f"AlgorithmError: {failure}"
-    said = f'AlgorithmError: ExecuteUserScriptError:\nExitCode {code}\nErrorMessage "{failure}"\nCommand ""'
+    said = (
+        "AlgorithmError: ExecuteUserScriptError:\n"
+        f"ExitCode {code}\n"
+        f'ErrorMessage "{failure}"\n'
+        'Command ""'
+    )
     kernel = f" out of memory: the kernel killed {end.oom_kills} processes while the run ran"
     was_killed = code == SIGNAL_BASE + SIGKILL and end.oom_kills
     return f"{said}{kernel if was_killed else ''}, exit code: {code}"
 
 
-# Where ``report_failure`` writes: at the begin of the failure file, or of a line of stderr, which the training toolkit
-# quotes. Elsewhere the text is part of somebody's message.
+# Where ``report_failure`` writes: at the begin of the failure file, or of a line of stderr, which
+# the training toolkit quotes. Elsewhere the text is part of somebody's message.
 OWN_TEXT = re.compile(
     rf"(?:\A(?:AlgorithmError: )?|^|ErrorMessage \")"
     rf"{FAILURE_PREFIX}: (?P<outcome>{'|'.join(sorted(set(Outcome) - NOT_OF_CONTAINER))}): (?P<message>.*)",
@@ -102,8 +111,8 @@ PROCESS_RULES = (
         "; a device of the host is faulty, which is no fault of the script: run it again",
     ),
 )
-# What SageMaker says, by its prefixes, then by texts after any prefix of its own. Another attempt is paid, so that a
-# rule for one needs the prefix.
+# What SageMaker says, by its prefixes, then by texts after any prefix of its own. Another attempt
+# is paid, so that a rule for one needs the prefix.
 SERVICE_RULES = (
     _rule(r"^CapacityError", CapacityUnavailable),
     _rule(r"^InternalServerError", ServiceFault),
@@ -126,7 +135,10 @@ SERVICE_RULES = (
     _rule(
         r"Data download failed",
         Outcome.USER_CODE_ERROR,
-        "; the script did not start: check the S3 addresses of the suite's model, dataset, source and channels",
+        (
+            "; the script did not start: check the S3 addresses of the suite's model, dataset, "
+            "source and channels"
+        ),
     ),
     *PROCESS_RULES,
     _rule(r"^ClientError", Outcome.USER_CODE_ERROR),
@@ -156,7 +168,10 @@ NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
 NO_SPACE = "No space left on device"
 SHARED_MEMORY = "/dev/shm"
 BY_SIGNAL = {
-    signal.SIGSEGV: "segmentation fault: compiled code of the script, or of a package, used memory that is not its own",
+    signal.SIGSEGV: (
+        "segmentation fault: compiled code of the script, or of a package, used memory that is "
+        "not its own"
+    ),
     signal.SIGBUS: "bus error: compiled code used memory that is not there, as a full /dev/shm",
     signal.SIGABRT: "aborted: compiled code of the script, or of a package, ended the process",
     signal.SIGILL: "illegal instruction: compiled code was built for another processor",
@@ -174,8 +189,10 @@ OF_KERNEL = re.compile(r"out of memory: the kernel killed \d+ processes")
 
 
 def read_failure_reason(text: str) -> tuple[Meaning, str]:
-    """The meaning of a failed job and the message worth showing. The outcome that our own code wrote in the container
-    (``failure_text``) takes precedence over all rules; text of the user's script never leads to another attempt.
+    """The meaning of a failed job and the message worth showing.
+
+    The outcome that our own code wrote in the container (``failure_text``) takes precedence over
+    all rules; text of the user's script never leads to another attempt.
     """
     own = OWN_TEXT.search(text)
     if own:
@@ -188,7 +205,9 @@ def read_failure_reason(text: str) -> tuple[Meaning, str]:
 
 
 def _describe(reason: str) -> str | None:
-    """One sentence for what a process did: the user's error first, then where; None if the reason says no more."""
+    """One sentence for what a process did: the user's error first, then where; None if the reason
+    says no more.
+    """
     found = TOOLKIT.search(reason)
     if found is None:
         code = EXIT_CODE.search(reason) if OF_CONTAINER.search(reason) else None
@@ -225,7 +244,10 @@ def _advice(error: str) -> str:
     if NO_SPACE not in error:
         return ""
     if SHARED_MEMORY in error:
-        return f"; {SHARED_MEMORY} is full, the host's shared memory: use fewer loader workers, or smaller batches"
+        return (
+            f"; {SHARED_MEMORY} is full, the host's shared memory: use fewer loader workers, or "
+            "smaller batches"
+        )
     return f"; write less, or free space{MORE_DISK}"
 
 
@@ -238,7 +260,9 @@ def _without_torchrun(message: str) -> str:
 
 
 def _place(message: str) -> str:
-    """The innermost line of the user's own code; of any code if the traceback's end names no other."""
+    """The innermost line of the user's own code; of any code if the traceback's end names no
+    other.
+    """
     places = [(each["file"], each["line"]) for each in PLACE.finditer(message)]
     own = [each for each in places if not any(part in each[0] for part in NOT_OF_USER)]
     if not places:

@@ -1,4 +1,6 @@
-"""Which image runs a cell: its own, the workload's, the lab's, or AWS's; and what of a suite conflicts with the lab."""
+"""Which image runs a cell: its own, the workload's, the lab's, or AWS's; and what of a suite
+conflicts with the lab.
+"""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -34,7 +36,9 @@ class ImageUnavailable(TraindynoError):
 
 
 def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSettings) -> str:
-    """The cell's own image, else the workload's, else the lab's for this kind of instance, else AWS's."""
+    """The cell's own image, else the workload's, else the lab's for this kind of instance, else
+    AWS's.
+    """
     instance_type = known_type(settings.instance)
     if instance_type.is_local:
         return LOCAL_XLA_IMAGE if settings.compiler is Compiler.XLA else LOCAL_IMAGE
@@ -62,8 +66,8 @@ def default_image(kind: str) -> str:
 
 
 def is_aws_image_name(image: str) -> bool:
-    """Whether this is ``repository:tag`` of one of AWS's Deep Learning Containers, whose account follows from the
-    region.
+    """Whether this is ``repository:tag`` of one of AWS's Deep Learning Containers, whose account
+    follows from the region.
     """
     repository, _, tag = image.partition(":")
     return bool(tag) and repository in _data("stock_images.json")["repositories"]
@@ -106,13 +110,17 @@ def image_kind(settings: Settings, instance_type: InstanceType) -> str:
 
 
 def has_framework_version(image_uri: str) -> bool:
-    """Whether the SDK would select this image by a framework version; it then turns on the metrics time series."""
+    """Whether the SDK would select this image by a framework version; it then turns on the metrics
+    time series.
+    """
     repository = image_uri.rpartition("/")[2].partition(":")[0]
     return ".dkr.ecr." in image_uri and repository in VERSIONED_REPOSITORIES
 
 
 def is_smp_v2_image(image_uri: str) -> bool:
-    """AWS has separate images for version 2 of its model parallel library; version 1 is in PyTorch's images."""
+    """AWS has separate images for version 2 of its model parallel library; version 1 is in
+    PyTorch's images.
+    """
     return image_uri.rpartition("/")[2].partition(":")[0] == SMP_V2_REPOSITORY
 
 
@@ -133,8 +141,8 @@ def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -
     if secret and secret not in jobs.hub_token_secrets:
         allowed = ", ".join(jobs.hub_token_secrets) or "none"
         yield (
-            f"workload.hub_token_secret: this lab's jobs may not read {secret} (they may read: {allowed}):"
-            " add it to hub_token_secrets in labs/LAB.toml, and deploy the lab again"
+            f"workload.hub_token_secret: this lab's jobs may not read {secret} (they may read: "
+            f"{allowed}): add it to hub_token_secrets in labs/LAB.toml, and deploy the lab again"
         )
     if jobs.isolates_network:  # a container reads its channels and nothing else
         reason = "this lab's containers have no network. Expected"
@@ -155,7 +163,10 @@ def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -
 
 
 def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
-    """A lab without images only simulates. Each other has one for CPUs; those for accelerators are built later."""
+    """A lab without images only simulates.
+
+    Each other has one for CPUs; those for accelerators are built later.
+    """
     if "none" not in settings.images:
         return
     script, stack = suite.workload.task is Task.SCRIPT, images_stack_name(settings.lab)

@@ -1,4 +1,6 @@
-"""Reads DescribeTrainingJob's answer: whether and how a job ended, its phases, instances and bill so far."""
+"""Reads DescribeTrainingJob's answer: whether and how a job ended, its phases, instances and bill
+so far.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -13,8 +15,8 @@ from traindyno.sagemaker.failure_reasons import Meaning, read_failure_reason
 
 
 def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:
-    """A job whose instance type is not selected yet holds none, and neither does a job that has ended, nor one
-    that SageMaker places itself (a serverless job has no ResourceConfig).
+    """A job whose instance type is not selected yet holds none, and neither does a job that has
+    ended, nor one that SageMaker places itself (a serverless job has no ResourceConfig).
     """
     resources = job.get("ResourceConfig", {})
     is_working = job["TrainingJobStatus"] in {"InProgress", "Stopping"}
@@ -77,7 +79,9 @@ def has_ended(job: Mapping[str, Any]) -> bool:
 
 
 def read_phase(job: Mapping[str, Any]) -> JobPhaseName | None:
-    """The job's current phase; None if it has ended, or has a status that this version does not know."""
+    """The job's current phase; None if it has ended, or has a status that this version does not
+    know.
+    """
     return PHASE_OF_STATUS.get(job["SecondaryStatus"])
 
 
@@ -90,7 +94,9 @@ def is_ending(job: Mapping[str, Any]) -> bool:
 
 
 def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) -> JobEnd:
-    """``stopped_for``: why this lab stopped the job, if it did; without it, a person stopped the job."""
+    """``stopped_for``: why this lab stopped the job, if it did; without it, a person stopped the
+    job.
+    """
     if not has_ended(job):
         raise ValueError(
             f"job {job['TrainingJobName']} is {job['TrainingJobStatus']}: it has not ended"
@@ -146,7 +152,9 @@ def _stopped_meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tup
 
 
 def _ended_in_pending(job: Mapping[str, Any]) -> bool:
-    """Whether SageMaker stopped the job at MaxPendingTimeInSeconds: it never started, and waited until the limit."""
+    """Whether SageMaker stopped the job at MaxPendingTimeInSeconds: it never started, and waited
+    until the limit.
+    """
     limit_seconds = job.get("StoppingCondition", {}).get("MaxPendingTimeInSeconds")
     if limit_seconds is None or job.get("TrainingStartTime") is not None:
         return False
@@ -171,7 +179,10 @@ def _billable_seconds(job: Mapping[str, Any]) -> int | None:
 
 
 def read_phases(transitions: Iterable[Mapping[str, Any]]) -> tuple[JobPhase, ...]:
-    """Reads a job's SecondaryStatusTransitions. A start that reports a shortage of instances counts as waiting."""
+    """Reads a job's SecondaryStatusTransitions.
+
+    A start that reports a shortage of instances counts as waiting.
+    """
     phases = []
     for transition in transitions:
         status = transition["Status"]
@@ -200,7 +211,10 @@ def read_ages(page: Mapping[str, Any], *, now: float) -> dict[str, float]:
 
 
 def running_seconds(job: Mapping[str, Any], *, now: float) -> float | None:
-    """Billed so far, of each instance. None for a job that has not started, and for one that has ended."""
+    """Billed so far, of each instance.
+
+    None for a job that has not started, and for one that has ended.
+    """
     if has_ended(job) or job.get("TrainingStartTime") is None:
         return None
     return _answered_at(job, otherwise=now) - epoch_seconds(job["TrainingStartTime"])

@@ -1,4 +1,6 @@
-"""The document of a shared job: what its parent process needs to start each run as the training toolkit would."""
+"""The document of a shared job: what its parent process needs to start each run as the training
+toolkit would.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,8 +35,8 @@ from traindyno.sagemaker.request import run_environment, with_staged_model
 from traindyno.sagemaker.shared_request import shared_channels, staged_runs
 
 LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
-# A job that reaches its limit has STOP_SECONDS more, and its upload does not count. What is kept is for a run that ends
-# slowly, and for what the parent can't see of the time before it.
+# A job that reaches its limit has STOP_SECONDS more, and its upload does not count. What is kept is
+# for a run that ends slowly, and for what the parent can't see of the time before it.
 PART_OF_LIMIT_KEPT = 10
 # The toolkit sets them for a plain script, as the parent is one, over what the request says.
 SET_BY_TOOLKIT = frozenset(
@@ -72,13 +74,16 @@ def job_document(
 
 
 def _inherited(suite: Suite) -> set[str]:
-    """The names of variables whose values are in the job's request only: every job of a lab can read the document."""
+    """The names of variables whose values are in the job's request only: every job of a lab can
+    read the document.
+    """
     return suite.workload.environment.keys() - SET_BY_TOOLKIT
 
 
 def _race(job: Job, suite: Suite) -> dict[str, Any]:
-    """Only a cell's first run may drop it: of many runs one is behind by chance. A quality may need fewer steps at a
-    slower rate.
+    """Only a cell's first run may drop it: of many runs one is behind by chance.
+
+    A quality may need fewer steps at a slower rate.
     """
     if not suite.search.is_race:
         return {}

@@ -1,4 +1,6 @@
-"""The names of training jobs, from lab, suite, execution, owner (cell and trial, or shared job) and attempt."""
+"""The names of training jobs, from lab, suite, execution, owner (cell and trial, or shared job) and
+attempt.
+"""
 
 import hashlib
 import re
@@ -16,8 +18,8 @@ ATTEMPT_PART = re.compile(r"-a(?P<number>\d+)$")
 
 
 def attempt_job_name(owner: AttemptOwner, suite_name: str, *, attempt: int, lab: str) -> str:
-    """The same for a repeated call, so that it can't start a second job; another attempt has another name. The suite's
-    part is shorter where the owner's and the lab's are long.
+    """The same for a repeated call, so that it can't start a second job; another attempt has
+    another name. The suite's part is shorter where the owner's and the lab's are long.
     """
     match owner:
         case Run():
@@ -43,7 +45,9 @@ def execution_digest(execution_id: str) -> str:
 
 
 def attempt_number(job_name: str) -> int | None:
-    """The number with which the name of each of the lab's jobs ends; None for a name of another form."""
+    """The number with which the name of each of the lab's jobs ends; None for a name of another
+    form.
+    """
     found = ATTEMPT_PART.search(job_name)
     return int(found["number"]) if found else None
 

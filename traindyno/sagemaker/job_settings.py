@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-# A JSON document in a function's environment: what the person who deployed the lab decided about its jobs.
+# A JSON document in a function's environment: what the person who deployed the lab decided about
+# its jobs.
 LAB_JOBS_VARIABLE = "LAB_JOBS"
 
 
@@ -13,9 +14,10 @@ LAB_JOBS_VARIABLE = "LAB_JOBS"
 class LabJobs:
     """Settings of every job of a lab.
 
-    ``subnet_ids`` and ``security_group_ids``: both or neither. ``volume_key_arn`` encrypts the storage volume,
-    ``output_key_arn`` the outputs; None: the key that AWS manages. ``hub_token_secrets``: the ARNs of the secrets that
-    jobs may read. ``volume_size_gb`` is of each instance; types with instance storage ignore it.
+    ``subnet_ids`` and ``security_group_ids``: both or neither. ``volume_key_arn`` encrypts the
+    storage volume, ``output_key_arn`` the outputs; None: the key that AWS manages.
+    ``hub_token_secrets``: the ARNs of the secrets that jobs may read. ``volume_size_gb`` is of each
+    instance; types with instance storage ignore it.
     """
 
     subnet_ids: tuple[str, ...] = ()
@@ -31,9 +33,11 @@ class LabJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """``images``: the addresses of the lab's own, by kind of image; another kind has AWS's stock image.
+    """``images``: the addresses of the lab's own, by kind of image; another kind has AWS's stock
+    image.
 
-    ``seconds_between_starts`` keeps the lab below the account's limit on CreateTrainingJob; 0 is no limit.
+    ``seconds_between_starts`` keeps the lab below the account's limit on CreateTrainingJob; 0 is no
+    limit.
     """
 
     region: str

@@ -1,4 +1,6 @@
-"""The hyperparameters of a job: its own, the place of its code, and the training toolkit's launcher."""
+"""The hyperparameters of a job: its own, the place of its code, and the training toolkit's
+launcher.
+"""
 
 import json
 from collections.abc import Mapping
@@ -145,7 +147,9 @@ def select_launcher(
     image_uri: str,
     hyperparameters: Mapping[str, Any],
 ) -> Launcher:
-    """``pytorchddp`` for GPU images older than torchrun's support; SMP if the script has ``mp_parameters``."""
+    """``pytorchddp`` for GPU images older than torchrun's support; SMP if the script has
+    ``mp_parameters``.
+    """
     if MODEL_PARALLEL_PARAMETERS in hyperparameters:
         return Launcher.MODEL_PARALLEL_V2 if is_smp_v2_image(image_uri) else Launcher.MODEL_PARALLEL
     if TRAITS[settings.strategy].sagemaker_collectives:

@@ -1,4 +1,6 @@
-"""CreateTrainingJob requests of attempts to run or to prepare, equal to what the SDK sends for the same job."""
+"""CreateTrainingJob requests of attempts to run or to prepare, equal to what the SDK sends for the
+same job.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -117,8 +119,9 @@ def network(jobs: LabJobs) -> dict[str, Any]:
 
 
 def volume(jobs: LabJobs, instance_type: str, *, size_gb: int | None = None) -> dict[str, Any]:
-    """Fields of ResourceConfig; ``size_gb`` of None is the lab's. SageMaker refuses a volume key for types with
-    instance storage.
+    """Fields of ResourceConfig; ``size_gb`` of None is the lab's.
+
+    SageMaker refuses a volume key for types with instance storage.
     """
     fields: dict[str, Any] = {"VolumeSizeInGB": size_gb or jobs.volume_size_gb}
     if jobs.volume_key_arn and not has_instance_storage(instance_type):
@@ -177,7 +180,9 @@ def job_request(
     environment: Mapping[str, str],
     settings: JobSettings,
 ) -> dict[str, Any]:
-    """The request of the job of ``run``, or of the job that it shares; ``owner_id`` is the run's or the job's."""
+    """The request of the job of ``run``, or of the job that it shares; ``owner_id`` is the run's or
+    the job's.
+    """
     bucket, execution_id = settings.results_bucket, run.execution_id
     chosen, limits, instance_type = (
         run.cell.settings,
@@ -211,7 +216,8 @@ def job_request(
     }
     if chosen.instance in suite.training_plans:
         request["ResourceConfig"]["TrainingPlanArn"] = suite.training_plans[chosen.instance]
-    # SageMaker limits the wait: on spot together with the run time; on demand for accelerators only.
+    # SageMaker limits the wait: on spot together with the run time; on demand for accelerators
+    # only.
     if suite.purchase is Purchase.SPOT:
         request["StoppingCondition"]["MaxWaitTimeInSeconds"] = (
             limits.max_job_seconds + limits.max_pending_seconds

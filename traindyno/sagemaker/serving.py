@@ -15,7 +15,8 @@ from traindyno.sagemaker.job_settings import LabJobs
 ENDS_AT_TAG = "traindyno:ends_at"
 # The last of AWS's inference containers for PyTorch; AWS patched it until 2026-06-30.
 IMAGES = {kind: f"{IMAGE_REPOSITORY}:2.6.0-{kind}-py312" for kind in ("cpu", "gpu")}
-# Without it, instances with NVIDIA GPUs have a driver for CUDA 11.4; this one runs the image's CUDA 12.4.
+# Without it, instances with NVIDIA GPUs have a driver for CUDA 11.4; this one runs the image's CUDA
+# 12.4.
 GPU_AMI = "al2-ami-sagemaker-inference-gpu-3-1"
 # The handler refuses to serve without a GPU where this is set.
 GPU_VARIABLE = "TRAINDYNO_NEEDS_GPU"
@@ -35,14 +36,18 @@ class ServingSettings:
 def build_requests(
     deployment: ModelDeployment, settings: ServingSettings
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """CreateModel's, CreateEndpointConfig's and CreateEndpoint's. The handler is in the archive, below ``code/``.
+    """CreateModel's, CreateEndpointConfig's and CreateEndpoint's.
 
-    Raises ModelNotServable in a lab whose containers have no network, and for a type without a container.
+    The handler is in the archive, below ``code/``.
+
+    Raises ModelNotServable in a lab whose containers have no network, and for a type without a
+    container.
     """
     if settings.jobs.isolates_network:
         raise ModelNotServable(
-            f"lab {settings.lab} has isolate_network=on, and a served model needs a network: its container installs the"
-            " model's requirements from the package index when it starts; deploy the lab without isolate_network first"
+            f"lab {settings.lab} has isolate_network=on, and a served model needs a network: its "
+            "container installs the model's requirements from the package index when it starts; "
+            "deploy the lab without isolate_network first"
         )
     kind = container_kind(deployment.instance_type)
     name, jobs = deployment.name, settings.jobs
@@ -123,15 +128,19 @@ class EndpointState:
 
 
 def container_kind(instance_type: str) -> str:
-    """``local``, ``cpu`` or ``gpu``. Raises ModelNotServable for a type that AWS's containers don't run on."""
+    """``local``, ``cpu`` or ``gpu``.
+
+    Raises ModelNotServable for a type that AWS's containers don't run on.
+    """
     if instance_type.startswith("local."):
         return "local"
     if instance_type.startswith(("ml.trn", "ml.inf")):
         raise ModelNotServable(
-            f"got {instance_type}: traindyno deploy has no container for Trainium and Inferentia. Expected an instance"
-            " type with CPUs or NVIDIA GPUs"
+            f"got {instance_type}: traindyno deploy has no container for Trainium and Inferentia. "
+            "Expected an instance type with CPUs or NVIDIA GPUs"
         )
-    # The table lacks types that are newer than it. A container for CPUs would leave the GPU of such a type unused.
+    # The table lacks types that are newer than it. A container for CPUs would leave the GPU of such
+    # a type unused.
     is_newer_gpu = find_instance_type(instance_type) is None and instance_type.startswith(
         ("ml.g", "ml.p")
     )

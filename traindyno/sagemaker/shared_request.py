@@ -1,4 +1,5 @@
-"""The CreateTrainingJob request of a job that several runs share: the SDK's, for a script that no launcher distributes.
+"""The CreateTrainingJob request of a job that several runs share: the SDK's, for a script that no
+launcher distributes.
 
 Its program is the parent process, which starts the runs of the job's document.
 """
@@ -35,15 +36,18 @@ def staged_runs(job: Job, suite: Suite) -> tuple[tuple[Run, Suite], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedChannels:
-    """``entries`` of InputDataConfig; ``names``: run id → the run's channel → the job's channel that has its data."""
+    """``entries`` of InputDataConfig; ``names``: run id → the run's channel → the job's channel
+    that has its data.
+    """
 
     entries: tuple[Mapping[str, Any], ...]
     names: Mapping[str, Mapping[str, str]]
 
 
 def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
-    """``runs`` with the suites as their own jobs would have them. A channel keeps its name if no other run needs other
-    data under it.
+    """``runs`` with the suites as their own jobs would have them.
+
+    A channel keeps its name if no other run needs other data under it.
     """
     wanted = {run.run_id: run_channels(run, suite.workload) for run, suite in runs}
     taken = {DOCUMENT_CHANNEL, CODE_CHANNEL}

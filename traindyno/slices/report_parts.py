@@ -1,4 +1,6 @@
-"""What slices add to the data of a report and to the verdict in a terminal; all sections of a report, in order."""
+"""What slices add to the data of a report and to the verdict in a terminal; all sections of a
+report, in order.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,7 +29,8 @@ REPORT_PARTS: Mapping[str, Callable[[ExecutionRecord], Sequence[Any]]] = {
     claims.PART: claims.claims_of,
     pricing.PART: pricing.price_options,
 }
-# Kept projections of an execution, or of its cells, with what came of them; the name is that of the part of the report.
+# Kept projections of an execution, or of its cells, with what came of them; the name is that of the
+# part of the report.
 PROJECTED: Mapping[str, Callable[[ResultsBucket, str], Iterator[ProjectedActual]]] = {
     estimates.PART: estimates.read_compared,
     training.PART: training.read_compared,

@@ -1,4 +1,6 @@
-"""What slices add to a verdict: figures of a cell, which its row keeps, and sentences about them."""
+"""What slices add to a verdict: figures of a cell, which its row keeps, and sentences about
+them.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -115,7 +115,10 @@ class AttemptRows:
 
 
 def changing(row: AttemptRow, name: str, value: object) -> Update:
-    """Set an attribute of the row. Refused if the attempt has ended, or holds something else by now."""
+    """Set an attribute of the row.
+
+    Refused if the attempt has ended, or holds something else by now.
+    """
     return Update(
         key=attempt_key(row.job_name),
         expression="SET #name = :value",

@@ -1,4 +1,6 @@
-"""Rows of executions: the data with which a suite was planned, and its verdict when it is judged."""
+"""Rows of executions: the data with which a suite was planned, and its verdict when it is
+judged.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -88,7 +90,10 @@ class ExecutionRows:
         )
 
     def mark_stopping(self, execution_id: str) -> None:
-        """From now on SubmitRun starts no job of this execution. A refused suite has no row and nothing to stop."""
+        """From now on SubmitRun starts no job of this execution.
+
+        A refused suite has no row and nothing to stop.
+        """
         self._table.update(
             execution_key(execution_id),
             "SET is_stopping = :yes",

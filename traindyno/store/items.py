@@ -1,4 +1,6 @@
-"""Dataclasses to DynamoDB items and back: numbers are Decimal, and attributes that are None or empty are omitted."""
+"""Dataclasses to DynamoDB items and back: numbers are Decimal, and attributes that are None or
+empty are omitted.
+"""
 
 import json
 from collections.abc import Mapping
@@ -43,8 +45,8 @@ def read_row(item: Mapping[str, Any], kind: type[Row], **known: Any) -> Row:
     except BaseValidationError as error:
         problems = "; ".join(str(problem) for problem in problems_of(error, ""))
         raise RowUnreadable(
-            f"row {item.get('pk')}, {item.get('sk')} was written by another version of the lab: {problems}; in the"
-            " local cloud, start again with: traindyno local down --erase"
+            f"row {item.get('pk')}, {item.get('sk')} was written by another version of the lab: "
+            f"{problems}; in the local cloud, start again with: traindyno local down --erase"
         ) from error
 
 

@@ -1,4 +1,6 @@
-"""Rows of runs, shared jobs and preparations: their training jobs so far, and their summary, which is written once."""
+"""Rows of runs, shared jobs and preparations: their training jobs so far, and their summary, which
+is written once.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +14,10 @@ from traindyno.store.items import attribute, read_row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationSummary:
-    """How the preparation ended. ``billable_seconds`` of all its attempts; None if any is unknown."""
+    """How the preparation ended.
+
+    ``billable_seconds`` of all its attempts; None if any is unknown.
+    """
 
     outcome: Outcome
     message: str | None = None
@@ -27,7 +32,8 @@ class OwnerRow:
     execution_id: str
     #: The id of the run, of the shared job or of the preparation.
     owner_id: str
-    #: The names of its training jobs so far; none of a run that shares them, which its job's row names.
+    #: The names of its training jobs so far; none of a run that shares them, which its job's row
+    #: names.
     jobs: frozenset[str] = frozenset()
     #: The reserved start slot of its next job, in epoch seconds.
     start_at: float | None = None

@@ -1,4 +1,6 @@
-"""The executions of the same work: rows that find them, and their runs, from which a plan computes expectations."""
+"""The executions of the same work: rows that find them, and their runs, from which a plan computes
+expectations.
+"""
 
 from itertools import islice
 
@@ -10,7 +12,9 @@ from traindyno.store.owners import RunRows
 
 
 class WorkIndex:
-    """An item for each execution of a work, sorted by its start in whole epoch seconds; see ``work_id_of``."""
+    """An item for each execution of a work, sorted by its start in whole epoch seconds; see
+    ``work_id_of``.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -31,7 +35,9 @@ LATEST_EXECUTIONS = 5
 def read_past_runs(
     suite: Suite, *, index: WorkIndex, executions: ExecutionRows, runs: RunRows
 ) -> tuple[PastRun, ...]:
-    """The runs of the latest executions of the same work, of which it is known what they were billed."""
+    """The runs of the latest executions of the same work, of which it is known what they were
+    billed.
+    """
     found: list[PastRun] = []
     for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):
         if execution := executions.find(execution_id):

@@ -1,4 +1,6 @@
-"""The documents of the results bucket, the files of a run's step logs, and the markers of tokens."""
+"""The documents of the results bucket, the files of a run's step logs, and the markers of
+tokens.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -65,7 +67,10 @@ class ResultsBucket(Objects):
         return None if content is None else self._parsed(key, content, parse)
 
     def read_fixed(self, key: str, parse: Callable[[Any], Document]) -> Document:
-        """Read a document that is written once. A warm function reads it once and keeps a few such documents."""
+        """Read a document that is written once.
+
+        A warm function reads it once and keeps a few such documents.
+        """
         if key not in self._kept:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
@@ -111,8 +116,9 @@ class ResultsBucket(Objects):
             ) from error
 
     def step_log_files(self, prefix: str) -> dict[str, Iterator[str]]:
-        """File name → lines, of every process of every attempt (``step_logs_prefix``). A part is read when its lines
-        are.
+        """File name → lines, of every process of every attempt (``step_logs_prefix``).
+
+        A part is read when its lines are.
         """
         keys = [key for key in self.list_keys(prefix) if key.endswith(".jsonl")]
         return {key.removeprefix(prefix): self._lines(key) for key in keys}
@@ -138,14 +144,17 @@ class ResultsBucket(Objects):
             first_byte += len(part)
 
 
-# One after another, those of 16 hosts and 24 runs would take most of the time that the end of a job takes.
+# One after another, those of 16 hosts and 24 runs would take most of the time that the end of a job
+# takes.
 READS_AT_ONCE = 8
 
 
 def read_shared_job_files(
     prefix: str, keys: Iterable[str], bucket: ResultsBucket
 ) -> dict[str, bytes]:
-    """The journals, and how the runs ended, by their keys below the ``prefix`` of a job's checkpoints."""
+    """The journals, and how the runs ended, by their keys below the ``prefix`` of a job's
+    checkpoints.
+    """
     read = [key for key in keys if key.split("/")[0] == JOURNAL or ENDED in key.split("/")[1:2]]
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
         texts = pool.map(lambda key: bucket.find(f"{prefix}{key}"), read)
@@ -168,7 +177,10 @@ class TokenCache:
         )
 
     def keep(self, key: str, job_name: str, *, made_at: float) -> str | None:
-        """Mark the job's output as ready; returns the reason if it can't be used. Safe to repeat."""
+        """Mark the job's output as ready; returns the reason if it can't be used.
+
+        Safe to repeat.
+        """
         folder = tokens_folder(key, job_name)
         uri = s3_uri(self._bucket.name, folder)
         problem = describe_mismatch(self._bucket.find_json(f"{folder}{TOKENS_MANIFEST}"), key=key)

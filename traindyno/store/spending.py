@@ -1,7 +1,8 @@
-"""The spending of an execution and what its jobs may still cost, in its row, so that no job can exceed the cap.
+"""The spending of an execution and what its jobs may still cost, in its row, so that no job can
+exceed the cap.
 
-A job's row and its reservation change in one transaction. With two writes, a function that is interrupted between them
-and repeated would reserve twice or never settle.
+A job's row and its reservation change in one transaction. With two writes, a function that is
+interrupted between them and repeated would reserve twice or never settle.
 """
 
 from collections.abc import Sequence
@@ -43,26 +44,35 @@ class Spending:
     def reserve(
         self, row: AttemptRow, *, cap_usd: Decimal, also: Sequence[Write] = ()
     ) -> Reservation:
-        """Create the attempt with its ``reserved_usd``, and write ``also``, unless that exceeds the execution's cap."""
+        """Create the attempt with its ``reserved_usd``, and write ``also``, unless that exceeds the
+        execution's cap.
+        """
         creation = Put(item=row.to_item(), condition="attribute_not_exists(pk)")
         return self._reserve(row.owner.execution_id, row.reserved_usd, cap_usd, creation, also)
 
     def withdraw(self, row: AttemptRow, *, also: Sequence[Write] = ()) -> bool:
-        """Delete the attempt's row and release its reservation, because no job started; False if done before."""
+        """Delete the attempt's row and release its reservation, because no job started; False if
+        done before.
+        """
         removal = Delete(key=attempt_key(row.job_name), condition="attribute_exists(pk)")
         return not self._table.write_all([removal, _settling(row, Decimal(0)), *also])
 
     def reserve_more(
         self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal | None
     ) -> Reservation:
-        """Reserve more for a running job: ``needed_usd`` replaces what its row holds. Without a cap, it always fits."""
+        """Reserve more for a running job: ``needed_usd`` replaces what its row holds.
+
+        Without a cap, it always fits.
+        """
         more_usd = rounded_up(needed_usd) - rounded_up(row.reserved_usd)
         return self._reserve(
             row.owner.execution_id, more_usd, cap_usd, changing(row, "reserved_usd", needed_usd)
         )
 
     def end(self, row: AttemptRow, end: Attempt, spent_usd: Decimal | None) -> bool:
-        """The job has ended: what it cost replaces what it might have cost. Of an unknown cost, that stays reserved.
+        """The job has ended: what it cost replaces what it might have cost.
+
+        Of an unknown cost, that stays reserved.
 
         False if the attempt has ended already, or has changed since it was read.
         """

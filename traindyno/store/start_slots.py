@@ -1,4 +1,6 @@
-"""Two items of the lab: the times at which functions may call CreateTrainingJob, and the sweep's lease."""
+"""Two items of the lab: the times at which functions may call CreateTrainingJob, and the sweep's
+lease.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +57,10 @@ class StartSlots:
         self._table = table
 
     def reserve(self, *, now: float, seconds_between: float) -> float:
-        """When to send the request, in epoch seconds. Each call gets another slot, ``seconds_between`` apart."""
+        """When to send the request, in epoch seconds.
+
+        Each call gets another slot, ``seconds_between`` apart.
+        """
         while True:
             queued = self._advance(
                 "next_at + :between", "next_at > :now", now=now, seconds_between=seconds_between

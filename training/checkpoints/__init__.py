@@ -1,1 +1,3 @@
-"""Checkpoints of a run: what they hold, when they are written, and which one an attempt resumes from."""
+"""Checkpoints of a run: what they hold, when they are written, and which one an attempt resumes
+from.
+"""

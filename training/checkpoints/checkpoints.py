@@ -53,7 +53,9 @@ def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer) -> dict[str
 def state_to_read(
     strategy: TrainingStrategy, optimizer: Optimizer, metadata: Metadata
 ) -> dict[str, torch.Tensor]:
-    """Returns tensors for all that the checkpoint contains for this process; the optimizer's are allocated here."""
+    """Returns tensors for all that the checkpoint contains for this process; the optimizer's are
+    allocated here.
+    """
     named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
     state = {f"{MODEL}.{name}": tensor.detach() for name, tensor in named.items()}
@@ -84,7 +86,9 @@ def _optimizer_entries(metadata: Metadata) -> dict[str, dict[str, TensorStorageM
 def _like(
     parameter: nn.Parameter, entry: TensorStorageMetadata, group: Mapping[str, Any]
 ) -> torch.Tensor:
-    """Makes a tensor that is sharded like the parameter, or one number, such as the optimizer's step count."""
+    """Makes a tensor that is sharded like the parameter, or one number, such as the optimizer's
+    step count.
+    """
     dtype = entry.properties.dtype
     if entry.size == parameter.shape and parameter.ndim:
         return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
@@ -103,8 +107,8 @@ ON_HOST = StagingOptions(
 class Checkpoints:
     """Tensors are copied between two steps and written by a thread while training continues.
 
-    The thread uses a separate process group on the CPU, so that its messages do not mix with those of training.
-    Without ``checkpoint_every_steps``, one is written on SIGTERM only.
+    The thread uses a separate process group on the CPU, so that its messages do not mix with those
+    of training. Without ``checkpoint_every_steps``, one is written on SIGTERM only.
     """
 
     def __init__(
@@ -132,7 +136,9 @@ class Checkpoints:
         self._pending: Future[tuple[float, float, dict[str, Any]]] | None = None
 
     def resume(self, optimizer: Optimizer) -> int:
-        """Restores the newest usable checkpoint; returns the steps that it has done, 0 without one."""
+        """Restores the newest usable checkpoint; returns the steps that it has done, 0 without
+        one.
+        """
         self._optimizer = optimizer
         with self._step_log.phase(RESTORE) as phase:
             found = self._slots.newest(self._identity)

@@ -1,7 +1,9 @@
-"""The folders through which a run's checkpoints rotate, and those from which every process can resume.
+"""The folders through which a run's checkpoints rotate, and those from which every process can
+resume.
 
-A new checkpoint replaces the oldest one in a folder of the same name. SageMaker copies files to S3 and is not
-documented to remove any there: reused names limit what is stored and what a restart downloads.
+A new checkpoint replaces the oldest one in a folder of the same name. SageMaker copies files to S3
+and is not documented to remove any there: reused names limit what is stored and what a restart
+downloads.
 """
 
 import json
@@ -38,7 +40,9 @@ COMPOSITIONS = frozenset(strategies_with(lambda traits: traits.is_composition))
 
 
 def identity_of(run: RunSettings, topology: Topology) -> Identity:
-    """The processes, and how they share batches, are included only if others can't resume: of streamed data."""
+    """The processes, and how they share batches, are included only if others can't resume: of
+    streamed data.
+    """
     settings, workload = settings_document(run.settings), workload_document(run.workload)
     # Without a schedule, the first steps of a longer run equal those of a shorter one.
     if (
@@ -55,7 +59,8 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
         identity["tokens"] = run.tokens.key
     dataset = run.workload.dataset
     if dataset is not None and dataset.input_mode is InputMode.STREAM:
-        # Files are divided among the replicas and their workers: their number decides which process reads which file.
+        # Files are divided among the replicas and their workers: their number decides which process
+        # reads which file.
         identity |= {
             **{name: settings[name] for name in settings_with(Effect.DEGREE) if name in settings},
             PROCESSES: topology.world_size,
@@ -91,7 +96,10 @@ STEP, IDENTITY, SCALER = "step", "identity", "scaler"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A checkpoint that every process can read. ``facts`` are the run's data besides its tensors."""
+    """A checkpoint that every process can read.
+
+    ``facts`` are the run's data besides its tensors.
+    """
 
     slot: int
     step: int
@@ -111,7 +119,10 @@ class Slots:
         return self._folder / f"slot-{slot}"
 
     def newest(self, identity: Identity) -> Found | None:
-        """Is equal on every process. The first process names the refused checkpoints on stderr, with the reason."""
+        """Is equal on every process.
+
+        The first process names the refused checkpoints on stderr, with the reason.
+        """
         looked = self._gathered([self._look(slot, identity) for slot in range(SLOTS)])
         found: list[Found] = []
         for slot in range(SLOTS):
@@ -141,9 +152,11 @@ class Slots:
     def complete(
         self, folder: Path, own_files: list[str], facts: dict[str, Any], log: LogSizes
     ) -> int:
-        """Writes the marker when every process has written its files; returns the bytes of this process's.
+        """Writes the marker when every process has written its files; returns the bytes of this
+        process's.
 
-        ``log``: the log's sizes when the checkpoint's last step was in it. Each process knows those of its host.
+        ``log``: the log's sizes when the checkpoint's last step was in it. Each process knows those
+        of its host.
         """
         own = describe_files(folder, own_files)
         gathered = self._gathered((own, log))
@@ -159,7 +172,10 @@ class Slots:
         return sum(int(described["bytes"]) for described in own.values())
 
     def _look(self, slot: int, identity: Identity) -> Found | str | None:
-        """Returns the checkpoint, why it is refused, or None for an empty slot. A host's processes share the files."""
+        """Returns the checkpoint, why it is refused, or None for an empty slot.
+
+        A host's processes share the files.
+        """
         folder = self.folder_of(slot)
         if not folder.is_dir() or not any(folder.iterdir()):
             return None

@@ -1,8 +1,9 @@
 """SIGTERM becomes a checkpoint: all processes agree on the step after which they write it.
 
-The signal reaches the processes at different moments, in different steps. Each process reports its current step,
-without waiting for its main thread. All of them run to the latest of these steps: none is past it, and none waits in a
-collective for a process that has stopped. A run that is not stopped sends no message.
+The signal reaches the processes at different moments, in different steps. Each process reports its
+current step, without waiting for its main thread. All of them run to the latest of these steps:
+none is past it, and none waits in a collective for a process that has stopped. A run that is not
+stopped sends no message.
 """
 
 import threading
@@ -31,7 +32,9 @@ class StopRequest:
             self._open_step = step
 
     def request(self) -> bool:
-        """Called by the thread that receives the signal; returns whether the main thread will write a checkpoint."""
+        """Called by the thread that receives the signal; returns whether the main thread will write
+        a checkpoint.
+        """
         with self._lock:
             if self._open_step is None:
                 return False
@@ -57,7 +60,9 @@ class StopRequest:
             self._open_step = None
 
     def _latest_of_all(self, step: int) -> int:
-        """Raises RunStopped if a process does not report its step in time: it did not receive SIGTERM."""
+        """Raises RunStopped if a process does not report its step in time: it did not receive
+        SIGTERM.
+        """
         if not distributed.is_initialized():
             return step
         store = distributed.distributed_c10d._get_default_store()
@@ -66,8 +71,9 @@ class StopRequest:
         while not store.check(keys):
             if time.monotonic() > deadline:
                 raise RunStopped(
-                    f"the run was stopped after step {step}; no checkpoint of it was written, because not all "
-                    f"{self._topology.world_size} processes received SIGTERM within {AGREEMENT_SECONDS:g} s"
+                    f"the run was stopped after step {step}; no checkpoint of it was written, "
+                    f"because not all {self._topology.world_size} processes received SIGTERM "
+                    f"within {AGREEMENT_SECONDS:g} s"
                 )
             time.sleep(0.02)
         return max(int(store.get(key)) for key in keys)

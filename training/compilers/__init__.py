@@ -28,11 +28,15 @@ class ModelCompiler:
         return cuda_or_cpu(topology)
 
     def compile(self, module: nn.Module) -> nn.Module:
-        """Called by the strategy on what this process runs: the whole model, or each of its stages."""
+        """Called by the strategy on what this process runs: the whole model, or each of its
+        stages.
+        """
         return module
 
     def eagerly(self) -> AbstractContextManager[None]:
-        """The context in which a compiled module runs as if it were not: each shape of a batch would be compiled."""
+        """The context in which a compiled module runs as if it were not: each shape of a batch
+        would be compiled.
+        """
         return nullcontext()
 
     def log_compilations(self, step_log: StepLogger) -> None:

@@ -55,7 +55,9 @@ class Inductor(ModelCompiler):
 
 
 def require_host_compiler(device: torch.device) -> None:
-    """Called before anything is loaded: torch.compile itself fails only in the first step, with a long trace."""
+    """Called before anything is loaded: torch.compile itself fails only in the first step, with a
+    long trace.
+    """
     if device.type == "cpu":
         try:
             get_cpp_compiler()
@@ -71,6 +73,6 @@ def require_host_compiler(device: torch.device) -> None:
 
 def _lacks(program: str) -> str:
     return (
-        f"compiler inductor needs {program}, which this environment lacks: install it, take an image that has it, or "
-        "set compiler none"
+        f"compiler inductor needs {program}, which this environment lacks: install it, take an "
+        "image that has it, or set compiler none"
     )

@@ -1,5 +1,6 @@
-"""TorchNeuron: PyTorch's device for Trainium 2 and 3, and its torch.compile backend. Never run: written from its
-documentation.
+"""TorchNeuron: PyTorch's device for Trainium 2 and 3, and its torch.compile backend.
+
+Never run: written from its documentation.
 """
 
 from importlib import import_module
@@ -25,8 +26,9 @@ class Neuron(Accelerator):
             import_module(LIBRARY)  # registers the device, its collectives and its compiler
         except ImportError as error:
             raise MissingFromImage(
-                f"compiler neuron needs TorchNeuron ({LIBRARY}), which this environment lacks ({error}); "
-                "it runs on ml.trn2 and ml.trn3 instances with images/neuron. Elsewhere: compiler inductor"
+                f"compiler neuron needs TorchNeuron ({LIBRARY}), which this environment lacks "
+                f"({error}); it runs on ml.trn2 and ml.trn3 instances with images/neuron. "
+                "Elsewhere: compiler inductor"
             ) from error
         # torchrun shows each process one core, so that the device needs no number.
         self.device = torch.device("neuron")

@@ -1,4 +1,6 @@
-"""PyTorch/XLA: a device that collects a step's operations in a graph, compiles it once and then runs it."""
+"""PyTorch/XLA: a device that collects a step's operations in a graph, compiles it once and then
+runs it.
+"""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -19,7 +21,9 @@ COMPILE_METRIC = "CompileTime"
 
 
 class XlaClock(HostClock):
-    """A step is marked when it has been submitted; the host waits for the device once per window."""
+    """A step is marked when it has been submitted; the host waits for the device once per
+    window.
+    """
 
     is_immediate = False
 
@@ -71,7 +75,9 @@ class Xla(Accelerator):
             )
 
     def _average_on_host(self, parameters: list[nn.Parameter]) -> None:
-        """Averages in one message on the host: every process is one XLA device, without collectives to the others."""
+        """Averages in one message on the host: every process is one XLA device, without collectives
+        to the others.
+        """
         flat = torch.cat(
             [parameter.grad.reshape(-1) for parameter in parameters if parameter.grad is not None]
         )
@@ -91,7 +97,9 @@ class Xla(Accelerator):
             self.step_log.add_phase("compile", begin, end, {})
 
     def _new_compilations(self) -> list[tuple[float, float]]:
-        """Returns begin and end, in epoch seconds, of each that PyTorch/XLA has done since the last call."""
+        """Returns begin and end, in epoch seconds, of each that PyTorch/XLA has done since the last
+        call.
+        """
         data = self._metrics.metric_data(COMPILE_METRIC)
         if data is None:
             return []
@@ -109,8 +117,9 @@ def _library(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingFromImage(
-            f"compiler xla needs {name}, which this environment lacks ({error}; torch {torch.__version__}); on a CPU, "
-            "`make xla` in a checkout makes an environment; for Trainium, see images/neuron"
+            f"compiler xla needs {name}, which this environment lacks ({error}; torch "
+            f"{torch.__version__}); on a CPU, `make xla` in a checkout makes an environment; for "
+            "Trainium, see images/neuron"
         ) from error
 
 

@@ -1,8 +1,10 @@
-"""A batch: tensors by name. The model's inputs are ``input_ids`` [B, L] and, where sequences are padded,
-``attention_mask`` [B, L]. With document masking there are ``position_ids`` [B, L], which begin at 0 in each document.
+"""A batch: tensors by name.
 
-``labels`` are [B, L], or [B] for sequence classification. ``weight`` [] is there where batches have different numbers
-of labels.
+The model's inputs are ``input_ids`` [B, L] and, where sequences are padded, ``attention_mask`` [B,
+L]. With document masking there are ``position_ids`` [B, L], which begin at 0 in each document.
+
+``labels`` are [B, L], or [B] for sequence classification. ``weight`` [] is there where batches have
+different numbers of labels.
 """
 
 from typing import Any

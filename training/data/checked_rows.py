@@ -1,5 +1,5 @@
-"""Rows of a dataset, and what each must have: one column of each wanted name, a text that is one, and a label that can
-be a class.
+"""Rows of a dataset, and what each must have: one column of each wanted name, a text that is one,
+and a label that can be a class.
 """
 
 import math
@@ -17,9 +17,11 @@ MOST_COLUMNS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """``first_row`` is the number, from 1, of the first of these rows in ``file``; messages name it.
+    """``first_row`` is the number, from 1, of the first of these rows in ``file``; messages name
+    it.
 
-    ``continues`` if the one text is a further piece of the file's text, ``goes_on`` if it is not the last piece.
+    ``continues`` if the one text is a further piece of the file's text, ``goes_on`` if it is not
+    the last piece.
     """
 
     texts: list[str]
@@ -39,7 +41,10 @@ def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> N
         name if name == name.strip() else repr(name)
         for name in (each[:SHOWN_CHARACTERS] for each in found)
     ]
-    columns = f"its columns are {', '.join(shown[:MOST_COLUMNS]) or 'none'}{', …' if shown[MOST_COLUMNS:] else ''}"
+    columns = (
+        "its columns are "
+        f"{', '.join(shown[:MOST_COLUMNS]) or 'none'}{', …' if shown[MOST_COLUMNS:] else ''}"
+    )
     missing = [column for column in wanted if column not in found]
     if missing:
         fields = " and ".join(COLUMN_FIELDS[: len(wanted)])
@@ -87,8 +92,8 @@ def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]
         except UnicodeEncodeError as error:
             lone = ascii(text[error.start : error.end])
             raise WorkloadError(
-                f"{name}, row {row}: the text has {lone} at character {error.start + 1}, a half of a surrogate pair, "
-                "which is no character; expected text in Unicode"
+                f"{name}, row {row}: the text has {lone} at character {error.start + 1}, a half of "
+                "a surrogate pair, which is no character; expected text in Unicode"
             ) from error
     return found
 
@@ -103,7 +108,8 @@ def check_labels(labels: Sequence[object], name: str, first_row: int) -> None:
             isinstance(label, float) and not math.isfinite(label)
         ):
             raise WorkloadError(
-                f"{name}, row {row}: the label is {described(label)}; expected one class, as a whole number or a text"
+                f"{name}, row {row}: the label is {described(label)}; expected one class, as a "
+                "whole number or a text"
             )
 
 

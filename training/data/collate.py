@@ -24,7 +24,9 @@ GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # SplitMix64's step from one state to the nex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masking:
-    """Masks the same number of tokens in every sequence of one length, so that ranks have equal weight."""
+    """Masks the same number of tokens in every sequence of one length, so that ranks have equal
+    weight.
+    """
 
     seed: int
     mask_token: int
@@ -36,10 +38,11 @@ class Masking:
         return np.maximum(1, np.rint(MASKED_SHARE * text)).astype(np.int64)
 
     def __call__(self, tokens: Array, mask: Mask | None, positions: Array) -> tuple[Array, Array]:
-        """Returns ``tokens`` [B, L] with the masked ones replaced, and labels [B, L], which count there.
+        """Returns ``tokens`` [B, L] with the masked ones replaced, and labels [B, L], which count
+        there.
 
-        ``mask`` [B, L] is true for text, and None if nothing is padded. The hash is of ``positions`` [B] in the run's
-        order.
+        ``mask`` [B, L] is true for text, and None if nothing is padded. The hash is of
+        ``positions`` [B] in the run's order.
         """
         rows, width = tokens.shape
         of_rows = _mixed(
@@ -60,8 +63,8 @@ class Masking:
 
 
 def _lowest(draw: AnyArray, lengths: Array, counts: Array) -> Mask:
-    """Returns [B, L], true at the ``counts`` [B] places of each row with the least ``draw`` [B, L] between the first
-    and the last of its ``lengths`` [B] tokens.
+    """Returns [B, L], true at the ``counts`` [B] places of each row with the least ``draw`` [B, L]
+    between the first and the last of its ``lengths`` [B] tokens.
     """
     columns = np.arange(draw.shape[1])
     text = (columns > 0) & (columns < lengths[:, None] - 1)
@@ -72,7 +75,9 @@ def _lowest(draw: AnyArray, lengths: Array, counts: Array) -> Mask:
 
 
 def _mixed(values: AnyArray) -> AnyArray:
-    """The finaliser of SplitMix64: each bit of ``values`` [...] changes half of the output's bits."""
+    """The finaliser of SplitMix64: each bit of ``values`` [...] changes half of the output's
+    bits.
+    """
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: AnyArray = values ^ (values >> np.uint64(31))
@@ -99,7 +104,9 @@ class PadTo:
                 return min(self.sequence_length, -(-longest // bucket) * bucket)
 
     def __call__(self, sequences: Sequences, samples: Array) -> tuple[Array, Mask]:
-        """Returns the tokens [B, L] of ``samples`` [B], and a mask [B, L], which is false for padding."""
+        """Returns the tokens [B, L] of ``samples`` [B], and a mask [B, L], which is false for
+        padding.
+        """
         begins, lengths = sequences.begins[samples], sequences.lengths[samples]
         columns = np.arange(self.width(int(lengths.max())))
         mask = columns < lengths[:, None]
@@ -111,7 +118,10 @@ class PadTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
-    """The special tokens of a vocabulary that batching uses. ``end`` follows each document in packed sequences."""
+    """The special tokens of a vocabulary that batching uses.
+
+    ``end`` follows each document in packed sequences.
+    """
 
     vocabulary_size: int
     pad: int
@@ -131,7 +141,8 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collate:
-    """``pad_to`` is None if all sequences have one length, ``masking`` but for a masked language model.
+    """``pad_to`` is None if all sequences have one length, ``masking`` but for a masked language
+    model.
 
     ``document_end``: the token after which positions begin again; None if they count through.
     """
@@ -142,7 +153,10 @@ class Collate:
     document_end: int | None = None
 
     def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
-        """The batch of ``samples`` [B]. What differs between epochs depends on ``positions`` [B] in the run's order."""
+        """The batch of ``samples`` [B].
+
+        What differs between epochs depends on ``positions`` [B] in the run's order.
+        """
         mask: Mask | None = None
         if self.pad_to is None:
             tokens = sequences.block(samples)
@@ -167,7 +181,9 @@ class Collate:
         return batch
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
-        """Returns [N], how many labels of each of ``samples`` [N] count in the loss; None if all have equally many."""
+        """Returns [N], how many labels of each of ``samples`` [N] count in the loss; None if all
+        have equally many.
+        """
         if self.pad_to is None or self.task is Task.SEQUENCE_CLASSIFICATION:
             return None
         lengths = sequences.lengths[samples]
@@ -175,7 +191,9 @@ class Collate:
 
 
 def positions_in_documents(tokens: Array, end: int) -> Array:
-    """Returns [B, L]: the position of each of ``tokens`` [B, L] in its document, which ends with the token ``end``."""
+    """Returns [B, L]: the position of each of ``tokens`` [B, L] in its document, which ends with
+    the token ``end``.
+    """
     columns = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
     begins = np.zeros(tokens.shape, dtype=np.int64)
     begins[:, 1:] = np.where(tokens[:, :-1] == end, columns[:, 1:], 0)

@@ -1,4 +1,6 @@
-"""The run's token sequences: synthetic, already prepared, or tokenised now by one process of each host."""
+"""The run's token sequences: synthetic, already prepared, or tokenised now by one process of each
+host.
+"""
 
 import json
 from collections.abc import Sequence
@@ -68,7 +70,10 @@ def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
 
 
 def _chains(random: np.random.Generator, count: int, length: int, vocabulary_size: int) -> Array:
-    """Returns [N, L] tokens. Each follows from the one before by a fixed rule, except for some noise."""
+    """Returns [N, L] tokens.
+
+    Each follows from the one before by a fixed rule, except for some noise.
+    """
     ordinary = vocabulary_size - FIRST_ORDINARY
     tokens = random.integers(ordinary, size=(count, length))
     noisy = random.random((count, length)) < NOISE
@@ -79,7 +84,9 @@ def _chains(random: np.random.Generator, count: int, length: int, vocabulary_siz
 
 
 def write_manifest(folder: Path, key: str) -> dict[str, dict[str, int]]:
-    """Returns the manifest's entries for the folder's parts; there are none where the job only checked the model."""
+    """Returns the manifest's entries for the folder's parts; there are none where the job only
+    checked the model.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     counts = _count(folder)
     (folder / TOKENS_MANIFEST).write_text(json.dumps(tokens_manifest(key, counts)))
@@ -114,14 +121,16 @@ SHARE = 0.05
 
 
 def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
-    """Returns the sequences to train on and those to evaluate on, in their order. With labels, each class keeps its
-    proportion. Raises WorkloadError if there are too few sequences.
+    """Returns the sequences to train on and those to evaluate on, in their order.
+
+    With labels, each class keeps its proportion. Raises WorkloadError if there are too few
+    sequences.
     """
     count = min(MOST_HELD_OUT, int(len(sequences) * SHARE))
     if count == 0:
         raise WorkloadError(
-            f"the dataset gives {len(sequences)} sequences, too few to hold some out for evaluation; expected an "
-            f"evaluation_split, or {int(1 / SHARE)} sequences"
+            f"the dataset gives {len(sequences)} sequences, too few to hold some out for "
+            f"evaluation; expected an evaluation_split, or {int(1 / SHARE)} sequences"
         )
     random = np.random.default_rng((seed, len(sequences)))
     chosen = np.zeros(len(sequences), dtype=bool)
@@ -132,8 +141,8 @@ def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
 def _drawn(random: np.random.Generator, sequences: Sequences, count: int) -> Array:
     """Returns [N], the numbers of ``count`` sequences.
 
-    Sequences are sorted by class, in a random order within each, and every n-th is drawn: each class is drawn in its
-    proportion, to within one sequence.
+    Sequences are sorted by class, in a random order within each, and every n-th is drawn: each
+    class is drawn in its proportion, to within one sequence.
     """
     order: Array = random.permutation(len(sequences))
     if sequences.labels is not None:
@@ -146,10 +155,13 @@ def _drawn(random: np.random.Generator, sequences: Sequences, count: int) -> Arr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenDataset:
-    """``train`` is None if the sequences are streamed from ``files``. With ``is_uniform``, nothing has to be padded.
+    """``train`` is None if the sequences are streamed from ``files``.
 
-    ``evaluation`` is the evaluation split, or some of the training sequences, which are then not trained on.
-    ``label_names`` are the names of the classes by number; they are empty where the data has numbers.
+    With ``is_uniform``, nothing has to be padded.
+
+    ``evaluation`` is the evaluation split, or some of the training sequences, which are then not
+    trained on. ``label_names`` are the names of the classes by number; they are empty where the
+    data has numbers.
     """
 
     train: Sequences | None
@@ -201,7 +213,8 @@ def _token_folder(run: RunSettings, job: JobPaths, topology: Topology) -> Path:
     if run.tokens is not None:
         if not isinstance(folder, Path):
             raise WorkloadError(
-                f"the job has no train channel; expected one with the tokens of key {run.tokens.key}"
+                "the job has no train channel; expected one with the tokens of key "
+                f"{run.tokens.key}"
             )
         check_manifest(folder, run.tokens.key)
         return folder

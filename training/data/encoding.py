@@ -1,7 +1,8 @@
 """Turns rows of text into token sequences: packed end to end for language models, or one per row.
 
-A text that is read in pieces gets the tokens of its pieces. They begin with a line or before a blank, where tokenizers
-that split text into words cut it too. Others can give a token more or less there: once in 262,144 characters at most.
+A text that is read in pieces gets the tokens of its pieces. They begin with a line or before a
+blank, where tokenizers that split text into words cut it too. Others can give a token more or less
+there: once in 262,144 characters at most.
 """
 
 from collections.abc import Iterator
@@ -17,8 +18,8 @@ from training.data.checked_rows import Rows
 from training.data.labels import Labelled, label_of
 from training.models.model_config import end_token
 
-# The fewest tokens with something to predict: a causal model's first token is not predicted, and a masked model's first
-# and last one ([CLS] and [SEP]) are never masked.
+# The fewest tokens with something to predict: a causal model's first token is not predicted, and a
+# masked model's first and last one ([CLS] and [SEP]) are never masked.
 LEAST_TOKENS = {Task.CAUSAL_LM: 2, Task.MASKED_LM: 3, Task.SEQUENCE_CLASSIFICATION: 1}
 
 
@@ -33,8 +34,8 @@ class Encoded:
 class Encoder:
     """Turns a dataset's rows into sequences.
 
-    ``left_out`` counts the rows that were too short to train on; ``example`` is the place of one of them. ``sources``
-    has the names of the files that were read.
+    ``left_out`` counts the rows that were too short to train on; ``example`` is the place of one of
+    them. ``sources`` has the names of the files that were read.
     """
 
     def __init__(
@@ -68,7 +69,10 @@ class Encoder:
                 yield Encoded(tokens=tokens, label=label_of(batch, place))
 
     def _packed(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
-        """Yields blocks of one length without padding. The end token is between documents; a rest is dropped."""
+        """Yields blocks of one length without padding.
+
+        The end token is between documents; a rest is dropped.
+        """
         after = end_token(self._tokenizer)
         end = np.asarray([] if after is None else [after], dtype=np.int64)
         rest = np.zeros(0, dtype=np.int64)
@@ -80,7 +84,9 @@ class Encoder:
             rest = rest[whole:]
 
     def _documents(self, rows: Iterator[Rows]) -> Iterator[tuple[Array, Rows, int]]:
-        """Each text, or piece of one, as tokens [N], with the rows that it is one of and its place in them."""
+        """Each text, or piece of one, as tokens [N], with the rows that it is one of and its place
+        in them.
+        """
         for batch in rows:
             self.sources[batch.file] = None
             kept = []
@@ -102,7 +108,9 @@ class Encoder:
         self.example = self.example or f"{rows.file}, row {rows.first_row + place}"
 
     def _framed(self, tokens: Array) -> Array:
-        """Returns [L], the ``tokens`` [N] as the model sees them: for a masked one between [CLS] and [SEP]."""
+        """Returns [L], the ``tokens`` [N] as the model sees them: for a masked one between [CLS]
+        and [SEP].
+        """
         if not self._is_framed:
             return tokens
         return np.concatenate(

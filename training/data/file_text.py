@@ -1,4 +1,6 @@
-"""Reads a data file's content as UTF-8 text, a part at a time: unpacked, decoded by its byte order mark, checked."""
+"""Reads a data file's content as UTF-8 text, a part at a time: unpacked, decoded by its byte order
+mark, checked.
+"""
 
 import bz2
 import gzip
@@ -26,7 +28,8 @@ UNPACK: Mapping[str, Callable[[BinaryIO], Any]] = {
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
 }
-#: The first bytes of a file whose name says something else → what it is, and what would be accepted.
+#: The first bytes of a file whose name says something else → what it is, and what would be
+#: accepted.
 OTHER_FORMATS = {
     b"\x1f\x8b": "is packed by gzip: name it {name}.gz",
     b"BZh": "is packed by bzip2: name it {name}.bz2",
@@ -44,7 +47,10 @@ SHOWN_BYTES = 20
 
 
 def _chunks(file: DataFile) -> Iterator[bytes]:
-    """Yields the file's bytes, unpacked if it is compressed (.gz, .bz2, .xz). Raises WorkloadError if it is damaged."""
+    """Yields the file's bytes, unpacked if it is compressed (.gz, .bz2, .xz).
+
+    Raises WorkloadError if it is damaged.
+    """
     suffix = next((suffix for suffix in UNPACK if file.name.lower().endswith(suffix)), "")
     plain = file.name[: len(file.name) - len(suffix)]
     try:
@@ -70,7 +76,10 @@ def _other_format(begin: bytes, name: str) -> str | None:
 
 
 def read_texts(file: DataFile) -> Iterator[str]:
-    """Yields the text in parts. UTF-16 is recognised by its byte order mark; a line that is not text is refused."""
+    """Yields the text in parts.
+
+    UTF-16 is recognised by its byte order mark; a line that is not text is refused.
+    """
     chunks = _chunks(file)
     begin = next(chunks, b"")
     if begin.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
@@ -94,7 +103,8 @@ def read_texts(file: DataFile) -> Iterator[str]:
             ]
             encoding = "UTF-16" if is_wide else "UTF-8"
             raise WorkloadError(
-                f"{file.name}, line {line}: {found!r} is not {encoding}; expected {_accepted(file, 'latin1')}"
+                f"{file.name}, line {line}: {found!r} is not {encoding}; expected "
+                f"{_accepted(file, 'latin1')}"
             ) from error
         if "\0" in text:
             raise _not_text(file, lines + text.count("\n", 0, text.index("\0")) + 1)
@@ -116,7 +126,9 @@ def _accepted(file: DataFile, found: str) -> str:
 
 
 def text_pieces(file: DataFile) -> Iterator[str]:
-    """Yields the file's text in pieces that begin with a line, or before a blank where lines are long."""
+    """Yields the file's text in pieces that begin with a line, or before a blank where lines are
+    long.
+    """
     held = ""
     for text in read_texts(file):
         held += text

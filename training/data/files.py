@@ -20,14 +20,20 @@ READ_BYTES = 2**23
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """``name`` is the path below the dataset's root, with slashes. What ``open`` returns reads a part at a time."""
+    """``name`` is the path below the dataset's root, with slashes.
+
+    What ``open`` returns reads a part at a time.
+    """
 
     name: str
     open: Callable[[], BinaryIO]
 
 
 def find_files(dataset: Dataset, root: DataRoot, split: str) -> list[DataFile]:
-    """The data files that hold ``split``, in a folder or below an S3 prefix. Raises WorkloadError if there are none."""
+    """The data files that hold ``split``, in a folder or below an S3 prefix.
+
+    Raises WorkloadError if there are none.
+    """
     by_name = {
         file.name: file
         for file in (local_files(root) if isinstance(root, Path) else _s3_files(root))
@@ -53,8 +59,8 @@ def local_files(root: Path) -> list[DataFile]:
     ]
     if linked:
         raise WorkloadError(
-            f"{root} has links to folders, which are not followed: {', '.join(linked[:10])}; expected the folders in "
-            "their place"
+            f"{root} has links to folders, which are not followed: {', '.join(linked[:10])}; "
+            "expected the folders in their place"
         )
     return [local_file(path, name) for name, path in found.items() if path.is_file()]
 
@@ -80,8 +86,8 @@ def _s3_files(uri: str) -> list[DataFile]:
 
 
 def _open_object(uri: str, number: int) -> BinaryIO:
-    """``number`` is the object's place in the listing, which is made again in each process: a forked worker must not
-    share its client.
+    """``number`` is the object's place in the listing, which is made again in each process: a
+    forked worker must not share its client.
     """
     opened: BinaryIO = _listing(uri, os.getpid())[number]
     return opened
@@ -94,7 +100,8 @@ def _listing(uri: str, _process: int) -> Any:
         from s3torchconnector import S3ClientConfig, S3MapDataset, S3ReaderConstructor  # noqa: PLC0415
     except ImportError as error:
         raise WorkloadError(
-            "input_mode stream needs the package s3torchconnector, which this image lacks; expected File or FastFile"
+            "input_mode stream needs the package s3torchconnector, which this image lacks; "
+            "expected File or FastFile"
         ) from error
     endpoint = _first(ENDPOINT_VARIABLES)
     # These readers hold a part of the object; the default ones keep all that was read.

@@ -27,7 +27,10 @@ NUMBERS_EXPECTED = (
 
 
 class Labelled(NamedTuple):
-    """A label as it is in the data, with its place for messages. It is a tuple because a dataset has millions."""
+    """A label as it is in the data, with its place for messages.
+
+    It is a tuple because a dataset has millions.
+    """
 
     value: object
     file: str
@@ -55,7 +58,9 @@ class LabelNumbers:
     by_number: Sequence[str] = ()
 
     def number(self, label: Labelled) -> int:
-        """Raises WorkloadError for a label outside 0 to ``label_count`` − 1, or one that ``names`` lacks."""
+        """Raises WorkloadError for a label outside 0 to ``label_count`` − 1, or one that ``names``
+        lacks.
+        """
         number = _whole_number(label.value)
         if self.names:
             number = self.names.get(str(label.value))
@@ -63,7 +68,10 @@ class LabelNumbers:
             known = f"one of {', '.join(list(self.names)[:10])}" if self.names else NUMBERS_EXPECTED
             raise _unexpected(label, known)
         if number < 0 or (self.label_count is not None and number >= self.label_count):
-            most = f"0 to {(self.label_count or 0) - 1}, because workload.label_count is {self.label_count}"
+            most = (
+                f"0 to {(self.label_count or 0) - 1}, because workload.label_count is "
+                f"{self.label_count}"
+            )
             raise _unexpected(label, NUMBERS_EXPECTED if self.label_count is None else most)
         return number
 
@@ -71,8 +79,10 @@ class LabelNumbers:
 def number_labels(
     labels: Iterable[Labelled], label_count: int | None, head: Sequence[str] = ()
 ) -> LabelNumbers:
-    """Keeps integers, also those written as 1.0 or "1". Texts get the numbers that they have in ``head``, the labels of
-    a saved classifier, if it has all of them; capitals don't matter. Otherwise they are numbered alphabetically.
+    """Keeps integers, also those written as 1.0 or "1".
+
+    Texts get the numbers that they have in ``head``, the labels of a saved classifier, if it has
+    all of them; capitals don't matter. Otherwise they are numbered alphabetically.
 
     Raises WorkloadError if there are more texts than ``label_count``, or one in two Unicode forms.
     """
@@ -82,7 +92,8 @@ def number_labels(
         if (other := forms.setdefault(unicodedata.normalize("NFC", text), text)) != text:
             both = f"{other!a} and {text!a}"
             raise WorkloadError(
-                f"the labels {both} are one text in two Unicode forms; expected one of them in all rows"
+                f"the labels {both} are one text in two Unicode forms; expected one of them in all "
+                "rows"
             )
     if all(_whole_number(value) is not None for value in values.values()):
         return LabelNumbers(names={}, label_count=label_count)
@@ -93,12 +104,14 @@ def number_labels(
     if label_count is not None and len(names) > label_count:
         found = ", ".join(list(names)[:10])
         raise WorkloadError(
-            f"the data has {len(names)} different labels ({found}); workload.label_count says {label_count}"
+            f"the data has {len(names)} different labels ({found}); workload.label_count says "
+            f"{label_count}"
         )
     if head:
         print(  # noqa: T201
-            f"labels: the data's ({', '.join(list(names)[:10])}) are not those of the model's saved head"
-            f" ({', '.join(head[:10])}): they are numbered alphabetically, and the head learns them anew",
+            f"labels: the data's ({', '.join(list(names)[:10])}) are not those of the model's "
+            f"saved head ({', '.join(head[:10])}): they are numbered alphabetically, and the head "
+            "learns them anew",
             flush=True,
         )
     return LabelNumbers(names=names, label_count=label_count, by_number=list(names))
@@ -114,13 +127,18 @@ def label_cautions(labels: Sequence[Labelled], column: str) -> Iterator[str]:
     alike: dict[str, Labelled] = {}
     for label, text in zip(labels, texts, strict=True):
         if text.casefold() in MISSING_VALUES:
-            yield f"the label {label.value!r} is a class; pandas writes this word for a missing value"
+            yield (
+                f"the label {label.value!r} is a class; pandas writes this word for a missing value"
+            )
         if text == column:
             where = f"{label.file}, row {label.row}"
             yield f"{where}: the label {text!r} is its column's name: a header too few or too many?"
         other = alike.setdefault(text.casefold(), label)
         if other is not label and _whole_number(label.value) is None:
-            yield f"the labels {other.value!r} and {label.value!r} are two classes; capitals or blanks differ alone"
+            yield (
+                f"the labels {other.value!r} and {label.value!r} are two classes; capitals or "
+                "blanks differ alone"
+            )
 
 
 def _are_decimals(texts: Sequence[str]) -> bool:
@@ -147,7 +165,10 @@ def _numbers_in(head: Sequence[str], texts: Sequence[str]) -> dict[str, int] | N
 
 
 class LabelValues:
-    """The different labels of a dataset, numbered as they come. ``firsts`` has the first label of each value."""
+    """The different labels of a dataset, numbered as they come.
+
+    ``firsts`` has the first label of each value.
+    """
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
@@ -160,7 +181,10 @@ class LabelValues:
         return code
 
     def numbered(self, codes: "array[int]", numbers: LabelNumbers) -> "Array":
-        """Returns [N], the number of each code. Raises WorkloadError for the first label that ``numbers`` refuses."""
+        """Returns [N], the number of each code.
+
+        Raises WorkloadError for the first label that ``numbers`` refuses.
+        """
         of_code = np.asarray([numbers.number(label) for label in self.firsts], dtype=np.int64)
         numbered: Array = of_code[np.frombuffer(codes, dtype=np.intc)]
         return numbered
@@ -185,7 +209,10 @@ def _unexpected(label: Labelled, expected: str) -> WorkloadError:
 
 
 def _whole_number(value: object) -> int | None:
-    """The number that the value stands for: True, 1.0, "1" and "1.0" are 1. None if it is not an integer."""
+    """The number that the value stands for: True, 1.0, "1" and "1.0" are 1.
+
+    None if it is not an integer.
+    """
     if isinstance(value, int):
         return int(value)
     if isinstance(value, str):

@@ -20,7 +20,10 @@ Made = TypeVar("Made")
 
 
 class SeededOrder:
-    """An endless sequence of epochs, each a permutation of all samples. A step may contain samples of two epochs."""
+    """An endless sequence of epochs, each a permutation of all samples.
+
+    A step may contain samples of two epochs.
+    """
 
     def __init__(self, sample_count: int, samples_per_step: int, seed: int) -> None:
         self._sample_count = sample_count
@@ -50,10 +53,11 @@ class SeededOrder:
 
 
 class BucketedOrder:
-    """Within a window of steps, sequences of similar length are in one step; the steps' order stays random.
+    """Within a window of steps, sequences of similar length are in one step; the steps' order stays
+    random.
 
-    A window ends with its epoch, so that each epoch has each sample once. A step with samples of two epochs stays as it
-    is. ``lengths`` [N] are those of all samples.
+    A window ends with its epoch, so that each epoch has each sample once. A step with samples of
+    two epochs stays as it is. ``lengths`` [N] are those of all samples.
     """
 
     def __init__(
@@ -82,7 +86,9 @@ class BucketedOrder:
         return samples
 
     def _window_of(self, step: int) -> tuple[int, int]:
-        """Returns the first step of the window that ``step`` is in, and the first one after the window."""
+        """Returns the first step of the window that ``step`` is in, and the first one after the
+        window.
+        """
         size, count = self._samples_per_step, len(self._lengths)
         epoch = step * size // count
         first, after = (
@@ -132,8 +138,8 @@ class StepBatches(Dataset[list[Batch]]):
         return batches
 
     def _share(self, values: Array) -> Array:
-        """Returns this rank's part [A, B] of ``values`` [S]: every n-th, so that ranks get similar lengths in a step
-        that is sorted by length.
+        """Returns this rank's part [A, B] of ``values`` [S]: every n-th, so that ranks get similar
+        lengths in a step that is sorted by length.
         """
         return values.reshape(self._shape)[:, :, self._data_rank]
 
@@ -148,14 +154,17 @@ def _order(
 
 
 def load(batches: Dataset[Made], settings: Settings, steps: range | None = None) -> Iterator[Made]:
-    """What ``batches`` gives: for each of ``steps``, which count from 0, or as it iterates itself."""
+    """What ``batches`` gives: for each of ``steps``, which count from 0, or as it iterates
+    itself.
+    """
     loader = DataLoader(
         batches,
         batch_size=None,
         sampler=steps,
         num_workers=settings.loader_workers,
         pin_memory=settings.pin_memory and torch.cuda.is_available(),
-        # It draws a number when it starts. From the run's generator, this number would differ in a resumed run.
+        # It draws a number when it starts. From the run's generator, this number would differ in a
+        # resumed run.
         generator=torch.Generator(),
         worker_init_fn=_ignore_sigterm,
     )

@@ -1,4 +1,6 @@
-"""Lets one process of a host do work for the others, which wait for its folder and not in a collective."""
+"""Lets one process of a host do work for the others, which wait for its folder and not in a
+collective.
+"""
 
 import atexit
 import os

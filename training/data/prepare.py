@@ -1,4 +1,6 @@
-"""Makes a folder of tokens from a dataset: sequences to train and to evaluate on, and the tokenizer that made them."""
+"""Makes a folder of tokens from a dataset: sequences to train and to evaluate on, and the tokenizer
+that made them.
+"""
 
 import itertools
 from array import array
@@ -81,7 +83,10 @@ def _up_to(characters: int, texts: Iterable[str]) -> Iterator[str]:
 def _byte_level(
     texts: Iterator[str], vocabulary_size: int, special_tokens: Sequence[str]
 ) -> Tokenizer:
-    """Trains a tokenizer like GPT-2's. It has the same vocabulary every time; WordPiece's has not (tokenizers 0.23)."""
+    """Trains a tokenizer like GPT-2's.
+
+    It has the same vocabulary every time; WordPiece's has not (tokenizers 0.23).
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -98,7 +103,9 @@ def _byte_level(
 def tokenise(
     workload: Workload, job: JobPaths, folder: Path, *, packing: bool, sequences: int | None = None
 ) -> None:
-    """Fills ``folder``, which every process of a host then reads. A streamed dataset's training part stays in S3.
+    """Fills ``folder``, which every process of a host then reads.
+
+    A streamed dataset's training part stays in S3.
 
     The training part has at most so many ``sequences``; None stands for the workload's examples.
     """
@@ -128,9 +135,9 @@ def prepare(
     packing: bool,
     head: Sequence[str] = (),
 ) -> None:
-    """``folder`` gets ``train`` (the workload's examples, from the beginning of the split), unless it is streamed, and
-    where the workload names one, the evaluation split. Sequences are written as they are made, and rows behind the last
-    are not read.
+    """``folder`` gets ``train`` (the workload's examples, from the beginning of the split), unless
+    it is streamed, and where the workload names one, the evaluation split. Sequences are written as
+    they are made, and rows behind the last are not read.
 
     ``head``: the labels of a saved classifier by their numbers.
     """

@@ -1,4 +1,6 @@
-"""Reads the rows of a dataset, a batch at a time: the text column, and for classification the label column."""
+"""Reads the rows of a dataset, a batch at a time: the text column, and for classification the label
+column.
+"""
 
 import csv
 import itertools
@@ -68,7 +70,8 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
             yield rows
     if not has_rows:
         raise WorkloadError(
-            f"{', '.join(file.name for file in files[:SHOWN_FILES])} has no rows; expected at least one"
+            f"{', '.join(file.name for file in files[:SHOWN_FILES])} has no rows; expected at "
+            "least one"
         )
 
 
@@ -105,7 +108,9 @@ def _checked(found: Iterable[Any], wanted: Sequence[str], name: str) -> Iterator
 
 
 def objects(file: DataFile, file_format: DatasetFormat, wanted: Sequence[str]) -> Objects:
-    """The rows with the columns ``wanted``, or without any with all. A row of JSON may be no mapping.
+    """The rows with the columns ``wanted``, or without any with all.
+
+    A row of JSON may be no mapping.
 
     Raises WorkloadError if a column is missing, or the file can't be read.
     """
@@ -122,7 +127,9 @@ def objects(file: DataFile, file_format: DatasetFormat, wanted: Sequence[str]) -
 
 
 def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
-    """Keeps the values as the file has them: 007 stays 007, and NA is a text. An empty line is no row.
+    """Keeps the values as the file has them: 007 stays 007, and NA is a text.
+
+    An empty line is no row.
 
     A quote that ends its value too early or never is refused: text or rows would be lost.
     """
@@ -149,7 +156,9 @@ def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
         known = {
             "expected after": f"text follows a closing quote; {closed}",
             "end of data": f"a quote is open; {closed}",
-            "field limit": f"a value is longer than {LONGEST_CSV_VALUE:,} characters, or a quote is not closed",
+            "field limit": (
+                f"a value is longer than {LONGEST_CSV_VALUE:,} characters, or a quote is not closed"
+            ),
         }
         why = next((why for words, why in known.items() if words in str(error)), str(error))
         raise WorkloadError(f"{file.name}, line {lines.line_num}: {why}") from error
@@ -189,14 +198,18 @@ def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
 def _refuse_twice(
     place: str, wanted: Sequence[str]
 ) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Python's reader keeps the last of two values with one name. The hook is slow, so few lines get it."""
+    """Python's reader keeps the last of two values with one name.
+
+    The hook is slow, so few lines get it.
+    """
 
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = [name for name, _ in pairs]
         for column in wanted:
             if found.count(column) > 1:
                 raise WorkloadError(
-                    f"{place}: an object has {found.count(column)} values of {column!r}; expected one"
+                    f"{place}: an object has {found.count(column)} values of {column!r}; expected "
+                    "one"
                 )
         return dict(pairs)
 
@@ -212,7 +225,9 @@ def _parquet_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
 
 
 def _arrow_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
-    """Reads a stream of Arrow, which ``save_to_disk`` of Hugging Face datasets writes, or an Arrow file."""
+    """Reads a stream of Arrow, which ``save_to_disk`` of Hugging Face datasets writes, or an Arrow
+    file.
+    """
     with file.open() as content:
         is_file = content.read(len(ARROW_FILE)) == ARROW_FILE
         content.seek(0)
@@ -233,7 +248,10 @@ def _table_objects(batches: Iterable[pa.RecordBatch], wanted: Sequence[str], nam
 
 
 def _mappings(batch: pa.RecordBatch, name: str, first_row: int) -> list[dict[str, Any]]:
-    """The rows of ``batch``. Raises WorkloadError for a value that should be UTF-8 as the file says, but is not."""
+    """The rows of ``batch``.
+
+    Raises WorkloadError for a value that should be UTF-8 as the file says, but is not.
+    """
     try:
         rows: list[dict[str, Any]] = batch.to_pylist()
     except UnicodeDecodeError:
@@ -257,8 +275,9 @@ READERS: Mapping[DatasetFormat, Callable[[DataFile, Sequence[str]], Objects]] = 
 
 
 def _hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str]) -> Objects:
-    """Streams the split: only the files that are needed are read, and nothing is stored. A slice (train[:10%]) is cut
-    from a copy of the whole dataset, which the job's volume must hold.
+    """Streams the split: only the files that are needed are read, and nothing is stored.
+
+    A slice (train[:10%]) is cut from a copy of the whole dataset, which the job's volume must hold.
     """
     from datasets import ClassLabel, load_dataset  # noqa: PLC0415  # slow to import; only the Hub needs it
 
@@ -273,8 +292,8 @@ def _hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str])
         RuntimeError,
     ) as error:  # not found, not reachable, no such split, a Hub script
         raise WorkloadError(
-            f"the dataset {path!r} can't be loaded from the Hugging Face Hub: {error}; expected an id such as "
-            "nyu-mll/glue with its name and split, an S3 prefix, or a folder"
+            f"the dataset {path!r} can't be loaded from the Hugging Face Hub: {error}; expected an "
+            "id such as nyu-mll/glue with its name and split, an S3 prefix, or a folder"
         ) from error
     has_classes = isinstance((rows.features or {}).get(dataset.label_column), ClassLabel)
     if rows.column_names:  # others may need a decoder that is not installed

@@ -1,5 +1,5 @@
-"""Token sequences on disk: one flat array with offsets, written as they come, read by every process of a host without
-copying.
+"""Token sequences on disk: one flat array with offsets, written as they come, read by every process
+of a host without copying.
 """
 
 import json
@@ -19,7 +19,8 @@ TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
 
 @dataclass(frozen=True, kw_only=True)
 class Sequences:
-    """Sequence i is ``tokens[begins[i] : begins[i] + lengths[i]]``; ``labels`` has one number each, or is None.
+    """Sequence i is ``tokens[begins[i] : begins[i] + lengths[i]]``; ``labels`` has one number each,
+    or is None.
 
     ``tokens`` [T], ``begins`` [N], ``lengths`` [N], ``labels`` [N].
     """
@@ -40,7 +41,9 @@ class Sequences:
 
     @cached_property
     def _blocks(self) -> AnyArray:
-        """Returns [N, L], a view of ``tokens``: sequences of one length are stored end to end, so each row is one."""
+        """Returns [N, L], a view of ``tokens``: sequences of one length are stored end to end, so
+        each row is one.
+        """
         assert self.uniform_length is not None
         whole = len(self.tokens) // self.uniform_length * self.uniform_length
         return self.tokens[:whole].reshape(-1, self.uniform_length)
@@ -62,7 +65,9 @@ class Sequences:
 
 
 def end_to_end(tokens: AnyArray, lengths: Array, labels: Array | None = None) -> Sequences:
-    """Sequences of ``lengths`` [N] and ``labels`` [N] that are stored in ``tokens`` [T] one after another."""
+    """Sequences of ``lengths`` [N] and ``labels`` [N] that are stored in ``tokens`` [T] one after
+    another.
+    """
     lengths = np.asarray(lengths, dtype=np.int64)
     return Sequences(
         tokens=tokens, begins=np.cumsum(lengths) - lengths, lengths=lengths, labels=labels
@@ -74,7 +79,10 @@ def token_type(vocabulary_size: int) -> type[np.integer]:
 
 
 class SequenceWriter:
-    """Writes each sequence when it is given; only the offsets stay in memory. The manifest is written last."""
+    """Writes each sequence when it is given; only the offsets stay in memory.
+
+    The manifest is written last.
+    """
 
     def __init__(self, folder: Path, vocabulary_size: int) -> None:
         folder.mkdir(parents=True)

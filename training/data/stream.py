@@ -26,8 +26,10 @@ LABEL_COUNT = "label_count"  # a batch's entries between the loader and the step
 
 
 class StreamedBatches(IterableDataset[Batch]):
-    """An endless sequence of this rank's batches. Files are dealt to the ranks and their workers in a seeded order per
-    epoch; with fewer files than readers, each reader takes every n-th sequence of all files.
+    """An endless sequence of this rank's batches.
+
+    Files are dealt to the ranks and their workers in a seeded order per epoch; with fewer files
+    than readers, each reader takes every n-th sequence of all files.
     """
 
     def __init__(
@@ -41,7 +43,9 @@ class StreamedBatches(IterableDataset[Batch]):
         data_world_size: int,
         first_batch: int = 0,
     ) -> None:
-        """``first_batch`` is the first of this rank's batches to read; a resumed run has trained on those before it."""
+        """``first_batch`` is the first of this rank's batches to read; a resumed run has trained on
+        those before it.
+        """
         self._run = run
         self._files = files
         self._tokenizer = tokenizer
@@ -54,7 +58,8 @@ class StreamedBatches(IterableDataset[Batch]):
     def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()
         workers, place = (1, 0) if worker is None else (worker.num_workers, worker.id)
-        # The loader takes a batch of each worker in turn, from the first one on: the workers' shares rotate instead.
+        # The loader takes a batch of each worker in turn, from the first one on: the workers'
+        # shares rotate instead.
         begin, number = divmod(self._first_batch + place, workers)
         readers, reader = self._data_world_size * workers, self._data_rank * workers + number
         sequences = itertools.chain.from_iterable(
@@ -91,8 +96,9 @@ class StreamedBatches(IterableDataset[Batch]):
             yield sequence
         if not found:
             raise WorkloadError(
-                f"reader {reader + 1} of {readers} finds no sequence of {self._run.workload.sequence_length} tokens in "
-                f"its share of {len(files)} files; expected larger files or fewer processes and workers"
+                f"reader {reader + 1} of {readers} finds no sequence of "
+                f"{self._run.workload.sequence_length} tokens in its share of {len(files)} files; "
+                "expected larger files or fewer processes and workers"
             )
 
     def _encoded(self, files: list[DataFile]) -> Iterator[Encoded]:
@@ -129,8 +135,9 @@ def stream_steps(
 
 
 def _weighed(batches: list[Batch]) -> list[Batch]:
-    """Weight each batch by its part of the step's labels, if batches and ranks have different numbers of labels. Ranks
-    of one replica read the same batches; they count equally in numerator and denominator.
+    """Weight each batch by its part of the step's labels, if batches and ranks have different
+    numbers of labels. Ranks of one replica read the same batches; they count equally in numerator
+    and denominator.
     """
     if LABEL_COUNT not in batches[0]:
         return batches

@@ -1,4 +1,6 @@
-"""What the rows of local data say of their columns, labels, lengths and number, for the suite's defaults."""
+"""What the rows of local data say of their columns, labels, lengths and number, for the suite's
+defaults.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -32,7 +34,8 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """``rows`` of the split; ``longest_bytes`` is that of the longest text in UTF-8, ``bytes`` that of all.
+    """``rows`` of the split; ``longest_bytes`` is that of the longest text in UTF-8, ``bytes`` that
+    of all.
 
     ``labels``: the first of each; ``cautions``: what is likely a mistake in them.
     """
@@ -45,7 +48,10 @@ class Survey:
 
 
 def find_columns(dataset: Dataset, root: Path) -> Columns | None:
-    """None for plain text, which has no columns, and without rows. Raises WorkloadError if a file can't be read."""
+    """None for plain text, which has no columns, and without rows.
+
+    Raises WorkloadError if a file can't be read.
+    """
     files = find_files(dataset, root, dataset.split)
     kind = files_format(dataset, files)
     if kind is DatasetFormat.TEXT:

@@ -1,7 +1,9 @@
-"""Starts runs by forking: a process that has imported PyTorch and transformers, and has touched no device.
+"""Starts runs by forking: a process that has imported PyTorch and transformers, and has touched no
+device.
 
-Its standard input has a line for each run, as ``traindyno/parent/forking.py`` writes them; it answers through the pipe
-whose descriptor is its argument: ``ready``, and number and exit code of each run. One run at a time.
+Its standard input has a line for each run, as ``traindyno/parent/forking.py`` writes them; it
+answers through the pipe whose descriptor is its argument: ``ready``, and number and exit code of
+each run. One run at a time.
 """
 
 import gc
@@ -111,14 +113,20 @@ def _become(order: dict[str, Any]) -> None:
 
 
 def _draw_random_state() -> None:
-    """NumPy's, as a new interpreter does. Python's own is drawn at each fork, and PyTorch's is always the same."""
+    """NumPy's, as a new interpreter does.
+
+    Python's own is drawn at each fork, and PyTorch's is always the same.
+    """
     import numpy as np  # noqa: PLC0415 -- the imports that take seconds include it
 
     np.random.seed()
 
 
 def _serve(order: dict[str, Any], listener: socket.socket | None) -> object:
-    """The store of the run's processes, on the first host. It has threads: nothing is forked after it."""
+    """The store of the run's processes, on the first host.
+
+    It has threads: nothing is forked after it.
+    """
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # noqa: PLC0415
 
     if listener is None:
@@ -128,7 +136,10 @@ def _serve(order: dict[str, Any], listener: socket.socket | None) -> object:
 
 
 def _watch(ranks: list[int], store: object) -> NoReturn:
-    """Exits with 0 when all have ended well. Otherwise the others are told to end, and killed after a while."""
+    """Exits with 0 when all have ended well.
+
+    Otherwise the others are told to end, and killed after a while.
+    """
     signal.signal(signal.SIGTERM, lambda *_: _signal_all(left, signal.SIGTERM))
     left, code, killed_at = set(ranks), 0, float("inf")
     while left:

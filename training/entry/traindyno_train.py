@@ -9,7 +9,8 @@ from training.run.ending import FAILURE_EXIT_CODE, exit_now
 
 
 def main() -> None:
-    gc.disable()  # Collections find nothing among imported modules and take a fifth of the time of their import.
+    # Collections find nothing among imported modules and take a fifth of the time of their import.
+    gc.disable()
     preparation = read_preparation_settings(os.environ)
     if preparation is not None:
         prepare(preparation)

@@ -1,7 +1,8 @@
 """Estimates the memory of configurations, for a planner in another process.
 
-Usage: python -m training.memory < REQUEST. The request is one JSON object: a ``workload``, a ``model_path`` that
-transformers can load (or null), and a list of ``settings``. One JSON line is printed for each of them, in this order.
+Usage: python -m training.memory < REQUEST. The request is one JSON object: a ``workload``, a
+``model_path`` that transformers can load (or null), and a list of ``settings``. One JSON line is
+printed for each of them, in this order.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Estimates the peak memory of a job's largest process: two steps of the run's own code, tracked storage by storage.
+"""Estimates the peak memory of a job's largest process: two steps of the run's own code, tracked
+storage by storage.
 
 Tensors have any shape [...].
 """
@@ -43,16 +44,18 @@ from training.strategies import Setup, TrainingStrategy, build_strategy
 
 @contextmanager
 def _known_hidden_states(metas: list[Any]) -> Iterator[None]:
-    """Stages that run inside send no shape, and receive the known one: ``metas`` are shape and type of the tensors
-    between stages, equal for all stages, and for the gradients. The first stage sets them, so the process that holds it
-    must run first.
+    """Stages that run inside send no shape, and receive the known one: ``metas`` are shape and type
+    of the tensors between stages, equal for all stages, and for the gradients. The first stage sets
+    them, so the process that holds it must run first.
     """
-    # Private names, which change between versions of PyTorch: only an estimate of a pipeline may need them.
+    # Private names, which change between versions of PyTorch: only an estimate of a pipeline may
+    # need them.
     from torch.distributed.pipelining import PipelineStage  # noqa: PLC0415
     from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta  # noqa: PLC0415
     from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # noqa: PLC0415
 
-    # PyTorch keeps how a mesh's tensors are divided, with the groups of the stage that ran before on an equal mesh.
+    # PyTorch keeps how a mesh's tensors are divided, with the groups of the stage that ran before
+    # on an equal mesh.
     _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
 
     def send(_stage: Any, meta: Any, _dst_stage: int) -> None:
@@ -73,9 +76,11 @@ def _known_hidden_states(metas: list[Any]) -> Iterator[None]:
         yield
 
 
-# The first step creates the optimizer's state. All further steps run while it exists and need the same memory.
+# The first step creates the optimizer's state. All further steps run while it exists and need the
+# same memory.
 STEPS = 2
-# The first batch of a step creates the gradients. All further accumulated batches run while they exist.
+# The first batch of a step creates the gradients. All further accumulated batches run while they
+# exist.
 MOST_BATCHES = 2
 EstimateKey = tuple[Topology, bool, Settings]
 
@@ -83,8 +88,9 @@ EstimateKey = tuple[Topology, bool, Settings]
 def estimate_memory(
     workload: Workload, settings: Settings, *, model_path: str | None
 ) -> MemoryEstimate:
-    """Computes nothing: tensors are fake, and so are the job's other processes. Raises WorkloadError if the run
-    would, and RuntimeError in a process that has a process group.
+    """Computes nothing: tensors are fake, and so are the job's other processes.
+
+    Raises WorkloadError if the run would, and RuntimeError in a process that has a process group.
     """
 
     def estimate(topology: Topology) -> MemoryEstimate:
@@ -118,7 +124,9 @@ def of_the_largest(
 
 
 def _planned_topologies(settings: Settings) -> list[Topology]:
-    """The processes with different parts of the model: those of one replica of a pipeline, else the first."""
+    """The processes with different parts of the model: those of one replica of a pipeline, else the
+    first.
+    """
     processes = world_size(settings)
     assert processes is not None
     return [
@@ -130,7 +138,9 @@ def _planned_topologies(settings: Settings) -> list[Topology]:
 
 
 def estimate_key(settings: Settings) -> EstimateKey:
-    """Settings with equal keys have equal estimates: each device holds the same, apart from what CUDA keeps."""
+    """Settings with equal keys have equal estimates: each device holds the same, apart from what
+    CUDA keeps.
+    """
     shared = replace(settings, instance="", instance_count=1)
     return _planned_topologies(settings)[0], has_gpu(settings.instance), shared
 
@@ -143,7 +153,8 @@ def measure_steps(
     model_path: str | None,
     placed: Callable[[Batch], Batch] = dict,
 ) -> MemoryEstimate:
-    """Makes the estimate of this process, on the CPU, on real tensors unless a caller has replaced them.
+    """Makes the estimate of this process, on the CPU, on real tensors unless a caller has replaced
+    them.
 
     ``placed`` makes a batch of the same kind.
     """
@@ -205,7 +216,9 @@ def _run(
 
 
 def _with_vocabulary(workload: Workload) -> Workload:
-    """The model gets the vocabulary size of the tokenizer that the job trains, unless its configuration sets one."""
+    """The model gets the vocabulary size of the tokenizer that the job trains, unless its
+    configuration sets one.
+    """
     size = workload.tokenizer.train_vocabulary_size if workload.tokenizer else None
     config = workload.model.config if workload.model else None
     if size is None or config is None or "vocab_size" in config or workload.model is None:
@@ -289,7 +302,8 @@ class Findings:
                     self._workload, settings, model_path=self._model_path
                 )
             except (TraindynoError, *NOT_COUNTED) as error:
-                # The planner continues without this estimate; the run itself may still show the memory that it needs.
+                # The planner continues without this estimate; the run itself may still show the
+                # memory that it needs.
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 self._known[key] = f"the estimate failed: {reason}"
         return self._known[key]

@@ -35,7 +35,10 @@ REDUCER = torch._C._distributed_c10d.Reducer
 
 @contextmanager
 def fake_process_group(topology: Topology) -> Iterator[None]:
-    """Simulates the job's other processes in a process group. Raises RuntimeError in a process that already has one."""
+    """Simulates the job's other processes in a process group.
+
+    Raises RuntimeError in a process that already has one.
+    """
     distributed.init_process_group(
         "fake", rank=topology.rank, world_size=topology.world_size, store=FakeStore()
     )
@@ -50,7 +53,10 @@ def fake_process_group(topology: Topology) -> Iterator[None]:
 
 @contextmanager
 def fake_tensors() -> Iterator[FakeTensorMode]:
-    """Tensors made inside have shapes and no values; reading one as a number gives 0. Those made before keep theirs."""
+    """Tensors made inside have shapes and no values; reading one as a number gives 0.
+
+    Those made before keep theirs.
+    """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with ExitStack() as stack:
         for name in RANK_ARITHMETIC:
@@ -60,7 +66,8 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
                 )
         # The model is made on its device, and fake parameters can't be replaced by themselves.
         stack.enter_context(replaced(nn.Module, "to", lambda module, *_, **__: module))
-        # DistributedDataParallel compares shapes between processes before it starts, and reads the answer.
+        # DistributedDataParallel compares shapes between processes before it starts, and reads the
+        # answer.
         verify = "_verify_param_shape_across_processes"
         stack.enter_context(replaced(parallel.distributed, verify, lambda *_, **__: None))
         numbers = _Numbers()
@@ -73,7 +80,9 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
 
 
 class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Returns values for code that reads them from a fake tensor, and keeps the reducer's lists of indices real."""
+    """Returns values for code that reads them from a fake tensor, and keeps the reducer's lists of
+    indices real.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -107,7 +116,9 @@ class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _without_answer(begin: Callable[..., None]) -> Callable[..., None]:
-    """DistributedDataParallel reads the result of its all-reduce, which a fake process group does not have."""
+    """DistributedDataParallel reads the result of its all-reduce, which a fake process group does
+    not have.
+    """
 
     @wraps(begin)
     def initialise(wrapper: DistributedDataParallel, *args: Any, **kwargs: Any) -> None:

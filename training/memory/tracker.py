@@ -1,4 +1,5 @@
-"""Counts the bytes of every live storage while PyTorch runs, on fake tensors and on real ones alike.
+"""Counts the bytes of every live storage while PyTorch runs, on fake tensors and on real ones
+alike.
 
 Tensors have any shape [...].
 """
@@ -18,8 +19,9 @@ from torch.utils._pytree import tree_iter, tree_map
 
 from training.models.blueprint import replaced
 
-# Autocast computes these in fp32 on CUDA (AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE of PyTorch's autocast_mode.h)
-# and in the type of their input on a CPU. Losses and image operations are left out: no model of ours has one inside.
+# Autocast computes these in fp32 on CUDA (AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE of
+# PyTorch's autocast_mode.h) and in the type of their input on a CPU. Losses and image operations
+# are left out: no model of ours has one inside.
 IN_FP32 = (
     *(
         "acos",
@@ -44,7 +46,9 @@ IN_FP32 = (
 
 @contextmanager
 def as_on_cuda() -> Iterator[None]:
-    """The tensors stay a CPU's, fake or real: PyTorch built for CPUs does no backward pass on fake CUDA tensors."""
+    """The tensors stay a CPU's, fake or real: PyTorch built for CPUs does no backward pass on fake
+    CUDA tensors.
+    """
     with ExitStack() as stack:
         library = stack.enter_context(torch.library._scoped_library("aten", "IMPL"))
         for name in IN_FP32:
@@ -91,8 +95,9 @@ def _dropout(on_cpu: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
 
 
 def _without_dropout(attend: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """CUDA's kernels repeat the random numbers in the backward pass. With dropout, a CPU has no such kernel, and keeps
-    all attention weights.
+    """CUDA's kernels repeat the random numbers in the backward pass.
+
+    With dropout, a CPU has no such kernel, and keeps all attention weights.
     """
 
     @wraps(attend)
@@ -107,10 +112,11 @@ BLOCK_BYTES = 512
 
 
 class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """``current_bytes`` of all storages seen and alive; ``peak_bytes`` the most since ``reset_peak``.
+    """``current_bytes`` of all storages seen and alive; ``peak_bytes`` the most since
+    ``reset_peak``.
 
-    FSDP frees and refills parameters by resizing their storage, which a dispatch mode does not intercept: ``resize_``
-    is wrapped.
+    FSDP frees and refills parameters by resizing their storage, which a dispatch mode does not
+    intercept: ``resize_`` is wrapped.
     """
 
     def __init__(self) -> None:
@@ -181,7 +187,9 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
-    """The bytes of the storages behind these tensors, each counted once; of a sharded tensor, this process's part."""
+    """The bytes of the storages behind these tensors, each counted once; of a sharded tensor, this
+    process's part.
+    """
     storages = {
         id(storage): storage
         for tensor in tensors

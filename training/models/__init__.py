@@ -1,1 +1,3 @@
-"""Models of transformers and what trains them on one device: weights, objective, precision, optimizer, FLOPs."""
+"""Models of transformers and what trains them on one device: weights, objective, precision,
+optimizer, FLOPs.
+"""

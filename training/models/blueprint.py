@@ -1,8 +1,9 @@
-"""A model on the meta device and the source of its values: a process materialises only the part that it keeps.
+"""A model on the meta device and the source of its values: a process materialises only the part
+that it keeps.
 
-Each module's initial values have their own seed, made of the run's seed and the module's name: they are the same in
-every process, whatever else the process initialises. Strategies shard, distribute or recompute a model block by block.
-The tensors are parameters and buffers, of any shape [...].
+Each module's initial values have their own seed, made of the run's seed and the module's name: they
+are the same in every process, whatever else the process initialises. Strategies shard, distribute
+or recompute a model block by block. The tensors are parameters and buffers, of any shape [...].
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +26,10 @@ from training.models.optimizer import mark_decayed
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """``owner`` has the attribute itself; an inherited one raises KeyError. It is restored after an error too."""
+    """``owner`` has the attribute itself; an inherited one raises KeyError.
+
+    It is restored after an error too.
+    """
     original = vars(owner)[name]
     setattr(owner, name, value)
     try:
@@ -47,10 +51,13 @@ AsHeld = Callable[[str, Readable], Readable]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
-    """``model`` has values in its buffers only. ``values`` gives its parameters one by one, by transformers' names.
+    """``model`` has values in its buffers only.
 
-    ``config`` is what transformers built the model from. The model's own may be a part of it: that of the text.
-    ``values`` yields only the wanted names. A tied parameter is yielded once, by the first of its names.
+    ``values`` gives its parameters one by one, by transformers' names.
+
+    ``config`` is what transformers built the model from. The model's own may be a part of it: that
+    of the text. ``values`` yields only the wanted names. A tied parameter is yielded once, by the
+    first of its names.
     """
 
     model: PreTrainedModel
@@ -64,7 +71,8 @@ class Blueprint:
         is_kept: Callable[[torch.Tensor], bool] = lambda _: True,
         as_held: AsHeld = lambda _, whole: whole,
     ) -> PreTrainedModel:
-        """Returns ``model``, its kept parameters on the device: plain tensors whole, of DTensors this process's part.
+        """Returns ``model``, its kept parameters on the device: plain tensors whole, of DTensors
+        this process's part.
 
         ``as_held`` gives a whole tensor the model's layout, if a strategy has changed that.
         """
@@ -81,7 +89,8 @@ class Blueprint:
 
 @contextmanager
 def without_values() -> Iterator[None]:
-    """Parameters of models that are built inside are on the meta device; buffers are small and keep their values.
+    """Parameters of models that are built inside are on the meta device; buffers are small and keep
+    their values.
 
     Weights are not tied: call ``tie_weights`` of the built model.
     """
@@ -104,7 +113,10 @@ def without_values() -> Iterator[None]:
 def allocate(
     model: nn.Module, device: torch.device, is_kept: Callable[[torch.Tensor], bool]
 ) -> None:
-    """Allocate memory without values for the kept parameters, and move buffers. Tied parameters stay tied."""
+    """Allocate memory without values for the kept parameters, and move buffers.
+
+    Tied parameters stay tied.
+    """
     made: dict[int, nn.Parameter] = {}
     for module in model.modules():
         for name, parameter in module._parameters.items():
@@ -121,7 +133,10 @@ def allocate(
 def fill(
     targets: Mapping[str, torch.Tensor], values: Callable[[IsWanted], NamedValues], as_held: AsHeld
 ) -> None:
-    """Copy into each target its part of the value of its name. Raises RuntimeError if a parameter gets none."""
+    """Copy into each target its part of the value of its name.
+
+    Raises RuntimeError if a parameter gets none.
+    """
     filled: set[int] = set()
     with torch.no_grad():
         for name, whole in values(targets.__contains__):
@@ -156,7 +171,9 @@ def _copy(whole: Readable, target: torch.Tensor) -> None:
 
 
 def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> NamedValues:
-    """Yields values of transformers' own initialisation. ``skeleton`` is on the meta device and stays there.
+    """Yields values of transformers' own initialisation.
+
+    ``skeleton`` is on the meta device and stays there.
 
     Sets the seed of PyTorch's generator; after the last value it is ``seed``.
     """
@@ -165,7 +182,8 @@ def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> 
         new = {name for name, parameter in _own(module, path) if id(parameter) not in given}
         given |= {id(parameter) for _, parameter in _own(module, path)}
         if any(map(is_wanted, new)):
-            # Of the CPU alone, on which the values are made: torch.manual_seed notes a stack for each other device.
+            # Of the CPU alone, on which the values are made: torch.manual_seed notes a stack for
+            # each other device.
             torch.default_generator.manual_seed(crc32(f"{seed}/{path}".encode()))
             initialised = _initialise(skeleton, module, path)
             yield from ((name, initialised.pop(name)) for name in sorted(new) if is_wanted(name))
@@ -173,7 +191,10 @@ def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> 
 
 
 def _initialise(skeleton: PreTrainedModel, module: nn.Module, path: str) -> dict[str, torch.Tensor]:
-    """Initialises the module's own parameters. The modules around it follow: some initialise their children again."""
+    """Initialises the module's own parameters.
+
+    The modules around it follow: some initialise their children again.
+    """
     empty = dict(module._parameters)
     for name, parameter in empty.items():
         if parameter is not None:
@@ -190,7 +211,9 @@ def _initialise(skeleton: PreTrainedModel, module: nn.Module, path: str) -> dict
 def _from_outside(
     skeleton: PreTrainedModel, path: str
 ) -> Iterator[tuple[nn.Module, Callable[[nn.Module], None]]]:
-    """The modules from the model down to the path, each with the initialisation of the model that it belongs to."""
+    """The modules from the model down to the path, each with the initialisation of the model that
+    it belongs to.
+    """
     module: nn.Module = skeleton
     model = skeleton
     yield module, model._init_weights
@@ -205,7 +228,10 @@ def _own(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def repeated_blocks(model: nn.Module) -> list[nn.Module]:
-    """The blocks of the heaviest list of modules of one class. Outer ones are first: ALBERT gives its shared groups."""
+    """The blocks of the heaviest list of modules of one class.
+
+    Outer ones are first: ALBERT gives its shared groups.
+    """
     lists = [list(module) for module in model.modules() if isinstance(module, nn.ModuleList)]
     candidates = [blocks for blocks in lists if len({type(block) for block in blocks}) == 1]
     return max(candidates, key=_parameter_count, default=[])
@@ -216,13 +242,18 @@ def _parameter_count(blocks: list[nn.Module]) -> int:
 
 
 def enable_checkpointing(model: nn.Module) -> None:
-    """Recomputes block by block. Transformers' own function omits ALBERT, which calls each block several times."""
+    """Recomputes block by block.
+
+    Transformers' own function omits ALBERT, which calls each block several times.
+    """
     for block in repeated_blocks(model):
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 
 
 def saved_activations(settings: Settings) -> AbstractContextManager[object]:
-    """The context of the forward pass: it may offload what the backward pass needs to the host's memory."""
+    """The context of the forward pass: it may offload what the backward pass needs to the host's
+    memory.
+    """
     if not settings.activation_offloading:
         return nullcontext()
     return torch.autograd.graph.save_on_cpu(pin_memory=torch.cuda.is_available())

@@ -5,7 +5,8 @@ from transformers import PreTrainedConfig
 
 from traindyno.core.suite.saved_model import reserved_positions
 
-# The errors that transformers raises for values from which it can't build a configuration or a model.
+# The errors that transformers raises for values from which it can't build a configuration or a
+# model.
 NOT_BUILT = (
     ValueError,
     TypeError,
@@ -49,7 +50,10 @@ def positions_problem(config: PreTrainedConfig, sequence_length: int | None) -> 
         return None
     why = f" ({config.model_type} needs {more} more than the tokens of a sequence)" if more else ""
     expected = f"expected at most {positions - more} tokens"
-    return f"{sequence_length} tokens need more positions than the model's {positions}{why}; {expected}"
+    return (
+        f"{sequence_length} tokens need more positions than the model's {positions}{why}; "
+        f"{expected}"
+    )
 
 
 def count_in(config: PreTrainedConfig, name: str) -> int | None:

@@ -1,4 +1,6 @@
-"""Checks on a model without values whether tensor parallelism can divide it, and a pipeline can cut it."""
+"""Checks on a model without values whether tensor parallelism can divide it, and a pipeline can cut
+it.
+"""
 
 from copy import deepcopy
 

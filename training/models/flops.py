@@ -14,17 +14,19 @@ from training.models.model import empty_model
 from training.models.model_config import AUTO_CLASSES
 
 FORMULA = (
-    "3 x the forward pass's FLOPs (2 per multiply-add of every matrix product, attention in full, counted on one "
-    "sequence) / its tokens; recomputed activations are not counted"
+    "3 x the forward pass's FLOPs (2 per multiply-add of every matrix product, attention in full, "
+    "counted on one sequence) / its tokens; recomputed activations are not counted"
 )
 BACKWARD_AND_FORWARD = 3
-# What a forward pass on fake tensors raises, if it needs a tensor's values or an operation without a fake form.
-# PyTorch's own errors of fake tensors are RuntimeErrors.
+# What a forward pass on fake tensors raises, if it needs a tensor's values or an operation without
+# a fake form. PyTorch's own errors of fake tensors are RuntimeErrors.
 NOT_COUNTED = (*NOT_BUILT, AssertionError, IndexError, ImportError)
 
 
 def measure_size(task: Task, config: PreTrainedConfig, sequence_length: int) -> ModelSize:
-    """Count without computing anything; no FLOPs and no formula for a model whose FLOPs can't be counted."""
+    """Count without computing anything; no FLOPs and no formula for a model whose FLOPs can't be
+    counted.
+    """
     model = empty_model(task, deepcopy(config))
     model.tie_weights()
     flops = _flops_per_token(task, config, sequence_length)
@@ -37,7 +39,8 @@ def measure_size(task: Task, config: PreTrainedConfig, sequence_length: int) -> 
 def _flops_per_token(task: Task, config: PreTrainedConfig, sequence_length: int) -> float | None:
     try:
         with FakeTensorMode(), torch.no_grad(), initialization.no_init_weights():
-            # A CPU's fused attention isn't in the counter's table, and grouped products of experts have no fake form.
+            # A CPU's fused attention isn't in the counter's table, and grouped products of experts
+            # have no fake form.
             model = AUTO_CLASSES[task].from_config(
                 deepcopy(config),
                 attn_implementation="eager",

@@ -1,5 +1,6 @@
-"""Clips gradients by their norm, averages them over replicas where no wrapper does, measures their parts, and scales
-the loss where they would underflow in the run's number format. Gradients have any shape [...].
+"""Clips gradients by their norm, averages them over replicas where no wrapper does, measures their
+parts, and scales the loss where they would underflow in the run's number format. Gradients have any
+shape [...].
 """
 
 from collections.abc import Callable, Iterable
@@ -50,7 +51,9 @@ def sum_of_squares(gradients: list[torch.Tensor], device: torch.device) -> torch
 
 
 def scale_to_norm(gradients: list[torch.Tensor], norm: torch.Tensor, max_norm: float) -> None:
-    """Scales ``gradients`` [...] as torch.nn.utils.clip_grad_norm_ does, by a ``norm`` [] that is already known."""
+    """Scales ``gradients`` [...] as torch.nn.utils.clip_grad_norm_ does, by a ``norm`` [] that is
+    already known.
+    """
     if gradients:
         torch._foreach_mul_(gradients, (max_norm / (norm + LEAST_NORM)).clamp(max=1.0))
 
@@ -63,7 +66,8 @@ def drop_gradients(optimizer: Optimizer) -> None:
 
 
 def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
-    """Whether a few tokens leave a trained parameter without a gradient; also if the model takes no such tokens.
+    """Whether a few tokens leave a trained parameter without a gradient; also if the model takes no
+    such tokens.
 
     Longformer's global attention is an example, and experts that are chosen for no token.
     """
@@ -91,8 +95,8 @@ LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.F
 
 
 class LossScaler(torch.amp.GradScaler):
-    """Scales losses of models that are sharded over ranks, too: each rank unscales and checks the slices that it holds,
-    DTensors or not.
+    """Scales losses of models that are sharded over ranks, too: each rank unscales and checks the
+    slices that it holds, DTensors or not.
     """
 
     def _unscale_grads_(
@@ -102,7 +106,9 @@ class LossScaler(torch.amp.GradScaler):
         found_inf: torch.Tensor,
         allow_fp16: bool,
     ) -> dict[torch.device, torch.Tensor]:
-        """Unscales gradients by ``inv_scale`` [] and sets ``found_inf`` [] to 1 if one is not finite."""
+        """Unscales gradients by ``inv_scale`` [] and sets ``found_inf`` [] to 1 if one is not
+        finite.
+        """
         parameters = (
             parameter for group in optimizer.param_groups for parameter in group["params"]
         )
@@ -133,7 +139,9 @@ class NumberFormat:
     def step(
         self, optimizer: Optimizer, clip: Callable[[], None], agree: Callable[[torch.Tensor], None]
     ) -> None:
-        """Unscale, let ranks agree on an overflow [], clip, and step unless a gradient overflowed."""
+        """Unscale, let ranks agree on an overflow [], clip, and step unless a gradient
+        overflowed.
+        """
         if not self.scaler.is_enabled():
             clip()
             optimizer.step()

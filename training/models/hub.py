@@ -1,4 +1,6 @@
-"""The Hub's token, and the copy of a Hub model: its weights in one format, its configuration and its tokenizer."""
+"""The Hub's token, and the copy of a Hub model: its weights in one format, its configuration and
+its tokenizer.
+"""
 
 import json
 import os
@@ -29,7 +31,10 @@ def use_hub_token(
     environment: MutableMapping[str, str] = os.environ,
     connect: Callable[[str], Any] = connect_secrets,
 ) -> None:
-    """Sets the variable that huggingface_hub reads. Raises WorkloadError without repeating the secret."""
+    """Sets the variable that huggingface_hub reads.
+
+    Raises WorkloadError without repeating the secret.
+    """
     if secret_arn is None or TOKEN_VARIABLE in environment:
         return
     try:
@@ -38,8 +43,9 @@ def use_hub_token(
         ]
     except Exception as error:  # noqa: BLE001  (botocore may be missing here, so its errors can't be named)
         raise WorkloadError(
-            f"the Hub token can't be read from {secret_arn}: {type(error).__name__}; expected a secret with text"
-            " that the job's role may read: deploy the lab with it in -c hub_token_secrets"
+            f"the Hub token can't be read from {secret_arn}: {type(error).__name__}; expected a "
+            "secret with text that the job's role may read: deploy the lab with it in -c "
+            "hub_token_secrets"
         ) from None
     environment[TOKEN_VARIABLE] = _token_in(text, secret_arn)
 
@@ -59,19 +65,22 @@ def _token_in(text: str, secret_arn: str) -> str:
     return str(found)
 
 
-# The formats stand in order of preference, with weights in one file or in shards with an index. PyTorch's own is
-# pickled.
+# The formats stand in order of preference, with weights in one file or in shards with an index.
+# PyTorch's own is pickled.
 WEIGHTS = (
     re.compile(r"model\.safetensors|model\.safetensors\.index\.json|model-\d+-of-\d+\.safetensors"),
     re.compile(r"pytorch_model\.bin|pytorch_model\.bin\.index\.json|pytorch_model-\d+-of-\d+\.bin"),
 )
-# Configuration and tokenizer are at the top. Nothing here is code or belongs to another framework's weights.
+# Configuration and tokenizer are at the top. Nothing here is code or belongs to another framework's
+# weights.
 OTHERS = re.compile(r"[^/]+\.(json|txt|model|jinja)")
 INDEX = re.compile(r".*\.index\.json")
 
 
 def copy_model(workload: Workload, folder: Path) -> None:
-    """Fills ``folder``. Large files are written as they arrive. If the volume is too small, raises WorkloadError before
+    """Fills ``folder``.
+
+    Large files are written as they arrive. If the volume is too small, raises WorkloadError before
     it loads one.
     """
     assert workload.model is not None
@@ -84,8 +93,8 @@ def copy_model(workload: Workload, folder: Path) -> None:
         )
         if not names:
             raise WorkloadError(
-                f"the model {path} has no weights in safetensors or PyTorch's format; expected model.safetensors, "
-                "pytorch_model.bin, or their shards with an index"
+                f"the model {path} has no weights in safetensors or PyTorch's format; expected "
+                "model.safetensors, pytorch_model.bin, or their shards with an index"
             )
         needed_bytes = sum(
             file.size or 0 for file in found.siblings or () if file.rfilename in names
@@ -99,8 +108,9 @@ def copy_model(workload: Workload, folder: Path) -> None:
 
 
 def needed_files(names: Iterable[str], *, with_code: bool = False) -> list[str]:
-    """The names to copy; none without readable weights. Pickled weights are copied where there are no others, and code
-    only for a suite that allows it.
+    """The names to copy; none without readable weights.
+
+    Pickled weights are copied where there are no others, and code only for a suite that allows it.
     """
     listed = sorted(names)
     weights = next(

@@ -1,8 +1,10 @@
-"""The run's model: one of transformers' auto classes for the task, built, and written when it is trained.
+"""The run's model: one of transformers' auto classes for the task, built, and written when it is
+trained.
 
-Which tokens a token attends to is transformers' own decision: sliding windows, chunks, padding. What changes here is
-how it finds that no mask is needed. By itself, it reads the positions of every batch, which waits for the device, and
-makes a mask whenever the model is compiled. It then can't use the fastest kernels.
+Which tokens a token attends to is transformers' own decision: sliding windows, chunks, padding.
+What changes here is how it finds that no mask is needed. By itself, it reads the positions of every
+batch, which waits for the device, and makes a mask whenever the model is compiled. It then can't
+use the fastest kernels.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +42,9 @@ _separate_documents = masking_utils.find_packed_sequence_indices
 
 
 def set_document_masking(is_on: bool) -> None:
-    """With it, tokens attend within their document only; a document begins where positions start again."""
+    """With it, tokens attend within their document only; a document begins where positions start
+    again.
+    """
     find: Any = _separate_documents if is_on else lambda position_ids: None
     masking_utils.find_packed_sequence_indices = find
 
@@ -55,7 +59,10 @@ def _mask_if_needed(
     allow_is_bidirectional_skip: bool = False,
     **others: Any,
 ) -> torch.Tensor | None:
-    """Takes ``attention_mask`` [B, L]. Returns [B, 1, L, L], or None if the whole row is attended to, or all before."""
+    """Takes ``attention_mask`` [B, L].
+
+    Returns [B, 1, L, L], or None if the whole row is attended to, or all before.
+    """
     can_skip = allow_is_causal_skip or allow_is_bidirectional_skip
     is_whole = (
         attention_mask is None
@@ -88,7 +95,10 @@ def build_model(
     model_path: str | None,
     label_names: Sequence[str] = (),
 ) -> Blueprint:
-    """Builds the model in single precision. Its values are the same on every rank, because the seed is."""
+    """Builds the model in single precision.
+
+    Its values are the same on every rank, because the seed is.
+    """
     set_document_masking(settings.document_masking)
     config = model_config(workload, tokenizer, model_path=model_path, dropout=settings.dropout)
     if label_names:
@@ -99,7 +109,8 @@ def build_model(
         enable_checkpointing(model)
     values = _values(workload, config, settings.seed, model_path)
     for module in model.modules():
-        # Remove transformers' check for padding in every batch, which waits for the device: our batches have a mask.
+        # Remove transformers' check for padding in every batch, which waits for the device: our
+        # batches have a mask.
         if isinstance(module, PreTrainedModel):
             module.warn_if_padding_and_no_attention_mask = _no_check  # type: ignore[method-assign]
     return Blueprint(model=model, config=config, values=values)
@@ -141,7 +152,10 @@ def _translated_values(
 
 
 def _renews_head(workload: Workload) -> bool:
-    """A head for another number of labels than the saved one is new. Other shapes have been refused before."""
+    """A head for another number of labels than the saved one is new.
+
+    Other shapes have been refused before.
+    """
     return workload.task is Task.SEQUENCE_CLASSIFICATION
 
 
@@ -156,8 +170,10 @@ def skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
 
 
 def _fill_buffers(model: PreTrainedModel) -> None:
-    """transformers gives some buffers their values where it initialises parameters. Those are on the meta device, where
-    an initialisation changes nothing, but takes as long as one of a small model.
+    """transformers gives some buffers their values where it initialises parameters.
+
+    Those are on the meta device, where an initialisation changes nothing, but takes as long as one
+    of a small model.
     """
     parameters = list(model.parameters())
     for parameter in parameters:
@@ -168,7 +184,10 @@ def _fill_buffers(model: PreTrainedModel) -> None:
 
 
 def _restore_buffers(model: PreTrainedModel, task: Task, config: PreTrainedConfig) -> None:
-    """Give values to buffers that are made of a parameter, such as I-BERT's. It builds the whole model for them."""
+    """Give values to buffers that are made of a parameter, such as I-BERT's.
+
+    It builds the whole model for them.
+    """
     lost = [name for name, buffer in model.named_buffers() if buffer.is_meta]
     if lost:
         whole = build_from_config(task, config)
@@ -186,7 +205,8 @@ def build_from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
         if classify(error) == OUT_OF_MEMORY:
             raise
         raise WorkloadError(
-            f"transformers can't build a {config.model_type} model for {task} from workload.model.config: {error}"
+            f"transformers can't build a {config.model_type} model for {task} from "
+            f"workload.model.config: {error}"
         ) from error
     return model
 

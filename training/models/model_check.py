@@ -1,7 +1,8 @@
-"""Checks by its configuration if transformers can build a suite's model for its task and length, and cut and divide it.
+"""Checks by its configuration if transformers can build a suite's model for its task and length,
+and cut and divide it.
 
-The command line checks this before a suite starts, if transformers is installed; the job that makes tokens checks it
-before any accelerator starts, and each run at its start.
+The command line checks this before a suite starts, if transformers is installed; the job that makes
+tokens checks it before any accelerator starts, and each run at its start.
 """
 
 import inspect
@@ -62,9 +63,9 @@ def check_model(
 ) -> Iterator[Problem]:
     """``divisions`` and ``stage_counts`` are those of all cells.
 
-    ``model_path`` is what transformers can load, or None for a model from a mapping; ``weights_path`` is where its
-    weights are read, and ``tokenizer_path`` its tokenizer; None to leave them. ``runs_code``: in the jobs of a suite
-    that allows the model's own code.
+    ``model_path`` is what transformers can load, or None for a model from a mapping;
+    ``weights_path`` is where its weights are read, and ``tokenizer_path`` its tokenizer; None to
+    leave them. ``runs_code``: in the jobs of a suite that allows the model's own code.
     """
     if workload.model is None or (model_path is None and workload.model.config is None):
         return
@@ -126,7 +127,9 @@ def refuse(problems: Iterable[Problem]) -> None:
 
 
 def refuse_forward(config: PreTrainedConfig, workload: Workload) -> None:
-    """Raises WorkloadError if transformers refuses two rows, without values, for the tokenizer or the length."""
+    """Raises WorkloadError if transformers refuses two rows, without values, for the tokenizer or
+    the length.
+    """
     import torch  # noqa: PLC0415  (seconds)
 
     from training.models.model import empty_model  # noqa: PLC0415
@@ -166,7 +169,10 @@ def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
         kept = vars(CONFIG_MAPPING[kind](**unknown))
         unknown = {name: value for name, value in unknown.items() if name in kept}
     for name in unknown:
-        message = f"{kind}'s configuration has no key {name}; expected one such as {_nearest(name, known)}"
+        message = (
+            f"{kind}'s configuration has no key {name}; expected one such as "
+            f"{_nearest(name, known)}"
+        )
         yield Problem(path=f"{CONFIG}.{name}", message=message)
     if unknown:
         return
@@ -204,7 +210,10 @@ def _check_values_of_weights(config: PreTrainedConfig) -> Iterator[Problem]:
             if asked:
                 values = asked if isinstance(asked, dict) else vars(asked)
                 method = values.get("quant_method") or values.get("format") or "quantised weights"
-                message = f"its configuration has a {name} ({method}); expected plain weights: dequantise the model"
+                message = (
+                    f"its configuration has a {name} ({method}); expected plain weights: "
+                    "dequantise the model"
+                )
                 yield Problem(path="workload.model", message=f"{message} first, then save it")
                 return
 
@@ -214,13 +223,16 @@ def _check_loss(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
     kind = config.problem_type
     if task is Task.SEQUENCE_CLASSIFICATION and kind not in (None, SINGLE_LABEL):
         message = (
-            f"its configuration has problem_type {kind}, and the task learns one class of each text by cross entropy; "
-            f"expected {SINGLE_LABEL} or none, or a script of your own"
+            f"its configuration has problem_type {kind}, and the task learns one class of each "
+            f"text by cross entropy; expected {SINGLE_LABEL} or none, or a script of your own"
         )
         yield Problem(path="workload.model", message=message)
     factor = getattr(text_of(config), "z_loss_coefficient", None)
     if factor and task is Task.CAUSAL_LM:
-        message = f"its configuration has z_loss_coefficient {factor}, which the task's loss has not; expected 0"
+        message = (
+            f"its configuration has z_loss_coefficient {factor}, which the task's loss has not; "
+            "expected 0"
+        )
         yield Problem(path="workload.model", message=message)
 
 

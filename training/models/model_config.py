@@ -1,4 +1,6 @@
-"""Makes the run's model configuration: from a path or the suite, fitted to the tokenizer, the labels and the length."""
+"""Makes the run's model configuration: from a path or the suite, fitted to the tokenizer, the
+labels and the length.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,10 +43,11 @@ CLASSIFIED_BY_THE_END_TOKEN = {
 
 
 def load_config(model: Model, model_path: str, *, runs_code: bool = False) -> PreTrainedConfig:
-    """Raises WorkloadError if transformers can't load the configuration, or only with code that is stored beside it.
+    """Raises WorkloadError if transformers can't load the configuration, or only with code that is
+    stored beside it.
 
-    With ``runs_code``, for jobs of a suite that allows it, this code is run, and its classes are transformers' own
-    from then on: no later call needs to allow it again.
+    With ``runs_code``, for jobs of a suite that allows it, this code is run, and its classes are
+    transformers' own from then on: no later call needs to allow it again.
     """
     if (folder := Path(model_path)).is_dir():
         problem = model_problem(model.path or model_path, [each.name for each in folder.iterdir()])
@@ -102,7 +105,8 @@ def model_config(
         _check_vocabulary(config, tokenizer)
         if workload.task is not Task.CAUSAL_LM and tokenizer.pad_token_id is None:
             raise WorkloadError(
-                "the tokenizer has neither a padding nor an end token; expected one, to pad rows with"
+                "the tokenizer has neither a padding nor an end token; expected one, to pad rows "
+                "with"
             )
         if (
             workload.task is Task.SEQUENCE_CLASSIFICATION
@@ -129,7 +133,9 @@ def set_label_count(config: PreTrainedConfig, workload: Workload) -> None:
 
 
 def labels_of_head(config: PreTrainedConfig) -> Sequence[str]:
-    """The labels of a saved classifier by their numbers; none if it has another number of labels, or only numbers."""
+    """The labels of a saved classifier by their numbers; none if it has another number of labels,
+    or only numbers.
+    """
     is_saved = any(
         name.endswith("ForSequenceClassification") for name in config.architectures or ()
     )
@@ -139,7 +145,10 @@ def labels_of_head(config: PreTrainedConfig) -> Sequence[str]:
 
 
 def name_labels(config: PreTrainedConfig, names: Sequence[str]) -> None:
-    """Make the saved model answer with the labels of the data. Classes without a name keep transformers' own."""
+    """Make the saved model answer with the labels of the data.
+
+    Classes without a name keep transformers' own.
+    """
     named: dict[int, str] = {number: f"LABEL_{number}" for number in range(config.num_labels or 0)}
     named |= dict(enumerate(names))
     for part in (config, text_of(config)):
@@ -185,8 +194,9 @@ def _special_token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | No
 def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise WorkloadError(
-            "the tokenizer has special tokens only: transformers makes such a one for a folder without the files of"
-            " a tokenizer; expected these files, such as tokenizer.json and tokenizer_config.json, beside the model"
+            "the tokenizer has special tokens only: transformers makes such a one for a folder "
+            "without the files of a tokenizer; expected these files, such as tokenizer.json and "
+            "tokenizer_config.json, beside the model"
         )
     vocabulary = count_in(text_of(config), "vocab_size")
     if vocabulary is not None and len(tokenizer) > vocabulary:
@@ -200,8 +210,9 @@ def _check_end_token(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBas
     found: list[int] = tokenizer("a")["input_ids"]
     if end_token(tokenizer) not in found:
         raise WorkloadError(
-            f"a {config.model_type} classifies a text by its end token, and the tokenizer adds none"
-            f" ({tokenizer.eos_token!r}) to a text; expected a tokenizer that does, such as the model's own"
+            f"a {config.model_type} classifies a text by its end token, and the tokenizer adds "
+            f"none ({tokenizer.eos_token!r}) to a text; expected a tokenizer that does, such as "
+            "the model's own"
         )
 
 

@@ -1,7 +1,7 @@
 """The model and its task's loss in one module, so that wrappers and compilers apply to both.
 
-A language model has ``logits`` [B, L, V] and ``labels`` [B, L], a sequence classification ``logits`` [B, C] and
-``labels`` [B].
+A language model has ``logits`` [B, L, V] and ``labels`` [B, L], a sequence classification
+``logits`` [B, C] and ``labels`` [B].
 """
 
 import inspect
@@ -27,7 +27,8 @@ def task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.T
 def summed_task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Returns [], the sum of the labels' losses.
 
-    The sums of a batch's parts, divided by ``counted_labels`` of the whole batch, add up to its mean.
+    The sums of a batch's parts, divided by ``counted_labels`` of the whole batch, add up to its
+    mean.
     """
     return functional.cross_entropy(*_flat(task, logits, labels), reduction="sum")
 
@@ -38,7 +39,10 @@ def counted_labels(task: Task, labels: torch.Tensor) -> torch.Tensor:
 
 
 def task_score(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Returns [3]: the sum of losses, right answers and labels that count. They add up over batches and ranks."""
+    """Returns [3]: the sum of losses, right answers and labels that count.
+
+    They add up over batches and ranks.
+    """
     logits, labels = _flat(task, logits, labels)
     loss_sum = functional.cross_entropy(logits, labels, reduction="sum")
     counted = labels != IGNORED_LABEL
@@ -49,21 +53,28 @@ def task_score(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.
 def _flat(
     task: Task, logits: torch.Tensor, labels: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns logits and labels of all N predictions: [N, V] or [N, C] in single precision, and [N]."""
+    """Returns logits and labels of all N predictions: [N, V] or [N, C] in single precision, and
+    [N].
+    """
     return logits.reshape(-1, logits.shape[-1]).float(), _aligned(task, labels).reshape(-1)
 
 
 def _aligned(task: Task, labels: torch.Tensor) -> torch.Tensor:
-    """Returns labels of the shape of ``labels``: [B, L] or [B]. A causal model's output predicts the next token."""
+    """Returns labels of the shape of ``labels``: [B, L] or [B].
+
+    A causal model's output predicts the next token.
+    """
     if task is Task.CAUSAL_LM:
         return functional.pad(labels[:, 1:], (0, 1), value=IGNORED_LABEL)
     return labels
 
 
 def router_loss_factor(model: PreTrainedModel) -> float:
-    """What transformers multiplies the routers' loss of a mixture of experts by, before it adds it to the model's.
+    """What transformers multiplies the routers' loss of a mixture of experts by, before it adds it
+    to the model's.
 
-    0 if the configuration does not ask for it (``output_router_logits``), or the model's head does not add it.
+    0 if the configuration does not ask for it (``output_router_logits``), or the model's head does
+    not add it.
     """
     text = text_of(model.config)
     if not getattr(text, "output_router_logits", False):
@@ -77,10 +88,12 @@ def router_loss_factor(model: PreTrainedModel) -> float:
 
 
 class Objective(nn.Module):
-    """Gives in training mode the loss of a batch, in evaluation mode its score (see ``task_score``).
+    """Gives in training mode the loss of a batch, in evaluation mode its score (see
+    ``task_score``).
 
-    ``weight`` corrects a rank's mean for its part of the labels, if ranks have different numbers of labels. The loss of
-    a mixture's routers is added where its configuration asks for it; it is each rank's own, and no score.
+    ``weight`` corrects a rank's mean for its part of the labels, if ranks have different numbers of
+    labels. The loss of a mixture's routers is added where its configuration asks for it; it is each
+    rank's own, and no score.
     """
 
     def __init__(

@@ -21,7 +21,9 @@ UNDECAYED_NAMES = ["bias", "layernorm", "rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_n
 
 
 def mark_decayed(model: nn.Module) -> None:
-    """Tells each parameter whether it has weight decay, which only the names and layers of the whole model say."""
+    """Tells each parameter whether it has weight decay, which only the names and layers of the
+    whole model say.
+    """
     decayed = {*get_parameter_names(model, [nn.LayerNorm], UNDECAYED_NAMES)}  # type: ignore[no-untyped-call]
     for name, parameter in model.named_parameters():
         parameter.is_decayed = name in decayed  # type: ignore[attr-defined]
@@ -49,7 +51,9 @@ def build_optimizer(
 def schedule_learning_rate(
     optimizer: Optimizer, settings: Settings, *, steps: int, done: int
 ) -> LRScheduler | None:
-    """The schedule of a training of ``steps``, of which ``done`` are done; None if the learning rate never changes."""
+    """The schedule of a training of ``steps``, of which ``done`` are done; None if the learning
+    rate never changes.
+    """
     given, name = settings.lr_warmup_steps, settings.lr_schedule
     options: dict[str, Any] = {
         "num_warmup_steps": int(given) if given >= 1 else ceil(steps * given)

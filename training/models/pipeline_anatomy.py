@@ -1,7 +1,9 @@
-"""Finds where any model of transformers can be cut: what it calls before, between and after its repeated blocks.
+"""Finds where any model of transformers can be cut: what it calls before, between and after its
+repeated blocks.
 
-The model is called with a few tokens and without its blocks, so that no family needs its own code. A model that does
-more between its blocks than pass hidden states on is refused. In the shapes, L is ``TRIED_TOKENS``.
+The model is called with a few tokens and without its blocks, so that no family needs its own code.
+A model that does more between its blocks than pass hidden states on is refused. In the shapes, L is
+``TRIED_TOKENS``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +35,9 @@ READ_OF_BLOCKS = (
 
 
 class PassThrough(nn.Module):
-    """Takes the place of a module whose work another stage does: returns the hidden states that it gets."""
+    """Takes the place of a module whose work another stage does: returns the hidden states that it
+    gets.
+    """
 
     def __init__(self, of: nn.Module | None = None, *, gives_tuple: bool = False) -> None:
         super().__init__()
@@ -43,7 +47,9 @@ class PassThrough(nn.Module):
                 setattr(self, name, getattr(of, name))
 
     def forward(self, *args: Any, **options: Any) -> Any:
-        """Returns the hidden states [B, L, D] among its arguments, alone or as the first of a tuple."""
+        """Returns the hidden states [B, L, D] among its arguments, alone or as the first of a
+        tuple.
+        """
         hidden = next(
             filter(torch.is_tensor, (options.get("inputs_embeds"), *args, *options.values()))
         )
@@ -51,7 +57,9 @@ class PassThrough(nn.Module):
 
 
 class NoPositions(nn.Module):
-    """Takes the place of a table whose rows are added to embeddings: hidden states have them already."""
+    """Takes the place of a table whose rows are added to embeddings: hidden states have them
+    already.
+    """
 
     def forward(self, *args: Any, **options: Any) -> torch.Tensor:
         """Returns [], zero."""
@@ -61,10 +69,13 @@ class NoPositions(nn.Module):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anatomy:
-    """Paths are within the base model. Each stand-in takes its module's place on the stages that don't need it.
+    """Paths are within the base model.
+
+    Each stand-in takes its module's place on the stages that don't need it.
 
     ``width``: D, the features of the hidden states that blocks pass on; 0 before it was found.
-    ``before``: the modules that only the first stage needs. ``after``: that only the last one needs.
+    ``before``: the modules that only the first stage needs. ``after``: that only the last one
+    needs.
     """
 
     path: str
@@ -116,10 +127,14 @@ def dissect(model: PreTrainedModel) -> Anatomy:
 
 
 def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.Module:
-    """A copy of the module with other modules at some paths. It shares all the rest, and the parameters."""
+    """A copy of the module with other modules at some paths.
+
+    It shares all the rest, and the parameters.
+    """
     own = copy(module)
     for name, value in vars(module).items():
-        # A copy has its own parts and hooks. Parameters and buffers get their values in the original.
+        # A copy has its own parts and hooks. Parameters and buffers get their values in the
+        # original.
         if (
             name.startswith("_")
             and isinstance(value, dict)
@@ -139,7 +154,10 @@ def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.M
 
 
 def _try(base: nn.Module, bare: Anatomy) -> tuple[list[Call], Any]:
-    """Calls the base model with its blocks passed over. Returns what it called, in order, and its output."""
+    """Calls the base model with its blocks passed over.
+
+    Returns what it called, in order, and its output.
+    """
     calls: list[Call] = []
     passed = bare.passed(range(len(bare.blocks)))
     tried = without_values(with_replaced(base, passed))
@@ -160,7 +178,9 @@ def _record(module: nn.Module, calls: list[Call], path: str) -> None:
 
 
 def _beside_the_blocks(base: nn.Module, path: str) -> Iterator[str]:
-    """The children of the base model, and of the modules around its blocks, that don't hold the blocks."""
+    """The children of the base model, and of the modules around its blocks, that don't hold the
+    blocks.
+    """
     around = ""
     for name in path.split("."):
         for child, _ in base.get_submodule(around).named_children():
@@ -170,7 +190,9 @@ def _beside_the_blocks(base: nn.Module, path: str) -> Iterator[str]:
 
 
 def without_values(module: nn.Module) -> nn.Module:
-    """A copy whose parameters are one zero each, seen as a tensor of their shape: they need no memory."""
+    """A copy whose parameters are one zero each, seen as a tensor of their shape: they need no
+    memory.
+    """
     own = deepcopy(module)
     for part in own.modules():
         for name, parameter in part._parameters.items():
@@ -204,7 +226,10 @@ def _anatomy(model: PreTrainedModel, bare: Anatomy, calls: Sequence[Call]) -> An
 def _needed_first(
     base: Any, calls: Iterable[Call], hidden: torch.Tensor
 ) -> Iterator[tuple[str, nn.Module]]:
-    """What makes hidden states [B, L, D] of tokens. Rotary tables and relative positions are made on each stage."""
+    """What makes hidden states [B, L, D] of tokens.
+
+    Rotary tables and relative positions are made on each stage.
+    """
     embedding = base.get_input_embeddings()
     for call in calls:
         if not torch.is_tensor(call.output) or not call.output.is_floating_point():
@@ -219,7 +244,9 @@ def _needed_first(
 
 
 def _returns_what_it_gets(base: nn.Module, anatomy: Anatomy) -> bool:
-    """Whether a stage between others would, if it had no blocks: else each stage would apply something again."""
+    """Whether a stage between others would, if it had no blocks: else each stage would apply
+    something again.
+    """
     stand_ins = {**anatomy.before, **anatomy.after, **anatomy.passed(range(len(anatomy.blocks)))}
     stage = without_values(with_replaced(base, stand_ins)).eval()
     sent = torch.arange(1.0, TRIED_TOKENS * anatomy.width + 1).view(1, TRIED_TOKENS, anatomy.width)
@@ -238,6 +265,7 @@ def one_line(error: Exception) -> str:
 
 def refusal(model: PreTrainedModel, reason: str) -> WorkloadError:
     return WorkloadError(
-        f"strategy pipeline can't cut model type {model.config.model_type} into stages: {reason}; expected strategy "
-        "fsdp, or a model whose blocks only pass hidden states on, such as llama, qwen3, gpt2 or bert"
+        f"strategy pipeline can't cut model type {model.config.model_type} into stages: {reason}; "
+        "expected strategy fsdp, or a model whose blocks only pass hidden states on, such as "
+        "llama, qwen3, gpt2 or bert"
     )

@@ -1,4 +1,6 @@
-"""One stage of a pipeline: some of a model's blocks, with its embeddings on the first and its head on the last."""
+"""One stage of a pipeline: some of a model's blocks, with its embeddings on the first and its head
+on the last.
+"""
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -27,8 +29,8 @@ from training.models.pipeline_anatomy import (
 
 
 class Stage(nn.Module):
-    """Every stage of a replica gets the batch's tokens and mask, [B, L]; hidden states [B, L, D] are sent from stage to
-    stage.
+    """Every stage of a replica gets the batch's tokens and mask, [B, L]; hidden states [B, L, D]
+    are sent from stage to stage.
     """
 
     def __init__(
@@ -40,7 +42,10 @@ class Stage(nn.Module):
         reads_tokens: bool,
         autocast: torch.autocast | None,
     ) -> None:
-        """``model`` has a head if the stage is the last. ``reads_tokens``: that head looks for padding in them."""
+        """``model`` has a head if the stage is the last.
+
+        ``reads_tokens``: that head looks for padding in them.
+        """
         super().__init__()
         self.model = model
         self._is_first = is_first
@@ -56,8 +61,9 @@ class Stage(nn.Module):
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """``received`` [B, L] or [B, L, D] are tokens or hidden states. ``tokens``, ``attention_mask`` and
-        ``position_ids`` are [B, L].
+        """``received`` [B, L] or [B, L, D] are tokens or hidden states.
+
+        ``tokens``, ``attention_mask`` and ``position_ids`` are [B, L].
 
         Returns hidden states [B, L, D] or, from the last stage, logits: [B, L, V] or [B, C].
         """
@@ -79,14 +85,17 @@ def cut(
     if stage_count > 1 and router_loss_factor(model):
         raise refusal(
             model,
-            "its loss has the routers' of all blocks (output_router_logits), and a stage has only some of them",
+            (
+                "its loss has the routers' of all blocks (output_router_logits), and a stage has "
+                "only some of them"
+            ),
         )
     model = _with_a_block_for_each_call(model)
     anatomy = dissect(model)
     if len(anatomy.blocks) < stage_count:
         raise WorkloadError(
-            f"strategy pipeline asks for {stage_count} stages, but this {model.config.model_type} has "
-            f"{len(anatomy.blocks)} blocks; expected at least one block for each stage"
+            f"strategy pipeline asks for {stage_count} stages, but this {model.config.model_type} "
+            f"has {len(anatomy.blocks)} blocks; expected at least one block for each stage"
         )
     bounds = [0, *accumulate(divide(*_costs(model, anatomy), stage_count))]
     reads_tokens = task is Task.SEQUENCE_CLASSIFICATION
@@ -100,13 +109,17 @@ def cut(
 
 
 def divide(blocks: Sequence[float], head: float, stage_count: int) -> list[int]:
-    """Takes the cost of each block, and of the head, which the last stage has. Returns each stage's number of blocks.
+    """Takes the cost of each block, and of the head, which the last stage has.
 
-    Each has one at least, and the dearest stage costs least. Among equal divisions, early stages have more.
+    Returns each stage's number of blocks.
+
+    Each has one at least, and the dearest stage costs least. Among equal divisions, early stages
+    have more.
     """
     count = len(blocks)
     costs = [0.0, *accumulate(blocks)]
-    # For each block: the least of the dearest stage's cost if the stages begin there, with their numbers of blocks.
+    # For each block: the least of the dearest stage's cost if the stages begin there, with their
+    # numbers of blocks.
     best = {first: (costs[count] - costs[first] + head, [count - first]) for first in range(count)}
     for stages in range(2, stage_count + 1):
         best = {
@@ -123,7 +136,10 @@ def divide(blocks: Sequence[float], head: float, stage_count: int) -> list[int]:
 
 
 def _costs(model: PreTrainedModel, anatomy: Anatomy) -> tuple[list[float], float]:
-    """A token's multiplications: one for each weight of a block and of the head. An embedding is looked up."""
+    """A token's multiplications: one for each weight of a block and of the head.
+
+    An embedding is looked up.
+    """
     inner = {id(parameter) for parameter in model.base_model.parameters()}
     head = {id(each): each for each in model.parameters() if id(each) not in inner}
     output: nn.Module | None = model.get_output_embeddings()  # type: ignore[no-untyped-call]
@@ -163,7 +179,10 @@ def _stage(
 
 
 def _without_tokens(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """A head that reads the tokens hands them on. A base model takes tokens or hidden states, not both."""
+    """A head that reads the tokens hands them on.
+
+    A base model takes tokens or hidden states, not both.
+    """
     return (None, *args[1:]) if args else (), {**options, **({} if args else {"input_ids": None})}
 
 
@@ -182,7 +201,9 @@ def _refuse_unless_the_head_takes_hidden_states(
 
 
 def _with_a_block_for_each_call(model: PreTrainedModel) -> PreTrainedModel:
-    """ALBERT calls a few groups of blocks again and again: here its list names a group as often as it is called."""
+    """ALBERT calls a few groups of blocks again and again: here its list names a group as often as
+    it is called.
+    """
     encoder: Any = getattr(model.base_model, "encoder", None)
     groups = getattr(encoder, "albert_layer_groups", None)
     if groups is None:

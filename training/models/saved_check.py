@@ -1,7 +1,9 @@
-"""Whether stored weights are those of the model: checked by names, shapes and types, without reading a value.
+"""Whether stored weights are those of the model: checked by names, shapes and types, without
+reading a value.
 
-Weights that mean something else than their numbers say, such as quantised ones, are refused: transformers has a loader
-for each format, and a run would train other values. Tensors have any shape [...].
+Weights that mean something else than their numbers say, such as quantised ones, are refused:
+transformers has a loader for each format, and a run would train other values. Tensors have any
+shape [...].
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,14 +28,20 @@ from training.errors import WorkloadError, explained
 from training.models.model import empty_model
 from training.models.saved_values import find_files, is_of_base, read_header
 
-DEQUANTISE = "expected plain weights (float32, float16 or bfloat16): dequantise the model first, then save it"
+DEQUANTISE = (
+    "expected plain weights (float32, float16 or bfloat16): dequantise the model first, then save "
+    "it"
+)
 SHOWN = 3
 
 
 def check_saved(
     task: Task, config: PreTrainedConfig, model_path: str, revision: str | None
 ) -> Iterator[str]:
-    """Yields what is wrong, with what would be accepted. ``config`` is the stored one, but for the number of labels."""
+    """Yields what is wrong, with what would be accepted.
+
+    ``config`` is the stored one, but for the number of labels.
+    """
     try:
         with explained(f"the weights of {model_path}"):
             files = find_files(model_path, revision)
@@ -41,7 +49,10 @@ def check_saved(
         model = empty_model(task, config)
     except (SafetensorError, RuntimeError, EOFError, UnpicklingError) as error:
         why = f"it is cut off, damaged or has more than weights ({' '.join(str(error).split())})"
-        yield f"a file of its weights can't be loaded: {why}; expected the whole file of {SAFE_WEIGHTS_NAME}"
+        yield (
+            f"a file of its weights can't be loaded: {why}; expected the whole file of "
+            f"{SAFE_WEIGHTS_NAME}"
+        )
         return
     except WorkloadError as error:
         yield " ".join(str(error).split())
@@ -82,25 +93,28 @@ def _check_names(
     elif beside or found.conversion_errors:
         names = beside or list(found.conversion_errors)
         yield (
-            f"its layers have stored tensors that a {model.config.model_type} of this configuration lacks"
-            f" ({_listed(names)}), such as scales of quantised weights or parts of an adapter; {DEQUANTISE}, or a"
-            " configuration that has them"
+            f"its layers have stored tensors that a {model.config.model_type} of this "
+            f"configuration lacks ({_listed(names)}), such as scales of quantised weights or parts "
+            f"of an adapter; {DEQUANTISE}, or a configuration that has them"
         )
     elif differing:
         name, here, expected = differing[0]
         yield (
-            f"{name} is stored with shape {list(here)}, and its configuration says {list(expected)}; expected the"
-            " config.json that was saved with the weights"
+            f"{name} is stored with shape {list(here)}, and its configuration says "
+            f"{list(expected)}; expected the config.json that was saved with the weights"
         )
     elif own and found.missing_keys.issuperset(own):
         yield (
-            f"no stored tensor has the name of a weight of {model.config.model_type} (stored are {_listed(stored)});"
-            f" expected names such as {own[0]}, as save_pretrained writes them"
+            f"no stored tensor has the name of a weight of {model.config.model_type} (stored are "
+            f"{_listed(stored)}); expected names such as {own[0]}, as save_pretrained writes them"
         )
 
 
 def _loaded(model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Any:
-    """What transformers finds when it loads ``stored`` [...] by names, shapes and types. Nothing has a value."""
+    """What transformers finds when it loads ``stored`` [...] by names, shapes and types.
+
+    Nothing has a value.
+    """
     translations: Any = get_model_conversion_mapping(model)
     config = LoadStateDictConfig(
         device_map={"": "meta"}, dtype=torch.float32, weight_mapping=translations

@@ -1,6 +1,8 @@
-"""The weights of a saved model, by the model's own names: in which file each is, and its values, in slices.
+"""The weights of a saved model, by the model's own names: in which file each is, and its values, in
+slices.
 
-The files are safetensors or PyTorch's own. Weights that they lack are initialised. Tensors have any shape [...].
+The files are safetensors or PyTorch's own. Weights that they lack are initialised. Tensors have any
+shape [...].
 """
 
 import zipfile
@@ -30,11 +32,12 @@ Saved = Mapping[str, tuple[Path, str]]
 def find_saved(
     skeleton: PreTrainedModel, model_path: str, revision: str | None, *, renews_head: bool = False
 ) -> Saved | None:
-    """Returns file and stored name of each of the model's tensors that is saved. Only a head may be missing or,
-    with ``renews_head``, have other shapes.
+    """Returns file and stored name of each of the model's tensors that is saved.
 
-    None if transformers must translate the saved files: they have another format, other names or shapes, or two values
-    of tied weights.
+    Only a head may be missing or, with ``renews_head``, have other shapes.
+
+    None if transformers must translate the saved files: they have another format, other names or
+    shapes, or two values of tied weights.
     """
     files = find_files(model_path, revision)
     if not all(map(_can_be_mapped, files)):
@@ -124,8 +127,9 @@ def find_files(model_path: str, revision: str | None) -> list[Path]:
 
 
 def read_header(file: Path) -> Mapping[str, torch.Tensor]:
-    """Tensors by name, with shapes and types and without values. A PyTorch file repeats tied weights: of a tensor with
-    several names the first one is given.
+    """Tensors by name, with shapes and types and without values.
+
+    A PyTorch file repeats tied weights: of a tensor with several names the first one is given.
     """
     if file.suffix == SAFETENSORS:
         with safe_open(file, framework="pt") as opened:

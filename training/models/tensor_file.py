@@ -1,4 +1,5 @@
-"""A safetensors file that is written tensor by tensor: its header comes first, because names and shapes are known.
+"""A safetensors file that is written tensor by tensor: its header comes first, because names and
+shapes are known.
 
 Tensors have any shape [...].
 """
@@ -29,10 +30,11 @@ PART_BYTES = 1 << 20
 
 
 class TensorFile:
-    """Byte for byte, it is the file that ``safetensors.torch.save_file`` writes for the same tensors.
+    """Byte for byte, it is the file that ``safetensors.torch.save_file`` writes for the same
+    tensors.
 
-    ``tensors`` give names, types and shapes; they may be on the meta device. The file is complete when ``write`` was
-    called once for each of them, in any order.
+    ``tensors`` give names, types and shapes; they may be on the meta device. The file is complete
+    when ``write`` was called once for each of them, in any order.
     """
 
     def __init__(self, path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -66,8 +68,9 @@ class TensorFile:
         expected = self._tensors[name]
         if (tensor.dtype, tensor.shape) != (expected.dtype, expected.shape):
             raise ValueError(
-                f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}; expected {expected.dtype} of shape "
-                f"{tuple(expected.shape)}, as the header of {self.path.name} says"
+                f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}; expected "
+                f"{expected.dtype} of shape {tuple(expected.shape)}, as the header of "
+                f"{self.path.name} says"
             )
         parts: tuple[torch.Tensor, ...] = (tensor,)
         if tensor.ndim and not tensor.is_contiguous():

@@ -1,7 +1,8 @@
-"""The layers of a model that tensor parallelism shards, and how: by the suite's plan, by transformers' plans of layers
-and of experts, or by our plans for models without one.
+"""The layers of a model that tensor parallelism shards, and how: by the suite's plan, by
+transformers' plans of layers and of experts, or by our plans for models without one.
 
-Paths are relative to the base model (``model.base_model``), ``*`` stands for one name, as in transformers' own plans.
+Paths are relative to the base model (``model.base_model``), ``*`` stands for one name, as in
+transformers' own plans.
 """
 
 import re
@@ -33,8 +34,10 @@ EXPERT_STYLES = (EXPERT_WEIGHTS, EXPERT_DISPATCH)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorPlan:
-    """``per_rank`` are attributes that count heads or their features. ``fused`` counts the projections in one layer.
-    ``experts``: transformers' plan for experts, each of which is whole on one rank: their weights, then their modules.
+    """``per_rank`` are attributes that count heads or their features.
+
+    ``fused`` counts the projections in one layer. ``experts``: transformers' plan for experts, each
+    of which is whole on one rank: their weights, then their modules.
     """
 
     styles: Mapping[str, str]
@@ -109,14 +112,16 @@ PLANS: Mapping[str, TensorPlan] = {
     "modernbert": MODERNBERT,
     **dict.fromkeys(LIKE_BERT, BERT),
 }
-# transformers' plans with which a sweep over all families found another model than one process has, or an error.
+# transformers' plans with which a sweep over all families found another model than one process has,
+# or an error.
 UNFIT = {
     "apertus": "its activation has parameters of which each process would train a part",
     "esmc": "it divides the projections before a norm over all heads",
     "gemma4_unified_text": "the divided model computes other losses than the whole one",
     "neomme": "it divides the heads of a layer that counts all of them",
 }
-# The sweep found one whose divided attention reads other tokens, with fitting shapes: it views them by all heads.
+# The sweep found one whose divided attention reads other tokens, with fitting shapes: it views them
+# by all heads.
 VIEWS_ALL_HEADS = ("opt",)
 OR_ELSE = "a tensor_plan in the suite, or strategy fsdp"
 HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
@@ -124,8 +129,9 @@ _ATTENTION = re.compile(r"att(n|ention)")
 
 
 def plan_for(model: PreTrainedModel, chosen: TensorLayers | None = None) -> TensorPlan:
-    """``chosen``: the layers that the suite names; None for the model's own plan. Raises WorkloadError if there is no
-    plan, or if the suite's does not fit the model.
+    """``chosen``: the layers that the suite names; None for the model's own plan.
+
+    Raises WorkloadError if there is no plan, or if the suite's does not fit the model.
     """
     if chosen is not None:
         return _chosen_plan(model, chosen)
@@ -160,22 +166,30 @@ def why_no_plan(config: PreTrainedConfig) -> str | None:
     plan = _own_plan(config)
     if not plan.styles and not plan.experts:
         return (
-            f"strategy tensor has no plan for model type {kind}; expected one of {', '.join(PLANS)}, a model type with"
-            f" a base_model_tp_plan or base_model_ep_plan in transformers, {OR_ELSE}"
+            f"strategy tensor has no plan for model type {kind}; expected one of "
+            f"{', '.join(PLANS)}, a model type with a base_model_tp_plan or base_model_ep_plan in "
+            f"transformers, {OR_ELSE}"
         )
     if kind in UNFIT:
-        return f"strategy tensor can't shard model type {kind} by transformers' plan: {UNFIT[kind]}; expected {OR_ELSE}"
+        return (
+            f"strategy tensor can't shard model type {kind} by transformers' plan: {UNFIT[kind]}; "
+            f"expected {OR_ELSE}"
+        )
     unknown = {*plan.styles.values()} - {*STYLES} | {*plan.experts.values()} - {*EXPERT_STYLES}
     if unknown:
         return (
-            f"strategy tensor can't shard model type {kind}: transformers' plan for it uses"
-            f" {', '.join(sorted(unknown))}; expected a plan of {', '.join((*STYLES, *EXPERT_STYLES))}, {OR_ELSE}"
+            f"strategy tensor can't shard model type {kind}: transformers' plan for it uses "
+            f"{', '.join(sorted(unknown))}; expected a plan of "
+            f"{', '.join((*STYLES, *EXPERT_STYLES))}, {OR_ELSE}"
         )
     return None
 
 
 def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
-    """The suite's layers, with what our plan knows of them. Norms within divided heads get their style, too."""
+    """The suite's layers, with what our plan knows of them.
+
+    Norms within divided heads get their style, too.
+    """
     base, known = model.base_model, _own_plan(model.config)
     linear = {
         path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)
@@ -224,14 +238,15 @@ def _refuse_unless_each_names_linear_layers(
             patterns = {re.sub(r"\b\d+\b", "*", path) for path in linear}
             nearest = get_close_matches(pattern, patterns, n=3, cutoff=0.0)
             raise WorkloadError(
-                f"tensor_plan's path {pattern} names {what} of this {model.config.model_type}'s base model (its head is"
-                f" never divided); expected a path such as {' or '.join(nearest)}"
+                f"tensor_plan's path {pattern} names {what} of this {model.config.model_type}'s "
+                "base model (its head is never divided); expected a path such as "
+                f"{' or '.join(nearest)}"
             )
         for path in found:
             if path in named:
                 raise WorkloadError(
-                    f"tensor_plan names {path} twice, by {named[path]} and by {style} {pattern}; expected each layer"
-                    " once"
+                    f"tensor_plan names {path} twice, by {named[path]} and by {style} {pattern}; "
+                    "expected each layer once"
                 )
             named[path] = f"{style} {pattern}"
 
@@ -239,7 +254,8 @@ def _refuse_unless_each_names_linear_layers(
 def _refuse_torn_groups(
     model: PreTrainedModel, chosen: TensorLayers, known: TensorPlan, linear: Mapping[str, nn.Module]
 ) -> None:
-    """Heads and features are divided by colwise layers and summed by the rowwise layer behind them, in one group.
+    """Heads and features are divided by colwise layers and summed by the rowwise layer behind them,
+    in one group.
 
     What names and sizes don't show, such as a norm over all heads, fails in the first step.
     """
@@ -253,10 +269,10 @@ def _refuse_torn_groups(
     def refuse(path: str, found: str) -> NoReturn:
         layers = own_layers(model.config)
         raise WorkloadError(
-            f"tensor_plan {chosen} makes another model of this {model.config.model_type}: {path} {found}; expected"
-            " colwise for all layers that share heads or features and rowwise for the one behind them, or"
-            " colwise_gather_output and rowwise_split_input, which leave outputs whole"
-            + (f"; its own plan is {{{layers}}}" if layers else "")
+            f"tensor_plan {chosen} makes another model of this {model.config.model_type}: {path} "
+            f"{found}; expected colwise for all layers that share heads or features and rowwise "
+            "for the one behind them, or colwise_gather_output and rowwise_split_input, which "
+            "leave outputs whole" + (f"; its own plan is {{{layers}}}" if layers else "")
         )
 
     order, columns = list(linear), list[str]()
@@ -288,7 +304,10 @@ def _refuse_torn_groups(
             ):
                 refuse(
                     column,
-                    f"has {found} outputs and {path} {width} inputs: it may hold several projections",
+                    (
+                        f"has {found} outputs and {path} {width} inputs: it may hold several "
+                        "projections"
+                    ),
                 )
         columns = []
     if columns:
@@ -316,8 +335,9 @@ def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> No
             else "strategy fsdp or pipeline"
         )
         raise WorkloadError(
-            f"strategy tensor with degree {degree} cannot divide this {model.config.model_type} into equal parts: it"
-            f" has {', '.join(uneven[:3])}; expected {expected}, or a tensor_plan of other layers"
+            f"strategy tensor with degree {degree} cannot divide this {model.config.model_type} "
+            f"into equal parts: it has {', '.join(uneven[:3])}; expected {expected}, or a "
+            "tensor_plan of other layers"
         )
 
 

@@ -1,4 +1,6 @@
-"""The environment line of a step log: what the run had of processors, accelerators, network and packages."""
+"""The environment line of a step log: what the run had of processors, accelerators, network and
+packages.
+"""
 
 import os
 import platform
@@ -66,7 +68,10 @@ def _processor_name() -> str:
 
 
 def package_versions() -> dict[str, str]:
-    """Packages that are not installed are left out. PyTorch's own version names its build, which pip's may not."""
+    """Packages that are not installed are left out.
+
+    PyTorch's own version names its build, which pip's may not.
+    """
     found = {name: found for name in PACKAGES if (found := _version(name)) is not None}
     return {**found, "torch": str(torch.__version__)}
 

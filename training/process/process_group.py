@@ -1,4 +1,6 @@
-"""The job's process group: its start, time limits that end a run whose peer has failed, and its end."""
+"""The job's process group: its start, time limits that end a run whose peer has failed, and its
+end.
+"""
 
 import json
 import os
@@ -50,8 +52,9 @@ def _read(environment: Mapping[str, str], names: tuple[str, ...], default: int) 
 MASTER_ADDRESS = "MASTER_ADDR"
 # It is longer than the slowest compilation of one rank while the others wait in a collective.
 COLLECTIVE_TIMEOUT = timedelta(minutes=5)
-# Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group waits for that thread
-# while it holds the lock (torch 2.13). While this thread sleeps, Gloo's thread can finish.
+# Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group
+# waits for that thread while it holds the lock (torch 2.13). While this thread sleeps, Gloo's
+# thread can finish.
 DRAIN_SECONDS = 0.2
 
 
@@ -60,8 +63,8 @@ def start_process_group(backend: str, topology: Topology, device: torch.device) 
         return
     if MASTER_ADDRESS not in os.environ:
         raise WorkloadError(
-            f"a strategy of several processes was started without {MASTER_ADDRESS}; expected torchrun or SageMaker's "
-            "launcher, or strategy single"
+            f"a strategy of several processes was started without {MASTER_ADDRESS}; expected "
+            "torchrun or SageMaker's launcher, or strategy single"
         )
     interface = os.environ.get("SM_NETWORK_INTERFACE_NAME")
     if interface and len(json.loads(os.environ.get("SM_HOSTS", "[]"))) > 1:
@@ -79,7 +82,9 @@ def start_process_group(backend: str, topology: Topology, device: torch.device) 
 
 
 def sum_over_ranks(values: torch.Tensor) -> torch.Tensor:
-    """Returns on the CPU the sum of ``values`` [...] over ranks; with one process, the values themselves."""
+    """Returns on the CPU the sum of ``values`` [...] over ranks; with one process, the values
+    themselves.
+    """
     if not distributed.is_initialized():
         return values
     summed = _where_collectives_run(values)

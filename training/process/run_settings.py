@@ -24,7 +24,8 @@ HYPERPARAMETERS_VARIABLE = "SM_HPS"
 class RunSettings:
     """``tokens`` are already prepared; None if the run tokenises its own data.
 
-    ``settings`` has the seed of the trial; ``split_seed`` is the cell's: all trials hold out the same sequences.
+    ``settings`` has the seed of the trial; ``split_seed`` is the cell's: all trials hold out the
+    same sequences.
     """
 
     run_id: str
@@ -72,14 +73,18 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
 
 
 def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
-    """With the accumulation steps that its global batch size needs. Raises WorkloadError if they can't keep it."""
+    """With the accumulation steps that its global batch size needs.
+
+    Raises WorkloadError if they can't keep it.
+    """
     settings, processes = run.settings, topology.world_size
     steps = accumulation_steps(settings, processes)
     found = global_batch_size(settings, processes)
     if settings.global_batch_size not in (None, found):
         raise WorkloadError(
-            f"batch_size_per_device {settings.batch_size} on {processes} processes does not divide global_batch_size "
-            f"{settings.global_batch_size}: {steps} accumulation steps have {found} samples; expected one of "
+            f"batch_size_per_device {settings.batch_size} on {processes} processes does not divide "
+            f"global_batch_size {settings.global_batch_size}: {steps} accumulation steps have "
+            f"{found} samples; expected one of "
             f"{', '.join(map(str, dividing_batches(settings, processes) or ())) or 'other sizes'}"
         )
     return replace(run, settings=replace(settings, gradient_accumulation_steps=steps))

@@ -1,4 +1,6 @@
-"""Handles a failure of the run: the process logs the cause, its own or another process's, and exits."""
+"""Handles a failure of the run: the process logs the cause, its own or another process's, and
+exits.
+"""
 
 import json
 import os
@@ -34,12 +36,14 @@ PEER_SIGNS = (
     "connection was likely closed",
     "remote process exited",
 )
-# torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120 s.
+# torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120
+# s.
 CHECKPOINT_SECONDS = 25.0
 
 
 class CrashHandler:
-    """Handles uncaught errors, and SIGTERM: the launcher's when a peer failed, SageMaker's when a job is stopped.
+    """Handles uncaught errors, and SIGTERM: the launcher's when a peer failed, SageMaker's when a
+    job is stopped.
 
     ``stop`` lets a run that keeps checkpoints write one more before it ends.
     """
@@ -54,7 +58,8 @@ class CrashHandler:
 
     def install(self) -> None:
         sys.excepthook = self._on_error
-        # A Python handler waits for the main thread, which may be in a collective; the byte arrives immediately.
+        # A Python handler waits for the main thread, which may be in a collective; the byte arrives
+        # immediately.
         receiving, sending = os.pipe()
         os.set_blocking(sending, False)
         signal.signal(signal.SIGTERM, lambda *_: None)
@@ -64,9 +69,11 @@ class CrashHandler:
 
     @contextmanager
     def after_the_work(self) -> Iterator[None]:
-        """Guard the probes: a failure from here on ends this process and its peers as a run that completed.
+        """Guard the probes: a failure from here on ends this process and its peers as a run that
+        completed.
 
-        A peer may wait within a step, in a collective that a lost process does not end on every backend.
+        A peer may wait within a step, in a collective that a lost process does not end on every
+        backend.
         """
         self._step_log.flush()
         self._done_since = now()
@@ -120,14 +127,16 @@ class CrashHandler:
             pass
         is_done = self._done_since is not None
         if not is_done and self._stop.request():
-            # The main thread ends the process when the checkpoint is complete. If that fails, the one before is used.
+            # The main thread ends the process when the checkpoint is complete. If that fails, the
+            # one before is used.
             deadline = time.monotonic() + CHECKPOINT_SECONDS
             while time.monotonic() < deadline and find_failure() is None:
                 time.sleep(0.05)
         with self._lock:
             if is_done:
                 self._end_well()
-            # torchrun also stops the processes whose peer the kernel killed, which then could not say so itself.
+            # torchrun also stops the processes whose peer the kernel killed, which then could not
+            # say so itself.
             killed = self._killed_peer() if self._topology.world_size > 1 else None
             stopped = RunStopped(f"the process was stopped after {self._step_log.steps} steps")
             self._end(self._failure_of_a_peer() or killed or stopped)

@@ -1,4 +1,6 @@
-"""Refuses document masking for a model that lets a document see another one, or counts positions through."""
+"""Refuses document masking for a model that lets a document see another one, or counts positions
+through.
+"""
 
 import torch
 
@@ -9,18 +11,22 @@ from training.errors import WorkloadError
 from training.models.objective import IGNORED_LABEL
 from training.strategies import Setup, TrainingStrategy
 
-# The differences of a loss that are only of rounding. Another document of the same length before a document changes
-# nothing; one of another length changes the order in which numbers are added.
+# The differences of a loss that are only of rounding. Another document of the same length before a
+# document changes nothing; one of another length changes the order in which numbers are added.
 SAME, SAME_IN_FP32, SAME_IN_16_BITS = 1e-6, 1e-5, 1e-3
 
 
 def refuse_unless_documents_are_apart(
     setup: Setup, strategy: TrainingStrategy, vocabulary_size: int
 ) -> None:
-    """Raises WorkloadError. Computes the loss of one document after three others; all ranks take part."""
+    """Raises WorkloadError.
+
+    Computes the loss of one document after three others; all ranks take part.
+    """
     if not setup.settings.document_masking:
         return
-    # The last document is the same in all. The one before it is another text in the second batch, longer in the third.
+    # The last document is the same in all. The one before it is another text in the second batch,
+    # longer in the third.
     tokens = torch.randint(
         vocabulary_size, (3, DOCUMENT_CHECK_TOKENS), generator=torch.Generator().manual_seed(0)
     )
@@ -46,13 +52,17 @@ def refuse_unless_documents_are_apart(
     rounding = SAME_IN_FP32 if setup.settings.precision is Precision.FP32 else SAME_IN_16_BITS
     if abs(losses[2] - losses[0]) > rounding * losses[0]:
         raise WorkloadError(
-            "in this model a document's loss depends on its place in the sequence in spite of document_masking;"
-            " expected document_masking false, or a model whose positions are set by position_ids"
+            "in this model a document's loss depends on its place in the sequence in spite of "
+            "document_masking; expected document_masking false, or a model whose positions are "
+            "set by position_ids"
         )
 
 
 def _batch(tokens: torch.Tensor, begin: int, document: torch.Tensor) -> Batch:
-    """A batch [1, L] of ``tokens`` [L], with ``document`` [N] at ``begin``. Only the document's labels count."""
+    """A batch [1, L] of ``tokens`` [L], with ``document`` [N] at ``begin``.
+
+    Only the document's labels count.
+    """
     end = begin + len(document)
     row = torch.cat([tokens[:begin], document, tokens[end:]])
     labels = torch.full_like(row, IGNORED_LABEL)

@@ -10,8 +10,8 @@ FAILURE_EXIT_CODE = 1
 
 
 def exit_now(exit_code: int) -> NoReturn:
-    """Exit without Python's teardown, which takes billed time and waits for peers that have ended; threads of Arrow
-    that still read a file abort it, or never let it end.
+    """Exit without Python's teardown, which takes billed time and waits for peers that have ended;
+    threads of Arrow that still read a file abort it, or never let it end.
     """
     remove_made_folders()
     sys.stdout.flush()

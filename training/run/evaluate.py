@@ -1,4 +1,6 @@
-"""Evaluates the model on sequences that it was not trained on: its loss, accuracy and perplexity, and when."""
+"""Evaluates the model on sequences that it was not trained on: its loss, accuracy and perplexity,
+and when.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +22,10 @@ from training.strategies import Setup, TrainingStrategy
 def evaluate(
     strategy: TrainingStrategy, setup: Setup, sequences: Sequences, collate: Collate
 ) -> dict[str, float]:
-    """Scores each sequence once. Every rank makes the same number of calls, the last on rows that may not count."""
+    """Scores each sequence once.
+
+    Every rank makes the same number of calls, the last on rows that may not count.
+    """
     total = torch.zeros(3, dtype=torch.float64)
     strategy.set_training(False)
     with torch.no_grad():

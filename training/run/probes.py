@@ -1,6 +1,8 @@
-"""Short probes after a run's own work: each leaves one thing out of a step, so that the lab learns what it costs.
+"""Short probes after a run's own work: each leaves one thing out of a step, so that the lab learns
+what it costs.
 
-The weights no longer matter: what is kept of them is saved before. ``core/measurement/step_parts.py`` reads the times.
+The weights no longer matter: what is kept of them is saved before.
+``core/measurement/step_parts.py`` reads the times.
 """
 
 from collections.abc import Callable
@@ -42,10 +44,12 @@ def probe(
     *,
     step_log: StepLogger,
 ) -> None:
-    """Logs a phase for each probe. All ranks must call it: those that exchange gradients take the same steps.
+    """Logs a phase for each probe.
 
-    The first probe for which a rank has no memory is the last one. Raises the error if other ranks wait for that rank
-    within a step, where they can't agree.
+    All ranks must call it: those that exchange gradients take the same steps.
+
+    The first probe for which a rank has no memory is the last one. Raises the error if other ranks
+    wait for that rank within a step, where they can't agree.
     """
     count = probe_steps(step_log.steps_of_this_process)
     is_alone = setup.topology.world_size == 1

@@ -1,4 +1,5 @@
-"""Writes a trained model as transformers reads it, tensor by tensor: no process holds the whole model for it.
+"""Writes a trained model as transformers reads it, tensor by tensor: no process holds the whole
+model for it.
 
 Tensors have any shape [...].
 """
@@ -29,10 +30,12 @@ def save_model(
     *,
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
-    """``model`` is a new one on the meta device: the trained one may be sharded, wrapped or rewritten by its strategy.
+    """``model`` is a new one on the meta device: the trained one may be sharded, wrapped or
+    rewritten by its strategy.
 
-    ``tensors`` are written one by one, and none is kept. A file holds ``shard_bytes`` or one tensor; tied weights are
-    written once. Raises ValueError if a tensor of the model is missing, or is not as the model has it.
+    ``tensors`` are written one by one, and none is kept. A file holds ``shard_bytes`` or one
+    tensor; tied weights are written once. Raises ValueError if a tensor of the model is missing, or
+    is not as the model has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model.tie_weights()
@@ -49,9 +52,12 @@ def save_model(
 def keep_best(
     folder: Path, step: int, metrics: Mapping[str, float], save: Callable[[Path], None]
 ) -> None:
-    """Save the model into ``folder`` if its loss is the lowest so far. All ranks call it after each evaluation.
+    """Save the model into ``folder`` if its loss is the lowest so far.
 
-    ``BEST`` is written last and removed first, so that a folder with it is whole. The next attempt finds it there.
+    All ranks call it after each evaluation.
+
+    ``BEST`` is written last and removed first, so that a folder with it is whole. The next attempt
+    finds it there.
     """
     kept = folder / BEST
     best = json.loads(kept.read_text())["metrics"]["loss"] if kept.exists() else math.inf
@@ -88,7 +94,8 @@ def _write_shards(
         del tensor  # otherwise the loop's variable holds this tensor while the next one is made
     if missing:
         raise ValueError(
-            f"no value was given for {', '.join(sorted(missing)[:3])}; expected one for every tensor of the model"
+            f"no value was given for {', '.join(sorted(missing)[:3])}; expected one for every "
+            "tensor of the model"
         )
     for file in files:
         file.path.replace(folder / file.path.name.removesuffix(DRAFT))

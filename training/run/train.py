@@ -33,7 +33,10 @@ from training.strategies import Setup, TrainingStrategy
 
 
 class Stopping:
-    """The first rank decides, the others follow. At the quality ``target`` the run has done its work."""
+    """The first rank decides, the others follow.
+
+    At the quality ``target`` the run has done its work.
+    """
 
     def __init__(self, measurement: Measurement, target: QualityTarget | None = None) -> None:
         self._target = target
@@ -104,9 +107,12 @@ def train(
     after_step: Callable[[], None] = lambda: None,
     checkpoints: Checkpoints | None = None,
 ) -> Optimizer:
-    """Begins after the last step of the checkpoint that it resumes from, if there is one. Returns the optimizer.
+    """Begins after the last step of the checkpoint that it resumes from, if there is one.
 
-    ``after_step`` is called between two steps, by all ranks, before a checkpoint of the step is written.
+    Returns the optimizer.
+
+    ``after_step`` is called between two steps, by all ranks, before a checkpoint of the step is
+    written.
     """
     settings = run.settings
     samples_per_step = global_batch_size(settings, setup.topology.world_size)
@@ -163,7 +169,10 @@ def run_steps(
 
 
 def _seed(seed: int, step: int, data_rank: int) -> None:
-    """A resumed run draws the numbers of an uninterrupted one. Processes of one replica draw the same, others don't."""
+    """A resumed run draws the numbers of an uninterrupted one.
+
+    Processes of one replica draw the same, others don't.
+    """
     drawn = crc32(f"{seed}/{step}/{data_rank}".encode())
     torch.default_generator.manual_seed(drawn)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -180,7 +189,10 @@ def one_step(
     optimizer: Optimizer,
     updates: bool = True,
 ) -> Tensor | None:
-    """Returns [], the loss; None on ranks that hold none. ``updates``: whether the optimizer changes the weights."""
+    """Returns [], the loss; None on ranks that hold none.
+
+    ``updates``: whether the optimizer changes the weights.
+    """
     accelerator, max_norm = setup.accelerator, setup.settings.gradient_clip_norm
 
     def clip() -> None:

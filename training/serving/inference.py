@@ -1,7 +1,10 @@
-"""Answers inference requests for a trained model. The container of an endpoint has no other file of this project.
+"""Answers inference requests for a trained model.
 
-PyTorch's inference container calls ``model_fn`` once, then ``input_fn``, ``predict_fn`` and ``output_fn`` per request.
-Shapes of tensors: B texts, L tokens of the longest of them, C labels, V tokens of the vocabulary.
+The container of an endpoint has no other file of this project.
+
+PyTorch's inference container calls ``model_fn`` once, then ``input_fn``, ``predict_fn`` and
+``output_fn`` per request. Shapes of tensors: B texts, L tokens of the longest of them, C labels, V
+tokens of the vocabulary.
 """
 
 import json
@@ -39,7 +42,10 @@ class BadRequest(ValueError):
 
 
 class Served(NamedTuple):
-    """A model in evaluation mode, with its tokenizer and task. A text is cut off after ``longest`` tokens."""
+    """A model in evaluation mode, with its tokenizer and task.
+
+    A text is cut off after ``longest`` tokens.
+    """
 
     task: str
     model: PreTrainedModel
@@ -52,8 +58,9 @@ def model_fn(model_dir: str) -> Served:
     has_gpu = torch.cuda.is_available()
     if os.environ.get(GPU_VARIABLE) and not has_gpu:
         raise RuntimeError(
-            f"this instance type has a GPU, and PyTorch {torch.__version__} sees none: expected a host driver for CUDA"
-            f" {torch.version.cuda}; a model on the CPU would be billed as on a GPU"
+            f"this instance type has a GPU, and PyTorch {torch.__version__} sees none: expected a "
+            f"host driver for CUDA {torch.version.cuda}; a model on the CPU would be billed as on "
+            "a GPU"
         )
     return load(Path(model_dir), torch.device("cuda" if has_gpu else "cpu"))
 
@@ -84,7 +91,8 @@ def input_fn(request_body: str | bytes, content_type: str = "application/json") 
     texts = [inputs] if isinstance(inputs, str) else inputs
     if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
         raise BadRequest(
-            f'the request {request!r:.200} has no texts; expected {{"inputs": text or a list of texts}}'
+            f'the request {request!r:.200} has no texts; expected {{"inputs": text or a list of '
+            f"texts}}"
         )
     return {"texts": texts, "is_one": isinstance(inputs, str)}
 
@@ -103,7 +111,9 @@ def output_fn(prediction: Any, accept: str = "application/json") -> str:
 
 
 def predict(texts: list[str], model: Served) -> list[Answer]:
-    """Gives for each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
+    """Gives for each text the most probable labels, tokens for its mask, or next tokens, with their
+    probabilities.
+    """
     batch = model.tokenizer(
         texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt"
     ).to(model.device)

@@ -1,4 +1,6 @@
-"""Makes the folder of a saved model servable: the inference handler and samples with the expected answers."""
+"""Makes the folder of a saved model servable: the inference handler and samples with the expected
+answers.
+"""
 
 import json
 import os
@@ -30,13 +32,17 @@ MOST_TOKENS = 64
 
 
 def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
-    """``folder`` holds a saved model. Without a tokenizer no text can be served, and nothing is written."""
+    """``folder`` holds a saved model.
+
+    Without a tokenizer no text can be served, and nothing is written.
+    """
     if dataset.tokenizer is None:
         return
     code = folder / "code"
     code.mkdir(exist_ok=True)
     shutil.copyfile(inference.__file__, code / "inference.py")
-    # PyTorch's inference container installs this file when it starts. It has no transformers of its own.
+    # PyTorch's inference container installs this file when it starts. It has no transformers of its
+    # own.
     (code / "requirements.txt").write_text(f"transformers=={transformers.__version__}\n")
     (folder / inference.SETTINGS_FILE).write_text(json.dumps({"task": task.value}))
     sequences = dataset.evaluation or dataset.train
@@ -52,7 +58,9 @@ def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
 def _samples(
     folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences
 ) -> EvaluationSamples:
-    """The model is read from its folder, as by an endpoint: the trained one is sharded, wrapped or on a full device."""
+    """The model is read from its folder, as by an endpoint: the trained one is sharded, wrapped or
+    on a full device.
+    """
     texts = list(_texts(task, tokenizer, sequences))
     answers = inference.predict(texts, inference.load(folder, torch.device("cpu"))) if texts else []
     found = (
@@ -65,7 +73,9 @@ def _samples(
 
 
 def _texts(task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> Iterator[str]:
-    """Yields the beginnings of sequences that are spread evenly over the data; for a masked model each has one mask."""
+    """Yields the beginnings of sequences that are spread evenly over the data; for a masked model
+    each has one mask.
+    """
     step = max(len(sequences) // SAMPLE_COUNT, 1)
     for number in range(0, min(len(sequences), step * SAMPLE_COUNT), step):
         begin, length = int(sequences.begins[number]), int(sequences.lengths[number])

@@ -1,9 +1,12 @@
-"""The strategies that distribute one model over processes. To add one: a module here with its class, a line below,
-and its name and traits in ``traindyno/core/suite/choices.py``.
+"""The strategies that distribute one model over processes.
 
-A strategy is applied to a model from outside: models are written for one device. The loop calls, in this order,
-``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for each step, ``score`` to evaluate
-and ``stream_state_dict`` to save. Checkpoints read and write ``named_tensors``.
+To add one: a module here with its class, a line below, and its name and traits in
+``traindyno/core/suite/choices.py``.
+
+A strategy is applied to a model from outside: models are written for one device. The loop calls, in
+this order, ``place``, ``build_optimizer``, then ``forward_backward`` and ``clip_gradients`` for
+each step, ``score`` to evaluate and ``stream_state_dict`` to save. Checkpoints read and write
+``named_tensors``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,14 +69,18 @@ def set_up(settings: Settings, task: Task, topology: Topology) -> Setup:
 
 
 class TrainingStrategy(Protocol):
-    """Ranks with the same ``data_rank`` work on one replica of the model and read the same batches."""
+    """Ranks with the same ``data_rank`` work on one replica of the model and read the same
+    batches.
+    """
 
     data_rank: int
     data_world_size: int
 
     @property
     def layout(self) -> Mapping[str, Any]:
-        """How the checkpointed tensors differ from transformers': a run of another layout can't resume from them."""
+        """How the checkpointed tensors differ from transformers': a run of another layout can't
+        resume from them.
+        """
         return {}
 
     def place(self, blueprint: Blueprint) -> None:
@@ -83,14 +90,16 @@ class TrainingStrategy(Protocol):
         """The optimizer of the parameters that this rank updates."""
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        """Leave in ``grad`` the mean gradient of one step's batches over all replicas, scaled by the number format.
+        """Leave in ``grad`` the mean gradient of one step's batches over all replicas, scaled by
+        the number format.
 
-        Returns [], the mean loss of this replica's batches, unscaled and without a graph; None on ranks that hold none.
+        Returns [], the mean loss of this replica's batches, unscaled and without a graph; None on
+        ranks that hold none.
         """
 
     def without_exchange(self) -> AbstractContextManager[None] | None:
-        """The context of steps in which ranks exchange nothing, after which they hold different models; None if there
-        is none.
+        """The context of steps in which ranks exchange nothing, after which they hold different
+        models; None if there is none.
         """
         return None
 
@@ -98,18 +107,25 @@ class TrainingStrategy(Protocol):
         """Clip by the norm of the whole model's gradient, on each rank for its own part."""
 
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
-        """Make ``overflow`` [], 0 or 1, the same on all ranks, in place; a no-op where all hold the same gradients."""
+        """Make ``overflow`` [], 0 or 1, the same on all ranks, in place; a no-op where all hold the
+        same gradients.
+        """
 
     def share(self, count: int) -> int:
-        """This rank's part of its replica's samples or tokens; the parts of a replica's ranks add up to ``count``."""
+        """This rank's part of its replica's samples or tokens; the parts of a replica's ranks add
+        up to ``count``.
+        """
 
     def score(self, batch: Batch) -> torch.Tensor | None:
-        """Returns [3], ``task_score`` of the batch, in no-grad and evaluation mode; None on ranks without it."""
+        """Returns [3], ``task_score`` of the batch, in no-grad and evaluation mode; None on ranks
+        without it.
+        """
 
     def set_training(self, is_training: bool) -> None: ...
 
     def named_tensors(self) -> dict[str, torch.Tensor]:
-        """This rank's parameters and buffers [...] by transformers' names, each once; DTensors if they are sharded.
+        """This rank's parameters and buffers [...] by transformers' names, each once; DTensors if
+        they are sharded.
 
         They are the tensors themselves, so that a checkpoint can be read into them.
         """
@@ -119,13 +135,16 @@ class TrainingStrategy(Protocol):
         return True
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The whole model's tensors [...] on the CPU, by transformers' names: on rank 0, nothing elsewhere.
+        """The whole model's tensors [...] on the CPU, by transformers' names: on rank 0, nothing
+        elsewhere.
 
-        They come one after the other, so that no rank holds them all. Every rank must iterate to the end.
+        They come one after the other, so that no rank holds them all. Every rank must iterate to
+        the end.
         """
 
 
-# The other strategies send tensors between devices through torch.distributed, which XLA devices don't support.
+# The other strategies send tensors between devices through torch.distributed, which XLA devices
+# don't support.
 OF_DEVICES_THAT_AVERAGE_THEMSELVES = strategies_with(lambda traits: traits.runs_with_xla)
 
 

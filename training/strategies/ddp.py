@@ -1,4 +1,6 @@
-"""A full copy of the model in every process; gradients are averaged in the backward pass, by PyTorch or SageMaker."""
+"""A full copy of the model in every process; gradients are averaged in the backward pass, by
+PyTorch or SageMaker.
+"""
 
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -20,7 +22,8 @@ class DataParallel(WholeModelStrategy):
         super().__init__(setup)
         self.data_rank = setup.topology.rank
         self.data_world_size = replica_count(setup.settings, setup.topology.world_size)
-        # One process has nothing to average: the wrapper would only copy gradients and split the compiled graph.
+        # One process has nothing to average: the wrapper would only copy gradients and split the
+        # compiled graph.
         self._is_wrapped = self.data_world_size > 1 and not setup.accelerator.averages_gradients
         self._wrapped: DistributedDataParallel
         start_process_group(self._backend(), setup.topology, setup.accelerator.device)
@@ -58,8 +61,8 @@ class SageMakerDataParallel(DataParallel):
             import_module(LIBRARY)  # registers the backend
         except ImportError as error:
             raise MissingFromImage(
-                f"strategy smddp needs {LIBRARY}, which is not installed here ({error}); it is part of AWS's "
-                "PyTorch 1.10 to 2.5 training images, for ml.p3dn.24xlarge, ml.p4d.24xlarge and ml.p4de.24xlarge. "
-                "Elsewhere: strategy ddp"
+                f"strategy smddp needs {LIBRARY}, which is not installed here ({error}); it is "
+                "part of AWS's PyTorch 1.10 to 2.5 training images, for ml.p3dn.24xlarge, "
+                "ml.p4d.24xlarge and ml.p4de.24xlarge. Elsewhere: strategy ddp"
             ) from error
         return "smddp"

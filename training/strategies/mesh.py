@@ -1,4 +1,5 @@
-"""Pipeline, replicate, shard and tensor parallelism on one mesh of processes; strategies fsdp, tensor, pipeline, mesh.
+"""Pipeline, replicate, shard and tensor parallelism on one mesh of processes; strategies fsdp,
+tensor, pipeline, mesh.
 
 Any degree may be 1. A short name gives one or two of them.
 """
@@ -34,8 +35,10 @@ Shape = tuple[int, ...]
 
 
 class StagedPasses:
-    """``stages`` are this process's, by number. There is a schedule for each shape of batch: within it, the tensors
-    between stages have a fixed shape [B, L, D].
+    """``stages`` are this process's, by number.
+
+    There is a schedule for each shape of batch: within it, the tensors between stages have a fixed
+    shape [B, L, D].
     """
 
     def __init__(
@@ -54,7 +57,10 @@ class StagedPasses:
         self._factor: torch.Tensor
 
     def train(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        """Leave the gradients of the mean loss of ``batches``. Returns [], this mean; None on ranks that hold none."""
+        """Leave the gradients of the mean loss of ``batches``.
+
+        Returns [], this mean; None on ranks that hold none.
+        """
         one = torch.ones((), device=self._setup.accelerator.device)
         scale = self._setup.number_format.scale(one)
         losses = []
@@ -102,7 +108,9 @@ class StagedPasses:
         return None if logits is None else task_score(self._setup.task, logits, batch["labels"])
 
     def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Takes ``logits`` [B, L, V] or [B, C], ``labels`` [B, L] or [B] of a micro-batch and returns []."""
+        """Takes ``logits`` [B, L, V] or [B, C], ``labels`` [B, L] or [B] of a micro-batch and
+        returns [].
+        """
         return summed_task_loss(self._setup.task, logits, labels) * self._factor
 
     def _make(self, micro_batches: int, loss: Any) -> Any:
@@ -127,8 +135,8 @@ class StagedPasses:
 
 @contextmanager
 def _kept_gradients(stages: Iterable[nn.Module]) -> Iterator[None]:
-    """A schedule's first step tries the stages for the shapes between them, and then drops gradients of sharded
-    parameters: those of earlier batches too, if batches are accumulated.
+    """A schedule's first step tries the stages for the shapes between them, and then drops
+    gradients of sharded parameters: those of earlier batches too, if batches are accumulated.
     """
     kept = [
         (each, each.grad)
@@ -152,7 +160,9 @@ def _for_all(batch: Batch) -> dict[str, torch.Tensor]:
 
 
 class WholePasses:
-    """``objective`` gives the loss, and may be sharded: then gradients are reduced with a step's last batch."""
+    """``objective`` gives the loss, and may be sharded: then gradients are reduced with a step's
+    last batch.
+    """
 
     def __init__(self, objective: nn.Module, setup: Setup) -> None:
         self._objective = objective
@@ -187,7 +197,9 @@ WRONG_SHAPES = (
 
 
 class MeshParallel(TrainingStrategy):
-    """There are no steps without exchange: FSDP, stages and tensor groups exchange more than gradients."""
+    """There are no steps without exchange: FSDP, stages and tensor groups exchange more than
+    gradients.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -263,7 +275,9 @@ class MeshParallel(TrainingStrategy):
             )
 
     def clip_gradients(self, max_norm: float) -> None:
-        """Each process adds the part of its squares that is its own among those that hold the same gradients."""
+        """Each process adds the part of its squares that is its own among those that hold the same
+        gradients.
+        """
         own = [
             sum_of_squares(local_gradients(parameters), self._device) / holders
             for holders, parameters in self._counted.items()

@@ -1,11 +1,13 @@
-"""Divides a model over a mesh of processes, in the order that works: each step builds on the modules of those before.
+"""Divides a model over a mesh of processes, in the order that works: each step builds on the
+modules of those before.
 
-1. The pipeline cuts the blocks into stages; each process keeps its own. Without a pipeline, the one stage has the loss.
+1. The pipeline cuts the blocks into stages; each process keeps its own. Without a pipeline, the one
+   stage has the loss.
 2. The tensor plan shards the matrices of a stage over ``tensor``.
 3. Checkpointing recomputes block by block; it is part of the model since it was built.
 4. The compiler compiles the stage.
-5. ``fully_shard`` shards each block, then the rest of the stage, over ``shard``, and averages over ``replicate``. With
-   one shard there is none: the strategy averages the gradients once a step.
+5. ``fully_shard`` shards each block, then the rest of the stage, over ``shard``, and averages over
+   ``replicate``. With one shard there is none: the strategy averages the gradients once a step.
 
 Values are loaded afterwards. Parameters have any shape [...].
 """
@@ -38,9 +40,12 @@ from training.strategies.whole_model import each_once
 
 
 def whole_on(first: int, tensor: torch.Tensor) -> torch.Tensor | None:
-    """Returns the whole of ``tensor`` on the CPU of rank ``first``, None on others. All that hold a part call it.
+    """Returns the whole of ``tensor`` on the CPU of rank ``first``, None on others.
 
-    Beside it there is one rank's part at a time. ``full_tensor`` makes up to three copies, and on every rank.
+    All that hold a part call it.
+
+    Beside it there is one rank's part at a time. ``full_tensor`` makes up to three copies, and on
+    every rank.
     """
     own = distributed.get_rank()
     if not isinstance(tensor, DTensor):
@@ -72,7 +77,9 @@ def whole_on(first: int, tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _receive(place: torch.Tensor, rank: int, device: torch.device) -> None:
-    """Fills ``place`` [...], if it can't be received there, through one part on the device that sends."""
+    """Fills ``place`` [...], if it can't be received there, through one part on the device that
+    sends.
+    """
     if place.is_contiguous() and place.device == device:
         distributed.recv(place, src=rank)
         return
@@ -105,7 +112,9 @@ class PipelineWeights:
         self._groups: dict[Holders, ProcessGroup] = {}
 
     def make_groups(self, replicas: Sequence[Sequence[int]]) -> None:
-        """Makes one for each set of ranks that share weights; ``replicas`` are the job's ranks, replica by replica."""
+        """Makes one for each set of ranks that share weights; ``replicas`` are the job's ranks,
+        replica by replica.
+        """
         for holders in sorted({holders for holders in self._holders.values() if len(holders) > 1}):
             for ranks in replicas:
                 members = [ranks[holder] for holder in holders]
@@ -135,7 +144,9 @@ class PipelineWeights:
             sum_gradients(self._parameters(lambda holders, shared=shared: holders == shared), group)  # type: ignore[misc]
 
     def tie_again(self) -> None:
-        """After a stage's modules have got other parameters: gives them to all modules that are tied to those."""
+        """After a stage's modules have got other parameters: gives them to all modules that are
+        tied to those.
+        """
         changed: dict[int, torch.Tensor] = {}
         for name, tensor in self._saved().items():
             if tensor is not self._undivided[name]:
@@ -149,9 +160,12 @@ class PipelineWeights:
     def stream(
         self, ranks: Sequence[int], restored: Callable[[str, torch.Tensor], torch.Tensor]
     ) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yields one weight after the other on the first of ``ranks``, nothing elsewhere. All processes call it.
+        """Yields one weight after the other on the first of ``ranks``, nothing elsewhere.
 
-        ``ranks`` are those of one pipeline. ``restored`` gives a whole weight the form that it is saved in.
+        All processes call it.
+
+        ``ranks`` are those of one pipeline. ``restored`` gives a whole weight the form that it is
+        saved in.
         """
         rank = distributed.get_rank()
         for name, tensor in self._saved().items():
@@ -189,7 +203,9 @@ WITH_NEIGHBOURING_STAGES = ("replicate", "shard", "pipeline", "tensor")
 
 
 class ProcessMesh:
-    """Ranks of one replica read the same batches: those that differ in ``pipeline`` and ``tensor`` only."""
+    """Ranks of one replica read the same batches: those that differ in ``pipeline`` and ``tensor``
+    only.
+    """
 
     def __init__(self, setup: Setup) -> None:
         world_size = setup.topology.world_size
@@ -200,7 +216,8 @@ class ProcessMesh:
             )
             nearest = nearest_degrees_text(setup.settings, world_size)
             raise WorkloadError(
-                f"{sizes} is not the number of the job's processes, {world_size}; expected {nearest}"
+                f"{sizes} is not the number of the job's processes, {world_size}; expected "
+                f"{nearest}"
             )
         start_process_group(
             setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device
@@ -241,7 +258,8 @@ class ProcessMesh:
         distributed = 1
         if isinstance(tensor, DTensor):
             for size, placement in zip(tensor.device_mesh.shape, tensor.placements, strict=True):
-                # Not is_shard(), which is False for what two dimensions of the mesh shard along one of the tensor's.
+                # Not is_shard(), which is False for what two dimensions of the mesh shard along one
+                # of the tensor's.
                 distributed *= 1 if placement.is_replicate() else size
         return self.degrees.replicas * self.degrees.tensor // distributed
 
@@ -250,8 +268,8 @@ class ProcessMesh:
 class Parts:
     """What this process has of the model.
 
-    ``stages``: by number, as it runs them. ``divided``: what the tensor plan did to each of them. ``is_converted``: of
-    the whole model, so that all processes say the same.
+    ``stages``: by number, as it runs them. ``divided``: what the tensor plan did to each of them.
+    ``is_converted``: of the whole model, so that all processes say the same.
     """
 
     stages: Mapping[int, nn.Module]
@@ -273,12 +291,14 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
     parts = [range(rank, len(stages), degrees.pipeline) for rank in range(degrees.pipeline)]
     blocks = repeated_blocks(model)
     for part in parts if plan is not None or degrees.shard > 1 else ():
-        # A block is divided once, so only one of a process's stages can have it; ALBERT's is in all of them.
+        # A block is divided once, so only one of a process's stages can have it; ALBERT's is in all
+        # of them.
         held = Counter(module for n in part for module in stages[n].modules())
         if any(held[block] > 1 for block in blocks):
             raise WorkloadError(
-                "two stages of one process share a block, which can't be sharded or divided; expected shard_degree 1 "
-                "and tensor_degree 1, or another pipeline_schedule than interleaved"
+                "two stages of one process share a block, which can't be sharded or divided; "
+                "expected shard_degree 1 and tensor_degree 1, or another pipeline_schedule than "
+                "interleaved"
             )
     weights = PipelineWeights(
         model, [[stages[n] for n in part] for part in parts], mesh.rank("pipeline")
@@ -309,8 +329,8 @@ def _stages(model: PreTrainedModel, degrees: Degrees, setup: Setup) -> Sequence[
 def shard_stage(
     stage: nn.Module, blocks: Iterable[nn.Module], mesh: ProcessMesh, setup: Setup
 ) -> None:
-    """Parameters are communicated in the lower format; autocast decides where activations are computed in it, as with
-    DDP. They stay gathered between the micro-batches of a pipeline.
+    """Parameters are communicated in the lower format; autocast decides where activations are
+    computed in it, as with DDP. They stay gathered between the micro-batches of a pipeline.
     """
     policy = MixedPrecisionPolicy(
         param_dtype=setup.number_format.lower_type,

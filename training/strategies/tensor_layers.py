@@ -1,8 +1,10 @@
-"""Divides the layers and experts of a model, or of a stage of it, over the processes of a tensor dimension.
+"""Divides the layers and experts of a model, or of a stage of it, over the processes of a tensor
+dimension.
 
-GPT-2's Conv1D layers become linear layers, and the rows of fused projections, such as ModernBERT's, are ordered so that
-whole heads can be sharded; and back again for saving. A linear layer's weight is [O, I], a Conv1D's is [I, O]; both
-have a bias [O]. Other parameters and gradients have any shape [...].
+GPT-2's Conv1D layers become linear layers, and the rows of fused projections, such as ModernBERT's,
+are ordered so that whole heads can be sharded; and back again for saving. A linear layer's weight
+is [O, I], a Conv1D's is [I, O]; both have a bias [O]. Other parameters and gradients have any shape
+[...].
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -78,8 +80,9 @@ class ConvertedLayers:
         return rows if order is None else rows[order]
 
     def restore(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns the whole tensor of this name as transformers keeps it: of ``tensor`` [O, I] or [O] of a converted
-        layer, [I, O] for a Conv1D's weight, else [O, I] or [O]. Those of other layers stay as they are.
+        """Returns the whole tensor of this name as transformers keeps it: of ``tensor`` [O, I] or
+        [O] of a converted layer, [I, O] for a Conv1D's weight, else [O, I] or [O]. Those of other
+        layers stay as they are.
         """
         path, _, kind = name.rpartition(".")
         if path not in self._row_orders:
@@ -104,7 +107,9 @@ def _convertible(base: nn.Module, plan: TensorPlan) -> Iterator[tuple[str, Conv1
 
 
 def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int) -> RowOrder:
-    """Returns a row order [O]: rank r's slice holds its heads of the query, then of the key, then of the value."""
+    """Returns a row order [O]: rank r's slice holds its heads of the query, then of the key, then
+    of the value.
+    """
     if projection_count == 1:
         return None
     by_projection_and_rank: Sequence[Sequence[torch.Tensor]] = [
@@ -117,14 +122,18 @@ def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int
 TENSOR = "tensor"  # the dimension of the mesh
 # Every rank of a tensor group has the same tokens: each computes its experts' part for all of them.
 EXPERTS_BY = "all_reduce"
-# Ranks compute a replicated gradient alike, up to rounding. One that lacks the other ranks' heads differs by far more.
+# Ranks compute a replicated gradient alike, up to rounding. One that lacks the other ranks' heads
+# differs by far more.
 MOST_DIFFERENCE = 1e-2
 LEAST_SHARE = 1e-4
 OTHER_PLAN = "expected a tensor_plan that does not divide the layers around it, or strategy fsdp"
 
 
 class DividedLayers:
-    """A model that was divided on the meta device, before FSDP. ``converted`` gives its tensors as they are held."""
+    """A model that was divided on the meta device, before FSDP.
+
+    ``converted`` gives its tensors as they are held.
+    """
 
     def __init__(self, model: PreTrainedModel, mesh: DeviceMesh, plan: TensorPlan) -> None:
         base = model.base_model
@@ -142,14 +151,18 @@ class DividedLayers:
         divide_head_counts(base, plan, mesh.size())
 
     def partial_gradients(self) -> list[nn.Parameter]:
-        """The norms within a head: every rank has the whole weight, but its gradient covers only its own heads. They
-        are summed over the tensor group once, after the last backward pass of a step.
+        """The norms within a head: every rank has the whole weight, but its gradient covers only
+        its own heads. They are summed over the tensor group once, after the last backward pass of a
+        step.
         """
         return [parameter for module in self._partial for parameter in module.parameters()]
 
 
 def checked_plan(model: PreTrainedModel, chosen: TensorLayers | None, degree: int) -> TensorPlan:
-    """The plan of a whole model, for all of its stages. Raises WorkloadError if none fits the model and the degree."""
+    """The plan of a whole model, for all of its stages.
+
+    Raises WorkloadError if none fits the model and the degree.
+    """
     plan = plan_for(model, chosen)
     check_divisible(model, plan, degree)
     return plan
@@ -160,8 +173,9 @@ def check_replicated_gradients(
 ) -> bool:
     """Returns whether they could be compared: not if one overflowed.
 
-    Raises WorkloadError if ranks of the group have different gradients of a parameter that each holds whole: the plan
-    divides what comes before or after it, and names it neither as divided nor as partial.
+    Raises WorkloadError if ranks of the group have different gradients of a parameter that each
+    holds whole: the plan divides what comes before or after it, and names it neither as divided nor
+    as partial.
     """
     trained = (
         (name, each)
@@ -182,14 +196,16 @@ def check_replicated_gradients(
     if differs.any():
         wrong = [name for name, is_wrong in zip(whole, differs.tolist(), strict=True) if is_wrong]
         raise WorkloadError(
-            f"under this tensor plan, processes compute different gradients of {', '.join(wrong[:3])}, which all hold"
-            f" whole; {OTHER_PLAN}"
+            "under this tensor plan, processes compute different gradients of "
+            f"{', '.join(wrong[:3])}, which all hold whole; {OTHER_PLAN}"
         )
     return True
 
 
 def _is_divided(tensor: torch.Tensor) -> bool:
-    """Whether ranks of a tensor group hold different parts of ``tensor`` [...], which may be sharded by FSDP, too."""
+    """Whether ranks of a tensor group hold different parts of ``tensor`` [...], which may be
+    sharded by FSDP, too.
+    """
     if not isinstance(tensor, DTensor):
         return False
     placed = zip(tensor.device_mesh.mesh_dim_names or (), tensor.placements, strict=True)
@@ -211,7 +227,9 @@ def _styles(base: nn.Module, plan: TensorPlan) -> dict[str, ParallelStyle]:
 
 
 def _expert_names(base: nn.Module, plan: TensorPlan) -> dict[str, str]:
-    """Names of parameters and modules, instead of patterns; parameters are first, as in the plan."""
+    """Names of parameters and modules, instead of patterns; parameters are first, as in the
+    plan.
+    """
     found: dict[str, str] = {}
     for pattern, style in plan.experts.items():
         module, _, parameter = pattern.rpartition(".")

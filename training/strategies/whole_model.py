@@ -82,8 +82,8 @@ class OneProcess(WholeModelStrategy):
         super().__init__(setup)
         if setup.topology.world_size != 1:
             raise WorkloadError(
-                f"strategy single was started with {setup.topology.world_size} processes; expected one process, "
-                "or strategy ddp"
+                f"strategy single was started with {setup.topology.world_size} processes; expected "
+                "one process, or strategy ddp"
             )
 
 
@@ -93,7 +93,8 @@ def train_batches(
     setup: Setup,
     without_communication: Callable[[], AbstractContextManager[None]],
 ) -> torch.Tensor:
-    """Adds up the gradients of the batches' mean loss, of all but the last ``without_communication``.
+    """Adds up the gradients of the batches' mean loss, of all but the last
+    ``without_communication``.
 
     Returns [], this mean, unscaled and without a graph.
     """

@@ -1,4 +1,6 @@
-"""A full copy of the model in every process, but each keeps the optimizer state of only its part of the parameters."""
+"""A full copy of the model in every process, but each keeps the optimizer state of only its part of
+the parameters.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -69,7 +71,9 @@ class ShardedOptimizerState(DataParallel):
 
 
 def divide(parameters: Iterable[nn.Parameter], part_count: int) -> list[list[nn.Parameter]]:
-    """Deals whole parameters, the largest first, each to the part that has the fewest elements so far."""
+    """Deals whole parameters, the largest first, each to the part that has the fewest elements so
+    far.
+    """
     parts: list[list[nn.Parameter]] = [[] for _ in range(part_count)]
     sizes = [0] * part_count
     for parameter in sorted(parameters, key=torch.Tensor.numel, reverse=True):
@@ -80,7 +84,9 @@ def divide(parameters: Iterable[nn.Parameter], part_count: int) -> list[list[nn.
 
 
 def flatten(parameters: Sequence[nn.Parameter]) -> torch.Tensor | None:
-    """Returns [N], a buffer with the parameters as views, so that a part is sent in one message without a copy."""
+    """Returns [N], a buffer with the parameters as views, so that a part is sent in one message
+    without a copy.
+    """
     if not parameters:
         return None
     buffer = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])

@@ -1,1 +1,3 @@
-"""The requests that the service answers: their validation, their rates, and a module for each group of operations."""
+"""The requests that the service answers: their validation, their rates, and a module for each group
+of operations.
+"""

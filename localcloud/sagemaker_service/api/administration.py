@@ -1,4 +1,6 @@
-"""Answers the paths that are not AWS's: health, faults, ledger, clock, quotas, and killing a job's processes."""
+"""Answers the paths that are not AWS's: health, faults, ledger, clock, quotas, and killing a job's
+processes.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +20,10 @@ Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Administration:
-    """``facts`` are further entries of the health answer. ``kill`` ends a job's processes and returns their number."""
+    """``facts`` are further entries of the health answer.
+
+    ``kill`` ends a job's processes and returns their number.
+    """
 
     store: JobStore
     faults: FaultInjector
@@ -74,7 +79,9 @@ class Administration:
         return {}
 
     def _kill(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Sends SIGKILL to every process of a running local job, as a machine without memory does."""
+        """Sends SIGKILL to every process of a running local job, as a machine without memory
+        does.
+        """
         job = self.store.get(document.get("TrainingJobName", ""))
         if job is None:
             raise validation_error(

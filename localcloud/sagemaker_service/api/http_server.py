@@ -1,4 +1,6 @@
-"""Serves AWS's JSON 1.1 protocol over HTTP on loopback, and the service's own administration paths."""
+"""Serves AWS's JSON 1.1 protocol over HTTP on loopback, and the service's own administration
+paths.
+"""
 
 import json
 import logging
@@ -124,7 +126,9 @@ class RequestHandler(GatedRequestHandler):
         self._respond(lambda: self.server.administration("GET", self.path, {}))
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        """The ``Date`` of an answer has the time of the jobs' clock: callers compute a simulated job's age from it."""
+        """The ``Date`` of an answer has the time of the jobs' clock: callers compute a simulated
+        job's age from it.
+        """
         return super().date_time_string(
             self.server.now_seconds() if timestamp is None else timestamp
         )

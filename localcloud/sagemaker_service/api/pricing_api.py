@@ -1,4 +1,6 @@
-"""Answers GetProducts of the Price List from a snapshot of prices, which each answer names as its source."""
+"""Answers GetProducts of the Price List from a snapshot of prices, which each answer names as its
+source.
+"""
 
 import hashlib
 import json
@@ -13,7 +15,8 @@ from localcloud.sagemaker_service.instance_table import LOCAL_TYPES
 
 SERVICE_CODE = "AmazonSageMaker"
 INVALID_TOKEN = ApiError("InvalidNextTokenException", "The pagination token is invalid")
-# The attribute ``platoinstancetype`` says what an instance is used for; the values are its names in a usage type.
+# The attribute ``platoinstancetype`` says what an instance is used for; the values are its names in
+# a usage type.
 TRAINING = "Training"
 USAGE_NAMES = {TRAINING: "Train", "Hosting": "Host"}
 LOCAL_USD_PER_HOUR = Decimal("0.10")
@@ -22,7 +25,9 @@ Product = dict[str, Any]
 
 class PricingApi:
     def __init__(self, given: Mapping[str, Decimal]) -> None:
-        """``given`` has USD per hour of training by instance type; it replaces the snapshot's prices."""
+        """``given`` has USD per hour of training by instance type; it replaces the snapshot's
+        prices.
+        """
         self._products = list(_products(given))
 
     def operations(self) -> dict[str, Operation]:
@@ -88,7 +93,9 @@ def _products(given: Mapping[str, Decimal]) -> Iterator[Product]:
 def _product(
     instance_type: str, usd_per_hour: Decimal, *, use: str, as_of: str, source: str
 ) -> Product:
-    """With those attributes of AWS's that callers read, and one that says where the price is from."""
+    """With those attributes of AWS's that callers read, and one that says where the price is
+    from.
+    """
     usage_type = f"USE1-{USAGE_NAMES[use]}:{instance_type}"
     term = hashlib.sha256(usage_type.encode()).hexdigest()[:16].upper()
     dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{usd_per_hour:.10f}"}}

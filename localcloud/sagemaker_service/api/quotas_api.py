@@ -61,7 +61,8 @@ class QuotasApi:
         quota = self._quotas.quotas.get(request["QuotaCode"])
         if quota is None:
             raise _no_such_resource(
-                f"The request failed because the specified quota {request['QuotaCode']} does not exist"
+                f"The request failed because the specified quota {request['QuotaCode']} does not "
+                "exist"
             )
         return quota
 
@@ -82,7 +83,8 @@ class QuotasApi:
 def _check_service(request: Mapping[str, Any]) -> None:
     if request["ServiceCode"] != SERVICE_CODE:
         raise _no_such_resource(
-            f"The service code {request['ServiceCode']} is unknown; this local service knows {SERVICE_CODE}"
+            f"The service code {request['ServiceCode']} is unknown; this local service knows "
+            f"{SERVICE_CODE}"
         )
 
 

@@ -32,7 +32,10 @@ UNICODE_CLASSES = {
 def check_request(
     operation: OperationModel, request: object, extra_values: Mapping[str, frozenset[str]]
 ) -> None:
-    """Raises ApiError for a bad request. ``extra_values`` has further values of enums, by their shape's name."""
+    """Raises ApiError for a bad request.
+
+    ``extra_values`` has further values of enums, by their shape's name.
+    """
     if operation.input_shape is None:
         return
     problems = list(_problems(operation.input_shape, request, "", extra_values))

@@ -68,7 +68,8 @@ def _check_stopping(request: Mapping[str, Any]) -> None:
     if request.get("EnableManagedSpotTraining"):
         if longest_wait is None or longest_wait < stopping.get("MaxRuntimeInSeconds", 86400):
             raise validation_error(
-                "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds"
+                "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to "
+                "MaxRuntimeInSeconds"
             )
     elif longest_wait is not None:
         raise validation_error(
@@ -83,16 +84,19 @@ def _check_channel(channel: Mapping[str, Any]) -> None:
         raise validation_error(f"Channel {name}: this local service reads S3DataSource only")
     if source["S3DataType"] != "S3Prefix":
         raise validation_error(
-            f"Channel {name}: S3DataType {source['S3DataType']} is not offered; this local service reads S3Prefix"
+            f"Channel {name}: S3DataType {source['S3DataType']} is not offered; this local service "
+            "reads S3Prefix"
         )
     for member in ("CompressionType", "RecordWrapperType"):
         if channel.get(member, "None") != "None":
             raise validation_error(
-                f"Channel {name}: {member} {channel[member]} is not offered; this local service reads {member} None"
+                f"Channel {name}: {member} {channel[member]} is not offered; this local service "
+                f"reads {member} None"
             )
     if channel.get("InputMode") == "Pipe":
         raise validation_error(
-            f"Channel {name}: InputMode Pipe is not offered; this local service offers File and FastFile"
+            f"Channel {name}: InputMode Pipe is not offered; this local service offers File and "
+            "FastFile"
         )
 
 
@@ -175,8 +179,8 @@ class TrainingJobsApi:
             if not self.store.add(job):
                 raise ApiError(
                     "ResourceInUse",
-                    "Training job names must be unique within an AWS account and region, and a training job with this "
-                    f"name already exists ({arn})",
+                    "Training job names must be unique within an AWS account and region, and a "
+                    f"training job with this name already exists ({arn})",
                 )
         self.engines[engine].wake(job.name)
         return {"TrainingJobArn": arn}
@@ -207,6 +211,7 @@ class TrainingJobsApi:
         arn: str = request["ResourceArn"]
         if not arn.startswith(ARN_PREFIX):
             raise validation_error(
-                f"{arn} has no tags here; this local service keeps tags of training jobs ({ARN_PREFIX}<name>)"
+                f"{arn} has no tags here; this local service keeps tags of training jobs "
+                f"({ARN_PREFIX}<name>)"
             )
         return self._job({"TrainingJobName": arn.removeprefix(ARN_PREFIX)})

@@ -1,1 +1,3 @@
-"""Runs jobs as processes of this machine: container folders and environment, the training toolkit, and the engine."""
+"""Runs jobs as processes of this machine: container folders and environment, the training toolkit,
+and the engine.
+"""

@@ -32,7 +32,10 @@ class HostTree:
 
 
 def is_container_path(path: str) -> bool:
-    """Whether the path is below /opt/ml. A path with ``..`` is not, because it may leave the folder."""
+    """Whether the path is below /opt/ml.
+
+    A path with ``..`` is not, because it may leave the folder.
+    """
     return path == CONTAINER_ROOT or (
         path.startswith(f"{CONTAINER_ROOT}/") and stays_inside(path[1:])
     )

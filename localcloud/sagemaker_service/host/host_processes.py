@@ -26,7 +26,9 @@ JOB_NAME = "TRAINING_JOB_NAME"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOrder:
-    """What the supervisor of one host runs. ``root`` is the folder that the host's processes see as /opt/ml.
+    """What the supervisor of one host runs.
+
+    ``root`` is the folder that the host's processes see as /opt/ml.
 
     ``stops``: which of its processes get SIGTERM at a stop; the launcher stops the others.
     ``memory_bytes``: the most that each of its processes may allocate; None: as much as there is.
@@ -57,7 +59,10 @@ class HostProcesses:
         }
 
     def stop(self) -> None:
-        """Asks every host to end. The supervisors kill the processes that remain after the grace time."""
+        """Asks every host to end.
+
+        The supervisors kill the processes that remain after the grace time.
+        """
         with self._lock:
             for process in self._supervisors.values():
                 if process.poll() is None and process.stdin is not None:
@@ -89,7 +94,10 @@ class HostProcesses:
         return ended if len(ended) == len(codes) else None
 
     def close(self) -> None:
-        """Ends every supervisor. A supervisor ends its host within two seconds when its input is closed."""
+        """Ends every supervisor.
+
+        A supervisor ends its host within two seconds when its input is closed.
+        """
         for process in self._supervisors.values():
             if process.stdin is not None:
                 process.stdin.close()
@@ -103,13 +111,17 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
         json.dumps({**document, "grace_seconds": grace_seconds}, default=str), encoding="utf-8"
     )
     command = [sys.executable, "-I", supervisor.__file__, str(order_path)]
-    # With the job's name, the step log knows the supervisor as a launcher and counts the time from its start.
+    # With the job's name, the step log knows the supervisor as a launcher and counts the time from
+    # its start.
     environment = {**os.environ, JOB_NAME: order.environment.get(JOB_NAME, "")}
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
 
 
 def share_cores(cores: Sequence[int], host_count: int) -> list[list[int]]:
-    """Divides the cores evenly into neighbouring cores for each host. Hosts share cores if there are more hosts."""
+    """Divides the cores evenly into neighbouring cores for each host.
+
+    Hosts share cores if there are more hosts.
+    """
     if host_count >= len(cores):
         return [[cores[number % len(cores)]] for number in range(host_count)]
     bounds = [number * len(cores) // host_count for number in range(host_count + 1)]
@@ -121,12 +133,17 @@ LOOK_AGAIN_SECONDS = 0.05
 
 
 def process_mark(job: TrainingJob, settings: ServiceSettings) -> str:
-    """The mark has the service's folder, because another service on this machine may have a job of the same name."""
+    """The mark has the service's folder, because another service on this machine may have a job of
+    the same name.
+    """
     return f"{settings.state_folder}:{job.arn}"
 
 
 def end_stray_processes(mark: str) -> int:
-    """Kills the processes and returns their number. Without /proc it finds none, and only supervisors end them."""
+    """Kills the processes and returns their number.
+
+    Without /proc it finds none, and only supervisors end them.
+    """
     ended: set[int] = set()
     while found := _marked_processes(mark):
         for process_id in found:

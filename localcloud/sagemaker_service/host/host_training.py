@@ -37,7 +37,10 @@ CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 def host_memory_bytes(
     gpu_count: int, host_count: int, *, stated_gib: float | None = None
 ) -> int | None:
-    """Hosts share the machine evenly. None for devices with a memory of their own, which the run may fill."""
+    """Hosts share the machine evenly.
+
+    None for devices with a memory of their own, which the run may fill.
+    """
     if gpu_count:
         return None
     whole = machine_memory_bytes() * PART_OF_MACHINE if stated_gib is None else stated_gib * GIB
@@ -54,18 +57,24 @@ def machine_memory_bytes(container_limit: Path = CONTAINER_LIMIT) -> int:
 
 
 LOOK_AGAIN_SECONDS = 0.2
-# A supervisor that has not ended its host so long after the grace time may have been stopped by SIGSTOP itself.
+# A supervisor that has not ended its host so long after the grace time may have been stopped by
+# SIGSTOP itself.
 SUPERVISOR_SECONDS = 10.0
 
 
 class ServiceEnding(Exception):
-    """The service ends. The job's processes end immediately, and the next start of the service finds its record."""
+    """The service ends.
+
+    The job's processes end immediately, and the next start of the service finds its record.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
-    """How a training ended. ``first_failed`` is the host that failed first, ``oom_kills`` the number of processes that
-    the kernel killed for memory.
+    """How a training ended.
+
+    ``first_failed`` is the host that failed first, ``oom_kills`` the number of processes that the
+    kernel killed for memory.
     """
 
     exit_codes: Mapping[str, int]
@@ -89,7 +98,10 @@ def host_orders(
     logs: Mapping[str, Path],
     stops: Stops | None,
 ) -> list[HostOrder]:
-    """What each host runs. ``packages`` is the folder of what the source's requirements.txt adds."""
+    """What each host runs.
+
+    ``packages`` is the folder of what the source's requirements.txt adds.
+    """
     stops = stops or (Stops.LAUNCHER if is_shared(job) else Stops.ALL)
     master_port = free_port()
     orders = []

@@ -1,4 +1,6 @@
-"""How a job ends before its work is done: by an error, at a limit of time, or because it loses its instances."""
+"""How a job ends before its work is done: by an error, at a limit of time, or because it loses its
+instances.
+"""
 
 import logging
 import re
@@ -24,7 +26,9 @@ TORCHRUN_REPORT = re.compile(
 def algorithm_error(
     trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]
 ) -> str:
-    """The text that the script wrote to output/failure, or else the end of its log, with the exit code."""
+    """The text that the script wrote to output/failure, or else the end of its log, with the exit
+    code.
+    """
     failed = training_end.first_failed or next(
         host for host, code in training_end.exit_codes.items() if code
     )
@@ -43,10 +47,18 @@ def algorithm_error(
             " ".join(training_end.command),
         )
         # The command is truncated more than the message, which is more useful.
-        text = f'ExecuteUserScriptError:\nExitCode {exit_code}\nErrorMessage "{message[-640:]}"\nCommand "{script[:160]}"'
+        text = (
+            "ExecuteUserScriptError:\n"
+            f"ExitCode {exit_code}\n"
+            f'ErrorMessage "{message[-640:]}"\n'
+            f'Command "{script[:160]}"'
+        )
     lead, ending = "AlgorithmError: ", f", exit code: {exit_code}"
     if exit_code == KILLED_EXIT_CODE and training_end.oom_kills:
-        ending = f" out of memory: the kernel killed {training_end.oom_kills} processes while the job ran{ending}"
+        ending = (
+            f" out of memory: the kernel killed {training_end.oom_kills} processes while the job "
+            f"ran{ending}"
+        )
     return lead + text[: FAILURE_REASON_LIMIT - len(lead) - len(ending)] + ending
 
 
@@ -68,8 +80,10 @@ LOOK_AGAIN_SECONDS = 0.2
 
 
 def is_done_before(is_over: Callable[[], bool], work: Callable[[], object]) -> bool:
-    """Does the work, and raises its error. False if ``is_over`` came first: the work is left to its own thread, or its
-    error may be that it was ended.
+    """Does the work, and raises its error.
+
+    False if ``is_over`` came first: the work is left to its own thread, or its error may be that it
+    was ended.
     """
     if is_over():
         return False
@@ -119,21 +133,28 @@ STEP_MARK = b'"kind":"step"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotInterruption:
-    """``after_steps`` counts from the job's latest start. A notice is SIGTERM, after which files are uploaded."""
+    """``after_steps`` counts from the job's latest start.
+
+    A notice is SIGTERM, after which files are uploaded.
+    """
 
     after_steps: int
     has_notice: bool
 
     def is_due(self, step_logs: Iterable[Path]) -> bool:
-        """Whether these logs of first processes have so many steps. A step is in the log file within a second."""
+        """Whether these logs of first processes have so many steps.
+
+        A step is in the log file within a second.
+        """
         return sum(path.read_bytes().count(STEP_MARK) for path in step_logs) >= self.after_steps
 
 
 def plan_interruptions(
     job: TrainingJob, faults: FaultInjector, steps: int
 ) -> tuple[SpotInterruption, ...]:
-    """An interruption for each time that the job loses its instances. The seed and the job's name decide. ``steps``: of
-    all its runs.
+    """An interruption for each time that the job loses its instances.
+
+    The seed and the job's name decide. ``steps``: of all its runs.
     """
     if not job.is_spot or faults.job_fault(job.name) is not JobFault.SPOT_INTERRUPTION:
         return ()

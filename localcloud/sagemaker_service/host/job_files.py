@@ -1,4 +1,6 @@
-"""Downloads a job's code and channels from S3, uploads its outputs and logs, and reads its step logs."""
+"""Downloads a job's code and channels from S3, uploads its outputs and logs, and reads its step
+logs.
+"""
 
 import json
 import shutil
@@ -40,7 +42,8 @@ def download_source(
     if not (code / program.entry_point).is_file():
         found = ", ".join(sorted(path.name for path in code.iterdir())) or "nothing"
         raise DataUnavailable(
-            f"ClientError: the source archive {program.source_uri} has no {program.entry_point}; it holds {found}"
+            f"ClientError: the source archive {program.source_uri} has no {program.entry_point}; "
+            f"it holds {found}"
         )
     share(code, [tree.root / "code" for tree in trees])
 

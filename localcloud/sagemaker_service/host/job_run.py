@@ -159,14 +159,17 @@ class JobRun:
         return final
 
     def _run_once(self) -> FinalStatus | None:
-        """The final status; None if the job lost its instances and starts again with the checkpoints in S3."""
+        """The final status; None if the job lost its instances and starts again with the
+        checkpoints in S3.
+        """
         program = read_program(self._job)
         image = find_local_image(self._job.image_uri, self._context.settings)
         self._move(SecondaryStatus.DOWNLOADING)
         shutil.rmtree(self._folder, ignore_errors=True)
         trees = [make_host_tree(self._folder, host) for host in self._logs]
         for tree in trees:
-            # Before the download: the parent of a shared job sees in their age how long the job has run.
+            # Before the download: the parent of a shared job sees in their age how long the job has
+            # run.
             write_configs(self._job, tree, container_hyperparameters(self._job, tree))
         sync = self._checkpoint_sync(trees)
 
@@ -246,7 +249,10 @@ class JobRun:
                 self._upload_time.run(partial(sync.finish, self._upload_time.is_over))
 
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
-        """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""
+        """Whether a spot interruption is due.
+
+        An interruption without notice has killed the job's processes already.
+        """
         if not self._interruptions:
             return False
         if not self._interruptions[0].is_due(

@@ -1,7 +1,9 @@
-"""Runs torchrun with a store that listens on loopback only. A program of its own, for torch 2.4 and later.
+"""Runs torchrun with a store that listens on loopback only.
 
-torchrun's own store listens on every interface, and its readers unpickle the stored values. This program uses
-torchrun's static rendezvous with a socket that is bound to the master's address.
+A program of its own, for torch 2.4 and later.
+
+torchrun's own store listens on every interface, and its readers unpickle the stored values. This
+program uses torchrun's static rendezvous with a socket that is bound to the master's address.
 """
 
 import socket

@@ -2,11 +2,13 @@
 
     python -I own_opt_ml.py FOLDER COMMAND...
 
-Scripts of users name paths below /opt/ml in their code, where the service can't replace them, and a person without
-root rights can't create a folder in /opt. The hosts of one job also run at the same time, so one link can't serve them.
+Scripts of users name paths below /opt/ml in their code, where the service can't replace them, and a
+person without root rights can't create a folder in /opt. The hosts of one job also run at the same
+time, so one link can't serve them.
 
-The program makes a mount namespace (unshare(2), mount_namespaces(7)); a user without the right to do so makes a user
-namespace first. If the kernel refuses, it prints a line that says so and runs the command with the machine's /opt/ml.
+The program makes a mount namespace (unshare(2), mount_namespaces(7)); a user without the right to
+do so makes a user namespace first. If the kernel refuses, it prints a line that says so and runs
+the command with the machine's /opt/ml.
 """
 
 import ctypes
@@ -33,8 +35,8 @@ def main(folder: str, command: Sequence[str]) -> None:
     refusal = _refusal(folder)
     if refusal:
         sys.stdout.write(
-            f"/opt/ml is shared by all jobs of this machine, because a mount namespace was refused ({refusal}); "
-            "read paths from the SM_* variables\n"
+            "/opt/ml is shared by all jobs of this machine, because a mount namespace was refused "
+            f"({refusal}); read paths from the SM_* variables\n"
         )
         sys.stdout.flush()
     else:
@@ -43,8 +45,9 @@ def main(folder: str, command: Sequence[str]) -> None:
 
 
 def _refusal(folder: str) -> str:
-    """Why ``_enter`` fails here; empty if it works. A child process tries it, because no process can leave a namespace
-    that is incomplete.
+    """Why ``_enter`` fails here; empty if it works.
+
+    A child process tries it, because no process can leave a namespace that is incomplete.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -84,15 +87,17 @@ def _unshare() -> None:
             ("gid_map", f"{group} {group} 1"),
         ):
             Path("/proc/self", name).write_text(text, encoding="ascii")
-        # A new user namespace clears the signal that ends this process together with its supervisor.
+        # A new user namespace clears the signal that ends this process together with its
+        # supervisor.
         _call("prctl", PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
 def _make_mount_point(kept: Path) -> None:
-    """Covers /opt with a file system in memory that has the content of /opt, and ``ml``: the machine's /opt is
-    unchanged.
+    """Covers /opt with a file system in memory that has the content of /opt, and ``ml``: the
+    machine's /opt is unchanged.
 
-    ``kept`` is a new empty folder. Only ``rmdir`` may remove it, because /opt is mounted there for a moment.
+    ``kept`` is a new empty folder. Only ``rmdir`` may remove it, because /opt is mounted there for
+    a moment.
     """
     kept.mkdir(exist_ok=True)
     _mount(str(OPT), str(kept), None, MS_BIND | MS_REC)

@@ -125,7 +125,9 @@ class ProcessEngine:
 
 
 def _claimed(job: TrainingJob, now_ms: int) -> TrainingJob:
-    """Its start begins now: the time in the queue of this machine is no phase of it, and so in no cell's time."""
+    """Its start begins now: the time in the queue of this machine is no phase of it, and so in no
+    cell's time.
+    """
     if job.stop_requested or job.status is not Status.IN_PROGRESS:
         return job
     prepared = moved(
@@ -142,7 +144,9 @@ def _waiting(job: TrainingJob, now_ms: int) -> TrainingJob:
 
 
 def _latest_ms(job: TrainingJob, now_ms: int) -> int:
-    """Now, but at most when the job's limit would have ended it: the service was not there to see its end."""
+    """Now, but at most when the job's limit would have ended it: the service was not there to see
+    its end.
+    """
     last = job.transitions[-1]
     if job.training_start_ms is None or last.status not in BILLED:
         return max(last.start_ms, now_ms)

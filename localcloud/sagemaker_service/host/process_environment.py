@@ -1,4 +1,7 @@
-"""The environment variables of a job's processes. Only those in INHERITED come from the user's shell."""
+"""The environment variables of a job's processes.
+
+Only those in INHERITED come from the user's shell.
+"""
 
 import os
 import sys
@@ -52,8 +55,8 @@ def find_local_image(image_uri: str, settings: ServiceSettings) -> LocalImage:
     folder: Path = settings.environments_folder / XLA_FOLDER
     if not (folder / READY_MARK).is_file():
         raise UnsupportedJob(
-            f"image {image_uri} was not found on this machine: its environment is not in {folder}; make it with "
-            "make xla, then run the suite again"
+            f"image {image_uri} was not found on this machine: its environment is not in {folder}; "
+            "make it with make xla, then run the suite again"
         )
     return LocalImage(python=str(folder / "bin" / "python"), variables={"PJRT_DEVICE": "CPU"})
 
@@ -97,7 +100,9 @@ NO_CREDENTIALS = {
 
 
 def local_credentials(settings: ServiceSettings) -> dict[str, str]:
-    """With these variables the local AWS services answer a process, and it can't read real credentials."""
+    """With these variables the local AWS services answer a process, and it can't read real
+    credentials.
+    """
     return {**NO_CREDENTIALS, "AWS_ACCESS_KEY_ID": settings.access_key_id}
 
 
@@ -112,7 +117,8 @@ def process_environment(
     settings: ServiceSettings,
     shell: Mapping[str, str],
 ) -> dict[str, str]:
-    """``packages`` is the folder of the source's own requirements, ``shell`` the service's own environment.
+    """``packages`` is the folder of the source's own requirements, ``shell`` the service's own
+    environment.
 
     The job's own variables take precedence.
     """
@@ -156,7 +162,9 @@ def process_environment(
 
 
 def pip_environment(job: TrainingJob, shell: Mapping[str, str]) -> dict[str, str]:
-    """What pip gets when it installs the source's requirements: what the job inherits, and pip's own settings."""
+    """What pip gets when it installs the source's requirements: what the job inherits, and pip's
+    own settings.
+    """
     own = {
         name: value
         for name, value in shell.items()

@@ -1,9 +1,10 @@
-"""Installs the requirements.txt of a job's source as the training toolkit does, once for each content of the file.
+"""Installs the requirements.txt of a job's source as the training toolkit does, once for each
+content of the file.
 
-pip resolves the file against the image's environment. Only missing packages are installed, into a separate folder, so
-the environment is unchanged. PyTorch stays the environment's, unless pip can't install the file with its version: the
-images have torchvision for it already, and pip would take the newest torchvision with a PyTorch of its own, of
-gigabytes.
+pip resolves the file against the image's environment. Only missing packages are installed, into a
+separate folder, so the environment is unchanged. PyTorch stays the environment's, unless pip can't
+install the file with its version: the images have torchvision for it already, and pip would take
+the newest torchvision with a PyTorch of its own, of gigabytes.
 """
 
 import hashlib
@@ -17,7 +18,8 @@ from pathlib import Path
 
 FILE_NAME = "requirements.txt"
 LOOK_AGAIN_SECONDS = 0.1
-# A line with such a beginning or ending names files of the source: the packages then depend on these files too.
+# A line with such a beginning or ending names files of the source: the packages then depend on
+# these files too.
 NAMES_FILES = ("-", ".", "/", "file:")
 ARCHIVES = (".whl", ".tar.gz", ".zip")
 
@@ -43,7 +45,8 @@ def install_requirements(
     environment: Mapping[str, str],
     should_stop: Callable[[], bool],
 ) -> Path | None:
-    """The folder with the installed packages; None if the source has no requirements.txt or the job is to stop.
+    """The folder with the installed packages; None if the source has no requirements.txt or the job
+    is to stop.
 
     pip, and the code of packages that pip builds, get ``environment`` and no other variable.
     """
@@ -63,9 +66,9 @@ def install_requirements(
         return None
     except _CommandFailed as error:
         raise RequirementsNotInstalled(
-            f"InstallRequirementsError: pip could not install the source's {FILE_NAME}: {error}. Without a "
-            "network, put the wheels into the source folder and name their paths in the file, or set PIP_FIND_LINKS "
-            "before `traindyno local up`"
+            f"InstallRequirementsError: pip could not install the source's {FILE_NAME}: {error}. "
+            "Without a network, put the wheels into the source folder and name their paths in the "
+            "file, or set PIP_FIND_LINKS before `traindyno local up`"
         ) from error
     return unfinished.rename(folder)
 
@@ -86,10 +89,12 @@ def _missing(
     except _CommandFailed:
         if not torch:
             raise
-        # Not only after a conflict: pip also goes back to old versions of a package, which may not build.
+        # Not only after a conflict: pip also goes back to old versions of a package, which may not
+        # build.
         with log.open("a", encoding="utf-8") as output:
             output.write(
-                f"pip can't install {FILE_NAME} with {torch[0]} of the image, and now tries without it\n"
+                f"pip can't install {FILE_NAME} with {torch[0]} of the image, and now tries "
+                "without it\n"
             )
         run(resolve)
     constraint.unlink()

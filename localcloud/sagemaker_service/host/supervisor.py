@@ -1,8 +1,10 @@
-"""Runs one host's launcher and ends every process that came from it. A program of its own, standard library only.
+"""Runs one host's launcher and ends every process that came from it.
 
-Its argument names the file with its order. It reads commands from standard input: ``stop`` sends SIGTERM, to all
-processes, to the launcher only or to none, and SIGKILL to all after the grace time. If the input ends, because the
-service has ended, the grace time is at most two seconds.
+A program of its own, standard library only.
+
+Its argument names the file with its order. It reads commands from standard input: ``stop`` sends
+SIGTERM, to all processes, to the launcher only or to none, and SIGKILL to all after the grace time.
+If the input ends, because the service has ended, the grace time is at most two seconds.
 
 The processes write their output to a pipe. This program copies it to the log file.
 """
@@ -32,8 +34,9 @@ COPIED_BYTES = 2**20
 
 
 def copy_output(source: int, file: BinaryIO) -> None:
-    """Returns when no process has the pipe open any more. Without space on the disk, output is lost: a process must not
-    wait for it.
+    """Returns when no process has the pipe open any more.
+
+    Without space on the disk, output is lost: a process must not wait for it.
     """
     while block := os.read(source, COPIED_BYTES):
         with contextlib.suppress(OSError):
@@ -80,8 +83,9 @@ def _watch(
     *,
     stops: str,
 ) -> int:
-    """Returns when the launcher and the copying of its output have ended: the training toolkit reads until each process
-    has closed its output, so that one which outlives the script keeps the job until its limit.
+    """Returns when the launcher and the copying of its output have ended: the training toolkit
+    reads until each process has closed its output, so that one which outlives the script keeps the
+    job until its limit.
     """
     deadline = tells_at = float("inf")
     inputs, ends = [sys.stdin.fileno()], list[int]()
@@ -110,7 +114,10 @@ def _watch(
             holders = "; ".join(
                 f"process {process_id} ({_command_of(process_id)})" for process_id in _descendants()
             )
-            text = f"The script has ended, and its output is still open in {holders}. As on SageMaker, the job goes on"
+            text = (
+                f"The script has ended, and its output is still open in {holders}. As on "
+                "SageMaker, the job goes on"
+            )
             file.write(f"{text} until it is closed, at most to the job's limit.\n".encode())
     if (was_held_open or time.monotonic() >= deadline) and not launcher.returncode:
         return 128 + signal.SIGKILL  # the toolkit, which still read, did not end by itself
@@ -153,7 +160,9 @@ def _descendants() -> list[int]:
 
 
 def _process_table() -> Iterator[tuple[int, int, str]]:
-    """The ID, parent and state of each process, from /proc, or from ``ps`` where there is no /proc."""
+    """The ID, parent and state of each process, from /proc, or from ``ps`` where there is no
+    /proc.
+    """
     if not Path("/proc/self/stat").exists():
         command = ["ps", "-A", "-o", "pid=,ppid=,stat="]
         for line in subprocess.run(
@@ -177,7 +186,9 @@ def _call_prctl(option: int, argument: int) -> None:
 
 
 def _before_launch(memory_bytes: int | None) -> None:
-    """In the launcher: it dies with this program, and its processes inherit the limit of their memory."""
+    """In the launcher: it dies with this program, and its processes inherit the limit of their
+    memory.
+    """
     _call_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if memory_bytes is not None and sys.platform == "linux":
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

@@ -1,4 +1,6 @@
-"""Makes a command line and environment variables of hyperparameters, as SageMaker's training toolkit does."""
+"""Makes a command line and environment variables of hyperparameters, as SageMaker's training
+toolkit does.
+"""
 
 import json
 import shlex
@@ -72,18 +74,19 @@ def read_program(job: TrainingJob) -> ToolkitProgram:
     algorithm = job.request["AlgorithmSpecification"]
     if algorithm.get("ContainerEntrypoint") or not given.get("sagemaker_program"):
         raise UnsupportedJob(
-            "a container's own entry point can't be run: this local service runs script-mode jobs (hyperparameters "
-            "sagemaker_program and sagemaker_submit_directory)"
+            "a container's own entry point can't be run: this local service runs script-mode jobs "
+            "(hyperparameters sagemaker_program and sagemaker_submit_directory)"
         )
     if not stays_inside(str(given["sagemaker_program"])):
         raise UnsupportedJob(
-            f"sagemaker_program {given['sagemaker_program']!r} may be outside of the source archive: expected a path "
-            "without a leading '/' and without '..'"
+            f"sagemaker_program {given['sagemaker_program']!r} may be outside of the source "
+            "archive: expected a path without a leading '/' and without '..'"
         )
     for flag, launcher in OTHER_LAUNCHERS.items():
         if given.get(flag) is True:
             raise UnsupportedJob(
-                f"{flag}: {launcher} is not offered; this local service launches Python and torchrun"
+                f"{flag}: {launcher} is not offered; this local service launches Python and "
+                "torchrun"
             )
     return ToolkitProgram(
         source_uri=str(given.get("sagemaker_submit_directory", "")),
@@ -107,7 +110,9 @@ def launch_command(
     host_rank: int,
     resources: HostResources,
 ) -> list[str]:
-    """The toolkit gives the script's line to a shell without quotes, which splits it at spaces and reads ``;&|<>$``."""
+    """The toolkit gives the script's line to a shell without quotes, which splits it at spaces and
+    reads ``;&|<>$``.
+    """
     script = [program.entry_point, *command_arguments(program.user)]
     command = _started_by_toolkit(
         program, python=python, job=job, host_rank=host_rank, resources=resources
@@ -190,7 +195,9 @@ def toolkit_environment(
 
 
 def container_hyperparameters(job: TrainingJob, tree: HostTree) -> dict[str, str]:
-    """The hyperparameters with this host's paths instead of container paths, also inside JSON documents."""
+    """The hyperparameters with this host's paths instead of container paths, also inside JSON
+    documents.
+    """
     return {
         name: _with_local_paths(value, tree)
         for name, value in job.request.get("HyperParameters", {}).items()

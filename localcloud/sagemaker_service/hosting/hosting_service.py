@@ -1,4 +1,6 @@
-"""Answers SageMaker's operations on models, endpoint configurations and endpoints, and hosts the endpoints."""
+"""Answers SageMaker's operations on models, endpoint configurations and endpoints, and hosts the
+endpoints.
+"""
 
 import threading
 from collections.abc import Mapping
@@ -33,7 +35,9 @@ Document = Mapping[str, Any]
 
 
 class HostingService:
-    """Each endpoint has a process, which ``close`` ends; the next start hosts the endpoint again."""
+    """Each endpoint has a process, which ``close`` ends; the next start hosts the endpoint
+    again.
+    """
 
     def __init__(
         self,
@@ -88,7 +92,10 @@ class HostingService:
         }
 
     def invoke(self, name: str, body: bytes) -> bytes:
-        """Answers InvokeEndpoint of ``sagemaker-runtime``. Raises ApiError with that service's own errors."""
+        """Answers InvokeEndpoint of ``sagemaker-runtime``.
+
+        Raises ApiError with that service's own errors.
+        """
         if self._store.documents("endpoint").get(name, {}).get("EndpointStatus") != "InService":
             raise ApiError("ValidationError", f"Endpoint {name} of account {ACCOUNT} not found.")
         try:
@@ -109,7 +116,8 @@ class HostingService:
         if others or not is_local(instance_type):
             offered = ", ".join(sorted(LOCAL_TYPES))
             raise validation_error(
-                f"InstanceType {instance_type}: this local service serves one variant on {offered} and simulates none"
+                f"InstanceType {instance_type}: this local service serves one variant on {offered} "
+                "and simulates none"
             )
         return self._put_new("endpoint-config", request)
 

@@ -1,8 +1,11 @@
-"""Replaces AWS's inference container on this machine. A program of its own, in the environment of the model's image.
+"""Replaces AWS's inference container on this machine.
 
-It loads ``code/inference.py`` of the model's folder as the container's toolkit does. Each line of its standard input is
-a request, each line of its standard output an answer, so only the service that started it can ask it. What the handler
-prints goes to the log. It ends with the service, or, if the model doesn't load, with the traceback.
+A program of its own, in the environment of the model's image.
+
+It loads ``code/inference.py`` of the model's folder as the container's toolkit does. Each line of
+its standard input is a request, each line of its standard output an answer, so only the service
+that started it can ask it. What the handler prints goes to the log. It ends with the service, or,
+if the model doesn't load, with the traceback.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""Runs a model's container as a process of this machine: its folder, its start, its requests and its end."""
+"""Runs a model's container as a process of this machine: its folder, its start, its requests and
+its end.
+"""
 
 import contextlib
 import json
@@ -64,9 +66,14 @@ class ModelContainer:
         command = [image.python, "-P", inference_container.__file__, str(model)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd=model,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                cwd=model,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         self._read(self._process, START_SECONDS)
 
     def invoke(self, body: bytes) -> tuple[int, str]:

@@ -1,1 +1,3 @@
-"""Training jobs: their state, how they are stored, listed and shown, their faults, and the quotas that limit them."""
+"""Training jobs: their state, how they are stored, listed and shown, their faults, and the quotas
+that limit them.
+"""

@@ -13,12 +13,17 @@ from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 
 KIND = "faults"
-CAPACITY_ERROR = "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
+CAPACITY_ERROR = (
+    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a "
+    "different ML instance type."
+)
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 
 
 class JobFault(StrEnum):
-    """``capacity_wait`` delays a job by ``capacity_wait_seconds``; every other fault ends or interrupts it."""
+    """``capacity_wait`` delays a job by ``capacity_wait_seconds``; every other fault ends or
+    interrupts it.
+    """
 
     CAPACITY_ERROR = "capacity_error"
     CAPACITY_WAIT = "capacity_wait"
@@ -29,7 +34,10 @@ class JobFault(StrEnum):
 
 
 class Stops(StrEnum):
-    """Which processes of a host get SIGTERM at a stop. ``none``: an entry point that passes no signal on."""
+    """Which processes of a host get SIGTERM at a stop.
+
+    ``none``: an entry point that passes no signal on.
+    """
 
     ALL = "all"
     LAUNCHER = "launcher"
@@ -48,7 +56,8 @@ class NamedFault:
 class Faults:
     """Each fraction is the probability for one request, job or event. The seed and the name decide.
 
-    ``stops``: who gets SIGTERM at a stop; None: the launcher of a shared job, all processes of any other.
+    ``stops``: who gets SIGTERM at a stop; None: the launcher of a shared job, all processes of any
+    other.
     """
 
     seed: int = 0
@@ -72,7 +81,10 @@ class Faults:
 
 
 class FaultInjector:
-    """Applies the current faults. They are stored, so that a restart during a rehearsal keeps them."""
+    """Applies the current faults.
+
+    They are stored, so that a restart during a rehearsal keeps them.
+    """
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
@@ -109,7 +121,9 @@ class FaultInjector:
         return random.Random(":".join((str(self._faults.seed), *names)))
 
     def event_delays(self, job_name: str, step: str) -> list[float]:
-        """The delay in real seconds of each delivery of an event: none if it is lost, two if it is repeated."""
+        """The delay in real seconds of each delivery of an event: none if it is lost, two if it is
+        repeated.
+        """
         faults, dice = self._faults, self.dice("event", job_name, step)
         is_lost, is_repeated, is_late = dice.random(), dice.random(), dice.random()
         if is_lost < faults.lost_event_fraction:

@@ -55,8 +55,9 @@ BILLED = frozenset(
     }
 )
 FAILURE_REASON_LIMIT = 1024
-# SageMaker bills a spot job at the on-demand price for fewer seconds than it trained: (1 - saving) x training time.
-# Savings vary by type and hour. AWS names savings of up to 90 %; this nominal one lies between.
+# SageMaker bills a spot job at the on-demand price for fewer seconds than it trained: (1 - saving)
+# x training time. Savings vary by type and hour. AWS names savings of up to 90 %; this nominal one
+# lies between.
 NOMINAL_SPOT_SAVING = 0.6
 MESSAGES = {
     SecondaryStatus.STARTING: "Preparing the instances for training",
@@ -94,7 +95,10 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingJob:
-    """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job."""
+    """``request`` is the CreateTrainingJob request.
+
+    ``claimed`` says that an engine has begun to work on the job.
+    """
 
     name: str
     arn: str
@@ -158,8 +162,8 @@ class TrainingJob:
 
 # The failure reason of a job whose upload was ended, which SageMaker never does.
 UPLOAD_ENDED = (
-    f"ClientError: the upload of the outputs took longer than {UPLOAD_SECONDS} s, so the local cloud ended it."
-    " SageMaker goes on, and bills it"
+    f"ClientError: the upload of the outputs took longer than {UPLOAD_SECONDS} s, so the local "
+    "cloud ended it. SageMaker goes on, and bills it"
 )
 
 
@@ -172,7 +176,10 @@ def decoded(hyperparameter: str) -> Any:
 
 
 def billed_ms(job: TrainingJob) -> int:
-    """How long the job held billed instances. Waiting, starting and interruptions are not billed."""
+    """How long the job held billed instances.
+
+    Waiting, starting and interruptions are not billed.
+    """
     return sum(
         step.end_ms - step.start_ms
         for step in job.transitions
@@ -188,7 +195,9 @@ def billed_so_far_ms(job: TrainingJob, now_ms: int) -> int:
 
 
 def billed_seconds(job: TrainingJob) -> int:
-    """The billed seconds of each instance: wall time, reduced by the saving for a simulated spot job."""
+    """The billed seconds of each instance: wall time, reduced by the saving for a simulated spot
+    job.
+    """
     is_discounted = job.is_spot and job.engine is Engine.REPLAY
     return round(billed_ms(job) / 1000 * (1 - NOMINAL_SPOT_SAVING if is_discounted else 1))
 

@@ -13,7 +13,8 @@ import cattrs
 
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
 
-# A change of SCHEMA or of TrainingJob with which stored rows can't be read needs another cloud.FORMAT.
+# A change of SCHEMA or of TrainingJob with which stored rows can't be read needs another
+# cloud.FORMAT.
 SCHEMA = """
 create table if not exists jobs (
   name text primary key, created_ms integer, modified_ms integer, status text, engine text, claimed integer,
@@ -25,7 +26,8 @@ create table if not exists events (
 create index if not exists events_by_due on events (due_seconds);
 create table if not exists documents (kind text, key text, document text, primary key (kind, key));
 """
-# Without detailed validation reading is faster. The service wrote this data itself, so problems are rare.
+# Without detailed validation reading is faster. The service wrote this data itself, so problems are
+# rare.
 CONVERTER = cattrs.Converter(detailed_validation=False)
 UNFINISHED = "status not in ('Completed', 'Failed', 'Stopped')"
 
@@ -37,8 +39,8 @@ class StoredEvent:
     document: dict[str, Any]
 
 
-# The events of a changed job, each with the time of its first delivery attempt by the machine's monotonic clock, in
-# seconds
+# The events of a changed job, each with the time of its first delivery attempt by the machine's
+# monotonic clock, in seconds
 EventsOf = Callable[[TrainingJob], Sequence[tuple[float, dict[str, Any]]]]
 
 
@@ -67,7 +69,10 @@ class JobStore:
             return self._read(name)
 
     def change(self, name: str, change: Callable[[TrainingJob], TrainingJob]) -> TrainingJob:
-        """Applies ``change`` to the stored job. If its status changes, its events are written too."""
+        """Applies ``change`` to the stored job.
+
+        If its status changes, its events are written too.
+        """
         with self._transaction() as connection:
             before = self._read(name)
             if before is None:
@@ -97,7 +102,10 @@ class JobStore:
         return jobs[0] if jobs else None
 
     def instances_in_use(self, *, is_spot: bool) -> dict[str, int]:
-        query = f"select instance_type, sum(instance_count) from jobs where {UNFINISHED} and is_spot = ? group by 1"
+        query = (
+            f"select instance_type, sum(instance_count) from jobs where {UNFINISHED} and is_spot = "
+            "? group by 1"
+        )
         with self._lock:
             return dict(self._connection.execute(query, (int(is_spot),)).fetchall())
 
@@ -110,7 +118,10 @@ class JobStore:
             )
 
     def due_events(self, now_seconds: float, limit: int) -> list[StoredEvent]:
-        query = "select event_id, failures, document from events where due_seconds <= ? order by event_id limit ?"
+        query = (
+            "select event_id, failures, document from events where due_seconds <= ? order by "
+            "event_id limit ?"
+        )
         with self._lock:
             rows = self._connection.execute(query, (now_seconds, limit)).fetchall()
         return [

@@ -81,7 +81,9 @@ def summary(job: TrainingJob) -> dict[str, Any]:
 
 
 def state_change_event(job: TrainingJob) -> dict[str, Any]:
-    """The EventBridge event: its times are epoch milliseconds, its tags a map, and it has no billable seconds."""
+    """The EventBridge event: its times are epoch milliseconds, its tags a map, and it has no
+    billable seconds.
+    """
     detail = {name: job.request[name] for name in ECHOED_IN_EVENTS if name in job.request}
     detail |= without_none(
         TrainingJobName=job.name,

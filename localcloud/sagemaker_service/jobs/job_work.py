@@ -45,17 +45,20 @@ class JobWork:
     evaluate_every_steps: int | None = None
 
     def samples_of(self, rank: int) -> int:
-        """The samples of this process in a step, as the training strategies count them: they add up to the batch."""
+        """The samples of this process in a step, as the training strategies count them: they add up
+        to the batch.
+        """
         return (
             self.global_batch_size * (rank + 1) // self.world_size
             - self.global_batch_size * rank // self.world_size
         )
 
     def steps_in_checkpoint(self, steps: int) -> int:
-        """How many of ``steps`` are in the last periodic checkpoint: an interrupted job resumes after them.
+        """How many of ``steps`` are in the last periodic checkpoint: an interrupted job resumes
+        after them.
 
-        The checkpoint that a job writes on SIGTERM is not simulated, because the time for it depends on the size of the
-        model.
+        The checkpoint that a job writes on SIGTERM is not simulated, because the time for it
+        depends on the size of the model.
         """
         return steps - steps % self.checkpoint_every_steps if self.checkpoint_every_steps else 0
 

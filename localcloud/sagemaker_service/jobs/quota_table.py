@@ -1,4 +1,6 @@
-"""The account's quotas: AWS's defaults and the values applied here, and whether one more job fits."""
+"""The account's quotas: AWS's defaults and the values applied here, and whether one more job
+fits.
+"""
 
 import json
 import threading
@@ -17,8 +19,8 @@ from traindyno.core.suite.choices import Purchase
 PER_TYPE_NAMES = {"training": "{} for training job usage", "spot": "{} for spot training job usage"}
 LOCAL_DEFAULT = 16
 HOW_TO_INCREASE = (
-    "Please use AWS Service Quotas to request an increase for this quota. If AWS Service Quotas is not available, "
-    "contact AWS support to request an increase for this quota."
+    "Please use AWS Service Quotas to request an increase for this quota. If AWS Service Quotas "
+    "is not available, contact AWS support to request an increase for this quota."
 )
 
 
@@ -37,7 +39,8 @@ class ServiceQuota:
 class QuotaTable:
     """Applied values come from the service's administration.
 
-    ``granted`` is applied to every quota of instances without an applied value; None leaves AWS's default.
+    ``granted`` is applied to every quota of instances without an applied value; None leaves AWS's
+    default.
     """
 
     def __init__(self, store: JobStore, granted: float | None) -> None:
@@ -62,7 +65,10 @@ class QuotaTable:
 
     @contextmanager
     def admission(self, job: TrainingJob) -> Iterator[None]:
-        """Blocks other admissions while the job is added. Raises ApiError if the job would exceed a quota."""
+        """Blocks other admissions while the job is added.
+
+        Raises ApiError if the job would exceed a quota.
+        """
         purchase = Purchase.SPOT if job.is_spot else Purchase.ON_DEMAND
         with self._admitting:
             in_use = self._store.instances_in_use(is_spot=job.is_spot)
@@ -82,8 +88,9 @@ class QuotaTable:
         if in_use + wanted > limit:
             raise ApiError(
                 "ResourceLimitExceeded",
-                f"The account-level service limit '{name}' is {limit:g} Instances, with current utilization of "
-                f"{in_use} Instances and a request delta of {wanted} Instances. {HOW_TO_INCREASE}",
+                f"The account-level service limit '{name}' is {limit:g} Instances, with current "
+                f"utilization of {in_use} Instances and a request delta of {wanted} Instances. "
+                f"{HOW_TO_INCREASE}",
             )
 
 

@@ -1,4 +1,6 @@
-"""Takes simulated jobs through their planned statuses in virtual time and writes their step logs."""
+"""Takes simulated jobs through their planned statuses in virtual time and writes their step
+logs.
+"""
 
 import logging
 import time
@@ -111,7 +113,9 @@ class ReplayEngine:
         )
 
     def _bring_up_to_date(self, name: str) -> int | None:
-        """Applies the changes whose time has come, and returns the time of the job's next change."""
+        """Applies the changes whose time has come, and returns the time of the job's next
+        change.
+        """
         job = self._store.get(name)
         if job is None or job.status in TERMINAL:
             return None
@@ -146,7 +150,8 @@ class ReplayEngine:
     def _stop(self, job: TrainingJob, simulation: Simulation) -> TrainingJob:
         """Logs the training before the job's current status, Stopping, and plans its end."""
         before, stopping = job.transitions[-2:]
-        # The request may come after the planned end of the status, which this engine has not applied yet.
+        # The request may come after the planned end of the status, which this engine has not
+        # applied yet.
         now_ms = max(before.start_ms, min(stopping.start_ms, job.planned[0].due_ms))
         transitions = (
             *job.transitions[:-2],

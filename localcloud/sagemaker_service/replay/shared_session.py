@@ -1,6 +1,8 @@
-"""What the parent process of a simulated shared job does: its runs one after another, in one session or several.
+"""What the parent process of a simulated shared job does: its runs one after another, in one
+session or several.
 
-Everything follows from the job's document, the faults and the times of its statuses, so that it can be computed again.
+Everything follows from the job's document, the faults and the times of its statuses, so that it can
+be computed again.
 """
 
 import json
@@ -92,8 +94,10 @@ ROUNDING_MS = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """One run in one session. ``reason``: why it ended; None if it was left, or cut off with its job. Without a
-    ``place`` it did not begin.
+    """One run in one session.
+
+    ``reason``: why it ended; None if it was left, or cut off with its job. Without a ``place`` it
+    did not begin.
     """
 
     run: SharedRun
@@ -121,7 +125,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSession:
-    """One life of the parent. ``left``: runs for the next attempt. ``closed_ms``: its end; None if it was cut off.
+    """One life of the parent.
+
+    ``left``: runs for the next attempt. ``closed_ms``: its end; None if it was cut off.
     ``warm_up_ms``: of a throw-away run, if it has one.
     """
 
@@ -148,7 +154,10 @@ class SharedSession:
 def sessions_of(
     job: TrainingJob, work: SharedWork, ending: Transition, *, until_ms: int
 ) -> tuple[SharedSession, ...]:
-    """All sessions until ``until_ms``, at which the training ``ending`` ends. The job may have other ones before it."""
+    """All sessions until ``until_ms``, at which the training ``ending`` ends.
+
+    The job may have other ones before it.
+    """
     trainings = [each for each in job.transitions if each.status is SecondaryStatus.TRAINING]
     before = [(each.start_ms, each.end_ms) for each in trainings if each.start_ms < ending.start_ms]
     times = [
@@ -169,7 +178,9 @@ def next_session(
     start_ms: int,
     until_ms: int | None = None,
 ) -> SharedSession:
-    """The session after those ``before``; ``until_ms``: when the job's instances end it, None for never."""
+    """The session after those ``before``; ``until_ms``: when the job's instances end it, None for
+    never.
+    """
     ended = {run.run_id for run in work.runs} - {*job.simulated_runs}
     ended |= {run_id for session in before for run_id in session.ended}
     not_ended = [run for run in work.runs if run.run_id not in ended]
@@ -213,7 +224,10 @@ def next_session(
 
 @dataclass(slots=True, kw_only=True)
 class _Turns:
-    """``completed``: the runs by which others are judged. ``first_step``: of the run that begins first."""
+    """``completed``: the runs by which others are judged.
+
+    ``first_step``: of the run that begins first.
+    """
 
     work: SharedWork
     doomed: frozenset[str]
@@ -226,7 +240,10 @@ class _Turns:
     begun: int = 0
 
     def spans(self, pending: Sequence[SharedRun]) -> Iterator[Span]:
-        """Ends with the run that is cut off or left. No run begins that would need longer than there is time."""
+        """Ends with the run that is cut off or left.
+
+        No run begins that would need longer than there is time.
+        """
         for run in pending:
             now_ms = self.now_ms
             is_late = self.begun > 0 and now_ms + self.longest_ms >= self.deadline_ms

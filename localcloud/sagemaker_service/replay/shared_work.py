@@ -32,8 +32,9 @@ class RunFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRun:
-    """``job`` is what a job of the run alone would be; its name draws the times of the run's steps. ``first``: of a
-    further run of a cell, its first run, which has to be among the best.
+    """``job`` is what a job of the run alone would be; its name draws the times of the run's steps.
+
+    ``first``: of a further run of a cell, its first run, which has to be among the best.
     """
 
     run_id: str
@@ -57,8 +58,9 @@ class SharedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedWork:
-    """``deadline_ms``: from the start of the job's parent process, until when it carries runs. The download before it
-    counts for the job's limit.
+    """``deadline_ms``: from the start of the job's parent process, until when it carries runs.
+
+    The download before it counts for the job's limit.
     """
 
     job_id: str

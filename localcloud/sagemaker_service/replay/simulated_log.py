@@ -32,7 +32,10 @@ LOSS_AT_START, LOSS_AT_END = 10.0, 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """The logs of one uninterrupted time of training. ``next_step`` is the first step that it did not finish."""
+    """The logs of one uninterrupted time of training.
+
+    ``next_step`` is the first step that it did not finish.
+    """
 
     files: Mapping[str, str]
     next_step: int
@@ -81,7 +84,10 @@ def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:
 def write_stretch(
     job: TrainingJob, trace: Trace, work: JobWork, *, start_ms: int, until_ms: int, first_step: int
 ) -> Stretch:
-    """Makes the logs of all processes. Steps that end after ``until_ms`` are missing, and then also the last line."""
+    """Makes the logs of all processes.
+
+    Steps that end after ``until_ms`` are missing, and then also the last line.
+    """
     samples = [trace.samples_per_step or work.samples_of(rank) for rank in range(work.world_size)]
     stretch = {
         count: list(
@@ -145,7 +151,8 @@ def _lines(
                 return
             yield phase_line(name, now, now + taken)
             now += taken
-        # The planned end is rounded to milliseconds, so a step may end up to a millisecond after it.
+        # The planned end is rounded to milliseconds, so a step may end up to a millisecond after
+        # it.
         if now + seconds > until + 0.001:
             return
         yield step_line(
@@ -186,7 +193,10 @@ class SimulatedFiles:
     def write(
         self, job: TrainingJob, trace: Trace, work: JobWork, training: Transition, *, until_ms: int
     ) -> int:
-        """Writes the log of the training until ``until_ms``. Returns how many steps the job has done."""
+        """Writes the log of the training until ``until_ms``.
+
+        Returns how many steps the job has done.
+        """
         stretch = write_stretch(
             job,
             trace,
@@ -213,7 +223,9 @@ class SimulatedFiles:
         return document
 
     def read_records(self, job: TrainingJob) -> dict[str, bytes]:
-        """Key below the checkpoint prefix of the shared job → contents: journals and ends of all its attempts."""
+        """Key below the checkpoint prefix of the shared job → contents: journals and ends of all
+        its attempts.
+        """
         root = f"{_checkpoints_uri(job)}/"
         keys = [
             key.removeprefix(split_uri(root)[1]) for key, _ in self._transfer.list_objects(root)
@@ -226,7 +238,9 @@ class SimulatedFiles:
             self._transfer.write(f"{_checkpoints_uri(job)}/{name}", contents)
 
     def write_tokens(self, job: TrainingJob) -> None:
-        """Writes the output of a completed preparation: a manifest without tokens, marked as simulated."""
+        """Writes the output of a completed preparation: a manifest without tokens, marked as
+        simulated.
+        """
         preparation = read_work(job).values.get("preparation")
         if not isinstance(preparation, Mapping) or not is_uncompressed(job):
             return
@@ -242,7 +256,9 @@ def _checkpoints_uri(job: TrainingJob) -> str:
 
 
 def _step_log_uri(job: TrainingJob) -> str | None:
-    """The S3 prefix of the job's step log; None if it is not in a folder of checkpoints that the job keeps."""
+    """The S3 prefix of the job's step log; None if it is not in a folder of checkpoints that the
+    job keeps.
+    """
     checkpoints = job.request.get("CheckpointConfig")
     folder = job.request.get("Environment", {}).get(DIRECTORY_VARIABLE)
     if checkpoints is None or folder is None:

@@ -1,4 +1,7 @@
-"""What is simulated of a job: one run, or several that share it. Both plan its statuses and write its files."""
+"""What is simulated of a job: one run, or several that share it.
+
+Both plan its statuses and write its files.
+"""
 
 import hashlib
 import json
@@ -41,7 +44,9 @@ from traindyno.core.jobs.journal_format import (
 def shared_files(
     job: TrainingJob, work: SharedWork, sessions: Sequence[SharedSession]
 ) -> Iterator[tuple[str, bytes]]:
-    """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of the journals."""
+    """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of
+    the journals.
+    """
     for span in sessions[-1].spans:
         folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
         logs: dict[str, dict[str, bytes]] = {host: {} for host in job.hosts}
@@ -160,7 +165,10 @@ class OneRun:
         return replace(job, planned=plan_timeline(job, self.trace, self.work, faults))
 
     def log(self, job: TrainingJob, training: Transition, *, until_ms: int) -> int:
-        """Writes what the job wrote in this training until then. Returns how many steps it has done."""
+        """Writes what the job wrote in this training until then.
+
+        Returns how many steps it has done.
+        """
         return self.files.write(job, self.trace, self.work, training, until_ms=until_ms)
 
     def steps_in_checkpoint(self, steps: int) -> int:
@@ -179,7 +187,10 @@ class SimulatedRuns:
         return self.work.runs[0].trace
 
     def plan(self, job: TrainingJob, faults: FaultInjector) -> TrainingJob:
-        """Without the runs that have ended in earlier jobs. A fault comes at any time of the training."""
+        """Without the runs that have ended in earlier jobs.
+
+        A fault comes at any time of the training.
+        """
         begun = as_begun(job, self.work, self.files.read_records(job))
         first = next_session(begun, self.work, (), start_ms=0)
         whole_ms = first.closed_ms or 0

@@ -21,7 +21,11 @@ from traindyno.core.suite.job_time import STOP_SECONDS, UPLOAD_SECONDS
 
 NO_CAPACITY_MESSAGE = "Insufficient capacity error from EC2 while launching instances, retrying!"
 OUT_OF_MEMORY_TEXT = failure_text(Outcome.OUT_OF_MEMORY, "CUDA out of memory (simulated)")
-KILLED = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 137\nErrorMessage "(simulated)", exit code: 137'
+KILLED = (
+    "AlgorithmError: ExecuteUserScriptError:\n"
+    "ExitCode 137\n"
+    'ErrorMessage "(simulated)", exit code: 137'
+)
 INTERRUPTION_SECONDS = 300.0
 S = SecondaryStatus
 
@@ -41,10 +45,11 @@ Timeline = tuple[TimedStatus, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingTimes:
-    """Seconds of the training: without a fault, until a fault in its midst, and again after that one.
+    """Seconds of the training: without a fault, until a fault in its midst, and again after that
+    one.
 
-    ``until_failure``: until its processes fail at their start; None for a shared job, whose processes' faults are its
-    runs'.
+    ``until_failure``: until its processes fail at their start; None for a shared job, whose
+    processes' faults are its runs'.
     """
 
     whole: float
@@ -95,7 +100,9 @@ def plan_statuses(
 def plan_stop(
     job: TrainingJob, before: SecondaryStatus, now_ms: int, *, trace: Trace, is_limited: bool
 ) -> tuple[PlannedStep, ...]:
-    """The last statuses of a job that was asked to stop in the status ``before``, while it held instances."""
+    """The last statuses of a job that was asked to stop in the status ``before``, while it held
+    instances.
+    """
     if before is S.UPLOADING:
         # Its script has ended: the upload goes on.
         return (replace(job.planned[-1], secondary_status=S.STOPPED, failure_reason=None),)
@@ -186,8 +193,8 @@ def _failure(statuses: Timeline, reason: str) -> Timeline:
 
 
 def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timeline:
-    """The plan up to the first limit of StoppingCondition that the job would exceed, its stop and its upload. An upload
-    has a limit of its own.
+    """The plan up to the first limit of StoppingCondition that the job would exceed, its stop and
+    its upload. An upload has a limit of its own.
     """
     limits = job.request.get("StoppingCondition") or {}
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None

@@ -31,8 +31,8 @@ class Trace:
     """How long each phase of a simulated job takes, and what its step log says."""
 
     name: str
-    #: Values that a job must have, of ``instance_type``, ``instance_count``, its settings and its own hyperparameters.
-    #: Of the traces that match, the one with the most values is used.
+    #: Values that a job must have, of ``instance_type``, ``instance_count``, its settings and its
+    #: own hyperparameters. Of the traces that match, the one with the most values is used.
     match: Mapping[str, Any] = field(default_factory=dict)
     start_seconds: float = 150.0
     download_seconds: float = 45.0
@@ -42,20 +42,24 @@ class Trace:
     warmup_factor: float = 3.0
     step_seconds: float | None = None
     step_relative_deviation: float = 0.01
-    #: Step times that are repeated in this order, instead of ``step_seconds`` with its random deviation.
+    #: Step times that are repeated in this order, instead of ``step_seconds`` with its random
+    #: deviation.
     recorded_step_seconds: tuple[float, ...] = ()
     steps: int | None = None
     #: The samples of one process; None divides the job's global batch among its processes.
     samples_per_step: int | None = None
     #: The result of an evaluation at the end, as a share; None for no evaluation.
     accuracy: float | None = None
-    #: From SIGTERM to the script's end. The toolkit does not pass SIGTERM on, so SageMaker ends the script by SIGKILL.
+    #: From SIGTERM to the script's end. The toolkit does not pass SIGTERM on, so SageMaker ends the
+    #: script by SIGKILL.
     stop_seconds: float = float(STOP_SECONDS)
     upload_seconds: float = 15.0
-    #: Of each one that the job's measurement asks for; a phase without any time would not be in a log.
+    #: Of each one that the job's measurement asks for; a phase without any time would not be in a
+    #: log.
     checkpoint_seconds: float = 0.01
     evaluation_seconds: float = 0.01
-    #: The FLOPs of a sample in training, forward and backward. A job whose steps would exceed its devices' peak fails.
+    #: The FLOPs of a sample in training, forward and backward. A job whose steps would exceed its
+    #: devices' peak fails.
     flops_per_sample: float | None = None
     flops_source: str | None = None
 
@@ -76,8 +80,9 @@ def _read_trace(path: Path) -> Trace:
         trace.flops_per_sample <= 0 or not trace.flops_source
     ):
         raise TraceInvalid(
-            f"{path}: flops_per_sample is {trace.flops_per_sample:g} with {trace.flops_source or 'no source'}: expected"
-            " a number above 0, and flops_source, which says where it is from"
+            f"{path}: flops_per_sample is {trace.flops_per_sample:g} with "
+            f"{trace.flops_source or 'no source'}: expected a number above 0, and flops_source, "
+            "which says where it is from"
         )
     return trace
 
@@ -94,8 +99,8 @@ def choose_trace(job: TrainingJob, traces: Iterable[Trace]) -> Trace:
 
 
 def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
-    """A trace with nominal times: it tests a suite and does not predict its answer, because the formula ignores the
-    strategy and the compiler.
+    """A trace with nominal times: it tests a suite and does not predict its answer, because the
+    formula ignores the strategy and the compiler.
     """
     instance = find_instance_type(job.instance_type)
     peak = (
@@ -108,7 +113,10 @@ def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpliedRate:
-    """``share_of_peak`` is None if it is unknown. ``text`` has the calculation, or what it lacks."""
+    """``share_of_peak`` is None if it is unknown.
+
+    ``text`` has the calculation, or what it lacks.
+    """
 
     share_of_peak: float | None
     text: str
@@ -119,7 +127,9 @@ class ImpliedRate:
 
 
 def implied_rate(trace: Trace, job: TrainingJob, work: JobWork) -> ImpliedRate:
-    """The rate of a steady step, and its share of the dense 16-bit peak of the devices that have a process."""
+    """The rate of a steady step, and its share of the dense 16-bit peak of the devices that have a
+    process.
+    """
     instance = find_instance_type(job.instance_type)
     peak = instance.peak_dense_bf16_flops_per_device if instance else None
     if instance is None or peak is None or instance.devices_per_instance is None:
@@ -140,9 +150,10 @@ def implied_rate(trace: Trace, job: TrainingJob, work: JobWork) -> ImpliedRate:
     rate = samples * trace.flops_per_sample / seconds
     share = rate / (peak * devices)
     text = (
-        f"trace {trace.name}: {samples:,} samples x {trace.flops_per_sample:.4g} FLOPs ({trace.flops_source}) in"
-        f" {number_text(seconds, digits=4)} s are {rate / 1e12:,.1f} TFLOPS, {share_text(share)} of the peak of"
-        f" {devices} devices x {peak / 1e12:,.1f} TFLOPS ({job.instance_count} x {job.instance_type})"
+        f"trace {trace.name}: {samples:,} samples x {trace.flops_per_sample:.4g} FLOPs "
+        f"({trace.flops_source}) in {number_text(seconds, digits=4)} s are {rate / 1e12:,.1f} "
+        f"TFLOPS, {share_text(share)} of the peak of {devices} devices x {peak / 1e12:,.1f} TFLOPS "
+        f"({job.instance_count} x {job.instance_type})"
     )
     return ImpliedRate(share_of_peak=share, text=text)
 

@@ -1,1 +1,3 @@
-"""Copies between a job's folders and AWS: objects of S3 in both directions, and logs to CloudWatch Logs."""
+"""Copies between a job's folders and AWS: objects of S3 in both directions, and logs to CloudWatch
+Logs.
+"""

@@ -1,7 +1,7 @@
 """Sends the end of each host's log to CloudWatch Logs, under the name that SageMaker gives it.
 
-The local CloudWatch Logs keeps its events in memory and saves all of them each time, so the beginning of a long log is
-in S3 only.
+The local CloudWatch Logs keeps its events in memory and saves all of them each time, so the
+beginning of a long log is in S3 only.
 """
 
 import logging
@@ -24,8 +24,9 @@ FINISH_SECONDS = 10.0
 
 
 def ship_logs(client: Any, job_name: str, logs: Mapping[str, Path]) -> None:
-    """``client``: boto3's ``logs``; ``logs``: host → its log. If they can't be sent, the service's log says so, and the
-    job ends without them.
+    """``client``: boto3's ``logs``; ``logs``: host → its log.
+
+    If they can't be sent, the service's log says so, and the job ends without them.
     """
     thread = threading.Thread(
         target=_try_to_ship, args=(client, job_name, logs), name="logs", daemon=True

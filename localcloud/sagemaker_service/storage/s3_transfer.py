@@ -1,4 +1,6 @@
-"""Transfers files between a job and S3: channels and code, model and outputs, and checkpoints while the job runs."""
+"""Transfers files between a job and S3: channels and code, model and outputs, and checkpoints while
+the job runs.
+"""
 
 import contextlib
 import gzip
@@ -45,13 +47,16 @@ class S3Transfer:
             raise _unavailable(uri, error) from error
 
     def download_prefix(self, uri: str, folder: Path, *, must_exist: bool = True) -> list[Path]:
-        """Downloads every object under the prefix to a file below ``folder``, named by the rest of its key."""
+        """Downloads every object under the prefix to a file below ``folder``, named by the rest of
+        its key.
+        """
         bucket, prefix = split_uri(uri)
         found = self.list_objects(uri)
         if must_exist and not found:
             raise DataUnavailable(
-                f"ClientError: Data download failed:No S3 objects found under S3 URL {uri!r} given in input data "
-                "source. Please ensure that the bucket exists, that the prefix is right and that the role may read it."
+                f"ClientError: Data download failed:No S3 objects found under S3 URL {uri!r} given "
+                "in input data source. Please ensure that the bucket exists, that the prefix is "
+                "right and that the role may read it."
             )
         keys = [key for key, _ in found if not key.endswith("/")]
         return [self.download(bucket, key, folder / relative_name(key, prefix)) for key in keys]
@@ -105,14 +110,18 @@ def relative_name(key: str, prefix: str) -> str:
     name = rest or key.removeprefix(prefix[: prefix.rfind("/") + 1])
     if not stays_inside(name) or "." in name.split("/"):
         raise DataUnavailable(
-            f"ClientError: Data download failed: the S3 key {key!r} would be written outside of its channel's folder; "
-            "a key must not have '.' or '..' as a part of its path, nor begin with '/'"
+            f"ClientError: Data download failed: the S3 key {key!r} would be written outside of "
+            "its channel's folder; a key must not have '.' or '..' as a part of its path, nor "
+            "begin with '/'"
         )
     return name
 
 
 def unpack_data(archive: Path, folder: Path) -> None:
-    """Unpacks source code or a model. Raises DataUnavailable for an archive that is damaged or unsafe."""
+    """Unpacks source code or a model.
+
+    Raises DataUnavailable for an archive that is damaged or unsafe.
+    """
     try:
         unpack_archive(archive, folder)
     except (UnsafePath, tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -122,7 +131,10 @@ def unpack_data(archive: Path, folder: Path) -> None:
 
 
 def pack_folders(folders: Iterable[Path], archive: Path) -> bool:
-    """Packs the content of all folders into one archive. False, and no archive, if they are empty."""
+    """Packs the content of all folders into one archive.
+
+    False, and no archive, if they are empty.
+    """
     files = {
         str(path.relative_to(folder)): path
         for folder in folders
@@ -151,7 +163,10 @@ Stamp = tuple[int, int]
 
 
 class CheckpointSync:
-    """Uploads the files that changed since the last pass. Files that came from S3 are not uploaded again."""
+    """Uploads the files that changed since the last pass.
+
+    Files that came from S3 are not uploaded again.
+    """
 
     def __init__(
         self, transfer: S3Transfer, uri: str, folders: Iterable[Path], period_seconds: float
@@ -176,15 +191,18 @@ class CheckpointSync:
         self._thread.start()
 
     def finish(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Ends the thread and uploads the remaining files until ``is_over``, unless they are lost. The caller handles
-        errors.
+        """Ends the thread and uploads the remaining files until ``is_over``, unless they are lost.
+
+        The caller handles errors.
         """
         self._end_thread()
         if not self._is_abandoned:
             self._upload_changes(is_over)
 
     def abandon(self) -> None:
-        """Ends the thread without an upload: files that are not in S3 yet are lost with the instance."""
+        """Ends the thread without an upload: files that are not in S3 yet are lost with the
+        instance.
+        """
         self._is_abandoned = True
         self._end_thread()
 

@@ -13,22 +13,27 @@ UNPACKED_PER_PACKED = 100
 
 
 class UnsafePath(Exception):
-    """A name leads out of its folder, names a kind of file that is not allowed there, or the whole is too large."""
+    """A name leads out of its folder, names a kind of file that is not allowed there, or the whole
+    is too large.
+    """
 
 
 def stays_inside(name: str) -> bool:
-    """Whether a POSIX path stays below its folder: it is not absolute, and it has neither ``..`` nor NUL."""
+    """Whether a POSIX path stays below its folder: it is not absolute, and it has neither ``..``
+    nor NUL.
+    """
     return (
         bool(name) and not name.startswith("/") and ".." not in name.split("/") and "\0" not in name
     )
 
 
 def unpack_archive(archive: Path, folder: Path) -> None:
-    """Unpacks a tar archive without trusting it; one that would become too large is refused before anything is written.
+    """Unpacks a tar archive without trusting it; one that would become too large is refused before
+    anything is written.
 
-    Python has a filter for this since 3.11.4 only, so the rules are applied here on every version. Names and links stay
-    within ``folder``, no member is written through a link, and no devices are made. The files belong to this user, and
-    no other user may read or write them.
+    Python has a filter for this since 3.11.4 only, so the rules are applied here on every version.
+    Names and links stay within ``folder``, no member is written through a link, and no devices are
+    made. The files belong to this user, and no other user may read or write them.
     """
     with tarfile.open(archive) as tar:
         members = list(_checked(tar, archive.stat().st_size))
@@ -50,7 +55,8 @@ def _checked(tar: tarfile.TarFile, packed_bytes: int) -> Iterator[tarfile.TarInf
             raise UnsafePath(f"member {member.name!r} is outside of the archive's own folder")
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
             raise UnsafePath(
-                f"member {member.name!r} is a device or a pipe; files, folders and links are accepted"
+                f"member {member.name!r} is a device or a pipe; files, folders and links are "
+                "accepted"
             )
         if any(parent in links for parent in _and_parents(name)):
             raise UnsafePath(f"member {member.name!r} would be written through a link")
@@ -66,12 +72,15 @@ def _too_large(packed_bytes: int, unpacked_bytes: int, limit_bytes: int) -> str:
     )
     return (
         f"{packed} become {unpacked} or more; accepted: at most {limit} "
-        f"({ALWAYS_UNPACKED_BYTES // 2**20} MiB, or {UNPACKED_PER_PACKED} times the archive's size if that is more)"
+        f"({ALWAYS_UNPACKED_BYTES // 2**20} MiB, or {UNPACKED_PER_PACKED} times the archive's size "
+        "if that is more)"
     )
 
 
 def _check_link(member: tarfile.TarInfo, name: str) -> None:
-    """``..`` is accepted only at the start of a symbolic link: after another link it could leave the folder."""
+    """``..`` is accepted only at the start of a symbolic link: after another link it could leave
+    the folder.
+    """
     parts = member.linkname.split("/")
     ups = 0
     while member.issym() and ups < len(parts) and parts[ups] == "..":
@@ -81,7 +90,8 @@ def _check_link(member: tarfile.TarInfo, name: str) -> None:
     )
     if not is_inside:
         raise UnsafePath(
-            f"link {member.name!r} leads to {member.linkname!r}, outside of the archive's own folder"
+            f"link {member.name!r} leads to {member.linkname!r}, outside of the archive's own "
+            "folder"
         )
 
 

@@ -1,7 +1,8 @@
-"""Captures the requests of ModelTrainers of the SageMaker SDK 3, each with the trainer's own attributes.
+"""Captures the requests of ModelTrainers of the SageMaker SDK 3, each with the trainer's own
+attributes.
 
-``make golden`` runs it in an environment with sagemaker-train 1.27.0. It imports nothing of this project, and its
-clients send nothing.
+``make golden`` runs it in an environment with sagemaker-train 1.27.0. It imports nothing of this
+project, and its clients send nothing.
 """
 
 import json
@@ -66,10 +67,15 @@ def compute(instance_type: str = "ml.g5.xlarge", **more: Any) -> Compute:
 
 def trainer(session: Session, **arguments: Any) -> ModelTrainer:
     given = {
-        "training_image": IMAGE, "source_code": source(), "compute": compute(), "role": ROLE,
-        "hyperparameters": dict(HYPERPARAMETERS), "output_data_config": OutputDataConfig(s3_output_path=OUTPUT),
-        "sagemaker_session": session, "base_job_name": "v3",
-    }  # fmt: skip
+        "training_image": IMAGE,
+        "source_code": source(),
+        "compute": compute(),
+        "role": ROLE,
+        "hyperparameters": dict(HYPERPARAMETERS),
+        "output_data_config": OutputDataConfig(s3_output_path=OUTPUT),
+        "sagemaker_session": session,
+        "base_job_name": "v3",
+    }
     return ModelTrainer(**{**given, **arguments})
 
 
@@ -84,52 +90,85 @@ def cases(session: Session) -> dict[str, ModelTrainer]:
         ),
     )
     lustre = FileSystemDataSource(
-        file_system_id="fs-0123456789abcdef0", file_system_type="FSxLustre", directory_path="/mount/data",
+        file_system_id="fs-0123456789abcdef0",
+        file_system_type="FSxLustre",
+        directory_path="/mount/data",
         file_system_access_mode="ro",
-    )  # fmt: skip
+    )
     limits = StoppingCondition(max_runtime_in_seconds=7200, max_wait_time_in_seconds=14400)
     found = {
-        "basic": trainer(session, environment={"A": "1"}, source_code=source(requirements="requirements.txt")),
-        "defaults": trainer(session, compute=None, training_image=IMAGE.replace("gpu", "cpu"), hyperparameters={}),
+        "basic": trainer(
+            session, environment={"A": "1"}, source_code=source(requirements="requirements.txt")
+        ),
+        "defaults": trainer(
+            session, compute=None, training_image=IMAGE.replace("gpu", "cpu"), hyperparameters={}
+        ),
         "channels": trainer(
-            session, input_data_config=[data, fast, InputData(channel_name="files", data_source=lustre)]
+            session,
+            input_data_config=[data, fast, InputData(channel_name="files", data_source=lustre)],
         ),
         "torchrun-2-nodes-kept-alive": trainer(
-            session, distributed=Torchrun(), compute=compute(
-                "ml.p5.48xlarge", instance_count=2, volume_size_in_gb=200, keep_alive_period_in_seconds=1800
+            session,
+            distributed=Torchrun(),
+            compute=compute(
+                "ml.p5.48xlarge",
+                instance_count=2,
+                volume_size_in_gb=200,
+                keep_alive_period_in_seconds=1800,
             ),
         ),
         "torchrun-4-of-8-processes": trainer(
-            session, distributed=Torchrun(process_count_per_node=4), compute=compute("ml.g5.48xlarge")
+            session,
+            distributed=Torchrun(process_count_per_node=4),
+            compute=compute("ml.g5.48xlarge"),
         ),
         "spot": trainer(
-            session, compute=compute(enable_managed_spot_training=True), stopping_condition=limits,
-            checkpoint_config=CheckpointConfig(s3_uri=f"s3://{BUCKET}/checkpoints/", local_path="/opt/ml/checkpoints"),
+            session,
+            compute=compute(enable_managed_spot_training=True),
+            stopping_condition=limits,
+            checkpoint_config=CheckpointConfig(
+                s3_uri=f"s3://{BUCKET}/checkpoints/", local_path="/opt/ml/checkpoints"
+            ),
         ),
         "network": trainer(
-            session, tags=[Tag(key="team", value="vision")], networking=Networking(
-                subnets=["subnet-1"], security_group_ids=["sg-1"], enable_inter_container_traffic_encryption=True,
+            session,
+            tags=[Tag(key="team", value="vision")],
+            networking=Networking(
+                subnets=["subnet-1"],
+                security_group_ids=["sg-1"],
+                enable_inter_container_traffic_encryption=True,
                 enable_network_isolation=False,
             ),
         ),
         "trainium": trainer(
-            session, distributed=Torchrun(process_count_per_node=32), compute=compute("ml.trn1.32xlarge"),
+            session,
+            distributed=Torchrun(process_count_per_node=32),
+            compute=compute("ml.trn1.32xlarge"),
             training_image=f"{ACCOUNT_IMAGES}/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.30.0-ubuntu24.04",
         ),
         "model-parallel": trainer(
-            session, distributed=Torchrun(smp=SMP(hybrid_shard_degree=8, sm_activation_offloading=True)),
-            compute=compute("ml.p4d.24xlarge", instance_count=2), training_image=(
+            session,
+            distributed=Torchrun(smp=SMP(hybrid_shard_degree=8, sm_activation_offloading=True)),
+            compute=compute("ml.p4d.24xlarge", instance_count=2),
+            training_image=(
                 "658645717510.dkr.ecr.us-east-1.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311-cu121"
             ),
         ),
-        "metrics": trainer(session).with_metric_definitions([MetricDefinition(name="loss", regex="loss: ([0-9.]+)")])
+        "metrics": trainer(session)
+        .with_metric_definitions([MetricDefinition(name="loss", regex="loss: ([0-9.]+)")])
         .with_remote_debug_config(RemoteDebugConfig(enable_remote_debug=True)),
-        "mpi": trainer(session, distributed=MPI(process_count_per_node=8), compute=compute("ml.p4d.24xlarge")),
-        "command": trainer(session, source_code=source(entry_script=None, command="torchrun train.py --x 1")),
+        "mpi": trainer(
+            session, distributed=MPI(process_count_per_node=8), compute=compute("ml.p4d.24xlarge")
+        ),
+        "command": trainer(
+            session, source_code=source(entry_script=None, command="torchrun train.py --x 1")
+        ),
         "shell-script": trainer(session, source_code=source(entry_script="train.sh")),
-        "algorithm": trainer(session, training_image=None, algorithm_name="your-algorithm", source_code=None),
+        "algorithm": trainer(
+            session, training_image=None, algorithm_name="your-algorithm", source_code=None
+        ),
         "no-script": trainer(session, source_code=None),
-    }  # fmt: skip
+    }
     return found
 
 

@@ -1,4 +1,6 @@
-"""What the suites of a row come to, and whether that is within the limits that the method is held to."""
+"""What the suites of a row come to, and whether that is within the limits that the method is held
+to.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,10 @@ MOST_WRONG, MOST_UNDECIDED, LEAST_COVERED, LEAST_WITHIN, ENOUGH_POWER = 0.05, 0.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``most_wrong`` differs from 5 % where the page says why. ``excepted`` are limits that no rule can keep here."""
+    """``most_wrong`` differs from 5 % where the page says why.
+
+    ``excepted`` are limits that no rule can keep here.
+    """
 
     name: str
     play: Callable[[str, int], Played]
@@ -29,11 +34,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Shares of the suites. ``wrong``: a worse cell was recommended, or an equal one was said to beat the others.
+    """Shares of the suites.
 
-    ``covered``: of the intervals that were given for the recommended cell. ``power``: of a t test that knows the spread
-    of the cells' means, with the same trials. ``nameable``: how often the best mean is within the tolerance,
-    by it.
+    ``wrong``: a worse cell was recommended, or an equal one was said to beat the others.
+
+    ``covered``: of the intervals that were given for the recommended cell. ``power``: of a t test
+    that knows the spread of the cells' means, with the same trials. ``nameable``: how often the
+    best mean is within the tolerance, by it.
     """
 
     suites: int
@@ -49,7 +56,9 @@ class Figures:
     nameable: float
 
     def missed(self, row: Row) -> tuple[str, ...]:
-        """The limits that the figures exceed by more than two standard errors of their number of suites."""
+        """The limits that the figures exceed by more than two standard errors of their number of
+        suites.
+        """
         return tuple(name for name in self._exceeded(row) if name not in row.excepted)
 
     def excused(self, row: Row) -> tuple[str, ...]:
@@ -111,7 +120,10 @@ def is_wrong(played: Played) -> bool:
 
 
 def _is_covered(played: Played) -> bool | None:
-    """None without an interval. Where the cell ran on one draw of hosts, its figure is for these hosts."""
+    """None without an interval.
+
+    Where the cell ran on one draw of hosts, its figure is for these hosts.
+    """
     found = played.verdict.estimate(played.verdict.metric)
     if found is None or found.interval is None or played.best is None:
         return None
@@ -138,8 +150,9 @@ def _holds(interval: Interval, value: float) -> bool:
 
 
 def _chances(played: Sequence[Played]) -> Iterator[tuple[float, float]]:
-    """For each other cell: that a t test which knows the spread does not find it worse, or better by less than the
-    tolerance; and that its mean is the better one though it is worse by more than the tolerance.
+    """For each other cell: that a t test which knows the spread does not find it worse, or better
+    by less than the tolerance; and that its mean is the better one though it is worse by more than
+    the tolerance.
     """
     truth, normal = played[0].truth, NormalDist()
     best = min(range(len(truth)), key=truth.__getitem__)

@@ -1,4 +1,7 @@
-"""Forms of a row. E: four equal cells. L: cells at 0, 3, 5 and 8 %. One: the noise is in one cell, which is worse."""
+"""Forms of a row.
+
+E: four equal cells. L: cells at 0, 3, 5 and 8 %. One: the noise is in one cell, which is worse.
+"""
 
 import random
 from collections.abc import Iterator
@@ -29,7 +32,9 @@ def in_all(name: str, process: Process, *, forms: str = "EL", **changes: Any) ->
 
 
 def in_one(name: str, process: Process, *, truth: float, other: float = 0.0, **changes: Any) -> Row:
-    """The noise is in the second cell, which is truly slower by ``truth``; the first one is slower by ``other``."""
+    """The noise is in the second cell, which is truly slower by ``truth``; the first one is slower
+    by ``other``.
+    """
     seconds = process(random.Random(0), 1).long_run_seconds
     levels = (log(1 + other), log((1 + truth) / seconds), log(1.06), log(1.08))
     return row(name, Situation(levels=levels, processes={1: process}), **changes)

@@ -29,7 +29,10 @@ Draw = Callable[[int, Run], Drawn]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """One suite. ``on_its_hosts``: the expected factor's logarithm of a cell on the hosts that the suite has."""
+    """One suite.
+
+    ``on_its_hosts``: the expected factor's logarithm of a cell on the hosts that the suite has.
+    """
 
     draw: Draw
     on_its_hosts: Callable[[int], float] | None = None
@@ -37,9 +40,12 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelNoise:
-    """``start`` begins a suite of so many cells. ``mean`` is the logarithm of a trial's expected factor.
+    """``start`` begins a suite of so many cells.
 
-    ``later`` draws the factor of a later run of a cell, on other hosts and at another time; None: as any trial.
+    ``mean`` is the logarithm of a trial's expected factor.
+
+    ``later`` draws the factor of a later run of a cell, on other hosts and at another time; None:
+    as any trial.
     """
 
     start: Callable[[random.Random, int], Draw | Started]
@@ -93,7 +99,10 @@ def kept_hosts(deviation: float) -> LevelNoise:
 
 
 def slow_hosts(instances: int = 1, *, kept: int = 0) -> LevelNoise:
-    """One host in six is slower by 8 %, and the slowest of a trial's hosts decides. ``kept``: a cell has so many."""
+    """One host in six is slower by 8 %, and the slowest of a trial's hosts decides.
+
+    ``kept``: a cell has so many.
+    """
     share = 1 - (1 - SLOW_SHARE) ** instances
 
     def start(source: random.Random, cells: int) -> Draw:
@@ -119,7 +128,8 @@ def slow_hosts(instances: int = 1, *, kept: int = 0) -> LevelNoise:
 
 
 def reserved(instances: int, of: int, *, per_cell: bool = False) -> LevelNoise:
-    """A trial's hosts are drawn from a reserved pool, of which one in six is slower by 8 %; the slowest decides.
+    """A trial's hosts are drawn from a reserved pool, of which one in six is slower by 8 %; the
+    slowest decides.
 
     ``per_cell``: each cell has a pool of its own.
     """
@@ -161,7 +171,9 @@ def cold_first_trials(share: float = 0.12, deviation: float = 0.01) -> LevelNois
 def time_of_day(
     correlation: float = 0.95, deviation: float = 0.03, amplitude: float = 0.02
 ) -> LevelNoise:
-    """From run to run, in the order in which they are submitted: an autoregression and a sine of 40 runs."""
+    """From run to run, in the order in which they are submitted: an autoregression and a sine of 40
+    runs.
+    """
 
     def start(source: random.Random, _: int) -> Draw:
         value, count = source.gauss(0, deviation), source.randrange(40)
@@ -183,7 +195,9 @@ def time_of_day(
 
 
 def own_series(correlation: float = 0.7, deviation: float = 0.02) -> LevelNoise:
-    """Trials of a cell resemble the one before, for a reason that neither hosts nor time explain."""
+    """Trials of a cell resemble the one before, for a reason that neither hosts nor time
+    explain.
+    """
 
     def start(source: random.Random, cells: int) -> Draw:
         values = [source.gauss(0, deviation) for _ in range(cells)]
@@ -216,7 +230,9 @@ def _fault_rate(share: float) -> float:
 
 
 def lost_if_slow(limit: float = 1.05, share: float = 0.8, deviation: float = 0.04) -> LevelNoise:
-    """Trials slower than ``limit`` are lost in this share: what is left is faster than a later run."""
+    """Trials slower than ``limit`` are lost in this share: what is left is faster than a later
+    run.
+    """
 
     def draw(source: random.Random, _: int, run: Run) -> Drawn:
         factor = source.gauss(0, deviation)
@@ -228,7 +244,10 @@ def lost_if_slow(limit: float = 1.05, share: float = 0.8, deviation: float = 0.0
 def slow_ones_lost(
     cell: int, share: float = 0.45, slower: float = 0.15, deviation: float = 0.01
 ) -> LevelNoise:
-    """In one cell, 45 % of the hosts are slower by 15 %, and trials on them are lost. A later run has the others."""
+    """In one cell, 45 % of the hosts are slower by 15 %, and trials on them are lost.
+
+    A later run has the others.
+    """
 
     def draw(source: random.Random, drawn_cell: int, run: Run) -> Drawn:
         is_slow = drawn_cell == cell and source.random() < share

@@ -1,4 +1,6 @@
-"""Suites with a limit: the cheapest cell within so many hours is next to the limit, and a later run may break it."""
+"""Suites with a limit: the cheapest cell within so many hours is next to the limit, and a later run
+may break it.
+"""
 
 import random
 from decimal import Decimal

@@ -1,4 +1,7 @@
-"""Step times of the suites that judge the method. No constant of the lab was chosen on them (see docs/method.md)."""
+"""Step times of the suites that judge the method.
+
+No constant of the lab was chosen on them (see docs/method.md).
+"""
 
 import random
 from math import exp
@@ -7,7 +10,9 @@ from tests.simulations.processes import Event, Process, Simulated, level, noise
 
 
 def pareto(exponent: float, scale: float = 0.05) -> Process:
-    """A step takes 1 s and ``scale`` × a Lomax variable more; below an exponent of 2 its variance is infinite."""
+    """A step takes 1 s and ``scale`` × a Lomax variable more; below an exponent of 2 its variance
+    is infinite.
+    """
 
     def simulate(source: random.Random, steps: int) -> Simulated:
         seconds = [1 + scale * (source.paretovariate(exponent) - 1) for _ in range(steps)]
@@ -17,7 +22,9 @@ def pareto(exponent: float, scale: float = 0.05) -> Process:
 
 
 def stalled(every: int, seconds: float, *, phase: str = "same", evaluate_every: int = 0) -> Process:
-    """A stall that no phase names at each ``every`` steps, of a random phase or the same one in all runs."""
+    """A stall that no phase names at each ``every`` steps, of a random phase or the same one in all
+    runs.
+    """
 
     def simulate(source: random.Random, steps: int) -> Simulated:
         first = source.randrange(every) if phase == "random" else every

@@ -1,4 +1,6 @@
-"""Plays one suite: the lab's own rounds and verdict on drawn trials, of which the truth is known."""
+"""Plays one suite: the lab's own rounds and verdict on drawn trials, of which the truth is
+known.
+"""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +40,8 @@ LEVELS = (0.0, log(1.03), log(1.05), log(1.08))
 class Situation:
     """``levels``: the logarithm of the seconds of each cell's step, without its noise.
 
-    ``processes``: cell → its step times; the others draw from the pool of quiet logs, where only the level matters.
+    ``processes``: cell → its step times; the others draw from the pool of quiet logs, where only
+    the level matters.
     """
 
     levels: tuple[float, ...]
@@ -63,7 +66,9 @@ class Situation:
         return FIXED_SECONDS + work + count * (RESTART_SECONDS + again)
 
     def expected_faults(self, work: float) -> tuple[float, float]:
-        """Their number in so many seconds of work, and what is done again after one: half of a checkpoint's steps."""
+        """Their number in so many seconds of work, and what is done again after one: half of a
+        checkpoint's steps.
+        """
         again = FIRST_STEP_SECONDS + CHECKPOINT_STEPS / 2 * work / FULL_STEPS
         return self.noise.faults * work / (1 - self.noise.faults * again), again
 
@@ -72,7 +77,8 @@ class Situation:
 class Played:
     """``truth``: the expected value of each cell. ``later``: one later run of the recommended cell.
 
-    ``values``: cell → the logarithm of what its trials took, as they were drawn; the power of a t test follows from it.
+    ``values``: cell → the logarithm of what its trials took, as they were drawn; the power of a t
+    test follows from it.
     """
 
     verdict: Verdict
@@ -111,7 +117,9 @@ def play(situation: Situation, name: str, number: int) -> Played:
 
 
 def play_baseline(situation: Situation, name: str, number: int) -> Played:
-    """With equal cells, a difference between the recommended one and the baseline is a wrong claim."""
+    """With equal cells, a difference between the recommended one and the baseline is a wrong
+    claim.
+    """
     played = play(situation, name, number)
     found = played.verdict.against_baseline
     return replace(played, is_wrong=found is not None and found.is_detected)
@@ -122,7 +130,8 @@ def play_suite(
 ) -> tuple[Verdict, int | None, tuple[tuple[float, ...], ...]]:
     """The verdict, the number of the recommended cell, and the values of each cell.
 
-    ``draw``: of a run of the cell of this number, its result and the logarithm of what it took; None if it is lost.
+    ``draw``: of a run of the cell of this number, its result and the logarithm of what it took;
+    None if it is lost.
     """
     cells, results, number = cells_of(suite), list[RunResult](), 1
     seen: list[list[float]] = [[] for _ in cells]

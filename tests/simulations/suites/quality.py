@@ -1,4 +1,6 @@
-"""Suites whose goal is the time to a quality: each trial has a seed of its own, and a seed learns at its pace."""
+"""Suites whose goal is the time to a quality: each trial has a seed of its own, and a seed learns
+at its pace.
+"""
 
 import random
 from collections.abc import Sequence
@@ -32,7 +34,10 @@ DRAWS = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """``deviation``: CV of the steps to the target between seeds. ``levels``: logarithms of the mean steps."""
+    """``deviation``: CV of the steps to the target between seeds.
+
+    ``levels``: logarithms of the mean steps.
+    """
 
     levels: tuple[float, ...]
     deviation: float
@@ -42,7 +47,10 @@ class Learning:
     is_seed_fixed: bool = False
 
     def steps(self, cell: int, pace: float) -> int:
-        """Until the first evaluation that reaches the target. ``pace``: of the seed, a logarithm."""
+        """Until the first evaluation that reaches the target.
+
+        ``pace``: of the seed, a logarithm.
+        """
         needed = STEPS_TO_TARGET * exp(self.levels[cell] + pace)
         return max(1, ceil(needed / self.evaluate_every)) * self.evaluate_every
 

@@ -1,4 +1,6 @@
-"""Single runs of 200 steps, with noises on which no constant of the lab was chosen: is a rate right, or not steady?"""
+"""Single runs of 200 steps, with noises on which no constant of the lab was chosen: is a rate
+right, or not steady?
+"""
 
 from tests.simulations.processes import level, noise, warming_up
 from tests.simulations.scenarios import Scenario

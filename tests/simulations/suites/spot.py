@@ -1,4 +1,6 @@
-"""Suites on spot instances: jobs that are interrupted resume from their newest checkpoint, at a rate of their type."""
+"""Suites on spot instances: jobs that are interrupted resume from their newest checkpoint, at a
+rate of their type.
+"""
 
 import random
 from dataclasses import dataclass, replace
@@ -51,7 +53,9 @@ class Spot:
         )
 
     def truth(self, cell: int) -> float:
-        """An interruption costs the restart, the first step, and half of the work between two checkpoints."""
+        """An interruption costs the restart, the first step, and half of the work between two
+        checkpoints.
+        """
         step = STEP_SECONDS * exp(self.levels[cell] + self.deviation**2 / 2)
         again = FIRST_STEP_SECONDS + CHECKPOINT_STEPS / 2 * step
         per_second = self.per_hour[cell] / 3600

@@ -1,4 +1,6 @@
-"""Whole suites keep the limits of docs/method.md, each widened by two standard errors of the number of suites."""
+"""Whole suites keep the limits of docs/method.md, each widened by two standard errors of the number
+of suites.
+"""
 
 import pytest
 

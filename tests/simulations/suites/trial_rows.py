@@ -1,4 +1,6 @@
-"""Rows of noises that are in a trial as a whole: its hosts, its time of day, and whether it is lost."""
+"""Rows of noises that are in a trial as a whole: its hosts, its time of day, and whether it is
+lost.
+"""
 
 from functools import partial
 from math import log
@@ -68,7 +70,8 @@ COLD, DAY = (
     "first trial of each cell slower by 12 %",
     "time of day: AR 0.95, CV 3 %, and a sine of 2 %",
 )
-# All trials are of one afternoon: the blocks compare the cells, and no trial shows another time of day.
+# All trials are of one afternoon: the blocks compare the cells, and no trial shows another time of
+# day.
 ONE_AFTERNOON = ("covered",)
 TIME = (
     *of_trials(COLD, levels.cold_first_trials()),
@@ -91,7 +94,8 @@ BASELINE = tuple(
     )
     for cells in (8, 32)
 )
-# What is left of the second cell's trials is faster than the others: none shows what the lost ones would have taken.
+# What is left of the second cell's trials is faster than the others: none shows what the lost ones
+# would have taken.
 SLOW = log(levels.SLOW_STEP_SECONDS)
 LOST = (
     *of_trials("a fifth of the trials lost at random", levels.lost_at_random(0.2), slower=SLOW),

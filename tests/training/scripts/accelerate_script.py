@@ -1,4 +1,7 @@
-"""A loop with Accelerate, as its documentation shows it. Argument: "default", or "cpu" (that the CPU is to be used)."""
+"""A loop with Accelerate, as its documentation shows it.
+
+Argument: "default", or "cpu" (that the CPU is to be used).
+"""
 
 import sys
 import time

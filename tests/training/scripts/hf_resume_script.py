@@ -1,4 +1,6 @@
-"""A Trainer that resumes: six steps uninterrupted, and six of which an interruption took the last checkpoint."""
+"""A Trainer that resumes: six steps uninterrupted, and six of which an interruption took the last
+checkpoint.
+"""
 
 import shutil
 from pathlib import Path

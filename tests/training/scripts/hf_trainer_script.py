@@ -1,7 +1,8 @@
-"""A script with Hugging Face's Trainer: two accumulated batches of four per step and an evaluation half-way.
+"""A script with Hugging Face's Trainer: two accumulated batches of four per step and an evaluation
+half-way.
 
-Arguments: a folder, the number of rows, and "unsaid" (that the CPU is to be used), "nan" (a broken weight), "own-log"
-(a loss function that logs) or "packing" (arguments with TRL's names).
+Arguments: a folder, the number of rows, and "unsaid" (that the CPU is to be used), "nan" (a broken
+weight), "own-log" (a loss function that logs) or "packing" (arguments with TRL's names).
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""A Lightning Trainer that resumes: three epochs uninterrupted, and three of which an earlier attempt did two."""
+"""A Lightning Trainer that resumes: three epochs uninterrupted, and three of which an earlier
+attempt did two.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,8 @@ def train(folder: str | None, epochs: int, *callbacks: Any) -> Any:
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        # One file, replaced as a whole, needs no marker. At the end of an epoch: Lightning begins its data anew.
+        # One file, replaced as a whole, needs no marker. At the end of an epoch: Lightning begins
+        # its data anew.
         callbacks=[*callbacks, ModelCheckpoint(dirpath=folder, filename="last", every_n_epochs=1)],
     )
     last = Path(folder or ".", "last.ckpt")

@@ -1,4 +1,6 @@
-"""A script with Lightning: eight steps of four rows, an evaluation and a checkpoint at the end of the epoch."""
+"""A script with Lightning: eight steps of four rows, an evaluation and a checkpoint at the end of
+the epoch.
+"""
 
 import sys
 import time

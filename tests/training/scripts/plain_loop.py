@@ -1,4 +1,7 @@
-"""A plain PyTorch loop, alone or under torchrun. "alone" and "independent" form no process group."""
+"""A plain PyTorch loop, alone or under torchrun.
+
+"alone" and "independent" form no process group.
+"""
 
 import os
 import sys

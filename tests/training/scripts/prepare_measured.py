@@ -1,4 +1,7 @@
-"""Tokenises a folder and writes the process's largest memory, in bytes. Arguments: the data, the output, a format."""
+"""Tokenises a folder and writes the process's largest memory, in bytes.
+
+Arguments: the data, the output, a format.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The built-in program, in which the probes of one rank run out of memory: where batches are held, or at a step."""
+"""The built-in program, in which the probes of one rank run out of memory: where batches are held,
+or at a step.
+"""
 
 import os
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""The built-in program with a slow loader and a slow exchange of gradients: each takes a stated time in a step, its own
-work included, so that what is injected is also true on a busy host.
+"""The built-in program with a slow loader and a slow exchange of gradients: each takes a stated
+time in a step, its own work included, so that what is injected is also true on a busy host.
 """
 
 import os

@@ -1,1 +1,3 @@
-"""Libraries that can't be installed here, for scripts that tests run: on their path, not imported by the tests."""
+"""Libraries that can't be installed here, for scripts that tests run: on their path, not imported
+by the tests.
+"""

@@ -77,7 +77,10 @@ def test_a_link_that_is_not_followed_is_not_passed_over(
     (tmp_path / "shards").mkdir()
     (tmp_path / "shards" / "b.csv").write_text("text\none\n")
     (beside / "data" / name).symlink_to(tmp_path / target)
-    shown = f"{name} \\(links, which are not followed, or unreadable\\); only README.md, a.csv would be read"
+    shown = (
+        f"{name} \\(links, which are not followed, or unreadable\\); only README.md, a.csv would "
+        "be read"
+    )
     with pytest.raises(
         DatasetFilesInvalid, match=rf"workload\.dataset\.path: data: .* missing: {shown}"
     ):

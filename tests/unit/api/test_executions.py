@@ -1,4 +1,6 @@
-"""Plan, run, watch, results and report as calls, against a lab in memory; and an execution that it does not have."""
+"""Plan, run, watch, results and report as calls, against a lab in memory; and an execution that it
+does not have.
+"""
 
 import os
 import sys
@@ -227,7 +229,8 @@ def test_a_misspelt_name_gets_the_nearest_ones_and_the_latest_ones() -> None:
     )
     latest = [found.execution_id for found in target.executions.list_latest(5)]
     assert said.endswith(
-        f"Expected one of the executions that `traindyno list --local` shows: {', '.join(latest)}, …"
+        f"Expected one of the executions that `traindyno list --local` shows: {', '.join(latest)}, "
+        "…"
     )
 
 

@@ -1,4 +1,6 @@
-"""The names and signatures that programs use are those of a list, which a change has to edit on purpose."""
+"""The names and signatures that programs use are those of a list, which a change has to edit on
+purpose.
+"""
 
 import inspect
 import re
@@ -16,7 +18,9 @@ LISTED = (ROOT / "tests" / "data" / "python_interface.txt").read_text().splitlin
 
 
 def test_names_and_signatures_are_the_listed_ones() -> None:
-    """If this fails, keep the old form working; or edit the list: CHANGELOG.md says what a program has to change."""
+    """If this fails, keep the old form working; or edit the list: CHANGELOG.md says what a program
+    has to change.
+    """
     assert list(interface()) == LISTED
 
 

@@ -1,5 +1,5 @@
-"""A suite from a file, from text and from Python values is the same suite, with the same problems; with the claims
-file that it names it is one document, which is all that travels.
+"""A suite from a file, from text and from Python values is the same suite, with the same problems;
+with the claims file that it names it is one document, which is all that travels.
 """
 
 import json
@@ -95,7 +95,10 @@ def write(folder: Path, claims: Any, **changes: Any) -> Path:
 
 
 def test_an_unknown_field_is_told_with_the_names_of_the_short_form(tmp_path: Path) -> None:
-    short = "{task: causal-lm, modell: gpt2, dataset: a.txt, learning_rate: 1, matrix: {seed: [1, 2]}, examples: 9}"
+    short = (
+        "{task: causal-lm, modell: gpt2, dataset: a.txt, learning_rate: 1, matrix: {seed: [1, "
+        "2]}, examples: 9}"
+    )
     with pytest.raises(SuiteInvalid) as caught:
         Suite.from_text(short, folder=tmp_path, local=True)
     told = {problem.path: problem.message for problem in caught.value.problems}
@@ -112,7 +115,10 @@ def test_an_unknown_field_is_told_with_the_names_of_the_short_form(tmp_path: Pat
     [
         (
             [],
-            "./model has no config.json (it has nothing); expected a folder with a model as save_pretrained",
+            (
+                "./model has no config.json (it has nothing); expected a folder with a model as "
+                "save_pretrained"
+            ),
         ),
         (
             ["model.safetensors"],

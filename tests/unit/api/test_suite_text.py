@@ -27,7 +27,16 @@ def test_every_path_knows_its_line(tmp_path: Path) -> None:
 
 
 def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
-    text = "rate: 5e-5\nsmall: 1.0e-3\ncount: 4\nflag: true\nword: on\ncountry: no\nday: 2026-11-21\nversion: 1.8.1\n"
+    text = (
+        "rate: 5e-5\n"
+        "small: 1.0e-3\n"
+        "count: 4\n"
+        "flag: true\n"
+        "word: on\n"
+        "country: no\n"
+        "day: 2026-11-21\n"
+        "version: 1.8.1\n"
+    )
     text += "mode: 0777\ntime: 1:30\nlarge: 1_000\nhex: 0x1F\nnegative: -3\nzero: 0\n"
     document = read_suite_text(write(tmp_path, text)).document
     assert document == {

@@ -1,4 +1,6 @@
-"""What the lab expects of jobs, task answers and logs: tests for the doubles and, in tests/local, the real adapters."""
+"""What the lab expects of jobs, task answers and logs: tests for the doubles and, in tests/local,
+the real adapters.
+"""
 
 import time
 import uuid
@@ -59,7 +61,9 @@ def eventually(is_true: Callable[[], bool]) -> None:
 
 
 class JobsContract:
-    """``jobs``, ``request`` for a job of a name, and ``end`` of a running job with an exit status are the fixtures."""
+    """``jobs``, ``request`` for a job of a name, and ``end`` of a running job with an exit status
+    are the fixtures.
+    """
 
     @pytest.fixture
     def started(self, jobs: TrainingJobs, request_for: Callable[[str], dict[str, Any]]) -> str:
@@ -122,9 +126,11 @@ class JobsContract:
 
 
 class ExecutionsContract:
-    """``executions`` of a state machine of its own; ``end`` of a running one, with an error and ``CAUSE`` or without.
+    """``executions`` of a state machine of its own; ``end`` of a running one, with an error and
+    ``CAUSE`` or without.
 
-    No test repeats a start: MiniStack refuses it, and Step Functions accepts it while the execution runs.
+    No test repeats a start: MiniStack refuses it, and Step Functions accepts it while the execution
+    runs.
     """
 
     @pytest.fixture
@@ -203,7 +209,9 @@ class AnswersContract:
 
 
 class QuotasContract:
-    """``quotas_of`` an account without jobs, with one applied value of every quota of instances; None: with none."""
+    """``quotas_of`` an account without jobs, with one applied value of every quota of instances;
+    None: with none.
+    """
 
     @pytest.mark.parametrize("applied", [None, 0, 4])
     def test_a_quota_of_instances_has_its_value_and_what_is_in_use(

@@ -1,4 +1,6 @@
-"""AWS settings that lead to no account are named in one sentence, in programs and on the command line."""
+"""AWS settings that lead to no account are named in one sentence, in programs and on the command
+line.
+"""
 
 import inspect
 import os

@@ -1,4 +1,6 @@
-"""The doubles that stand for SageMaker, Step Functions and the logs keep the contracts of the adapters."""
+"""The doubles that stand for SageMaker, Step Functions and the logs keep the contracts of the
+adapters.
+"""
 
 import uuid
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""Executions, task answers, deployments, notifications, logs and objects: what is asked of AWS and what it answers."""
+"""Executions, task answers, deployments, notifications, logs and objects: what is asked of AWS and
+what it answers.
+"""
 
 import io
 import json

@@ -1,4 +1,6 @@
-"""AWS may leave out each member of an answer that its model doesn't require: adapters read these with ``get``."""
+"""AWS may leave out each member of an answer that its model doesn't require: adapters read these
+with ``get``.
+"""
 
 import ast
 import re
@@ -32,7 +34,8 @@ SERVICES = (
     ),
     *("iam", "cloudformation", "sns", "events"),
 )
-# Members without which the answer has no meaning: AWS's documentation names no case that lacks them.
+# Members without which the answer has no meaning: AWS's documentation names no case that lacks
+# them.
 ALWAYS_THERE = {
     "s3": {
         "Key": "an object's identity",
@@ -76,7 +79,9 @@ GUARDED = {
 
 @cache
 def optional_members(service: str, operation: str) -> frozenset[str]:
-    """Members of the operation's answer that at least one of its shapes has without requiring them."""
+    """Members of the operation's answer that at least one of its shapes has without requiring
+    them.
+    """
     found: set[str] = set()
     seen: set[str] = set()
 
@@ -104,7 +109,9 @@ def model(service: str) -> Any:
 
 
 def asked(source: str) -> list[tuple[str, str]]:
-    """Service and operation of each call that the module makes: methods, and names of paginators."""
+    """Service and operation of each call that the module makes: methods, and names of
+    paginators.
+    """
     words = set(re.findall(r"\w+", source))
     services = [name for name in SERVICES if f"mypy_boto3_{name.replace('-', '_')} " in source]
     calls = [
@@ -148,5 +155,8 @@ def test_no_adapter_takes_for_granted_what_aws_may_leave_out(module: Path) -> No
 
 
 def test_the_walk_finds_a_quota_that_is_read_as_if_it_had_a_value() -> None:
-    source = "from mypy_boto3_service_quotas import C\nx = client.get_service_quota()['Quota']['Value']\n"
+    source = (
+        "from mypy_boto3_service_quotas import C\n"
+        "x = client.get_service_quota()['Quota']['Value']\n"
+    )
     assert unguarded(source) == [(2, "Value")]

@@ -126,7 +126,9 @@ def read_quota(
     default: dict[str, Any] | None = None,
     jobs: list[dict[str, Any]] | None = None,
 ) -> QuotaReading:
-    """``jobs`` are those that describe_training_job will be asked for; None: nobody may ask for any."""
+    """``jobs`` are those that describe_training_job will be asked for; None: nobody may ask for
+    any.
+    """
     asked = {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649"}
     with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, sweep):
         if applied is None:

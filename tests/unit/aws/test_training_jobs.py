@@ -18,8 +18,8 @@ REQUEST: dict[str, Any] = {
 }
 ARN = "arn:aws:sagemaker:us-east-1:111111111111:training-job/traindyno-a-1"
 LIMIT_TEXT = (
-    "The account-level service limit 'ml.g5.xlarge for training job usage' is {limit} Instances, with current "
-    "utilization of {used} Instances and a request delta of 2 Instances."
+    "The account-level service limit 'ml.g5.xlarge for training job usage' is {limit} Instances, "
+    "with current utilization of {used} Instances and a request delta of 2 Instances."
 )
 
 

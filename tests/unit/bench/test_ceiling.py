@@ -13,7 +13,10 @@ CASE = same_work_case(SIZES[0], is_quick=True)
 def share_of(
     slowdowns: list[float], *, ours: float, theirs: float, bare: float, disturbance: float = 1.0
 ) -> Figure:
-    """``slowdowns``: one factor a round for all sides. ``disturbance``: a further one for ours in the first round."""
+    """``slowdowns``: one factor a round for all sides.
+
+    ``disturbance``: a further one for ours in the first round.
+    """
     result = RaceResult(
         our_step_seconds=(
             ours * slowdowns[0] * disturbance,

@@ -25,7 +25,8 @@ def shown_text(svg: str) -> str:
 
 
 def test_the_moment_is_the_latest_with_a_step_before_two_thirds_have_ended() -> None:
-    # 2 of 4 runs have ended in the third state; in the fourth no step is known; 3 of 4 are more than two thirds.
+    # 2 of 4 runs have ended in the third state; in the fourth no step is known; 3 of 4 are more
+    # than two thirds.
     assert moment_to_show(STATES) == 2
     with pytest.raises(ValueError, match="expected a state with a job at a step"):
         moment_to_show(STATES[:1])

@@ -1,4 +1,6 @@
-"""Figures of `make bench`: budgets, tables, the document that keeps what was not measured, counted transitions."""
+"""Figures of `make bench`: budgets, tables, the document that keeps what was not measured, counted
+transitions.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The rehearsals' traces play the posts' tables: the fit, one trace for each cell, and every claim's finding."""
+"""The rehearsals' traces play the posts' tables: the fit, one trace for each cell, and every
+claim's finding.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -146,7 +148,9 @@ def test_a_simulated_job_evaluates_at_its_end_where_its_trace_has_an_accuracy() 
 
 
 def judged(pack: str) -> tuple[ClaimJudgement, ...]:
-    """Each run by its trace, without a cloud; ``make rehearse`` plays the same through all of the lab."""
+    """Each run by its trace, without a cloud; ``make rehearse`` plays the same through all of the
+    lab.
+    """
     suite, traces = loaded(pack, "rehearsal"), traces_of(*PACKS)
     runs = trial_runs("execution-1", expand_cells(suite), range(1, len(TRIALS) + 1))
     results = [simulated_result(run, suite, traces) for run in runs]
@@ -222,7 +226,9 @@ def test_an_epoch_of_67349_blocks_in_8_minutes_is_refused_with_its_arithmetic() 
 
 @pytest.mark.parametrize("suite_name", ["original", "rehearsal"])
 def test_gpt_js_epoch_is_in_the_unit_that_its_script_counts(suite_name: str) -> None:
-    """GPT-2's pack gives the number: an epoch of the same data and vocabulary has 1,750 blocks of 512 tokens."""
+    """GPT-2's pack gives the number: an epoch of the same data and vocabulary has 1,750 blocks of
+    512 tokens.
+    """
     gpt2 = loaded("gpt2-compiler", "original").workload
     assert gpt2.hyperparameters["block_size"] == 512
     blocks = gpt2.examples // int(str(gpt2.hyperparameters["num_train_epochs"]))

@@ -19,7 +19,9 @@ def is_refused(samples: int, variables: dict[str, Any]) -> bool:
 
 
 def nested(draw: random.Random, rows: int, depth: int = 0) -> Any:
-    """Fields of a dataset as loaders collate them: each tensor of another type or number of dimensions."""
+    """Fields of a dataset as loaders collate them: each tensor of another type or number of
+    dimensions.
+    """
     kinds = [
         np.zeros((rows, 3)),
         np.zeros(rows, dtype=int),
@@ -70,7 +72,9 @@ def test_tensors_of_different_lengths_are_refused() -> None:
 def test_a_list_that_may_hold_one_tensor_for_each_sample_is_refused(
     count: int, shape: tuple[int, ...]
 ) -> None:
-    """Two to four tensors that are no images are the fields of a dataset, as features and labels are."""
+    """Two to four tensors that are no images are the fields of a dataset, as features and labels
+    are.
+    """
     batch = [np.zeros(shape) for _ in range(count)]
     if count <= 4 and len(shape) != 3:
         assert count_rows(batch) == shape[0]
@@ -103,7 +107,10 @@ def test_a_batch_that_is_not_collated_is_refused(sample: Any) -> None:
 @pytest.mark.parametrize("count", [2, 4, 5, 8])
 @pytest.mark.parametrize("seed", range(10))
 def test_a_list_of_micro_batches_is_refused(seed: int, count: int) -> None:
-    """Whatever a micro-batch is, in a list that may be a field of the batch. Fields with names are fields."""
+    """Whatever a micro-batch is, in a list that may be a field of the batch.
+
+    Fields with names are fields.
+    """
     draw = random.Random(seed)
     while hasattr(part := nested(draw, 8), "shape"):
         pass

@@ -1,4 +1,6 @@
-"""A script that fails on a full disk is told which one: here a disk counts as full whatever is free on it."""
+"""A script that fails on a full disk is told which one: here a disk counts as full whatever is free
+on it.
+"""
 
 import errno
 import json
@@ -61,7 +63,10 @@ def test_the_volume_of_a_job_is_named_for_its_folders_only(
 def test_errors_that_are_causes_of_each_other_are_recorded(
     length: int, folder: Path, tmp_path: Path
 ) -> None:
-    """``raise error from error`` makes an error its own cause. A full disk may be the cause of another error."""
+    """``raise error from error`` makes an error its own cause.
+
+    A full disk may be the cause of another error.
+    """
     errors: list[Exception] = [no_space(folder), RuntimeError("outer")][-length:]
     for error, cause in zip(errors, errors[1:] + errors[:1], strict=True):
         error.__cause__ = cause

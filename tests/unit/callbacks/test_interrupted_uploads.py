@@ -1,6 +1,8 @@
-"""An instance is lost after any file of an upload: the steps of the run's log are still counted once each.
+"""An instance is lost after any file of an upload: the steps of the run's log are still counted
+once each.
 
-Checkpoints and log are uploaded file by file, in any order: a checkpoint may be in S3 before the lines of its steps.
+Checkpoints and log are uploaded file by file, in any order: a checkpoint may be in S3 before the
+lines of its steps.
 """
 
 import contextlib
@@ -55,7 +57,9 @@ def step_logs(ranks: int) -> Iterator[list[StepLogger]]:
 
 
 def session(ranks: int) -> Generator[int]:
-    """What a user's script does after a start of the job: yields the step that it resumes after, then each step."""
+    """What a user's script does after a start of the job: yields the step that it resumes after,
+    then each step.
+    """
     found = newest_complete(checkpoint_folder())
     done = int(Path(found, "weights").read_text()) if found else 0
     with step_logs(ranks) as logs:
@@ -92,7 +96,9 @@ def upload(instance: Path, s3: Path, dice: random.Random, share: float = 1.0) ->
 
 
 def run(instance: Path, s3: Path, dice: random.Random, ranks: int, interruptions: int = 3) -> None:
-    """The instance is lost after some steps and some files of the upload that runs then; the last one is not lost."""
+    """The instance is lost after some steps and some files of the upload that runs then; the last
+    one is not lost.
+    """
     kept = 0  # the newest checkpoint of the latest whole upload
     for left in range(interruptions, -1, -1):
         clock.ORIGIN += 3.0  # the time until the job has instances again, at the least

@@ -1,4 +1,6 @@
-"""Which library formed a group; libraries that are absent here are played by their published calls."""
+"""Which library formed a group; libraries that are absent here are played by their published
+calls.
+"""
 
 import sys
 from types import SimpleNamespace

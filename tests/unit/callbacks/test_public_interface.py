@@ -1,4 +1,6 @@
-"""The names and signatures that people's scripts call are those of a list, which a change has to edit on purpose."""
+"""The names and signatures that people's scripts call are those of a list, which a change has to
+edit on purpose.
+"""
 
 import ast
 import re
@@ -44,8 +46,10 @@ HOOK = re.compile(r"StepLogCallback\.on_\w+")
 
 
 def test_names_and_signatures_for_scripts_are_the_listed_ones() -> None:
-    """If this fails: a name that is gone or a signature that has changed breaks scripts. Keep the old form working, or
-    edit the list and say in CHANGELOG.md what a script has to change. A further name or option is an edit of the list.
+    """If this fails: a name that is gone or a signature that has changed breaks scripts.
+
+    Keep the old form working, or edit the list and say in CHANGELOG.md what a script has to change.
+    A further name or option is an edit of the list.
     """
     found = {
         line: name
@@ -69,7 +73,9 @@ def is_for_us(module: str, name: str) -> bool:
 
 
 def interface_of(module: str) -> Iterator[tuple[str, str]]:
-    """Names with their lines, by the source: the integrations import libraries that are not installed everywhere."""
+    """Names with their lines, by the source: the integrations import libraries that are not
+    installed everywhere.
+    """
     for node in ast.parse((CALLBACKS / f"{module}.py").read_text()).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             yield node.name, f"{module}: {signature(node)}"

@@ -294,7 +294,10 @@ def test_a_process_started_before_now_and_after_the_test_runner() -> None:
 
 
 def test_launchers_are_the_ancestors_with_the_jobs_name() -> None:
-    asks = "import sys; from traindyno.callbacks import process; print(process.launcher_started() is not None)"
+    asks = (
+        "import sys; from traindyno.callbacks import process; print(process.launcher_started() is "
+        "not None)"
+    )
     launches = (
         f"import subprocess, sys; subprocess.run([sys.executable, '-c', {asks!r}], check=True)"
     )

@@ -1,5 +1,5 @@
-"""A bad value of any argument or option of any command is refused by its name, what was found and what is accepted,
-with exit status 2, before any file, process or request.
+"""A bad value of any argument or option of any command is refused by its name, what was found and
+what is accepted, with exit status 2, before any file, process or request.
 """
 
 import os
@@ -61,7 +61,8 @@ PATHS = {
     "folder": ("other", "other/below"),
     "output": ("other", "missing/new.yaml", "."),
 }
-# The arguments that a command needs beside the one with the bad value, and the options that others need.
+# The arguments that a command needs beside the one with the bad value, and the options that others
+# need.
 GOOD = {
     **{
         "suite": "good.yaml",
@@ -98,7 +99,9 @@ ACCEPTED = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``words``: a command line in which the argument or option of this ``name`` has this ``value``."""
+    """``words``: a command line in which the argument or option of this ``name`` has this
+    ``value``.
+    """
 
     words: tuple[str, ...]
     name: str
@@ -134,7 +137,9 @@ def bad_values(parameter: Any) -> tuple[str, ...]:
 
 
 def cases() -> Iterator[Case]:
-    """All values for the first command that has a parameter, one for each command that shares it."""
+    """All values for the first command that has a parameter, one for each command that shares
+    it.
+    """
     seen = set()
     for words, command in leaves(typer.main.get_command(commands)):
         arguments = [

@@ -83,7 +83,10 @@ MADE = {
 CREATED: tuple[str, Any] = ("create_project", {})
 STARTED = ("start_build", {"build": {"id": "b"}})
 DELETED: tuple[str, Any] = ("delete_project", {})
-NO_BUILDS = "https://us-east-1.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas: raise quota 'Concurr"
+NO_BUILDS = (
+    "https://us-east-1.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas: raise "
+    "quota 'Concurr"
+)
 
 
 def looked_at(status: str, phase: str) -> tuple[str, Any]:
@@ -108,7 +111,9 @@ def asked_for(image: str) -> dict[str, Any]:
 
 @contextmanager
 def account(**answers: Any) -> Iterator[Any]:
-    """Clients that answer by botocore's service models; ``answers`` change what a good account says."""
+    """Clients that answer by botocore's service models; ``answers`` change what a good account
+    says.
+    """
     with ExitStack() as stack:
         clients = {}
         for service, responses in good_account(**answers).items():
@@ -265,7 +270,10 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
             (
                 {"pull": answer},
                 f"image {SCRIPTS_IMAGE}",
-                "needed by scripts on CPUs: allow ecr:BatchGetImage on 763104351884.dkr.ecr.us-east-1.amazonaws.com/py",
+                (
+                    "needed by scripts on CPUs: allow ecr:BatchGetImage on "
+                    "763104351884.dkr.ecr.us-east-1.amazonaws.com/py"
+                ),
             )
             for answer in ("AccessDeniedException", GONE)
         ),

@@ -1,4 +1,6 @@
-"""What an execution has paid: of runs with a result, of runs without one, and of jobs that still run."""
+"""What an execution has paid: of runs with a result, of runs without one, and of jobs that still
+run.
+"""
 
 import io
 from dataclasses import replace
@@ -35,7 +37,9 @@ def attempt_of(run: Run, number: int = 1, **changes: Any) -> Attempt:
 
 
 def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
-    """Leave what SubmitRun and FinishRun leave: the job in the run's row, and the attempt's own row."""
+    """Leave what SubmitRun and FinishRun leave: the job in the run's row, and the attempt's own
+    row.
+    """
     job_name = f"{run.run_id}-a{number}"
     row = replace(ROW, job_name=job_name, owner=run, number=number, submitted_at=0.0, end=end)
     lab.spending.reserve(
@@ -159,7 +163,9 @@ JOB_ID = "j0123abcd-1"
 
 
 def shared_lab(*, ended: int, end: Attempt | None) -> tuple[MemoryLab, list[Run]]:
-    """A shared job of three runs, of which the first ``ended`` ones took 100 s each; then the next one began."""
+    """A shared job of three runs, of which the first ``ended`` ones took 100 s each; then the next
+    one began.
+    """
     lab, runs = make_lab()
     carried = tuple(replace(run, job_id=JOB_ID) for run in runs[:3])
     name = f"{JOB_ID}-a1"

@@ -1,4 +1,6 @@
-"""What `run` says at its start, and whether anything was measured, which its exit status and that of `watch` say."""
+"""What `run` says at its start, and whether anything was measured, which its exit status and that
+of `watch` say.
+"""
 
 import errno
 import json
@@ -108,8 +110,8 @@ def test_a_command_that_can_not_write_names_the_full_disk(
 def test_a_suite_without_models_to_deploy_is_told_so_at_its_start() -> None:
     assert list(start_lines(small_suite(), "mine", " --local")) == [
         "started mine; stop it with: traindyno stop mine --local",
-        "this execution will have no model to deploy: the suite keeps no model; add to it measurement: {save_model:"
-        " true}, then run it again",
+        "this execution will have no model to deploy: the suite keeps no model; add to it "
+        "measurement: {save_model: true}, then run it again",
     ]
     saved = small_suite(measurement={"save_model": True})
     assert list(start_lines(saved, "mine", "")) == [

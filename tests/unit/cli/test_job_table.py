@@ -1,4 +1,6 @@
-"""What a plan says of the jobs that runs share, of what is before and beside them, and of their seeds."""
+"""What a plan says of the jobs that runs share, of what is before and beside them, and of their
+seeds.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -48,11 +50,17 @@ def text_of(table: object) -> str:
         (1_200, None),
         (
             1_000,
-            "up to 1,200 examples, the whole work has 1,000: measuring costs more than it can save; max_steps: 166",
+            (
+                "up to 1,200 examples, the whole work has 1,000: measuring costs more than it "
+                "can save; max_steps: 166"
+            ),
         ),
         (
             20,
-            "up to 120 examples, the whole work has 20: measuring costs more than it can save; one run of each",
+            (
+                "up to 120 examples, the whole work has 20: measuring costs more than it can "
+                "save; one run of each"
+            ),
         ),
     ],
 )
@@ -66,8 +74,14 @@ def test_a_plan_says_where_measuring_is_more_than_the_work(examples: int, told: 
 
 
 HUB: dict[str, Any] = {**unprepared_document()["workload"], "model": "me/model"}
-LIMIT = "before the first run: $0.18 at the limit of 1800 s and 960 s for the image, to stop and to upload"
-READ_THERE = "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it there"
+LIMIT = (
+    "before the first run: $0.18 at the limit of 1800 s and 960 s for the image, to stop and to "
+    "upload"
+)
+READ_THERE = (
+    "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it "
+    "there"
+)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +102,10 @@ READ_THERE = "me/model: one of these jobs copies it from the Hub to the lab's bu
         (
             {"workload": {**small_document()["workload"], "model": "me/model", "tokenizer": None}},
             [
-                "data tokenised, and the model copied, by 2 jobs, one after another, on ml.m7i.xlarge before the first",
+                (
+                    "data tokenised, and the model copied, by 2 jobs, one after another, on "
+                    "ml.m7i.xlarge before the first"
+                ),
                 f"model {READ_THERE}; no revision",
             ],
         ),
@@ -109,8 +126,14 @@ READ_THERE = "me/model: one of these jobs copies it from the Hub to the lab's bu
             {"training": {"instance": G5, "batch_size_per_device": {"search": "largest"}}},
             # Eleven probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
             [
-                "2 cells search their batch before the first trial: up to 11 probes of 8 steps each, or 6 where",
-                "at most 30 min for each cell and $1.41 in all, within the limit and the amounts below",
+                (
+                    "2 cells search their batch before the first trial: up to 11 probes of 8 "
+                    "steps each, or 6 where"
+                ),
+                (
+                    "at most 30 min for each cell and $1.41 in all, within the limit and the "
+                    "amounts below"
+                ),
             ],
         ),
         (
@@ -174,9 +197,9 @@ def test_of_a_race_the_further_jobs_are_told_too() -> None:
     assert any("ml.g6.xlarge · fp32, 2 times" in line for line in again)
     totals = text_of(totals_table(suite, planned, None))
     assert (
-        "at most 9 in 4 jobs: 3 in the first round, then only cells close behind the best one, up to 3"
-        in totals
-    )
+        "at most 9 in 4 jobs: 3 in the first round, then only cells close behind the best "
+        "one, up to 3"
+    ) in totals
 
 
 def test_with_separate_jobs_nothing_is_said_of_them() -> None:
@@ -206,7 +229,10 @@ EACH = "7 to 9, one for each trial, the same in all cells"
         ),
         (
             script_document(),
-            f"{EACH}, in TRAINDYNO_SEED; if the script does not take it, losses and quality hold for its own seed only",
+            (
+                f"{EACH}, in TRAINDYNO_SEED; if the script does not take it, losses and quality "
+                "hold for its own seed only"
+            ),
         ),
         (
             script_document(measurement={"trials": 3, "seed_argument": "random-seed"}),

@@ -119,7 +119,9 @@ def test_a_shell_completes_the_names_of_commands(monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def no_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The session and client of an earlier test have the credentials that it saw, whatever the variables are now."""
+    """The session and client of an earlier test have the credentials that it saw, whatever the
+    variables are now.
+    """
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     clients.cloudformation.cache_clear()
     yield

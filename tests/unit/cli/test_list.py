@@ -1,4 +1,6 @@
-"""`traindyno list`: the runs that an execution made, beside those that its race could have started."""
+"""`traindyno list`: the runs that an execution made, beside those that its race could have
+started.
+"""
 
 import json
 from types import SimpleNamespace

@@ -1,4 +1,6 @@
-"""An option that would have no effect is refused with the reason: no option is ignored without a word."""
+"""An option that would have no effect is refused with the reason: no option is ignored without a
+word.
+"""
 
 from pathlib import Path
 

@@ -41,9 +41,8 @@ def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
     assert (answer.status, answer.errors) == (0, "")
     planned = answer.json()
     (lane,) = planned["lanes"]
-    # 2 cells x 3 trials in 3 jobs of 1800 s, 480 s for the image and 480 s to end, at $1.408/h; five attempts each, and
-    # one for the second run: 3 x 6 x $1.07947
-    # 4 - 1 instances are free
+    # 2 cells x 3 trials in 3 jobs of 1800 s, 480 s for the image and 480 s to end, at $1.408/h;
+    # five attempts each, and one for the second run: 3 x 6 x $1.07947 4 - 1 instances are free
     assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (6, 3, 1)
     bounds = [round(Decimal(planned[name]), 4) for name in ("one_attempt_usd", "worst_case_usd")]
     assert bounds == [Decimal("3.2384"), Decimal("19.4304")]
@@ -59,9 +58,12 @@ def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: 
         "ml.g5.xlarge",
         "L-00C91CB5",
         # two jobs of 2760 s at $1.408/h; at worst twelve
-        "$2.16 if every job takes one attempt of 1800 s (its limit) and 960 s for the image, to stop and to upload",
-        "$12.95 worst case: all 5 attempts of every job, and one more for each further run of the job, reach the limit,"
-        " and each takes 960 s for the image, to stop and to upload",
+        (
+            "$2.16 if every job takes one attempt of 1800 s (its limit) and 960 s for the image, "
+            "to stop and to upload"
+        ),
+        "$12.95 worst case: all 5 attempts of every job, and one more for each further run of "
+        "the job, reach the limit, and each takes 960 s for the image, to stop and to upload",
         "prices.yaml",
     ):
         assert words in told
@@ -129,13 +131,16 @@ def test_data_of_which_a_part_would_be_ignored_is_refused_before_anything_else(
     assert (answer.status, answer.output) == (2, "")
     told = " ".join(answer.errors.split())
     assert (
-        "workload.dataset.path: data: the dataset has files of a form that can't be read (train-1.jsonl.zst)"
-        in told
-    )
+        "workload.dataset.path: data: the dataset has files of a form that can't be read "
+        "(train-1.jsonl.zst)"
+    ) in told
 
 
 def test_a_file_of_quotas_is_shown_as_far_as_the_suite_needs_it(tmp_path: Path) -> None:
-    quotas = f"{ENOUGH}  ml.p5.48xlarge for training job usage: 2\n  ml.g6e.xlarge for training job usage: 3\n"
+    quotas = (
+        f"{ENOUGH}  ml.p5.48xlarge for training job usage: 2\n"
+        "  ml.g6e.xlarge for training job usage: 3\n"
+    )
     answer = plan(tmp_path, *FILES, "--format", "json", quotas=quotas)
     assert [(each["quota"]["name"], each["applied"]) for each in answer.json()["quotas"]] == [
         ("ml.g5.xlarge for training job usage", 4),

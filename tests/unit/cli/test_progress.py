@@ -173,8 +173,9 @@ def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(
 def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
     monkeypatch: pytest.MonkeyPatch, planned: int, job: str
 ) -> None:
-    """Two jobs are over: a shared one, and that of a run of its own. An earlier attempt says nothing of the place, and
-    its ended runs count.
+    """Two jobs are over: a shared one, and that of a run of its own.
+
+    An earlier attempt says nothing of the place, and its ended runs count.
     """
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     world = World(random.Random(0), run_count=3)

@@ -1,4 +1,6 @@
-"""What the suites that try out a lab may cost, planned from files with the prices that are recorded here."""
+"""What the suites that try out a lab may cost, planned from files with the prices that are recorded
+here.
+"""
 
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +11,8 @@ import yaml
 
 from tests.local.forked_programs import REPO_ROOT, run_command
 
-# us-east-1; ml.trn1.2xlarge is EC2's price with the 15 % that ml.trn1.32xlarge costs more than EC2's.
+# us-east-1; ml.trn1.2xlarge is EC2's price with the 15 % that ml.trn1.32xlarge costs more than
+# EC2's.
 PRICES = {
     "ml.m5.large": 0.115,
     "ml.g5.xlarge": 1.408,
@@ -28,7 +31,9 @@ NEEDED = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All plans share it: the check of a suite's model, which imports transformers, is made once and kept there."""
+    """All plans share it: the check of a suite's model, which imports transformers, is made once
+    and kept there.
+    """
     return tmp_path_factory.mktemp("plans")
 
 
@@ -63,7 +68,9 @@ def plan(
 def test_smoke_suite_costs_no_more_than_expected_and_needs_what_its_page_says(
     suite: str, expected_usd: str, cap_usd: str, folder: Path
 ) -> None:
-    """The expected cost is that of one attempt of each job, for the longest time that the job may take."""
+    """The expected cost is that of one attempt of each job, for the longest time that the job may
+    take.
+    """
     planned = plan(folder, suite)
     assert not planned["is_refused"]
     assert Decimal(planned["one_attempt_usd"]) <= Decimal(expected_usd)

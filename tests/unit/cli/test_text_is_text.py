@@ -257,7 +257,8 @@ def test_a_report_of_hostile_text_holds_nothing_that_a_browser_obeys() -> None:
     assert OBEYED.search(page) is None
 
 
-# What display and commands build of: the rest of rich, such as Text.from_markup, would pass text around the terminal.
+# What display and commands build of: the rest of rich, such as Text.from_markup, would pass text
+# around the terminal.
 PARTS_OF_RICH = {
     "rich.console.Group",
     "rich.console.RenderableType",

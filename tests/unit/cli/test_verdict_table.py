@@ -108,7 +108,8 @@ def test_an_accuracy_has_its_interval_and_a_target_its_columns() -> None:
         for trial in (1, 2)
     ]
     text = printed(report_of(results, suite), width=260)
-    # 0.91 and 0.92: a mean of 0.915, 12.706 x 0.00707 / sqrt(2) = 0.0635 on either side, cut off at 1 by none
+    # 0.91 and 0.92: a mean of 0.915, 12.706 x 0.00707 / sqrt(2) = 0.0635 on either side, cut off at
+    # 1 by none
     assert "91.5 % ± 6.4" in text
     for expected in (
         "reached",
@@ -128,7 +129,8 @@ def test_intervals_share_one_scale() -> None:
     first, second, unknown = interval_bars(
         [estimate_of(10, 8, 12), estimate_of(20, 19, 23), None], tolerance=0.1
     )
-    # from 0 to 23 in 24 letters, so that each is one: the zone ends at 11, within the first interval
+    # from 0 to 23 in 24 letters, so that each is one: the zone ends at 11, within the first
+    # interval
     assert first == "        ├─●─┤           "
     assert second == "           :       ├●──┤"
     assert unknown == ""

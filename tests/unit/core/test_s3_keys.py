@@ -1,4 +1,6 @@
-"""Training jobs write below their own prefixes; what decides about money, runs and verdicts has its keys elsewhere."""
+"""Training jobs write below their own prefixes; what decides about money, runs and verdicts has its
+keys elsewhere.
+"""
 
 from traindyno.core import s3_keys
 

@@ -1,4 +1,6 @@
-"""The images' entry point, above a base image's chain: bash with job control, the toolkit, a shell, the program."""
+"""The images' entry point, above a base image's chain: bash with job control, the toolkit, a shell,
+the program.
+"""
 
 import json
 import os

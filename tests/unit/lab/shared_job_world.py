@@ -1,4 +1,6 @@
-"""A lab in memory, a shared job's containers and its task in the state machine, with faults that a seed draws."""
+"""A lab in memory, a shared job's containers and its task in the state machine, with faults that a
+seed draws.
+"""
 
 import json
 import random
@@ -41,13 +43,14 @@ class Killed(BaseException):
 
 @dataclass
 class World:
-    """``rate``: the probability that a call is throttled, or that the function is killed before or after it.
+    """``rate``: the probability that a call is throttled, or that the function is killed before or
+    after it.
 
-    ``loses_files``: that a file of a job reaches S3 late or never. ``damages``: that it is cut off there.
-    ``times_out``: that the task gives up before the next thing happens. ``stops``: that the execution is stopped
-    before it.
-    ``failing``: that a run exits with 1. ``again``: that the parent carries a further run. ``changes`` of the suite's
-    document. ``outpaced``: the runs that can't win.
+    ``loses_files``: that a file of a job reaches S3 late or never. ``damages``: that it is cut off
+    there. ``times_out``: that the task gives up before the next thing happens. ``stops``: that the
+    execution is stopped before it. ``failing``: that a run exits with 1. ``again``: that the parent
+    carries a further run. ``changes`` of the suite's document. ``outpaced``: the runs that can't
+    win.
     """
 
     source: random.Random
@@ -291,7 +294,9 @@ class World:
 
 @dataclass
 class Container:
-    """One training job: its parent carries the runs that have not ended, until all have or something ends it."""
+    """One training job: its parent carries the runs that have not ended, until all have or
+    something ends it.
+    """
 
     world: World
     name: str
@@ -333,8 +338,8 @@ class Container:
         return self._end(status, billable_seconds=seconds, **changes)
 
     def write(self, left: list[str], whole: int) -> dict[str, bytes]:
-        """What the parents leave if they end ``whole`` runs of those that are left, and die in the next one: some of
-        several hosts may have written its end.
+        """What the parents leave if they end ``whole`` runs of those that are left, and die in the
+        next one: some of several hosts may have written its end.
         """
         written = written_job(self.name, hosts=self.world.hosts)
         for run_id in left[:whole]:
@@ -355,8 +360,9 @@ class Container:
     def _carry(
         self, written: WrittenJob, run_id: str, exit_code: int, hosts: Sequence[str], *, first: str
     ) -> None:
-        """``hosts``: those that write their file of the end. Each has one process. ``first``: the run that is not
-        outpaced.
+        """``hosts``: those that write their file of the end.
+
+        Each has one process. ``first``: the run that is not outpaced.
         """
         bound = {"by": first, "steps": 5, "least_ratio": 1.5}
         outpaced = (

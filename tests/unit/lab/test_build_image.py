@@ -1,4 +1,6 @@
-"""Whether the account may run the build of an image, as CloudFormation is told before the first build starts."""
+"""Whether the account may run the build of an image, as CloudFormation is told before the first
+build starts.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Every endpoint of the lab ends in time, whatever fails meanwhile, and no endpoint without its tag is touched."""
+"""Every endpoint of the lab ends in time, whatever fails meanwhile, and no endpoint without its tag
+is touched.
+"""
 
 import random
 from dataclasses import replace
@@ -27,7 +29,9 @@ class Killed(BaseException):
 
 
 class Chaos:
-    """A lab with endpoints of all kinds, whose sweeps meet a fault in every second round at most."""
+    """A lab with endpoints of all kinds, whose sweeps meet a fault in every second round at
+    most.
+    """
 
     def __init__(self, seed: int) -> None:
         self.source, self.lab, self.now = random.Random(seed), MemoryServing(), NOW
@@ -90,7 +94,9 @@ class Chaos:
         sagemaker.fault = lambda *_: None
 
     def _create_late(self, name: str) -> None:
-        """`traindyno undeploy` removes it, and a `deploy` that is still under way creates it again."""
+        """`traindyno undeploy` removes it, and a `deploy` that is still under way creates it
+        again.
+        """
         sagemaker = self.lab.sagemaker
         late = {kind: kept.get(name, {}) for kind, kept in sagemaker.kept.items()}
         try:

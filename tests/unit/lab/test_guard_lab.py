@@ -1,4 +1,6 @@
-"""What CloudFormation is told when it asks whether the lab may be deleted, or updated with other settings."""
+"""What CloudFormation is told when it asks whether the lab may be deleted, or updated with other
+settings.
+"""
 
 import json
 import threading
@@ -78,9 +80,9 @@ def test_an_idle_lab_may_be_deleted() -> None:
 
 def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
     assert refusal("albert-1", lab="mine") == (
-        "lab mine has 1 suite in flight, and nothing was deleted."
-        " Stop with: traindyno stop albert-1 --lab mine. Then destroy it again: the lab works, but CloudFormation"
-        " refuses to update its stack."
+        "lab mine has 1 suite in flight, and nothing was deleted. Stop with: traindyno stop "
+        "albert-1 --lab mine. Then destroy it again: the lab works, but CloudFormation refuses to "
+        "update its stack."
     )
 
 

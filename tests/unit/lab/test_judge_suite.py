@@ -101,7 +101,9 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
 
 
 def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -> None:
-    """Host b takes 10 % longer than host a in both cells of the first execution, and each runs twice."""
+    """Host b takes 10 % longer than host a in both cells of the first execution, and each runs
+    twice.
+    """
     lab = planned(8, measurement={"trials": 4})
     for item in items_of_round(lab):
         host_id = "ab"[runs_of_item(item)[0].trial % 2]
@@ -157,7 +159,9 @@ def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
 def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measured(
     limit: str, search: str
 ) -> None:
-    """$0.92 is held back for a job, and $0.10 paid for each of two; the other runs are submitted after four hours."""
+    """$0.92 is held back for a job, and $0.10 paid for each of two; the other runs are submitted
+    after four hours.
+    """
     limits = {"max_usd": 1.1 if limit == "max_usd" else 50, "max_hours": 4, "max_job_seconds": 1800}
     lab = planned(4, search=search, limits=limits, measurement={"trials": 2, "jobs": "separate"})
     late, finished = NOW + (4 * 3600 if limit == "max_hours" else 0), 0

@@ -30,7 +30,8 @@ from traindyno.lab.submit_run import submit_run
 from traindyno.store.attempts import AttemptRow
 
 HOURLY_USD = Decimal("1.20")
-# With 480 s for the image, 120 s to stop, 300 s to upload and 60 s of margin, half an hour is billed at most: 0.60 USD.
+# With 480 s for the image, 120 s to stop, 300 s to upload and 60 s of margin, half an hour is
+# billed at most: 0.60 USD.
 LIMIT_SECONDS = 840
 MINIMUM_CHARGE_USD = cost_usd(60, 1, HOURLY_USD)
 
@@ -51,7 +52,9 @@ def look(lab: MemoryLab, now: float) -> int:
 
 
 def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLab, str]:
-    """One job at 1.20 USD an hour that may be billed for half an hour, so 0.60 USD are held back for it."""
+    """One job at 1.20 USD an hour that may be billed for half an hour, so 0.60 USD are held back
+    for it.
+    """
     lab, (run, *_) = make_lab(limits=limits(max_usd))
     submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = lab.jobs.jobs
@@ -84,7 +87,9 @@ def test_a_job_that_needs_more_gets_it_while_the_cap_has_room() -> None:
 def test_job_that_needs_more_than_the_cap_has_is_stopped_and_its_run_says_so(
     seconds: int, outcome: str
 ) -> None:
-    """Until 1500 s the script may be in its two minutes after SIGTERM, which SageMaker sends at the limit."""
+    """Until 1500 s the script may be in its two minutes after SIGTERM, which SageMaker sends at the
+    limit.
+    """
     lab, name = started(0.60)
     assert look(lab, NOW + seconds) == 1
     assert lab.jobs.stopped == [name]
@@ -124,7 +129,8 @@ def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
     # its 1800 s reach beyond the next look
     assert look(lab, NOW + 1500) == 0
     assert lab.money.exposed_usd == Decimal("0.60")
-    # there is room for another job, but this one may be billed beyond its 1800 s before the next look
+    # there is room for another job, but this one may be billed beyond its 1800 s before the next
+    # look
     assert look(lab, NOW + 1501) == 0
     assert lab.money.exposed_usd == lab.attempt(name).reserved_usd == Decimal("1.50")
     assert submit_other(lab) == "SlotUnavailable"
@@ -141,7 +147,10 @@ def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
 
 @pytest.mark.parametrize("uploading", [0, 1])
 def test_a_long_upload_leaves_room_for_a_job_that_trains_beyond_its_limit(uploading: int) -> None:
-    """Both can follow from one outage of SageMaker. The cap has room for the second job until the next look."""
+    """Both can follow from one outage of SageMaker.
+
+    The cap has room for the second job until the next look.
+    """
     lab, _ = started(5.00)
     assert submit_other(lab) is None
     names = sorted(lab.jobs.jobs)
@@ -231,7 +240,10 @@ def end_those_that_are_done(lab: MemoryLab, now: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """How long a job trains, stops and uploads, from its start on. It heeds its limit, as SageMaker makes it."""
+    """How long a job trains, stops and uploads, from its start on.
+
+    It heeds its limit, as SageMaker makes it.
+    """
 
     trained_seconds: int
     stop_seconds: int
@@ -249,7 +261,10 @@ class Fate:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_jobs_that_stop_late_and_upload_long_cost_no_more_than_the_cap(seed: int) -> None:
-    """Random limits, stops, uploads and caps. At every minute, what is billed is reserved, which is within the cap."""
+    """Random limits, stops, uploads and caps.
+
+    At every minute, what is billed is reserved, which is within the cap.
+    """
     rng = random.Random(seed)
     limit, upload = rng.randint(10, 4000), UPLOAD_SECONDS
     longest_usd = cost_usd(limit + upload + 180, 1, HOURLY_USD)

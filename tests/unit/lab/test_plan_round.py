@@ -66,7 +66,9 @@ STEPS, SAMPLES, WORK = 40, 8, 1e6
 
 
 def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried]:
-    """What the parent of the job does: a run ends when an earlier one of another cell is out of reach."""
+    """What the parent of the job does: a run ends when an earlier one of another cell is out of
+    reach.
+    """
     carried = dict[str, Carried]()
     paces = dict[str, dict[str, Pace]]()
     for run in job.runs:
@@ -114,7 +116,8 @@ def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again()
     assert "8" in best.label
     assert verdict.finding is Finding.RECOMMENDED
     report = lab.bucket.read(report_html_key(EXECUTION)).decode()
-    # a run of batch 1 or 2 before the leaders is not outpaced by them, and its cell is dropped after it
+    # a run of batch 1 or 2 before the leaders is not outpaced by them, and its cell is dropped
+    # after it
     slow = {row.label: row.outcomes for row in verdict.rows if row.label not in {best.label}}
     outpaced = [label for label, outcomes in slow.items() if Outcome.OUTPACED.value in outcomes]
     after = [

@@ -1,4 +1,6 @@
-"""A suite's data becomes tokens that its runs read: keys, the cache's marker, and how a preparation's end is told."""
+"""A suite's data becomes tokens that its runs read: keys, the cache's marker, and how a
+preparation's end is told.
+"""
 
 from typing import Any
 
@@ -166,7 +168,9 @@ def test_every_run_reads_the_labs_copy_of_the_model() -> None:
 def lab_with_preparation(
     *, packing: bool | None = True, **changes: Any
 ) -> tuple[MemoryLab, DataPreparation]:
-    """A lab that has taken in a small suite of two cells, and the job that prepares its data, not yet submitted."""
+    """A lab that has taken in a small suite of two cells, and the job that prepares its data, not
+    yet submitted.
+    """
     suite = small_suite(**changes)
     lab = MemoryLab(max_usd=suite.limits.max_usd)
     tokens = TokenSet(packing=packing, key=KEY)

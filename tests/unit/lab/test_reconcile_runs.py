@@ -97,7 +97,9 @@ def test_a_sweep_without_time_says_what_it_left() -> None:
 
 
 def test_an_execution_that_cannot_be_finished_stops_the_sweep_of_no_other() -> None:
-    """The suite of one execution is gone and StopTrainingJob refuses one of its jobs; the sweep still raises."""
+    """The suite of one execution is gone and StopTrainingJob refuses one of its jobs; the sweep
+    still raises.
+    """
     lab, names = lab_with_jobs(3)
     poisoned, *others = names
     first = lab.attempt(poisoned)

@@ -48,8 +48,8 @@ def _used(tree: ast.Module) -> Iterator[str]:
 
 def test_a_function_imports_the_adapters_that_its_use_case_names_only() -> None:
     code = (
-        "import sys, lambdas.plan_round.handler;"
-        "print(*sorted(name for name in sys.modules if name.startswith(('traindyno.aws.', 'traindyno.store.'))))"
+        "import sys, lambdas.plan_round.handler;print(*sorted(name for name in sys.modules if "
+        "name.startswith(('traindyno.aws.', 'traindyno.store.'))))"
     )
     answer = subprocess.run(
         [sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True

@@ -1,5 +1,5 @@
-"""One job for several runs: whatever happens, each run has one result, the money is settled once for each job, and no
-attempt starts unless runs are left.
+"""One job for several runs: whatever happens, each run has one result, the money is settled once
+for each job, and no attempt starts unless runs are left.
 """
 
 import json
@@ -40,13 +40,18 @@ def result_of(world: World) -> dict[str, RunResult]:
 
 @pytest.fixture(autouse=True)
 def reads_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a seed would not decide which call is shaken, nor in which order runs are recorded."""
+    """Otherwise a seed would not decide which call is shaken, nor in which order runs are
+    recorded.
+    """
     monkeypatch.setattr(results_bucket, "READS_AT_ONCE", 1)
     random.seed(0)
 
 
 def completions(world: World) -> dict[str, set[bool]]:
-    """Completions of the ended runs, by their files. A run whose files came late may have ended twice."""
+    """Completions of the ended runs, by their files.
+
+    A run whose files came late may have ended twice.
+    """
     journals = [world.journal(name) for name in world.lab.attempt_rows]
     found: dict[str, set[bool]] = {}
     for journal in journals:
@@ -93,7 +98,9 @@ def check_money(world: World) -> None:
 
 
 def paid_usd(row: AttemptRow) -> Decimal:
-    """An end without a billed time keeps the reservation, which no run of these worlds leaves behind."""
+    """An end without a billed time keeps the reservation, which no run of these worlds leaves
+    behind.
+    """
     assert row.end is not None
     return rounded_up(time_usd(row, row.end.billable_seconds or 0))
 
@@ -103,7 +110,9 @@ def attempts_in(results: Iterable[RunResult]) -> list[Attempt]:
 
 
 def check_attempts(world: World) -> None:
-    """The attempts count from 1, an attempt starts while runs are left only, and idle ones are limited."""
+    """The attempts count from 1, an attempt starts while runs are left only, and idle ones are
+    limited.
+    """
     rows = sorted(world.lab.attempt_rows.values(), key=lambda row: row.number)
     assert [row.number for row in rows] == list(range(1, len(rows) + 1))
     assert all(row.end is not None and row.end.outcome is None for row in rows[:-1])
@@ -114,8 +123,8 @@ def check_attempts(world: World) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_every_run_has_one_result_and_every_job_is_paid_once(seed: int) -> None:
-    """Events come late, twice, in any order or never; files of some hosts are lost, late or cut off; calls are
-    throttled and functions killed.
+    """Events come late, twice, in any order or never; files of some hosts are lost, late or cut
+    off; calls are throttled and functions killed.
     """
     source = random.Random(seed)
     world = World(
@@ -148,7 +157,10 @@ def calm_world(*, run_count: int, max_attempts: int = 3) -> World:
 def live(
     world: World, whole: int, status: str = "Completed", *, late: str = "nothing", **changes: Any
 ) -> str:
-    """The newest job ends ``whole`` of its runs, then itself. Files whose keys have ``late`` in them come later."""
+    """The newest job ends ``whole`` of its runs, then itself.
+
+    Files whose keys have ``late`` in them come later.
+    """
     name = list(world.lab.jobs.jobs)[-1]
     written = Container(world, name).write(world.left, whole)
     files = {f"{world.prefix}{key}": text for key, text in written.items()}

@@ -45,7 +45,8 @@ def test_a_repeated_delivery_starts_no_second_job() -> None:
     submit(lab, run)
     submit(lab, run)
     assert len(lab.jobs.jobs) == 1
-    # 480 s for the image, 1800 s, and 480 s to stop and to upload, on 1 instance at 1.20 USD an hour, held back once
+    # 480 s for the image, 1800 s, and 480 s to stop and to upload, on 1 instance at 1.20 USD an
+    # hour, held back once
     assert lab.money.exposed_usd == Decimal("0.92")
 
 

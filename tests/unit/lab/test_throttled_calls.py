@@ -1,5 +1,6 @@
-"""Every call of every function of the state machines, throttled: the function's task fails, its repetition ends as if
-nothing had been throttled. Nothing is lost in silence, nothing is started or paid twice.
+"""Every call of every function of the state machines, throttled: the function's task fails, its
+repetition ends as if nothing had been throttled. Nothing is lost in silence, nothing is started or
+paid twice.
 """
 
 import json
@@ -47,13 +48,16 @@ HANDLERS: tuple[ModuleType, ...] = (
 )
 LATER = NOW + 2000
 MOST_TRIES = 3
-SHORTAGE = "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different type."
+SHORTAGE = (
+    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a "
+    "different type."
+)
 
 
 @dataclass
 class Story:
-    """The functions of a lab in the order in which they are called, each again until it is not throttled, as the state
-    machine, the events' retries and the sweep call them.
+    """The functions of a lab in the order in which they are called, each again until it is not
+    throttled, as the state machine, the events' retries and the sweep call them.
     """
 
     services: Any
@@ -76,7 +80,10 @@ class Story:
     def call_waiting(
         self, handler: ModuleType, event: Any, has_begun: Callable[[str], bool]
     ) -> None:
-        """The task gets a new token each time. Unless the function answers it, what the task waits for has begun."""
+        """The task gets a new token each time.
+
+        Unless the function answers it, what the task waits for has begun.
+        """
         answers = self.services.answers
         for _ in range(MOST_TRIES):
             self.tokens += 1

@@ -1,4 +1,6 @@
-"""What a job is billed: the time in which it held instances, and less than that on simulated spot instances."""
+"""What a job is billed: the time in which it held instances, and less than that on simulated spot
+instances.
+"""
 
 from dataclasses import replace
 from typing import Any

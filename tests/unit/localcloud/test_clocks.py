@@ -1,4 +1,6 @@
-"""A wall clock that is set, a machine that sleeps, a service that is killed: no bill exceeds the time that passed."""
+"""A wall clock that is set, a machine that sleeps, a service that is killed: no bill exceeds the
+time that passed.
+"""
 
 import random
 import sqlite3
@@ -80,7 +82,9 @@ def test_no_time_after_a_run_is_before_its_end(machine: Machine) -> None:
 
 
 def test_a_killed_job_is_billed_at_most_its_limit_without_pauses(tmp_path: Path) -> None:
-    """Limit 600 s: 300 s billed, 400 s waiting, then 200 s billed until the kill; all 500 s are billed."""
+    """Limit 600 s: 300 s billed, 400 s waiting, then 200 s billed until the kill; all 500 s are
+    billed.
+    """
     job = replace(
         add_job(open_store(tmp_path), "killed", now_ms=0, StoppingCondition=LIMIT),
         training_start_ms=0,

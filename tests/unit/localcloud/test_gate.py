@@ -1,4 +1,6 @@
-"""The local cloud runs code for whoever is answered: programs with its access key, and no page of a browser."""
+"""The local cloud runs code for whoever is answered: programs with its access key, and no page of a
+browser.
+"""
 
 import http.client
 import socket

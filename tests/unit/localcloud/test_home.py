@@ -1,4 +1,6 @@
-"""A home that can't be used is a message that says what to do, and two commands don't work on it at once."""
+"""A home that can't be used is a message that says what to do, and two commands don't work on it at
+once.
+"""
 
 import multiprocessing
 import subprocess
@@ -76,7 +78,10 @@ def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(
 ) -> None:
     """They hold its port: the next daemon could not listen on it."""
     home = Home(tmp_path)
-    listen = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
+    listen = (
+        "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
+        "print(s.getsockname()[1], flush=True)"
+    )
     fork = "os.set_inheritable(s.fileno(), True); os.fork() or print('forked', flush=True)"
     script = f"import os, time; {listen}; {fork}; time.sleep(60)"
     process = subprocess.Popen(

@@ -1,4 +1,6 @@
-"""What the supervisor of a host does to its processes: whom it stops, and how much memory they may allocate."""
+"""What the supervisor of a host does to its processes: whom it stops, and how much memory they may
+allocate.
+"""
 
 import os
 import signal

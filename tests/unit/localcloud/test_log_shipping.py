@@ -11,7 +11,10 @@ from localcloud.sagemaker_service.storage.log_shipping import ship_logs
 
 
 class Logs:
-    """Keeps what is sent, as CloudWatch Logs does. ``accepts`` holds every call up until it is set."""
+    """Keeps what is sent, as CloudWatch Logs does.
+
+    ``accepts`` holds every call up until it is set.
+    """
 
     def __init__(self) -> None:
         self.messages: list[str] = []

@@ -1,4 +1,6 @@
-"""Whatever a job does, no engine bills more than what the lab reserves for it: limit, stop, upload and a margin."""
+"""Whatever a job does, no engine bills more than what the lab reserves for it: limit, stop, upload
+and a margin.
+"""
 
 import random
 import threading
@@ -204,7 +206,8 @@ SCRIPTS = {
     "ends by itself": "print('done')",
     "leaves a checkpoint": (
         "import os, pathlib\n"
-        "(pathlib.Path(os.environ['SM_MODEL_DIR']).parent / 'checkpoints' / 'state.pt').write_text('1')"
+        "(pathlib.Path(os.environ['SM_MODEL_DIR']).parent / 'checkpoints' / "
+        "'state.pt').write_text('1')"
     ),
 }
 

@@ -1,4 +1,6 @@
-"""A job may do its last step while its instances are taken away: what it had not uploaded is lost without a notice."""
+"""A job may do its last step while its instances are taken away: what it had not uploaded is lost
+without a notice.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

@@ -1,4 +1,6 @@
-"""A failed function's error type is its exception's class, as Lambda gives it, and a task takes one answer."""
+"""A failed function's error type is its exception's class, as Lambda gives it, and a task takes one
+answer.
+"""
 
 import threading
 import traceback

@@ -14,8 +14,8 @@ FIRST, SECOND = "job-a1", "job-a2"
 
 
 def books() -> dict[str, Any]:
-    """One run of two instances: an attempt that failed after 100 s, and one that completed after 200 s.
-    Another run was refused for the cap.
+    """One run of two instances: an attempt that failed after 100 s, and one that completed after
+    200 s. Another run was refused for the cap.
     """
     owner = json.dumps({"run": {"run_id": "0a-t1"}})
     prices = {"ml.g5.xlarge": {"usd_per_hour": Decimal("3.60")}}

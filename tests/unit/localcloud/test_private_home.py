@@ -45,8 +45,14 @@ def test_all_that_a_home_writes_is_its_owners_alone(tmp_path: Path, umask: int) 
         home.prepare_log("ministack").parent.joinpath("kept").mkdir(mode=0o700)
         home.state("copied").write_text("by up itself")
         assert make_access_key(home)
-        listen = "from pathlib import Path; import sys, time; Path('written').touch(); Path('made').mkdir(); "
-        listen += "from http.server import *; HTTPServer(('127.0.0.1', int(sys.argv[1])), SimpleHTTPRequestHandler)"
+        listen = (
+            "from pathlib import Path; import sys, time; Path('written').touch(); "
+            "Path('made').mkdir(); "
+        )
+        listen += (
+            "from http.server import *; HTTPServer(('127.0.0.1', int(sys.argv[1])), "
+            "SimpleHTTPRequestHandler)"
+        )
         port = free_port()
         daemons.start(
             home,

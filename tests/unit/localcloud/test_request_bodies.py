@@ -1,4 +1,6 @@
-"""A request's body that no job could come of is refused as AWS refuses it, not by an error of the service."""
+"""A request's body that no job could come of is refused as AWS refuses it, not by an error of the
+service.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Nothing that a job names may be written or read outside of the job's own folder, on any version of Python."""
+"""Nothing that a job names may be written or read outside of the job's own folder, on any version
+of Python.
+"""
 
 import gzip
 import io

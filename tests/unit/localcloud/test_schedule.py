@@ -1,4 +1,6 @@
-"""The schedule of simulated jobs: they are taken by their time, and the clock jumps over idle time only."""
+"""The schedule of simulated jobs: they are taken by their time, and the clock jumps over idle time
+only.
+"""
 
 import threading
 

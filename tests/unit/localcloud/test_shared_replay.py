@@ -1,4 +1,6 @@
-"""A simulated shared job: its runs take the time of jobs of their own, and whatever ends it, nothing ended is lost."""
+"""A simulated shared job: its runs take the time of jobs of their own, and whatever ends it,
+nothing ended is lost.
+"""
 
 import json
 import os
@@ -233,7 +235,8 @@ def test_a_run_that_its_own_limit_ends_is_recorded_as_such(faults: FaultInjector
 def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(
     faults: FaultInjector,
 ) -> None:
-    # A tenth of the limit is kept for the job's end; each run takes 26 s, and the download before them 45 s.
+    # A tenth of the limit is kept for the job's end; each run takes 26 s, and the download before
+    # them 45 s.
     for limit, reasons in (
         (140, [EXITED, EXITED, EXITED]),
         (120, [EXITED, EXITED]),
@@ -292,7 +295,10 @@ Events = list[tuple[str, str | None, str | None]]
 
 
 def racing_job(root: Path, first: Mapping[str, Any] = MappingProxyType({})) -> SharedJob:
-    """Each cell may run twice more, "level" slowly at last. ``first``: what it does otherwise in its first job."""
+    """Each cell may run twice more, "level" slowly at last.
+
+    ``first``: what it does otherwise in its first job.
+    """
 
     def run(run_id: str, cell: str) -> dict[str, Any]:
         seconds = SLOW if run_id == AGAIN[-1] else SPEEDS[cell]
@@ -311,7 +317,10 @@ def replayed(
     name: str = "job-a1",
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> tuple[TrainingJob, SharedWork]:
-    """The document's job in the replay engine, at the speeds of its runs. ``files``: what earlier jobs have left."""
+    """The document's job in the replay engine, at the speeds of its runs.
+
+    ``files``: what earlier jobs have left.
+    """
     request = build_shared_job_request(
         shared_job(unprepared_suite()), unprepared_suite(), attempt=1, settings=SETTINGS
     )

@@ -1,4 +1,6 @@
-"""A source's requirements.txt is installed with the real pip, without a network: the packages are in the source."""
+"""A source's requirements.txt is installed with the real pip, without a network: the packages are
+in the source.
+"""
 
 import io
 import os
@@ -142,7 +144,9 @@ def python_with_torch(tmp_path: Path) -> str:
 
 
 def wheels_of_torchvision(code: Path) -> dict[str, str]:
-    """Two versions, each for a version of torch, and the environment in which pip sees no other packages."""
+    """Two versions, each for a version of torch, and the environment in which pip sees no other
+    packages.
+    """
     for name, version, requires in (
         ("torchvision", "0.28.0", "torch==2.13.0"),
         ("torchvision", "0.29.0", "torch==2.14.0"),
@@ -174,12 +178,16 @@ def test_torch_stays_the_environments_unless_the_file_excludes_its_version(
 def test_the_torch_of_the_environment_is_left_where_pip_fails_with_it(
     code: Path, tmp_path: Path, python_with_torch: str
 ) -> None:
-    """pip goes back to old versions of a package in search of one that fits the environment's torch."""
+    """pip goes back to old versions of a package in search of one that fits the environment's
+    torch.
+    """
     environment = wheels_of_torchvision(code)
     wheel = packed_wheel("peft", "2.0", requires="torch==2.14.0")
     (code / "peft-2.0-py3-none-any.whl").write_bytes(wheel)
     sources = {
-        "pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n",
+        "pyproject.toml": (
+            "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
+        ),
         "backend.py": "raise SystemExit('this version is too old')\n",
     }
     with tarfile.open(code / "peft-1.0.tar.gz", "w:gz") as archive:
@@ -193,6 +201,6 @@ def test_the_torch_of_the_environment_is_left_where_pip_fails_with_it(
     log = (tmp_path / "log.txt").read_text()
     assert "ResolutionImpossible" not in log
     assert (
-        f"pip can't install requirements.txt with torch=={TORCH} of the image, and now tries without it"
-        in log
-    )
+        f"pip can't install requirements.txt with torch=={TORCH} of the image, and now tries "
+        "without it"
+    ) in log

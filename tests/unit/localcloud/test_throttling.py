@@ -1,4 +1,6 @@
-"""MiniStack's refusals look as AWS's own do: boto3 tries a throttled request again, and shows a stranger the reason."""
+"""MiniStack's refusals look as AWS's own do: boto3 tries a throttled request again, and shows a
+stranger the reason.
+"""
 
 import io
 from collections.abc import Callable, Mapping

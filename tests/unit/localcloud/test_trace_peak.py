@@ -1,4 +1,6 @@
-"""A trace whose steps no device computes: its job fails with the arithmetic, and one below the peak runs."""
+"""A trace whose steps no device computes: its job fails with the arithmetic, and one below the peak
+runs.
+"""
 
 import json
 import random
@@ -80,14 +82,15 @@ def test_the_share_of_the_peak_worked_out_by_hand() -> None:
     )
     # 8 devices x 2 samples x 78 TFLOP / 0.5 s = 2,496 TFLOPS = 8 x 312: all of the peak
     assert implied_rate(trace, job, read_work(job)).text == (
-        "trace by-hand: 16 samples x 7.8e+13 FLOPs (a formula) in 0.5000 s are 2,496.0 TFLOPS, 100.0 % of the peak of"
-        " 8 devices x 312.0 TFLOPS (1 x ml.p4d.24xlarge)"
+        "trace by-hand: 16 samples x 7.8e+13 FLOPs (a formula) in 0.5000 s are 2,496.0 TFLOPS, "
+        "100.0 % of the peak of 8 devices x 312.0 TFLOPS (1 x ml.p4d.24xlarge)"
     )
 
 
 def test_devices_without_a_process_add_no_peak(faults: FaultInjector) -> None:
     job = job_of(make_cell(**P4D, instance_count=2, strategy="single"))
-    # 2 processes x 2 samples x 78 TFLOP / 0.4 s = 780 TFLOPS, of 2 x 312; it would be 15.6 % of 16 x 312
+    # 2 processes x 2 samples x 78 TFLOP / 0.4 s = 780 TFLOPS, of 2 x 312; it would be 15.6 % of 16
+    # x 312
     trace = Trace(name="t", step_seconds=0.4, flops_per_sample=78e12, flops_source="f")
     rate = implied_rate(trace, job, read_work(job))
     assert rate.share_of_peak == pytest.approx(1.25)

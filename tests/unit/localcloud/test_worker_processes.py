@@ -25,7 +25,8 @@ PIPES: dict[str, Any] = {
     "text": True,
     "bufsize": 1,
 }
-# Answers each line with what it is and where it runs; the function's code is imported from beside the program.
+# Answers each line with what it is and where it runs; the function's code is imported from beside
+# the program.
 PROGRAM = """
 import json, os, random, sys
 sys.path.insert(0, os.path.join(os.path.dirname(sys.argv[0]), "code"))

@@ -1,9 +1,11 @@
-"""The program of the runs in tests of the batch search: each sample of its batch takes 8 MiB of a limited memory.
+"""The program of the runs in tests of the batch search: each sample of its batch takes 8 MiB of a
+limited memory.
 
-Arguments: ``--batch``; ``--room``: the largest batch for which the limit leaves memory; ``--slow-from``: the batch from
-which a step takes four times as long; ``--breaks-from``: the batch from which it fails without need of memory;
-``--retries-from``: the batch from which a device's allocator tries again; ``--hangs-from``: the batch from which it
-does no step; ``--goes-on``: for so many seconds after its steps, without one.
+Arguments: ``--batch``; ``--room``: the largest batch for which the limit leaves memory;
+``--slow-from``: the batch from which a step takes four times as long; ``--breaks-from``: the batch
+from which it fails without need of memory; ``--retries-from``: the batch from which a device's
+allocator tries again; ``--hangs-from``: the batch from which it does no step; ``--goes-on``: for so
+many seconds after its steps, without one.
 """
 
 import argparse

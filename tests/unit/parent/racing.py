@@ -1,4 +1,6 @@
-"""The program of the runs in tests of the race: it logs steps with the times that its arguments say, and may wait."""
+"""The program of the runs in tests of the race: it logs steps with the times that its arguments
+say, and may wait.
+"""
 
 import json
 import os
@@ -12,7 +14,10 @@ GIVEN = {"samples": 8, "steps": 20, "late": 0.0, "waits": 0.0, "lingers": 0.0, "
 
 
 def race(given: dict[str, float]) -> int:
-    """Its exit code. Seconds: ``late`` before its steps, ``waits`` after them, ``lingers`` after its last line."""
+    """Its exit code.
+
+    Seconds: ``late`` before its steps, ``waits`` after them, ``lingers`` after its last line.
+    """
     time.sleep(given["late"])
     began, rank = time.time(), int(os.environ.get("RANK", "0"))
     world_size = int(os.environ.get("WORLD_SIZE", "1"))

@@ -41,7 +41,9 @@ def run_document(run_id: str, *arguments: str, **changed: Any) -> dict[str, Any]
 
 
 def without_caches(environment: Mapping[str, str]) -> dict[str, str]:
-    """PyTorch sets the place of its cache in a process that has compiled, as one of these tests may have."""
+    """PyTorch sets the place of its cache in a process that has compiled, as one of these tests may
+    have.
+    """
     return {name: value for name, value in environment.items() if name not in CACHES}
 
 

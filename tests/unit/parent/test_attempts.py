@@ -1,4 +1,7 @@
-"""Runs that have ended are skipped by the next attempt; what a job leaves, goes on. None begins that would not fit."""
+"""Runs that have ended are skipped by the next attempt; what a job leaves, goes on.
+
+None begins that would not fit.
+"""
 
 import json
 import os
@@ -171,7 +174,9 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -
 
 
 def test_a_run_that_the_jobs_limit_cut_off_has_not_died(tmp_path: Path) -> None:
-    """No signal told the parent, twice: the next attempts' documents name the jobs that the service ended."""
+    """No signal told the parent, twice: the next attempts' documents name the jobs that the service
+    ended.
+    """
     runs = [run_document("a"), run_document("b", "--sleep", "600")]
     job = SharedJob(root=tmp_path, runs=runs)
     for name in ("job-a1", "job-a2"):

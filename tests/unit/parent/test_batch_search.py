@@ -1,4 +1,6 @@
-"""The largest batch that fits a limited memory is found by real processes, and the run is measured with it."""
+"""The largest batch that fits a limited memory is found by real processes, and the run is measured
+with it.
+"""
 
 import json
 from dataclasses import replace
@@ -139,7 +141,10 @@ def write_journal(
 def test_a_batch_with_which_two_jobs_died_does_not_fit(
     tmp_path: Path, deaths: int, found: int
 ) -> None:
-    """The run has not died: it had not begun. A host that is lost once says nothing of the batch."""
+    """The run has not died: it had not begun.
+
+    A host that is lost once says nothing of the batch.
+    """
     job = job_of(tmp_path, searching(24, "--room", "24"))
     begun = {"event": "probe_began", "run_id": "a", "batch": 24}
     for number in range(deaths):
@@ -165,7 +170,9 @@ def with_limit(job: SharedJob, seconds: int) -> SharedJob:
 
 @pytest.mark.parametrize("hangs_from", [1, 8])
 def test_probes_that_reach_the_jobs_deadline_leave_the_run(tmp_path: Path, hangs_from: int) -> None:
-    """A job in which not even one probe ended has a limit that is too short for any: its run shows that."""
+    """A job in which not even one probe ended has a limit that is too short for any: its run shows
+    that.
+    """
     job = with_limit(job_of(tmp_path, searching(4, "--hangs-from", str(hangs_from))), 7)
     assert job.carry()[0] == 0
     if hangs_from == 1:

@@ -73,7 +73,9 @@ def test_the_parent_is_python_3_8() -> None:
 def test_each_gpu_of_this_machine_has_a_process(
     tmp_path: Path, instance_type: str, gpus: str, processes: str
 ) -> None:
-    """The lab's table does not know how many there are; of other types it knows it, and the document says it."""
+    """The lab's table does not know how many there are; of other types it knows it, and the
+    document says it.
+    """
     torchrun = tmp_path / "torchrun.py"
     torchrun.write_text("import sys; print(sys.argv[sys.argv.index('--nproc_per_node') + 1])")
     job = SharedJob(

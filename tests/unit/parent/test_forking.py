@@ -1,4 +1,7 @@
-"""Imports are over before a run begins. Without a process that can fork, a run starts with a new interpreter."""
+"""Imports are over before a run begins.
+
+Without a process that can fork, a run starts with a new interpreter.
+"""
 
 import json
 import os
@@ -14,8 +17,8 @@ from traindyno.parent.document import RunOrder
 from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.launch import Meeting, Setting, Start
 
-# They stand for a process whose imports fail, that has opened a device, that dies with a run, that answers late, whose
-# imports are slow, and whose imports do not end.
+# They stand for a process whose imports fail, that has opened a device, that dies with a run, that
+# answers late, whose imports are slow, and whose imports do not end.
 FORKING = {
     "fails": "print('tries'); raise SystemExit('cannot import name')",
     "unfit": """
@@ -24,7 +27,10 @@ print("tries", flush=True)
 os.write(int(sys.argv[1]), b"it has opened a device\\n")
 time.sleep(600)
 """,
-    "dies": "import os, sys; os.write(int(sys.argv[1]), b'ready\\n'); sys.stdin.readline(); os.kill(os.getpid(), 9)",
+    "dies": (
+        "import os, sys; os.write(int(sys.argv[1]), b'ready\\n'); sys.stdin.readline(); "
+        "os.kill(os.getpid(), 9)"
+    ),
     "late": """
 import os, sys
 answers = int(sys.argv[1])

@@ -1,4 +1,6 @@
-"""What a parent's guard does for a parent that was stopped, and what a parent removes of those that were killed."""
+"""What a parent's guard does for a parent that was stopped, and what a parent removes of those that
+were killed.
+"""
 
 import os
 import signal
@@ -50,7 +52,10 @@ def test_a_parent_removes_the_folders_of_those_that_are_gone(
 
 def test_the_folder_of_a_guard_that_is_killed_has_its_process_id(tmp_path: Path) -> None:
     """The parent of the next job finds it by that."""
-    code = "import os; from traindyno.parent import program; program.work = lambda _: os.kill(os.getppid(), 9) or 0; "
+    code = (
+        "import os; from traindyno.parent import program; program.work = lambda _: "
+        "os.kill(os.getppid(), 9) or 0; "
+    )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     killed = subprocess.Popen([sys.executable, "-c", f"{code}program.main()"], env=environment)
     assert killed.wait(timeout=30) == -signal.SIGKILL

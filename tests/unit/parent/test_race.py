@@ -1,4 +1,6 @@
-"""A run that can't win any more ends; the first one never does, and without the document's word no run does."""
+"""A run that can't win any more ends; the first one never does, and without the document's word no
+run does.
+"""
 
 import json
 from collections.abc import Mapping
@@ -56,7 +58,8 @@ def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
     others = dict.fromkeys(("first", "best", "level", "twice-the-work"), "exited")
     assert reasons(job) == {**others, "behind": "outpaced"}
     end = known(job.end("behind"))
-    # 0.2 s ÷ 0.1 s is 2; the scatter of steps and of runs allows little less. It is judged after 7 of its 20 steps.
+    # 0.2 s ÷ 0.1 s is 2; the scatter of steps and of runs allows little less. It is judged after 7
+    # of its 20 steps.
     bound = end["bound"]
     assert (bound["by"], bound["steps"]) == ("best", 5)
     assert 1.85 < bound["least_ratio"] < 2.0
@@ -119,7 +122,10 @@ def test_a_run_whose_step_lasts_too_long_ends(tmp_path: Path) -> None:
 
 
 def test_the_contenders_run_again_after_the_last_run(tmp_path: Path) -> None:
-    """A cell's further run goes on to its end, however slow. A later attempt neither repeats nor adds one."""
+    """A cell's further run goes on to its end, however slow.
+
+    A later attempt neither repeats nor adds one.
+    """
     cells = {"best": FAST, "level": LEVEL, "behind": SLOW, "fails": FAST}
     runs = [
         racing(name, seconds, exits=int(name == "fails"), waits=0.6)

@@ -1,4 +1,6 @@
-"""A run ends as its processes end, and the next one begins on a clean host, with folders of its own."""
+"""A run ends as its processes end, and the next one begins on a clean host, with folders of its
+own.
+"""
 
 import os
 import signal

@@ -197,7 +197,9 @@ def test_torchrun_has_the_toolkits_network_and_a_plain_script_keeps_its_own(
 
 
 def test_variables_that_the_job_has_for_its_runs_are_the_runs_own() -> None:
-    """They win over what the parent sets, as those of the document do; one that is not there is not made up."""
+    """They win over what the parent sets, as those of the document do; one that is not there is not
+    made up.
+    """
     given = {"API_KEY": "sesame", "TMPDIR": "/opt/ml/mine", "TRAINDYNO_OPT_ML": "/here", "B": "job"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), given)
     own = variables_of(host, inherited=("API_KEY", "TMPDIR", "B", "C"), environment={"B": "run"})

@@ -193,7 +193,8 @@ def test_every_plot_has_its_data_as_csv(page: str, report: Report) -> None:
     assert float(found["verdict.csv"][0]["usd"]) == pytest.approx(row.usd.mean, rel=1e-5)
     figures = page.split('<section id="provenance"', maxsplit=1)[0].count("<figure>")
     assert figures >= 8
-    # each figure names its file, apart from the views of one plot and the step times, which share one
+    # each figure names its file, apart from the views of one plot and the step times, which share
+    # one
     assert page.count('class="csv"') == len(found) - 1
 
 
@@ -253,7 +254,9 @@ def long_run(suite: Suite, source: random.Random) -> RunResult:
 def test_a_report_of_300_runs_stays_below_2_mb_and_one_of_1000_below_5_mb(
     cell_count: int, trials: int, most_bytes: int
 ) -> None:
-    """Each run is one of a few that differ; what compresses well in them is a small part of the page."""
+    """Each run is one of a few that differ; what compresses well in them is a small part of the
+    page.
+    """
     suite = make_suite(
         matrix={
             "instance_count": (1, 2, 4, 8, 16),
@@ -357,7 +360,10 @@ def test_text_is_escaped_unless_it_is_markup() -> None:
 def test_long_labels_keep_the_values_in_which_they_differ() -> None:
     """A rehearsal of 44 cells had names that began alike and were cut before their values."""
     labels = [
-        f"{count} × ml.p4d.24xlarge · smddp · dataloader_num_workers {workers} · max_steps 1250 · batch_size 32"
+        (
+            f"{count} × ml.p4d.24xlarge · smddp · dataloader_num_workers {workers} · max_steps "
+            "1250 · batch_size 32"
+        )
         for count in (2, 16)
         for workers in (0, 4, 12)
     ]
@@ -405,14 +411,17 @@ def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() 
 
 
 def test_the_cells_show_iterations_price_and_billed_time() -> None:
-    """The table of the Trainium post has them, and the Training Compiler post's chart of billable seconds."""
+    """The table of the Trainium post has them, and the Training Compiler post's chart of billable
+    seconds.
+    """
     suite = sample_suite()
     cell = expand_cells(suite)[0]
     report = report_of(
         [completed_result(cell, trial, step_seconds=0.5, suite=suite) for trial in (1, 2)], suite
     )
     (row,) = [row for row in report.verdict.rows if row.trials]
-    # 2 steps a second; 100,000 examples in steps of 8 are 12,500: the first of 10 s, the others of 0.5 s, 100 s beside
+    # 2 steps a second; 100,000 examples in steps of 8 are 12,500: the first of 10 s, the others of
+    # 0.5 s, 100 s beside
     assert known(row.steps_per_second).mean == pytest.approx(2.0)
     # a fault of the service in 6,000 hours is expected, which repeats half of the run
     assert known(row.billable_seconds).mean == pytest.approx(100 + 10 + 12_499 * 0.5, rel=2e-4)
@@ -468,7 +477,9 @@ def searched(
 
 
 def batches_of(report: Report, *results: RunResult) -> tuple[str, list[str]]:
-    """The section of the report with these results, as it is after it was stored, and the text of its rows."""
+    """The section of the report with these results, as it is after it was stored, and the text of
+    its rows.
+    """
     page = render(parse_report(report_document(replace(report, results=results))))
     section = page.partition('id="batches"')[2].partition("</section>")[0]
     return section, [
@@ -511,7 +522,10 @@ def test_the_section_of_batches_says_where_the_search_ended(
 def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(
     report: Report,
 ) -> None:
-    """The first trial was lost after its probes, and the second one searched again. Another cell found the same."""
+    """The first trial was lost after its probes, and the second one searched again.
+
+    Another cell found the same.
+    """
     second, *_ = report.results
     other = next(each for each in report.results if each.run.cell != second.run.cell)
     lost = replace(second, run=replace(second.run, trial=9))

@@ -46,9 +46,13 @@ LAB = JobSettings(
 def sdk_accounts(table: str) -> dict[str, str]:
     document = json.loads((TABLES / f"{table}.json").read_text())
     versions = document.get("training", document)["versions"].values()
-    return {region: account for version in versions if "registries" in version
-            for region, account in version["registries"].items()
-            if version["repository"] != "sagemaker-pytorch"}  # fmt: skip
+    return {
+        region: account
+        for version in versions
+        if "registries" in version
+        for region, account in version["registries"].items()
+        if version["repository"] != "sagemaker-pytorch"
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""How jobs end: real failure messages, statuses, time and money, by SageMaker's own descriptions."""
+"""How jobs end: real failure messages, statuses, time and money, by SageMaker's own
+descriptions.
+"""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -55,25 +57,32 @@ def described(status: str, secondary: str | None = None, **changes: Any) -> dict
 
 MESSAGES = [
     (
-        "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance "
-        "type.",
+        "CapacityError: Unable to provision requested ML compute capacity. Please retry using a "
+        "different ML instance type.",
         CapacityUnavailable,
     ),
     ("InternalServerError: We encountered an internal error.  Please try again.", ServiceFault),
     ("InternalServerError: We encountered an internal error. Please try again.", ServiceFault),
     (
-        "ResourceLimitExceeded: The account-level service limit 'ml.p3dn.24xlarge for training job usage' is 0 "
-        "Instances, with current utilization of 0 Instances and a request delta of 1 Instances.",
+        "ResourceLimitExceeded: The account-level service limit 'ml.p3dn.24xlarge for training "
+        "job usage' is 0 Instances, with current utilization of 0 Instances and a request delta "
+        "of 1 Instances.",
         SlotUnavailable,
     ),
     (
-        'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "torch.OutOfMemoryError: CUDA out of memory.'
-        ' Tried to allocate 2.00 GiB", exit code: 1',
+        "AlgorithmError: ExecuteUserScriptError:\n"
+        "ExitCode 1\n"
+        'ErrorMessage "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", '
+        "exit code: 1",
         Outcome.OUT_OF_MEMORY,
     ),
     *(
         (
-            f'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "{error}", exit code: 1',
+            (
+                "AlgorithmError: ExecuteUserScriptError:\n"
+                "ExitCode 1\n"
+                f'ErrorMessage "{error}", exit code: 1'
+            ),
             outcome,
         )
         for error, outcome in (
@@ -99,15 +108,25 @@ MESSAGES = [
     ),
     ("AlgorithmError: , exit code: 137", Outcome.KILLED),
     (
-        "AlgorithmError: out of memory: the kernel killed 1 processes while the job ran. , exit code: 137",
+        (
+            "AlgorithmError: out of memory: the kernel killed 1 processes while the job ran. , "
+            "exit code: 137"
+        ),
         Outcome.OUT_OF_MEMORY,
     ),
     (
-        "ClientError: Please use an instance type with more memory, or reduce the size of job data.",
+        (
+            "ClientError: Please use an instance type with more memory, or reduce the size of "
+            "job data."
+        ),
         Outcome.OUT_OF_MEMORY,
     ),
     (
-        'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "KeyError: loss", exit code: 1',
+        (
+            "AlgorithmError: ExecuteUserScriptError:\n"
+            "ExitCode 1\n"
+            'ErrorMessage "KeyError: loss", exit code: 1'
+        ),
         Outcome.USER_CODE_ERROR,
     ),
     (
@@ -123,7 +142,10 @@ MESSAGES = [
         Outcome.PERMISSION_ERROR,
     ),
     (
-        "ClientError: Cannot pull image 1.dkr.ecr.us-east-1.amazonaws.com/lab:efa: CannotPullContainerError",
+        (
+            "ClientError: Cannot pull image 1.dkr.ecr.us-east-1.amazonaws.com/lab:efa: "
+            "CannotPullContainerError"
+        ),
         Outcome.IMAGE_ERROR,
     ),
     ("AlgorithmError: exec format error, exit code: 1", Outcome.IMAGE_ERROR),
@@ -143,7 +165,13 @@ OF_CONTAINERS = sorted(set(Outcome) - NOT_OF_CONTAINER)
 OWN_PLACES = [
     "AlgorithmError: {}, exit code: 1",
     'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "{}, exit code: 1',
-    'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "Traceback\nKeyError: x\n{}, exit code: 1',
+    (
+        "AlgorithmError: ExecuteUserScriptError:\n"
+        "ExitCode 1\n"
+        'ErrorMessage "Traceback\n'
+        "KeyError: x\n"
+        "{}, exit code: 1"
+    ),
 ]
 
 
@@ -198,7 +226,9 @@ OF_SERVICES = [(text, meaning) for text, meaning in MESSAGES if not isinstance(m
 
 @pytest.mark.parametrize(("text", "meaning"), OF_SERVICES)
 def test_a_scripts_error_never_leads_to_another_attempt(text: str, meaning: object) -> None:
-    """A script may print a service's text, such as the answer to a call of its own: its job is not tried again."""
+    """A script may print a service's text, such as the answer to a call of its own: its job is not
+    tried again.
+    """
     assert read_failure_reason(text)[0] is meaning
     for place in (
         *OWN_PLACES,
@@ -292,16 +322,30 @@ def test_billable_time_that_is_missing_after_a_start_is_unknown() -> None:
 
 
 TRANSITIONS = [
-    {"Status": "Starting", "StartTime": at(0), "EndTime": at(100),
-     "StatusMessage": "Insufficient capacity error from EC2 while launching instances, retrying!"},
-    {"Status": "Starting", "StartTime": at(100), "EndTime": at(160), "StatusMessage": "Preparing the instances"},
-    {"Status": "Downloading", "StartTime": at(160), "EndTime": at(200), "StatusMessage": "Downloading the image"},
+    {
+        "Status": "Starting",
+        "StartTime": at(0),
+        "EndTime": at(100),
+        "StatusMessage": "Insufficient capacity error from EC2 while launching instances, retrying!",
+    },
+    {
+        "Status": "Starting",
+        "StartTime": at(100),
+        "EndTime": at(160),
+        "StatusMessage": "Preparing the instances",
+    },
+    {
+        "Status": "Downloading",
+        "StartTime": at(160),
+        "EndTime": at(200),
+        "StatusMessage": "Downloading the image",
+    },
     {"Status": "Training", "StartTime": at(200), "EndTime": at(500), "StatusMessage": ""},
     {"Status": "Interrupted", "StartTime": at(500), "EndTime": at(520), "StatusMessage": ""},
     {"Status": "Training", "StartTime": at(520), "EndTime": at(820), "StatusMessage": ""},
     {"Status": "Uploading", "StartTime": at(820), "EndTime": at(830), "StatusMessage": ""},
     {"Status": "Completed", "StartTime": at(830), "EndTime": at(830), "StatusMessage": ""},
-]  # fmt: skip
+]
 
 
 def test_phases_add_up_to_the_time_from_creation_to_end() -> None:
@@ -310,11 +354,17 @@ def test_phases_add_up_to_the_time_from_creation_to_end() -> None:
         name.value: sum(phase.seconds for phase in phases if phase.name is name)
         for name in JobPhaseName
     }
-    # 100 waiting, 60 starting, 40 downloading, 300 + 300 training, 20 interrupted, 10 uploading = 830
+    # 100 waiting, 60 starting, 40 downloading, 300 + 300 training, 20 interrupted, 10 uploading =
+    # 830
     assert seconds == {
-        "waiting": 100, "starting": 60, "downloading": 40, "training": 600, "interrupted": 20, "uploading": 10,
+        "waiting": 100,
+        "starting": 60,
+        "downloading": 40,
+        "training": 600,
+        "interrupted": 20,
+        "uploading": 10,
         "stopping": 0,
-    }  # fmt: skip
+    }
     assert sum(seconds.values()) == 830
     assert phases[0].name is JobPhaseName.WAITING
 

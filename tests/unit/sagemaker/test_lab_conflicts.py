@@ -57,7 +57,9 @@ def test_an_isolated_container_reaches_nothing_but_its_channels(
 
 
 def test_accelerators_need_the_labs_image_for_them() -> None:
-    """The stack of these images may have failed, or be built later: the lab works on CPUs without it."""
+    """The stack of these images may have failed, or be built later: the lab works on CPUs without
+    it.
+    """
     trainium = small_suite(
         training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={}
     )
@@ -72,8 +74,8 @@ def test_accelerators_need_the_labs_image_for_them() -> None:
     )
     (found,) = conflicts(small_suite(), built)
     assert found == (
-        "ml.g5.xlarge: this lab has no image for GPUs: build it, in stack mine-lab-images, with: cdk deploy --all -c"
-        " lab=mine; or set workload.image"
+        "ml.g5.xlarge: this lab has no image for GPUs: build it, in stack mine-lab-images, with: "
+        "cdk deploy --all -c lab=mine; or set workload.image"
     )
     assert conflicts(small_suite(), replace(built, images={**built.images, "gpu": "lab:efa"})) == []
     assert conflicts(small_suite(training={"instance": "ml.m5.large"}), built) == []

@@ -1,4 +1,6 @@
-"""Each cell of the original suites asks for the job that the SageMaker SDK asks for, field by field."""
+"""Each cell of the original suites asks for the job that the SageMaker SDK asks for, field by
+field.
+"""
 
 import json
 import re
@@ -82,7 +84,9 @@ def our_requests(pack: str) -> tuple[dict[str, Any], ...]:
 
 @pytest.mark.parametrize("pack", PACKS)
 def test_the_cells_of_an_original_suite_are_the_sdks_jobs(pack: str) -> None:
-    """One cell for each job that the post describes, captured by capture_originals.py, and no others."""
+    """One cell for each job that the post describes, captured by capture_originals.py, and no
+    others.
+    """
     captured = json.loads((GOLDEN / f"originals/{pack}.json").read_text())
     with_regex = pack != "gpt2-compiler"
     ours = [comparable(request, with_regex=with_regex) for request in our_requests(pack)]
@@ -120,7 +124,9 @@ def test_a_cell_is_the_authors_own_job(pack: str, name: str) -> None:
 
 
 def test_the_pipeline_cell_gives_the_library_the_authors_parameters() -> None:
-    """Their pipeline notebook has a script and arguments of its own; the library's parameters are the experiment."""
+    """Their pipeline notebook has a script and arguments of its own; the library's parameters are
+    the experiment.
+    """
     golden = json.loads((GOLDEN / "seed001_gptj_smp_v1_pipeline_parallel.json").read_text())[
         "request"
     ]

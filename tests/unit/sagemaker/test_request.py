@@ -1,4 +1,6 @@
-"""Our CreateTrainingJob requests against the SDK's own, captured in tests/data/golden, and botocore's service model."""
+"""Our CreateTrainingJob requests against the SDK's own, captured in tests/data/golden, and
+botocore's service model.
+"""
 
 import json
 import re
@@ -129,7 +131,9 @@ def golden_suite(golden: dict[str, Any], **training: Any) -> Suite:
 
 
 def in_our_place(golden: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
-    """The golden request with what the lab names, bounds and adds itself: the rest must be equal."""
+    """The golden request with what the lab names, bounds and adds itself: the rest must be
+    equal.
+    """
     request = {
         name: value
         for name, value in golden.items()
@@ -210,9 +214,13 @@ def test_a_built_in_task_gets_the_suites_own_words_as_json() -> None:
     assert told["workload"]["model"] == {"config": {"model_type": "gpt2", "n_layer": 2}}
     assert told["settings"]["instance"] == "ml.g5.xlarge"
     assert told["measurement"] == {
-        "warmup": "auto", "trials": 2, "max_steps": 200, "evaluate": False, "save_model": False,
+        "warmup": "auto",
+        "trials": 2,
+        "max_steps": 200,
+        "evaluate": False,
+        "save_model": False,
         "save_best": False,
-    }  # fmt: skip
+    }
     assert told["sagemaker_program"] == "traindyno_train.py"
     assert (
         told["sagemaker_submit_directory"]
@@ -382,7 +390,8 @@ def test_no_labs_jobs_begin_as_another_labs_do() -> None:
     names = {lab: job_name_prefix("execution-1", "quick-look", lab=lab) for lab in labs}
     for lab in labs:
         assert [other for other in labs if names[other].startswith(jobs_prefix(lab))] == [lab]
-    # the longest: lab of 18 and suite name of 15 characters, trial and attempt of up to three digits each
+    # the longest: lab of 18 and suite name of 15 characters, trial and attempt of up to three
+    # digits each
     suite = small_suite(name="a-very-long-suite-name")
     run = trial_runs("execution-1", expand_cells(suite), [999])[0]
     name = attempt_job_name(run, suite.name, attempt=999, lab="l" * 18)
@@ -434,7 +443,9 @@ JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", sorted(JOBS_OF_MOST_VARIABLES))
 def test_a_job_has_as_many_variables_as_the_service_takes(name: str) -> None:
-    """The largest number that the check accepts, with the lab's own, is 100 in the requests of the suite's jobs."""
+    """The largest number that the check accepts, with the lab's own, is 100 in the requests of the
+    suite's jobs.
+    """
     changes = dict(JOBS_OF_MOST_VARIABLES[name])
     document = small_document() if changes.pop("task", None) else script_document()
     document = {

@@ -1,4 +1,6 @@
-"""Our requests against the installed SageMaker SDK itself, its call captured where botocore would send it."""
+"""Our requests against the installed SageMaker SDK itself, its call captured where botocore would
+send it.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -119,9 +121,13 @@ def test_a_spot_job_on_an_image_of_ones_own_is_the_sdks_own(sdk_session: Any) ->
     )
     ours = first_request(suite)
     theirs = sdk_request(
-        sdk_session, suite, ours, image_uri=image, use_spot_instances=True,
+        sdk_session,
+        suite,
+        ours,
+        image_uri=image,
+        use_spot_instances=True,
         max_wait=ours["StoppingCondition"]["MaxWaitTimeInSeconds"],
-    )  # fmt: skip
+    )
     assert ours == theirs
 
 
@@ -148,10 +154,18 @@ def test_a_job_in_a_vpc_with_encryption_everywhere_is_the_sdks_own(sdk_session: 
     )
     ours = first_request(suite, **GUARDED)
     theirs = sdk_request(
-        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", subnets=["subnet-1", "subnet-2"],
-        security_group_ids=["sg-1"], encrypt_inter_container_traffic=True, volume_kms_key=KEY, output_kms_key=KEY,
+        sdk_session,
+        suite,
+        ours,
+        framework_version="2.8.0",
+        py_version="py312",
+        subnets=["subnet-1", "subnet-2"],
+        security_group_ids=["sg-1"],
+        encrypt_inter_container_traffic=True,
+        volume_kms_key=KEY,
+        output_kms_key=KEY,
         volume_size=200,
-    )  # fmt: skip
+    )
     assert {"VpcConfig", "EnableInterContainerTrafficEncryption"} <= set(ours)
     assert without_pending_limit(ours) == theirs
 
@@ -188,12 +202,16 @@ def test_a_job_of_the_model_parallel_librarys_version_2_is_the_sdks_own(sdk_sess
     ours = first_request(suite)
     parameters = {"hybrid_shard_degree": 8}
     theirs = sdk_request(
-        sdk_session, suite, ours, framework_version="2.4.1", py_version="py311",
+        sdk_session,
+        suite,
+        ours,
+        framework_version="2.4.1",
+        py_version="py311",
         distribution={
             "torch_distributed": {"enabled": True},
             "smdistributed": {"modelparallel": {"enabled": True, "parameters": parameters}},
         },
-    )  # fmt: skip
+    )
     launcher = {name for name in theirs["HyperParameters"] if name.startswith("sagemaker_")}
     assert launcher == {name for name in ours["HyperParameters"] if name.startswith("sagemaker_")}
     assert theirs["HyperParameters"]["mp_parameters"] == ours["HyperParameters"]["mp_parameters"]

@@ -1,4 +1,6 @@
-"""A failed script's reason begins with the user's own error and its line; the toolkit's wrapper is left out."""
+"""A failed script's reason begins with the user's own error and its line; the toolkit's wrapper is
+left out.
+"""
 
 import signal
 
@@ -17,7 +19,12 @@ TRACEBACK = (
 
 def wrapped(message: str, code: int = 1, joined: bool = False) -> str:
     """As the training toolkit writes it; SageMaker's copy can have spaces for the ends of lines."""
-    text = f'AlgorithmError: ExecuteUserScriptError:\nExitCode {code}\nErrorMessage "{message}"\nCommand "python3 a.py"'
+    text = (
+        "AlgorithmError: ExecuteUserScriptError:\n"
+        f"ExitCode {code}\n"
+        f'ErrorMessage "{message}"\n'
+        'Command "python3 a.py"'
+    )
     return (" ".join(text.split()) if joined else text) + f", exit code: {code}"
 
 
@@ -49,7 +56,13 @@ def test_the_users_error_comes_first_with_its_own_line(error: str, joined: bool)
 
 def test_of_several_errors_the_last_one_counts() -> None:
     first, second = f"{TRACEBACK}KeyError: 'a'", f"{TRACEBACK}ValueError: b: Error: c"
-    chain = f"{first}\n\nDuring handling of the above exception, another exception occurred:\n\n{second}"
+    chain = (
+        f"{first}\n"
+        "\n"
+        "During handling of the above exception, another exception occurred:\n"
+        "\n"
+        f"{second}"
+    )
     _, message = read_failure_reason(wrapped(chain))
     assert message == "ValueError: b: Error: c (reader.py, line 7) (exit code 1)"
 
@@ -104,15 +117,24 @@ Root Cause (first observed failure):
   traceback : {traceback}
 ============================================================"""
 TORCHRUN_LINES = (
-    "E1123 19:20:18.196000 14014 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: -9)",
-    "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 (pid: 14115) of binary",
+    (
+        "E1123 19:20:18.196000 14014 torch/distributed/elastic/multiprocessing/api.py:984] "
+        "failed (exitcode: -9)"
+    ),
+    (
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 "
+        "(pid: 14115) of binary"
+    ),
 )
 
 
 @pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("line", TORCHRUN_LINES)
 def test_torchruns_report_of_a_signal_is_read_and_left_out(line: str, joined: bool) -> None:
-    report = f"{line}\n{TORCHRUN_REPORT.format(code=-9, traceback='Signal 9 (SIGKILL) received by PID 14115')}"
+    report = (
+        f"{line}\n"
+        f"{TORCHRUN_REPORT.format(code=-9, traceback='Signal 9 (SIGKILL) received by PID 14115')}"
+    )
     killed = "another program, a person or the kernel ended the process (SIGKILL, exit code 1)"
     for output, shown in (("step 7\n", f"{killed}; its last output: step 7"), ("", killed)):
         assert read_failure_reason(wrapped(output + report, joined=joined)) == (
@@ -123,7 +145,10 @@ def test_torchruns_report_of_a_signal_is_read_and_left_out(line: str, joined: bo
 
 @pytest.mark.parametrize("line", TORCHRUN_LINES)
 def test_an_error_before_torchruns_report_is_the_scripts(line: str) -> None:
-    report = f"{line}\n{TORCHRUN_REPORT.format(code=1, traceback='To enable traceback see: https://pytorch.org')}"
+    report = (
+        f"{line}\n"
+        f"{TORCHRUN_REPORT.format(code=1, traceback='To enable traceback see: https://pytorch.org')}"
+    )
     _, message = read_failure_reason(wrapped(f"{TRACEBACK}ValueError: broken\n{report}"))
     assert message == "ValueError: broken (reader.py, line 7) (exit code 1)"
 

@@ -165,7 +165,9 @@ def test_only_first_runs_of_a_race_to_do_the_work_end_early(
 def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward(
     kind: str, again: list[int]
 ) -> None:
-    """By time the most instances, by cost the fewest; a quality may need fewer steps at a slower rate."""
+    """By time the most instances, by cost the fewest; a quality may need fewer steps at a slower
+    rate.
+    """
     training = {"instance": "ml.g5.xlarge", "strategy": "ddp"}
     matrix = {"instance_count": [1, 2], "compiler": ["none", "inductor"]}
     suite = small_suite(

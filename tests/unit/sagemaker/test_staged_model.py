@@ -1,4 +1,6 @@
-"""A run whose model is copied to the lab's bucket reads it from a channel, and needs the Hub for nothing else."""
+"""A run whose model is copied to the lab's bucket reads it from a channel, and needs the Hub for
+nothing else.
+"""
 
 import json
 from dataclasses import replace

@@ -240,7 +240,9 @@ def test_contradictions_are_worked_out_rightly_and_name_claims_of_the_file(pack:
 
 @pytest.mark.parametrize("pack", PACKS)
 def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: str) -> None:
-    """Cells have no results: a claim that matches none or several of them says so, the others are not measured."""
+    """Cells have no results: a claim that matches none or several of them says so, the others are
+    not measured.
+    """
     suite = load_suite(SUITES / pack / "original.yaml").suite
     cells = expand_cells(suite)
     claims = parse_claims(suite.claims or {})

@@ -1,5 +1,5 @@
-"""Estimates before the first run: they move as memory and time do, and hold on published steps of others. What was
-measured stands beside them: in the report, and in `traindyno list --projected`.
+"""Estimates before the first run: they move as memory and time do, and hold on published steps of
+others. What was measured stands beside them: in the report, and in `traindyno list --projected`.
 """
 
 import json
@@ -94,7 +94,10 @@ def test_the_weights_are_those_that_the_benchmark_fits() -> None:
 
 
 def test_intervals_hold_for_steps_of_a_family_that_was_left_out() -> None:
-    """Of four authors' tables, each with another trainer. Weights and deviation are of the other three."""
+    """Of four authors' tables, each with another trainer.
+
+    Weights and deviation are of the other three.
+    """
     rows = list(published(FOLDER))
     for family in {row.family for row in rows}:
         others = [row for row in rows if row.family != family]
@@ -149,7 +152,9 @@ def rounded(mean: float) -> dict[str, float]:
 
 
 def measured(**changes: Any) -> MemoryLab:
-    """A lab in memory has 40 steps of 8 samples that take 0.5 s, at $1.20 an hour, and peaks of about 1000 bytes."""
+    """A lab in memory has 40 steps of 8 samples that take 0.5 s, at $1.20 an hour, and peaks of
+    about 1000 bytes.
+    """
     cells = {
         EAGER.cell_id: {
             "memory_bytes": rounded(2000),

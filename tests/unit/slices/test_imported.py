@@ -1,4 +1,5 @@
-"""Suites from training jobs and from ModelTrainers of the SageMaker SDK 3, against the requests of the SDK itself.
+"""Suites from training jobs and from ModelTrainers of the SageMaker SDK 3, against the requests of
+the SDK itself.
 
 capture_model_trainer.py recorded both; the SDK 3 and the pinned SDK 2 can't share an environment.
 """
@@ -57,7 +58,8 @@ REFUSED = {
 }
 IMPORTED = sorted(CAPTURED.keys() - REFUSED)
 DECISIONS = Decisions(examples=1000, max_usd=5, max_hours=2)  # type: ignore[arg-type]
-# What v3 adds to each job, and the lab to each of its own: all other differences are listed below by trainer.
+# What v3 adds to each job, and the lab to each of its own: all other differences are listed below
+# by trainer.
 ALWAYS = {
     *(
         "TrainingJobName",
@@ -137,7 +139,9 @@ def test_a_trainer_whose_job_no_suite_can_ask_for_is_refused(name: str) -> None:
 
 
 def test_arguments_are_written_as_the_drivers_write_them() -> None:
-    """The drivers pass ``true`` where the toolkit would pass ``True``, so the suite holds the text."""
+    """The drivers pass ``true`` where the toolkit would pass ``True``, so the suite holds the
+    text.
+    """
     arguments = imported("basic").document["workload"]["hyperparameters"]
     assert arguments["bf16"] == "true"
     assert arguments["layers"] == "1,2"
@@ -236,9 +240,13 @@ def description(request: dict[str, Any], **changes: Any) -> dict[str, Any]:
     found |= {
         "TrainingJobArn": "arn:aws:sagemaker:us-east-1:123456789012:training-job/job",
         "ModelArtifacts": {"S3ModelArtifacts": "s3://results/model.tar.gz"},
-        "TrainingJobStatus": "Completed", "SecondaryStatus": "Completed", "CreationTime": 1_790_000_000,
-        "BillableTimeInSeconds": 1800, "EnableNetworkIsolation": False, **changes,
-    }  # fmt: skip
+        "TrainingJobStatus": "Completed",
+        "SecondaryStatus": "Completed",
+        "CreationTime": 1_790_000_000,
+        "BillableTimeInSeconds": 1800,
+        "EnableNetworkIsolation": False,
+        **changes,
+    }
     assert not ParamValidator().validate(found, DESCRIBED).has_errors()
     return found
 
@@ -294,9 +302,18 @@ OWN = {**SHARED, "sagemaker_program": '"traindyno_train.py"'}
     ("changes", "words"),
     [
         ({"HyperParameters": {}}, "has its own program; expected a job that runs a script"),
-        ({"HyperParameters": {}, "AlgorithmSpecification": {**ALGORITHM, "AlgorithmName": "xgb"}}, "the algorithm xgb"),
         (
-            {"HyperParameters": {}, "AlgorithmSpecification": {**ALGORITHM, "ContainerEntrypoint": ["/bin/sh"]}},
+            {
+                "HyperParameters": {},
+                "AlgorithmSpecification": {**ALGORITHM, "AlgorithmName": "xgb"},
+            },
+            "the algorithm xgb",
+        ),
+        (
+            {
+                "HyperParameters": {},
+                "AlgorithmSpecification": {**ALGORITHM, "ContainerEntrypoint": ["/bin/sh"]},
+            },
             "its container starts /bin/sh",
         ),
         ({"HyperParameters": SHARED}, "it carried several runs of a suite"),
@@ -308,21 +325,52 @@ OWN = {**SHARED, "sagemaker_program": '"traindyno_train.py"'}
             {"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": '"file:///opt/code"'}},
             "its code is file:///opt/code, expected a tarball in S3",
         ),
-        ({"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": "3"}}, "its code is 3, expected a tarball in S3"),
-        ({"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": '["a"]'}}, "its code is a list, expected"),
-        ({"HyperParameters": {**SCRIPT, "sagemaker_program": "[1]"}}, "its script is a list, expected the name"),
-        ({"HyperParameters": OWN}, "it runs Traindyno's program without its part of a suite"),
-        ({"HyperParameters": {**OWN, "workload": "{}", "settings": "3"}}, "without its part of a suite"),
-        ({"HyperParameters": {**OWN, "workload": '{"task": "script"}', "settings": "{}"}}, "without its part"),
-        ({"HyperParameters": {**SCRIPT, "sagemaker_mpi_enabled": "true"}}, "mpirun starts its script"),
-        ({"ResourceConfig": {"InstanceType": "ml.g5.huge", "VolumeSizeInGB": 1}}, "its instance type is ml.g5.huge"),
         (
-            {"ResourceConfig": {"InstanceGroups": [
-                {"InstanceType": "ml.g5.xlarge", "InstanceCount": 1, "InstanceGroupName": "a"}], "VolumeSizeInGB": 1}},
+            {"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": "3"}},
+            "its code is 3, expected a tarball in S3",
+        ),
+        (
+            {"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": '["a"]'}},
+            "its code is a list, expected",
+        ),
+        (
+            {"HyperParameters": {**SCRIPT, "sagemaker_program": "[1]"}},
+            "its script is a list, expected the name",
+        ),
+        ({"HyperParameters": OWN}, "it runs Traindyno's program without its part of a suite"),
+        (
+            {"HyperParameters": {**OWN, "workload": "{}", "settings": "3"}},
+            "without its part of a suite",
+        ),
+        (
+            {"HyperParameters": {**OWN, "workload": '{"task": "script"}', "settings": "{}"}},
+            "without its part",
+        ),
+        (
+            {"HyperParameters": {**SCRIPT, "sagemaker_mpi_enabled": "true"}},
+            "mpirun starts its script",
+        ),
+        (
+            {"ResourceConfig": {"InstanceType": "ml.g5.huge", "VolumeSizeInGB": 1}},
+            "its instance type is ml.g5.huge",
+        ),
+        (
+            {
+                "ResourceConfig": {
+                    "InstanceGroups": [
+                        {
+                            "InstanceType": "ml.g5.xlarge",
+                            "InstanceCount": 1,
+                            "InstanceGroupName": "a",
+                        }
+                    ],
+                    "VolumeSizeInGB": 1,
+                }
+            },
             "it has instance groups, expected instances of one type",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_job_that_no_suite_can_ask_for_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(JobNotImportable) as error:
         import_job(job_of(**changes), DECISIONS)
@@ -420,7 +468,8 @@ def test_a_job_of_the_sdk_3_is_read_from_its_drivers() -> None:
     # never a path of the machine that made the job: this one would send what is there
     assert suite.workload.source == "code-of-v3-20261121000000"
     assert found.left_out["workload.source"].endswith(
-        "aws s3 cp --recursive s3://your-bucket/v3/v3-20261121000000/input/code code-of-v3-20261121000000"
+        "aws s3 cp --recursive s3://your-bucket/v3/v3-20261121000000/input/code "
+        "code-of-v3-20261121000000"
     )
     assert suite.training["strategy"] == "ddp"
 
@@ -528,7 +577,9 @@ def test_what_is_no_secret_is_kept() -> None:
 
 
 def planted(value: Any) -> Iterator[Any]:
-    """Copies of the document, each with the secret at another place, also inside the JSON text of a hyperparameter."""
+    """Copies of the document, each with the secret at another place, also inside the JSON text of a
+    hyperparameter.
+    """
     for path, text in list(texts_of(value)):
         for secret in (PLANTED, *([with_secret(text)] if text.startswith("{") else [])):
             copy = deepcopy(value)

@@ -1,4 +1,6 @@
-"""`traindyno init`: a suite that plan accepts, with an estimate of each cell, from files and without an account."""
+"""`traindyno init`: a suite that plan accepts, with an estimate of each cell, from files and
+without an account.
+"""
 
 import json
 import os
@@ -12,7 +14,11 @@ import yaml
 
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
 
-PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408, ml.g6e.xlarge: 2.6, ml.g5.12xlarge: 7.09}\n"
+PRICES = (
+    "region: us-east-1\n"
+    "as_of: 2026-11-21\n"
+    "prices: {ml.g5.xlarge: 1.408, ml.g6e.xlarge: 2.6, ml.g5.12xlarge: 7.09}\n"
+)
 QUOTAS = """
 region: us-east-1
 quotas:

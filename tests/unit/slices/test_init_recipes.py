@@ -1,4 +1,6 @@
-"""`traindyno init` for each of AWS's 303 published recipes: a plan with memory, time and cost, or the reason."""
+"""`traindyno init` for each of AWS's 303 published recipes: a plan with memory, time and cost, or
+the reason.
+"""
 
 import csv
 import json
@@ -120,16 +122,14 @@ def test_each_published_recipe_has_a_plan_or_a_reason(
             )
         )
 
-    assert (
-        Counter(answer(_options(recipe, tmp_path)) for recipe in RECIPES)
-        == {
-            PLAN: 31,
-            NO_STEP_FITS: 6,  # 27 to 33 billion parameters in full on one p5, with a state of 16 bytes each
-            NO_PRICE: 1,  # the snapshot of prices lacks p4de
-            NO_TASK: 256,  # LoRA, DPO, GRPO, PPO, RFT, distillation, evaluation
-            NO_CONFIGURATION: 9,  # Nova, which is not published
-        }
-    )
+    assert Counter(answer(_options(recipe, tmp_path)) for recipe in RECIPES) == {
+        PLAN: 31,
+        # 27 to 33 billion parameters in full on one p5, with a state of 16 bytes each
+        NO_STEP_FITS: 6,
+        NO_PRICE: 1,  # the snapshot of prices lacks p4de
+        NO_TASK: 256,  # LoRA, DPO, GRPO, PPO, RFT, distillation, evaluation
+        NO_CONFIGURATION: 9,  # Nova, which is not published
+    }
 
 
 def test_the_size_of_a_model_with_linear_attention_is_that_of_all_its_layers() -> None:

@@ -1,4 +1,6 @@
-"""One measurement at several prices, and old measurements at new prices: the published Trainium comparison."""
+"""One measurement at several prices, and old measurements at new prices: the published Trainium
+comparison.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,13 +36,16 @@ from traindyno.slices.pricing.client import reprice
 from traindyno.slices.pricing.lab import PART, PricedOption, observe_discounts, price_options
 
 P4D, TRN1 = "ml.p4d.24xlarge", "ml.trn1.32xlarge"
-# Billed seconds and prices of the published comparison: 6553 s at 37.69, 6033 s at 24.725 USD per hour.
+# Billed seconds and prices of the published comparison: 6553 s at 37.69, 6033 s at 24.725 USD per
+# hour.
 SECONDS = {P4D: 6553.0, TRN1: 6033.0}
 BLOG = {P4D: Decimal("37.69"), TRN1: Decimal("24.725")}
 
 
 def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
-    """Three trials of each cell, the whole work taking the published time give or take ``spread``."""
+    """Three trials of each cell, the whole work taking the published time give or take
+    ``spread``.
+    """
     results = []
     for cell in expand_cells(suite):
         name = cell.settings.instance
@@ -48,7 +53,8 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
             seconds = SECONDS[name] * factor
             price = replace(PRICE, usd_per_instance_hour=BLOG[name])
             result = completed_result(cell, trial, suite=suite, price=price)
-            # All of the work is done before the steady window, so that the projected time is what was billed beside it.
+            # All of the work is done before the steady window, so that the projected time is what
+            # was billed beside it.
             billed = seconds + result.phases_seconds["steady"]
             (attempt,) = result.attempts
             attempt = replace(attempt, billable_seconds=billed, phase_seconds={"training": billed})
@@ -154,7 +160,9 @@ def test_spot_prices_say_where_they_flip_the_verdict() -> None:
 
 
 def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
-    """Each cell ran on one host: whether 5 % are a difference depends on the spread between hosts."""
+    """Each cell ran on one host: whether 5 % are a difference depends on the spread between
+    hosts.
+    """
     suite = suite_of(
         spot={name: SpotTerms(discount=0.0, interruptions_per_hour=0) for name in (P4D, TRN1)}
     )
@@ -231,7 +239,8 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     ]
     results = [replace(result, checkpoint_every_steps=3600) for result in plain]
     spot, demand = spot_of(suite, results), options_of(suite, results)["on demand, us-west-2"]
-    # 20 s to download and 10 s of a first step come again: exp(0.1 x 30 / 3600) x (exp(0.1) - 1) / 0.1
+    # 20 s to download and 10 s of a first step come again: exp(0.1 x 30 / 3600) x (exp(0.1) - 1) /
+    # 0.1
     factor = 1.000834 * 1.051709
     # and 60 s to start, each of the 0.1 x 36,109 / 3600 x factor = 1.0558 times
     assert spot.seconds[p4d] == pytest.approx(60 + 36_109 * factor + 1.0558 * 60, rel=1e-5)
@@ -278,7 +287,8 @@ def test_the_time_to_a_target_is_longer_with_interruptions() -> None:
     suite = replace(evaluated_suite(FASTEST_TO), pricing=Pricing(spot={"ml.p4d.24xlarge": terms}))
     cell = expand_cells(suite)[0]
     spot = spot_of(suite, [evaluated(cell, trial, suite) for trial in (1, 2)])
-    # (exp(20 x 70 / 3600) - 1) / (20 x 70 / 3600), on 70 s: without a checkpoint, the start is repeated with the rest
+    # (exp(20 x 70 / 3600) - 1) / (20 x 70 / 3600), on 70 s: without a checkpoint, the start is
+    # repeated with the rest
     longer = 70 * 1.222302
     restarts = 20 / 3600 * longer
     assert spot.seconds[cell.cell_id] == pytest.approx(80 + longer + restarts * 60, rel=1e-4)

@@ -1,4 +1,6 @@
-"""Series of cells over the number of instances, their speed-up and efficiency, and the section of a report."""
+"""Series of cells over the number of instances, their speed-up and efficiency, and the section of a
+report.
+"""
 
 import csv
 import io
@@ -57,7 +59,9 @@ def cell(number: int, size: int, arguments: dict[str, Any], **settings: Any) -> 
 
 
 def grid(source: random.Random, least_sizes: int = 2) -> tuple[list[Cell], list[tuple[Any, ...]]]:
-    """All points of a few axes and sizes with some followers, and for each cell the point that its series has."""
+    """All points of a few axes and sizes with some followers, and for each cell the point that its
+    series has.
+    """
     axes = source.sample(sorted(AXES), source.randint(0, 3))
     followers = source.sample(sorted(FOLLOWERS), source.randint(0, 4))
     sizes = sorted(source.sample(SIZES, source.randint(least_sizes, 5)))
@@ -264,7 +268,8 @@ def rows_of(page: str, prefix: str) -> list[Mapping[str, str]]:
 def test_albert_has_a_rate_over_nodes_for_each_series(name: str) -> None:
     """A series is a strategy, a batch and a number of loader workers.
 
-    1,250 steps are those of 2 nodes at batch 32 and of 4 at 16: the batch could follow the size for equal steps.
+    1,250 steps are those of 2 nodes at batch 32 and of 4 at 16: the batch could follow the size for
+    equal steps.
     """
     page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
     rows = rows_of(page, "scaling")
@@ -276,7 +281,8 @@ def test_albert_has_a_rate_over_nodes_for_each_series(name: str) -> None:
     )
     *_, sixteen = (row for row in rows if row["series"] == SMDDP_LINES[0])
     efficiency = float(sixteen["samples_per_second"]) / float(sixteen["ideal_samples_per_second"])
-    # a step takes 0.1 + 0.05 + 0.01 N seconds, and each node has the same samples of it: 0.17 s on 2, 0.31 s on 16
+    # a step takes 0.1 + 0.05 + 0.01 N seconds, and each node has the same samples of it: 0.17 s on
+    # 2, 0.31 s on 16
     assert efficiency == pytest.approx(0.17 / 0.31, rel=1e-4)
     assert f"{100 * 0.17 / 0.31:.1f} %" in page
 

@@ -1,4 +1,6 @@
-"""From a trained model to a checked endpoint: which model, the requests, their order, and the commands."""
+"""From a trained model to a checked endpoint: which model, the requests, their order, and the
+commands.
+"""
 
 import re
 import time

@@ -1,4 +1,6 @@
-"""Shares of a step from any probes, what verdict and report say about them, and the advice of more loader workers."""
+"""Shares of a step from any probes, what verdict and report say about them, and the advice of more
+loader workers.
+"""
 
 import re
 from dataclasses import replace
@@ -194,7 +196,9 @@ def test_noisy_probes_do_not_hide_the_logs_wait(
 
 
 def step_seconds(load: float, rest: float, workers: int) -> float:
-    """Mean step of a long run: a process that loads by itself, or workers that load steps in turn, each at a time."""
+    """Mean step of a long run: a process that loads by itself, or workers that load steps in turn,
+    each at a time.
+    """
     if workers == 0:
         return load + rest
     free, now, count = [0.0] * workers, 0.0, 2000
@@ -202,7 +206,8 @@ def step_seconds(load: float, rest: float, workers: int) -> float:
         worker = step % workers
         made = free[worker] + load
         now = max(now, made) + rest
-        # A worker begins its next step at once, as far as the prefetching allows, which does not bind it here.
+        # A worker begins its next step at once, as far as the prefetching allows, which does not
+        # bind it here.
         free[worker] = made
     return now / count
 
@@ -278,10 +283,13 @@ def said(first: StepParts, second: StepParts, **changes: Any) -> list[str]:
 def test_the_finalists_parts_are_sentences() -> None:
     advice = LoaderAdvice(loader_workers=8, saving=0.12, is_bounded=False)
     assert said(parts(0.31), parts(0.01, communication=0.5), loader_advice=advice) == [
-        "By its probes, a step of ddp is 31 % (± 2 %) loading data, 10 % (± 2 %) communication, 20 % (± 2 %) optimizer"
-        " and 39 % (± 3 %) compute.",
+        "By its probes, a step of ddp is 31 % (± 2 %) loading data, 10 % (± 2 %) communication, "
+        "20 % (± 2 %) optimizer and 39 % (± 3 %) compute.",
         "By estimate, a step of ddp would take about 12 % less with loader_workers: 8.",
-        "By its probes, a step of fsdp is 50 % (± 2 %) communication, 20 % (± 2 %) optimizer and 30 % (± 3 %) compute.",
+        (
+            "By its probes, a step of fsdp is 50 % (± 2 %) communication, 20 % (± 2 %) optimizer "
+            "and 30 % (± 3 %) compute."
+        ),
         "Loading data is within the noise of the probes (± 2 %).",
     ]
 

@@ -1,4 +1,5 @@
-"""A lab in memory takes in the quickstart as a grid, measures its runs and judges them, and the command line starts.
+"""A lab in memory takes in the quickstart as a grid, measures its runs and judges them, and the
+command line starts.
 
 ``test_taken_out`` runs it on copies of the package that lack one slice each.
 """

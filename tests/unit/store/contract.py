@@ -1,4 +1,6 @@
-"""What the store promises on any table and bucket: tests that run in memory and, in tests/local, on MiniStack."""
+"""What the store promises on any table and bucket: tests that run in memory and, in tests/local, on
+MiniStack.
+"""
 
 import uuid
 from collections import Counter
@@ -73,7 +75,10 @@ def execution_row(name: str) -> ExecutionRow:
 
 
 class StoreContract:
-    """The fixture ``table`` is the subclass's. Each test uses its own names, so that all can share one table."""
+    """The fixture ``table`` is the subclass's.
+
+    Each test uses its own names, so that all can share one table.
+    """
 
     @pytest.fixture
     def execution(self, table: Table) -> Iterator[str]:

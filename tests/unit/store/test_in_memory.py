@@ -1,4 +1,6 @@
-"""The doubles that stand for DynamoDB and S3 keep the store's contract; a row of another version is refused."""
+"""The doubles that stand for DynamoDB and S3 keep the store's contract; a row of another version is
+refused.
+"""
 
 from decimal import Decimal
 

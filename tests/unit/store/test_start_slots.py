@@ -1,4 +1,6 @@
-"""CreateTrainingJob stays below one request per second for the account, however many runs ask at once."""
+"""CreateTrainingJob stays below one request per second for the account, however many runs ask at
+once.
+"""
 
 import heapq
 import json
@@ -54,7 +56,10 @@ def submit(
 
 
 def play(lab: MemoryLab, runs: list[Any]) -> tuple[list[float], Counter[str]]:
-    """All runs ask at once; each that is told to come later does. When jobs were started, and submissions by run."""
+    """All runs ask at once; each that is told to come later does.
+
+    When jobs were started, and submissions by run.
+    """
     waiting = [(NOW, number) for number in range(len(runs))]
     started, submissions = list[float](), Counter[str]()
     while waiting:
@@ -84,7 +89,8 @@ def test_10000_starts_stay_below_one_per_second() -> None:
     assert (len(ordered) - 1) / spread < 1
     # The state machine waits in whole seconds, so that some start a little late.
     assert min(later - earlier for earlier, later in pairwise(ordered)) > 0.9
-    # SubmitRun, SubmitRunLater, SubmitRun and RecordRun: four transitions of the eight that a run may cost
+    # SubmitRun, SubmitRunLater, SubmitRun and RecordRun: four transitions of the eight that a run
+    # may cost
     assert max(submissions.values()) == 2
 
 

@@ -1,4 +1,6 @@
-"""`traindyno doctor`: what is missing on this machine or in an AWS account, and what to do about it."""
+"""`traindyno doctor`: what is missing on this machine or in an AWS account, and what to do about
+it.
+"""
 
 import json
 from pathlib import Path
@@ -40,7 +42,8 @@ def doctor(
         bool,
         typer.Option(
             "--try-build",
-            help="Also run a CodeBuild build that does nothing; its project and its role are deleted afterwards.",
+            help="Also run a CodeBuild build that does nothing; its project and its role are "
+            "deleted afterwards.",
         ),
     ] = False,
     lab: LabOption = DEFAULT_LAB,
@@ -70,7 +73,10 @@ def doctor(
 
 
 def bootstrap_qualifier(folder: Path) -> str:
-    """The qualifier in the folder's cdk.json, which `cdk deploy` uses, or the CDK's own. Raises InputFileInvalid."""
+    """The qualifier in the folder's cdk.json, which `cdk deploy` uses, or the CDK's own.
+
+    Raises InputFileInvalid.
+    """
     path = folder / "cdk.json"
     if not path.is_file():
         return DEFAULT_QUALIFIER

@@ -1,4 +1,6 @@
-"""`traindyno list`, `stop` and `compare`: a lab's executions, the early end of one, and two beside each other."""
+"""`traindyno list`, `stop` and `compare`: a lab's executions, the early end of one, and two beside
+each other.
+"""
 
 import time
 from collections.abc import Callable
@@ -132,7 +134,10 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
 def _estimate(found: Estimate | None, text: Callable[[float], str]) -> str:
     if found is None or found.interval is None:
         return UNKNOWN if found is None else text(found.mean)
-    return f"{text(found.mean)} ± {share_text((found.interval.high - found.interval.low) / 2 / found.mean)}"
+    return (
+        f"{text(found.mean)} ± "
+        f"{share_text((found.interval.high - found.interval.low) / 2 / found.mean)}"
+    )
 
 
 def _change(found: Comparison | None) -> str:
@@ -211,7 +216,8 @@ def stop(
     execution: ExecutionArgument,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Stop an execution, wait until its training jobs are stopped, print its cost and the verdict of what it measured.
+    """Stop an execution, wait until its training jobs are stopped, print its cost and the verdict
+    of what it measured.
 
     The HTML report of the measured runs is written as well.
     """
@@ -229,7 +235,8 @@ def stop(
         tell(f"stopping {execution}: it starts no further training job")
     await_jobs(target, execution)
     tell(
-        f"{execution} {'is stopped' if found.is_running else 'has ended'}; all its training jobs have ended"
+        f"{execution} {'is stopped' if found.is_running else 'has ended'}; all its training jobs "
+        "have ended"
     )
     for line in summary(read_receipt(target, execution)):
         tell(line)
@@ -255,8 +262,8 @@ def await_jobs(
         if clock() - began > STOP_SECONDS or ended:
             reason = ended or f"they have not ended after {STOP_SECONDS:.0f} s"
             raise JobsStillRunning(
-                f"{execution} is stopped and starts no further training job; it waited for the end of {listed}; "
-                f"{reason}; the lab's ReconcileRuns function stops and settles them"
+                f"{execution} is stopped and starts no further training job; it waited for the end "
+                f"of {listed}; {reason}; the lab's ReconcileRuns function stops and settles them"
             )
         if clock() - told_at >= SECONDS_BETWEEN_LINES:
             told_at = clock()

@@ -51,7 +51,9 @@ def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str,
 
 
 def failed_by_restart(home: Home, *, since: float) -> Iterator[str]:
-    """The executions that ran when MiniStack ended, and failed when it started again after ``since``."""
+    """The executions that ran when MiniStack ended, and failed when it started again after
+    ``since``.
+    """
     machine = _machine(home)
     for each in machine.list_latest(LATEST):
         # Step Functions gives whole milliseconds.
@@ -77,7 +79,9 @@ class NotConfirmed(TraindynoError):
 
 
 def confirm(question: str, *, otherwise: str) -> None:
-    """Raises NotConfirmed with ``otherwise``, such as "nothing was sent", unless the answer is yes."""
+    """Raises NotConfirmed with ``otherwise``, such as "nothing was sent", unless the answer is
+    yes.
+    """
     tell(f"{question} [y/N]")
     answer = sys.stdin.readline()
     if not answer:
@@ -136,7 +140,8 @@ PricesOption = Annotated[
         resolve_path=True,
         metavar="FILE",
         callback=check_prices,
-        help='A JSON file of USD per instance hour, {"ml.p4d.24xlarge": "37.69"}, before the snapshot\'s prices.',
+        help='A JSON file of USD per instance hour, {"ml.p4d.24xlarge": "37.69"}, before the '
+        "snapshot's prices.",
     ),
 ]
 
@@ -162,10 +167,12 @@ def up(
         is_new = deployment.deploy(home, ports, tell=tell)
         for name in failed_by_restart(home, since=started_at):
             tell(
-                f"execution {name} was running and has failed; what it measured: traindyno report {name} --local"
+                f"execution {name} was running and has failed; what it measured: traindyno report "
+                f"{name} --local"
             )
     tell(
-        f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down"
+        f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno "
+        "local down"
     )
 
 
@@ -197,7 +204,10 @@ def down(
         bool, typer.Option("--yes", help="Don't ask, although executions are running.")
     ] = False,
 ) -> None:
-    """Stop the local cloud and the training jobs that run in it. Executions that are running end as failed."""
+    """Stop the local cloud and the training jobs that run in it.
+
+    Executions that are running end as failed.
+    """
     home = Home.from_environment()
     if not home.folder.exists():
         tell("no local cloud was running")
@@ -221,7 +231,9 @@ def down(
 
 @app.command(epilog="Example: traindyno local env --format json")
 def env(output: FormatOption = OutputFormat.TABLE) -> None:
-    """Print the variables that connect boto3 and the AWS CLI to the local cloud: eval "$(traindyno local env)"."""
+    """Print the variables that connect boto3 and the AWS CLI to the local cloud: eval "$(traindyno
+    local env)".
+    """
     home = Home.from_environment()
     variables = aws_settings(cloud.require_ports(home), read_access_key(home))
     if output is OutputFormat.JSON:

@@ -1,4 +1,6 @@
-"""`traindyno plan`: a suite's cells, quotas, cost, time and reasons to refuse it, before anything is created."""
+"""`traindyno plan`: a suite's cells, quotas, cost, time and reasons to refuse it, before anything
+is created.
+"""
 
 from typing import Any
 

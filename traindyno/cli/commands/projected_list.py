@@ -1,4 +1,6 @@
-"""`traindyno list --projected`: the projections that a lab kept of its executions, with what came of them."""
+"""`traindyno list --projected`: the projections that a lab kept of its executions, with what came
+of them.
+"""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -31,7 +33,9 @@ from traindyno.store.results_bucket import ResultsBucket
 
 
 def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
-    """A row for each that succeeded, of the newest ``limit``, and for each cell; below it the ratios by kind."""
+    """A row for each that succeeded, of the newest ``limit``, and for each cell; below it the
+    ratios by kind.
+    """
     rows: list[dict[str, Any]] = []
     by_kind: dict[str, list[ProjectedActual]] = {}
     for name in (
@@ -66,7 +70,8 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
         return
     if not rows:
         tell(
-            "none has a projection: a suite has one by earlier runs or by init, a training by a verdict"
+            "none has a projection: a suite has one by earlier runs or by init, a training by a "
+            "verdict"
         )
         return
     quantities = [name for name in TEXTS if any(name in sums for sums in ratios.values())]

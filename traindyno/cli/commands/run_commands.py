@@ -41,7 +41,8 @@ from traindyno.slices.report_parts import START_LINES
 from traindyno.travelling_files import allowed_paths
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
-# How slices follow executions that are more than a suite's; each says whether this one is of its kind.
+# How slices follow executions that are more than a suite's; each says whether this one is of its
+# kind.
 FOLLOWERS: list[Callable[[LabTarget, str, Path], bool]] = []
 # How a slice serves the model that an execution saved.
 DEPLOYERS: list[Callable[[LabChoice, str], None]] = []
@@ -57,7 +58,8 @@ def run(
     name: Annotated[
         str | None,
         typer.Option(
-            help=f"The execution's name, {EXECUTION_NAME_RULE}; by default the suite's name and the time.",
+            help=f"The execution's name, {EXECUTION_NAME_RULE}; by default the suite's name and "
+            "the time.",
             callback=new_execution_name,
         ),
     ] = None,
@@ -69,7 +71,8 @@ def run(
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Run a suite: start its execution, follow it to its end, print the verdict and download the HTML report.
+    """Run a suite: start its execution, follow it to its end, print the verdict and download the
+    HTML report.
 
     Ctrl-C ends the command only; the execution continues, and `traindyno watch` follows it again.
     """
@@ -95,7 +98,9 @@ def watch(
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Follow an execution to its end, then print its verdict and download its report; of a training, its model card."""
+    """Follow an execution to its end, then print its verdict and download its report; of a
+    training, its model card.
+    """
     target = choice.find_target()
     if not any(follow(target, execution, folder) for follow in FOLLOWERS):
         finish(target, follow_to_end(target, execution), output, folder)
@@ -122,7 +127,8 @@ def report(
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Print the verdict of an execution that has ended, and download its HTML report; or print its receipt.
+    """Print the verdict of an execution that has ended, and download its HTML report; or print its
+    receipt.
 
     Of an execution that was stopped or failed, it judges the runs that were measured until then.
     """
@@ -138,7 +144,9 @@ def report(
 
 
 def follow_to_end(target: LabTarget, execution: str, display: Display | None = None) -> Execution:
-    """After Ctrl-C or SIGTERM it prints what continues and how to stop it; after a second one it ends immediately."""
+    """After Ctrl-C or SIGTERM it prints what continues and how to stop it; after a second one it
+    ends immediately.
+    """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return follow(target, execution, display or display_on(STANDARD_ERROR))
@@ -155,8 +163,9 @@ def follow_to_end(target: LabTarget, execution: str, display: Display | None = N
             )
             where = f"{execution}{target.option}"
             tell(
-                f"interrupted: {execution} continues, {counted(len(running), 'training job')} running{cost}; "
-                f"watch it: traindyno watch {where}; stop it: traindyno stop {where}"
+                f"interrupted: {execution} continues, {counted(len(running), 'training job')} "
+                f"running{cost}; watch it: traindyno watch {where}; stop it: traindyno stop "
+                f"{where}"
             )
         raise typer.Exit(INTERRUPTED) from None
     finally:
@@ -180,7 +189,10 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
 
 
 def show_report(found: FoundReport, output: OutputFormat, folder: Path) -> None:
-    """Print the verdict and write the page. An execution that was stopped or failed has what it measured until then."""
+    """Print the verdict and write the page.
+
+    An execution that was stopped or failed has what it measured until then.
+    """
     for line in found.why_incomplete:
         tell(line)
     if output is OutputFormat.JSON:

@@ -43,8 +43,8 @@ SOURCES = {
 }
 MEMORY_HEADINGS = ("peak", "parameters", "optimizer", "activations", "device", "share")
 OUTSIDE_NOTE = (
-    f"a cell fits into a GPU if {bytes_text(OUTSIDE_BYTES)} remain for what no estimate contains: the CUDA context, the"
-    " workspaces of libraries, fragmentation"
+    f"a cell fits into a GPU if {bytes_text(OUTSIDE_BYTES)} remain for what no estimate contains: "
+    "the CUDA context, the workspaces of libraries, fragmentation"
 )
 BATCH_NOTE = "batch: a batch per device that fits by the cell's estimate; a larger one may fit too"
 

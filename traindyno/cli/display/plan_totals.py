@@ -1,4 +1,6 @@
-"""The totals of a plan, each with its basis, and its jobs: which cells share one, and why a run is alone."""
+"""The totals of a plan, each with its basis, and its jobs: which cells share one, and why a run is
+alone.
+"""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -39,8 +41,8 @@ from traindyno.core.suite.workload import Model
 #: Fewer steps say little of a rate.
 FEWEST_STEPS = 5
 ORDER_NOTE = (
-    "the order in a job is drawn for each execution, in a race's first job after the baseline that the suite names; "
-    "the next job of the same cells has it reversed"
+    "the order in a job is drawn for each execution, in a race's first job after the baseline "
+    "that the suite names; the next job of the same cells has it reversed"
 )
 
 
@@ -141,12 +143,18 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     if suite.purchase is Purchase.SPOT:
         yield (
             "",
-            "on-demand prices: spot has no list price; the billed seconds show the saving afterwards",
+            (
+                "on-demand prices: spot has no list price; the billed seconds show the saving "
+                "afterwards"
+            ),
         )
         if planned.expected.known_cells:
             yield (
                 "spot",
-                "the expected cost has the discount and the interruptions that earlier runs observed",
+                (
+                    "the expected cost has the discount and the interruptions that earlier runs "
+                    "observed"
+                ),
             )
 
 
@@ -175,8 +183,8 @@ def confirm_text(planned: Plan, confirm: Confirm) -> str:
 
 
 def measured_text(suite: Suite, planned: Plan) -> str | None:
-    """Where measuring trains on more than the whole work has, with less to measure; None elsewhere, and for a script,
-    which decides itself how long a run is.
+    """Where measuring trains on more than the whole work has, with less to measure; None elsewhere,
+    and for a script, which decides itself how long a run is.
     """
     work, settings = suite.workload.examples, [cell.settings for cell in planned.cells]
     sizes = [(each, world_size(each)) for each in settings if each.batch_search is None]
@@ -196,7 +204,10 @@ def measured_text(suite: Suite, planned: Plan) -> str | None:
         else "one run of each cell is less"
     )
     found = f"they train on up to {measured:,} examples, the whole work has {work:,}"
-    return f"{found}: measuring costs more than it can save; {less}, or give examples the size of the work that you mean"
+    return (
+        f"{found}: measuring costs more than it can save; {less}, or give examples the size of the "
+        "work that you mean"
+    )
 
 
 def probes_text(suite: Suite, planned: Plan) -> str:
@@ -213,10 +224,10 @@ def probes_text(suite: Suite, planned: Plan) -> str:
     usd = sum(known, Decimal(0)) * hours if len(known) == len(searching) else None
     count = "1 cell searches its" if len(searching) == 1 else f"{len(searching)} cells search their"
     return (
-        f"{count} batch before the first trial: up to {MOST_PROBES} probes of {PROBE_STEPS} steps each,"
-        f" or {FEW_PROBES} where the first batch is within a factor of four of the largest one, at most"
-        f" {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within the limit and the amounts"
-        " below"
+        f"{count} batch before the first trial: up to {MOST_PROBES} probes of {PROBE_STEPS} steps "
+        f"each, or {FEW_PROBES} where the first batch is within a factor of four of the largest "
+        f"one, at most {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within "
+        "the limit and the amounts below"
     )
 
 
@@ -244,7 +255,10 @@ def seeds_text(suite: Suite, first: int) -> str:
     argument = suite.measurement.seed_argument
     if argument is not None:
         return f"{each}, as the argument {argument}"
-    return f"{each}, in {SEED_VARIABLE}; if the script does not take it, losses and quality hold for its own seed only"
+    return (
+        f"{each}, in {SEED_VARIABLE}; if the script does not take it, losses and quality hold for "
+        "its own seed only"
+    )
 
 
 def _preparation_text(preparation: PreparationPlan, ending: str) -> str:
@@ -309,7 +323,10 @@ def expected_cost_text(expected: Expectation, *, why_none: str | None) -> str:
 def expected_time_text(expected: Expectation) -> str:
     if expected.hours is None:
         return f"expected time {UNKNOWN}: no basis before each cell has been measured once"
-    return f"{seconds_text(float(expected.hours) * SECONDS_PER_HOUR)} expected, {_basis_text(expected)}"
+    return (
+        f"{seconds_text(float(expected.hours) * SECONDS_PER_HOUR)} expected, "
+        f"{_basis_text(expected)}"
+    )
 
 
 def _basis_text(expected: Expectation) -> str:

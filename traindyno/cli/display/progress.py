@@ -1,4 +1,6 @@
-"""The progress of an execution on standard error: a live display on a terminal, plain lines otherwise."""
+"""The progress of an execution on standard error: a live display on a terminal, plain lines
+otherwise.
+"""
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -23,7 +25,10 @@ def display_on(console: Terminal) -> Display:
 
 
 class LiveDisplay(Display):
-    """Finished runs above, the current state below. The console redraws the state after each line."""
+    """Finished runs above, the current state below.
+
+    The console redraws the state after each line.
+    """
 
     def __init__(self, console: Terminal) -> None:
         super().__init__(console.print)

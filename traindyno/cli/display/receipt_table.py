@@ -86,7 +86,11 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
     price = line.usd_per_instance_hour
     place = f", {line.place_text} in the job" if line.place_text else ""
     return (
-        f"{line.job_name}\n{line.label}, attempt {line.attempt}{place}\n{phases or 'phases unknown'}",
+        (
+            f"{line.job_name}\n"
+            f"{line.label}, attempt {line.attempt}{place}\n"
+            f"{phases or 'phases unknown'}"
+        ),
         line.outcome.replace("_", " "),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
         f"{line.instance_count} × {line.instance}",

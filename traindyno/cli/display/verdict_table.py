@@ -36,7 +36,9 @@ WIDEST_MEANS = 2.5
 
 
 def print_verdict(console: Terminal, report: Report) -> None:
-    """Three sentences, the table, and the lines that a decision needs; the report has everything."""
+    """Three sentences, the table, and the lines that a decision needs; the report has
+    everything.
+    """
     headline, *sentences = describe_verdict(report.verdict).lead
     parts: list[RenderableType] = [styled(headline, "bold"), *sentences, ""]
     parts += [_table(report.verdict), ""]
@@ -63,7 +65,9 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _table(verdict: Verdict) -> Table:
-    """The best cells; the first column of numbers is the goal's, drawn as intervals on one scale."""
+    """The best cells; the first column of numbers is the goal's, drawn as intervals on one
+    scale.
+    """
     rows = verdict.ranked_rows
     title = f"{verdict.suite_name}: {verdict.examples:,} examples"
     if len(rows) > MOST_CELLS:
@@ -103,7 +107,9 @@ def _draw(figure: CellFigure, row: CellRow) -> str:
 
 
 def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
-    """The mean ± half the interval, which is in percentage points for a share, else in percent of the mean."""
+    """The mean ± half the interval, which is in percentage points for a share, else in percent of
+    the mean.
+    """
     if estimate.interval is None:
         return text(estimate.mean)
     if text is not share_text and not is_end_known(estimate.interval.low, estimate.interval.high):
@@ -118,7 +124,8 @@ def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
 def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> list[str]:
     """A line of characters for each estimate, all on one scale.
 
-    ``├─●─┤`` is the interval with its mean; ``:`` is the first estimate's mean plus the ``tolerance``.
+    ``├─●─┤`` is the interval with its mean; ``:`` is the first estimate's mean plus the
+    ``tolerance``.
     """
     known = [each for each in estimates if each is not None]
     if not known:

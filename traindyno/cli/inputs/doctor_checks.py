@@ -1,4 +1,6 @@
-"""The checks of `traindyno doctor` on this machine and, with --aws, in an account, each with advice."""
+"""The checks of `traindyno doctor` on this machine and, with --aws, in an account, each with
+advice.
+"""
 
 import shutil
 import socket
@@ -34,7 +36,9 @@ PACKAGES = ("traindyno", "boto3", "torch", "aws-cdk-lib")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What a check of ``doctor`` found; ``advice`` says what to do, and is None if nothing is wrong."""
+    """What a check of ``doctor`` found; ``advice`` says what to do, and is None if nothing is
+    wrong.
+    """
 
     subject: str
     found: str
@@ -99,7 +103,10 @@ USES = {
 
 
 def check_quotas(connect: Callable[[str], Any]) -> list[Check]:
-    """Reads limits only: the instances in use need rights that no deployment needs. ``connect`` makes a client."""
+    """Reads limits only: the instances in use need rights that no deployment needs.
+
+    ``connect`` makes a client.
+    """
     quotas = Quotas(connect("service-quotas"), connect("sagemaker"), sleep=time.sleep)
     limits = quotas.read_limits(USES)
     return [_check_quota(limits[quota.name], needed_by) for quota, needed_by in USES.items()]
@@ -110,7 +117,10 @@ def _check_quota(reading: QuotaReading, needed_by: str) -> Check:
         return Check(subject=reading.quota.name, found="unknown")
     advice = None
     if reading.limit < 1:
-        advice = f"needed by {needed_by}; ask for it: {reading.quota.how_to_ask(1)}; AWS answers within hours or days"
+        advice = (
+            f"needed by {needed_by}; ask for it: {reading.quota.how_to_ask(1)}; AWS answers within "
+            "hours or days"
+        )
     return Check(subject=reading.quota.name, found=str(reading.limit), advice=advice)
 
 
@@ -135,8 +145,10 @@ def check_account(
     qualifier: str = DEFAULT_QUALIFIER,
     tell_of_build: Callable[[str], None] | None = None,
 ) -> Iterator[Check]:
-    """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap. With ``tell_of_build``, a
-    build is tried, and its phases are told. If a check can't run, its answer says why, and the other checks continue.
+    """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap.
+
+    With ``tell_of_build``, a build is tried, and its phases are told. If a check can't run, its
+    answer says why, and the other checks continue.
     """
     identity = _guarded("identity", lambda: connect("sts").get_caller_identity()["Arn"])
     if isinstance(identity, Check):
@@ -207,7 +219,10 @@ def _try_build(connect: Connect, region: str | None, tell: Callable[[str], None]
     console = (
         f"https://{region}.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas"
     )
-    advice = f"{console}: raise quota {QUOTA_NAME.format('Medium')!r}; without builds the lab has no images"
+    advice = (
+        f"{console}: raise quota {QUOTA_NAME.format('Medium')!r}; without builds the lab has no "
+        "images"
+    )
     return Check(
         subject=TRIAL, found=problem or "CodeBuild ran it", advice=advice if problem else None
     )
@@ -229,7 +244,10 @@ def _pull(connect: Connect, name: str, region: str) -> Check:
     except ImageUnavailable as error:
         return Check(subject=subject, found=str(error), advice=f"{needed}: choose another region")
     problem = pull_problem(connect("ecr"), uri)
-    how = f"{needed}: allow ecr:BatchGetImage on {uri} to yourself and to the lab's roles; the tag must exist"
+    how = (
+        f"{needed}: allow ecr:BatchGetImage on {uri} to yourself and to the lab's roles; the tag "
+        "must exist"
+    )
     return Check(subject=subject, found=problem or "can be pulled", advice=how if problem else None)
 
 

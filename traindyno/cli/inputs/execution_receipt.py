@@ -83,7 +83,9 @@ class _Owned:
 def _shared_attempts(
     execution_id: str, runs: Mapping[str, RunResult], services: LabServices
 ) -> Iterator[_Owned]:
-    """Attempts of shared jobs with a run that has no result, or that was recorded before the job ended."""
+    """Attempts of shared jobs with a run that has no result, or that was recorded before the job
+    ended.
+    """
     for each in services.shared_jobs.list_all(execution_id):
         rows = attempts_of(each, services.attempts)
         carried = runs_of(rows[0].owner) if rows else ()
@@ -154,7 +156,9 @@ def read_receipt(target: LabTarget, execution_id: str) -> ExecutionReceipt:
 
 
 def _find_execution(target: LabTarget, execution_id: str) -> Execution:
-    """Step Functions forgets an execution 90 days after its end, and the local cloud may lose one: its row stays."""
+    """Step Functions forgets an execution 90 days after its end, and the local cloud may lose one:
+    its row stays.
+    """
     try:
         return target.describe(execution_id)
     except ExecutionUnknown:

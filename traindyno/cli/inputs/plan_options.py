@@ -1,4 +1,6 @@
-"""The options of `traindyno plan`, and the files that `run` and `plan` send though the rule leaves them out."""
+"""The options of `traindyno plan`, and the files that `run` and `plan` send though the rule leaves
+them out.
+"""
 
 import os
 from pathlib import Path
@@ -20,8 +22,8 @@ AlsoSendOption = Annotated[
     list[Path] | None,
     typer.Option(
         callback=check_also_send,
-        help="A file or folder that is sent although it is hidden, ignored, named like a credential or a link; repeat "
-        "the option for more.",
+        help="A file or folder that is sent although it is hidden, ignored, named like a "
+        "credential or a link; repeat the option for more.",
     ),
 ]
 
@@ -30,13 +32,15 @@ MemoryOption = Annotated[
     bool,
     typer.Option(
         "--memory",
-        help="Estimate each cell's memory per device on this machine; needs the packages of extra train.",
+        help="Estimate each cell's memory per device on this machine; needs the packages of extra "
+        "train.",
     ),
 ]
 PricesOption = Annotated[
     Path | None,
     typer.Option(
-        help="A file of prices: {region: us-east-1, as_of: 2026-11-21, prices: {ml.g5.xlarge: 1.408}}."
+        help="A file of prices: {region: us-east-1, as_of: 2026-11-21, prices: {ml.g5.xlarge: "
+        "1.408}}."
     ),
 ]
 QuotasOption = Annotated[

@@ -1,4 +1,6 @@
-"""The full run's checkpoints and evaluations: what one costs in the trial, at the schedule that the suite gives."""
+"""The full run's checkpoints and evaluations: what one costs in the trial, at the schedule that the
+suite gives.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +16,11 @@ SECONDS_PER_MINUTE = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescheduled:
-    """The trial with the full run's schedule in place of its own: ``slower`` is the factor of its step time.
+    """The trial with the full run's schedule in place of its own: ``slower`` is the factor of its
+    step time.
 
-    ``once_seconds`` are those that the trial spent on events of the schedule and that are not in its step time.
+    ``once_seconds`` are those that the trial spent on events of the schedule and that are not in
+    its step time.
     """
 
     slower: float = 1.0
@@ -25,7 +29,9 @@ class Rescheduled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What the trial spent on events of one kind: for each, for each step, and beside the step time."""
+    """What the trial spent on events of one kind: for each, for each step, and beside the step
+    time.
+    """
 
     each: float
     per_step: float
@@ -33,7 +39,9 @@ class _Seen:
 
 
 def reschedule(result: RunResult) -> Rescheduled | None:
-    """None if the full run has checkpoints or evaluations, and the trial shows none: their cost is unknown."""
+    """None if the full run has checkpoints or evaluations, and the trial shows none: their cost is
+    unknown.
+    """
     measured, given = result.measured, result.full_run
     if given is None or measured is None or measured.throughput is None:
         return Rescheduled()
@@ -55,10 +63,12 @@ def reschedule(result: RunResult) -> Rescheduled | None:
 
 
 def checkpoint_seconds(result: RunResult) -> float | None:
-    """Between two checkpoints of the full run; None if it writes none, as far as suite and trial show.
+    """Between two checkpoints of the full run; None if it writes none, as far as suite and trial
+    show.
 
-    What the suite says of the full run counts first, then checkpoints in the log: a script decides itself when it
-    writes them. A checkpoint that is only written on SIGTERM does not count: it may not be complete within 120 s.
+    What the suite says of the full run counts first, then checkpoints in the log: a script decides
+    itself when it writes them. A checkpoint that is only written on SIGTERM does not count: it may
+    not be complete within 120 s.
     """
     if result.full_run is not None and result.full_run.checkpoint_every_minutes is not None:
         return result.full_run.checkpoint_every_minutes * SECONDS_PER_MINUTE

@@ -1,6 +1,8 @@
-"""How often capacity fails (interruptions and faults of the service, per hour of an instance), and attempts of a cell.
+"""How often capacity fails (interruptions and faults of the service, per hour of an instance), and
+attempts of a cell.
 
-Faults of capacity are nobody's among the cells: all on one instance type and purchase option share the rate.
+Faults of capacity are nobody's among the cells: all on one instance type and purchase option share
+the rate.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +29,8 @@ class SuccessRate:
 
 def measure_success(results: Sequence[RunResult]) -> SuccessRate:
     """Faults of the service, missing capacity and jobs that a person stopped count for nothing."""
-    # the outcome of the run counts for its last attempt: a loss may be found to have diverged after the job ended
+    # the outcome of the run counts for its last attempt: a loss may be found to have diverged after
+    # the job ended
     outcomes = [
         result.outcome if attempt is result.attempts[-1] else attempt.outcome
         for result in results
@@ -46,14 +49,16 @@ HazardKey = tuple[str, str]
 # The prior counts as much as one hour of an instance.
 PRIOR_HOURS = 1.0
 _TAIL = 0.025
-# A rate of which 95 % of the posterior span more than an order of magnitude is no figure: about three events or fewer.
-# On spot, where interruptions are expected, the first ones count.
+# A rate of which 95 % of the posterior span more than an order of magnitude is no figure: about
+# three events or fewer. On spot, where interruptions are expected, the first ones count.
 MOST_SPAN = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """``most``: what a type's rate may be as long as its hours don't exclude it; None: as the source's spread says."""
+    """``most``: what a type's rate may be as long as its hours don't exclude it; None: as the
+    source's spread says.
+    """
 
     per_instance_hour: float
     source: str
@@ -74,7 +79,9 @@ PRIORS: Mapping[str, Prior] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """Seconds from an interruption to the next step: ``waiting`` for capacity and starting are not billed."""
+    """Seconds from an interruption to the next step: ``waiting`` for capacity and starting are not
+    billed.
+    """
 
     waiting: float
     training: float
@@ -82,13 +89,15 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hazard:
-    """The posterior of a rate, a gamma distribution: ``count`` events in ``hours`` of an instance, and the prior.
+    """The posterior of a rate, a gamma distribution: ``count`` events in ``hours`` of an instance,
+    and the prior.
 
     95 % of it are between ``low`` and ``high``.
     """
 
     key: HazardKey
-    #: The mean; off spot at most the prior if ``low`` and ``high`` are more than ``MOST_SPAN`` apart.
+    #: The mean; off spot at most the prior if ``low`` and ``high`` are more than ``MOST_SPAN``
+    #: apart.
     per_instance_hour: float
     low: float
     high: float
@@ -97,9 +106,11 @@ class Hazard:
     source: str
     #: Over the hours and the prior's.
     shape: float
-    #: Mean seconds without instances, and starting again, of the interruptions that were seen; None without any.
+    #: Mean seconds without instances, and starting again, of the interruptions that were seen; None
+    #: without any.
     wait_seconds: float | None = None
-    #: What an interruption cost in runs of the suite that resumed; None if none did. The same for all capacity.
+    #: What an interruption cost in runs of the suite that resumed; None if none did. The same for
+    #: all capacity.
     resumed: Restart | None = None
 
     @property
@@ -156,8 +167,8 @@ def hazard_key(result: RunResult) -> HazardKey:
 def seen_resumption(results: Sequence[RunResult]) -> Restart | None:
     """What an interruption cost on average in these runs, with the work that was done again.
 
-    None if no run shows that it went on with earlier work: a few minutes of work that began again say nothing about
-    hours of it.
+    None if no run shows that it went on with earlier work: a few minutes of work that began again
+    say nothing about hours of it.
     """
     lost = waiting = 0.0
     count, is_resumed = 0, False
@@ -177,7 +188,9 @@ def seen_resumption(results: Sequence[RunResult]) -> Restart | None:
 def posterior(
     key: HazardKey, *, count: int, hours: float, given: Mapping[str, SpotTerms], instances: int = 1
 ) -> Hazard:
-    """``instances`` of the smallest job: the suite gives a rate of a job, and a prior one of an instance."""
+    """``instances`` of the smallest job: the suite gives a rate of a job, and a prior one of an
+    instance.
+    """
     instance, purchase = key
     terms = given.get(instance) if purchase == Purchase.SPOT else None
     prior = PRIORS.get(purchase, PRIORS[Purchase.ON_DEMAND])
@@ -207,7 +220,9 @@ def posterior(
 
 
 def _restarts(result: RunResult) -> int:
-    """On demand, a launcher may also start again after an error of the script: the service has to report them."""
+    """On demand, a launcher may also start again after an error of the script: the service has to
+    report them.
+    """
     attempt = measured_attempt(result)
     if result.measured is None or attempt is None:
         return 0
@@ -231,7 +246,8 @@ def instance_hours(result: RunResult) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnevenFaults:
-    """``count`` of the ``all_count`` faults of a type hit this cell, which has this share of the hours of the type.
+    """``count`` of the ``all_count`` faults of a type hit this cell, which has this share of the
+    hours of the type.
 
     ``p``: the probability of so many or more, if faults are alike on all cells of the type.
     """
@@ -245,9 +261,10 @@ class UnevenFaults:
 def find_uneven_faults(cells: Mapping[str, Sequence[RunResult]]) -> dict[str, UnevenFaults]:
     """By cell id, of the ``cells`` whose faults may be their own.
 
-    The faults of a type fall on its cells by their instance-hours: the number of one cell is binomial (Przyborowski and
-    Wilenski 1940). A single fault hits some cell in any case. Nevertheless, if a cell alone has faults and one of them
-    left no measurement of its trial, what this trial would have shown is unknown.
+    The faults of a type fall on its cells by their instance-hours: the number of one cell is
+    binomial (Przyborowski and Wilenski 1940). A single fault hits some cell in any case.
+    Nevertheless, if a cell alone has faults and one of them left no measurement of its trial, what
+    this trial would have shown is unknown.
     """
     by_type: dict[HazardKey, dict[str, list[RunResult]]] = {}
     for cell_id, results in cells.items():

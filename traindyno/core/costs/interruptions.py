@@ -1,4 +1,6 @@
-"""How much longer a run takes on capacity that fails: work that is done again, and starting again."""
+"""How much longer a run takes on capacity that fails: work that is done again, and starting
+again.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +17,17 @@ from traindyno.core.suite.goal import QualityTarget
 
 # The phases of a job that are repeated after an interruption.
 STARTS = ("launch", "import", "fork", "load", "restore", "setup", "compile", "first_step")
-# Interruptions expected between a start and the next checkpoint; more count as so many. At 10, one start in exp(10) =
-# 22,026 reaches the checkpoint: the run takes 2,200 times its work, and hardly ever ends.
+# Interruptions expected between a start and the next checkpoint; more count as so many. At 10, one
+# start in exp(10) = 22,026 reaches the checkpoint: the run takes 2,200 times its work, and hardly
+# ever ends.
 MOST_EXPOSURE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupted:
-    """On average over many runs: how many ``interruptions``, and the factors of wall clock and of training time."""
+    """On average over many runs: how many ``interruptions``, and the factors of wall clock and of
+    training time.
+    """
 
     interruptions: float = 0.0
     wall: float = 1.0
@@ -31,11 +36,12 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A run without incident, of the whole work or to a target, and what an interruption of it costs.
+    """A run without incident, of the whole work or to a target, and what an interruption of it
+    costs.
 
-    ``segment_seconds`` are those between two checkpoints; None if no period is known. Then what interruptions cost in
-    the suite's runs counts, if they resumed: a script may resume from a checkpoint that it writes when it is told to
-    stop.
+    ``segment_seconds`` are those between two checkpoints; None if no period is known. Then what
+    interruptions cost in the suite's runs counts, if they resumed: a script may resume from a
+    checkpoint that it writes when it is told to stop.
     """
 
     seconds: float
@@ -45,12 +51,14 @@ class Work:
     segment_seconds: float | None
 
     def at(self, hazard: Hazard, per_instance_hour: float) -> Interrupted:
-        """Interruptions at the rate r are a Poisson process. A run starts again from its last checkpoint, or its first
-        step.
+        """Interruptions at the rate r are a Poisson process.
 
-        With segments of t hours between checkpoints and R hours to load and compile again, h hours of training take
-        exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the time to write a checkpoint is in the
-        measured rate). A run that starts again from its first step repeats its start with the rest: R is 0.
+        A run starts again from its last checkpoint, or its first step.
+
+        With segments of t hours between checkpoints and R hours to load and compile again, h hours
+        of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the time
+        to write a checkpoint is in the measured rate). A run that starts again from its first step
+        repeats its start with the rest: R is 0.
         """
         hours, rate = (
             self.training_seconds / SECONDS_PER_HOUR,

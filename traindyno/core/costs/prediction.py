@@ -29,9 +29,12 @@ _GROUP, _MOST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """``seconds`` is wall clock. Intervals are None where ``reason`` says why, or where the cost is unknown.
+    """``seconds`` is wall clock.
 
-    ``trials`` are those that it rests on. ``interruptions_per_hour`` of training are those that the intervals include.
+    Intervals are None where ``reason`` says why, or where the cost is unknown.
+
+    ``trials`` are those that it rests on. ``interruptions_per_hour`` of training are those that the
+    intervals include.
     """
 
     trials: int
@@ -63,15 +66,18 @@ def predict_run(
     host_spread: HostSpread = STATED_PRIOR,
     inflation: float = 1.0,
 ) -> Prediction | None:
-    """The prediction from the trials of one cell; None without a measured one that can be projected.
+    """The prediction from the trials of one cell; None without a measured one that can be
+    projected.
 
-    Student's prediction interval for one more run (Hahn and Meeker 1991) on logarithms. Its ends are moved by the
-    interruptions and own failures that one run may have, and by what the trials can't decide (``undecided``).
+    Student's prediction interval for one more run (Hahn and Meeker 1991) on logarithms. Its ends
+    are moved by the interruptions and own failures that one run may have, and by what the trials
+    can't decide (``undecided``).
 
-    ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost: those that are stated
-    of the cell; by default, the trials' mean with incidents. ``shift`` moves one end of the interval outwards.
-    ``trials``: their hosts; None: other ones for each. ``host_spread``: a later run is on other hosts. ``inflation`` of
-    the variance of the trials' mean: for trials that resemble the one before.
+    ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost:
+    those that are stated of the cell; by default, the trials' mean with incidents. ``shift`` moves
+    one end of the interval outwards. ``trials``: their hosts; None: other ones for each.
+    ``host_spread``: a later run is on other hosts. ``inflation`` of the variance of the trials'
+    mean: for trials that resemble the one before.
     """
     projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
@@ -128,10 +134,12 @@ def predict_run(
 def _incidents(
     factors: Sequence[float], expected: float, hazard: Hazard, success: float
 ) -> _Incidents:
-    """At the ends are quantiles of the number of interruptions and of own failures, which take a whole run each.
+    """At the ends are quantiles of the number of interruptions and of own failures, which take a
+    whole run each.
 
-    An interruption costs up to twice its mean, with equal probability: the place between two checkpoints is random. At
-    the ends of what is known of the rate (``factors``: low, mean, high), a run takes at least what it takes on average.
+    An interruption costs up to twice its mean, with equal probability: the place between two
+    checkpoints is random. At the ends of what is known of the rate (``factors``: low, mean, high),
+    a run takes at least what it takes on average.
     """
     cost = (factors[1] - 1) / expected if expected else 0.0
     few, many = (_interruptions(tail, expected, hazard) for tail in (_TAIL, 1 - _TAIL))
@@ -145,7 +153,9 @@ def _incidents(
 
 
 def _interruptions(probability: float, expected: float, hazard: Hazard) -> float:
-    """A quantile of their number, which is negative binomial: a Poisson number at a rate that is gamma."""
+    """A quantile of their number, which is negative binomial: a Poisson number at a rate that is
+    gamma.
+    """
     if expected <= 0:
         return 0.0
     hours, count = hazard.hours + PRIOR_HOURS, 0

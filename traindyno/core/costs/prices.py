@@ -18,7 +18,9 @@ SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """On-demand training price of one instance; ``as_of`` is an ISO date, ``source`` the Price List or a file."""
+    """On-demand training price of one instance; ``as_of`` is an ISO date, ``source`` the Price List
+    or a file.
+    """
 
     instance_type: str
     region: str
@@ -50,7 +52,10 @@ class PriceFile:
 
 
 def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price]:
-    """Instance type → price. ``source`` is the file's name, for a file that names no source itself."""
+    """Instance type → price.
+
+    ``source`` is the file's name, for a file that names no source itself.
+    """
     problems = list(_problems(document))
     try:
         given: PriceFile = strict_converter([]).structure(document, PriceFile)

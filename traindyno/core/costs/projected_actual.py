@@ -1,4 +1,6 @@
-"""What was projected beside what came of it: the ratio, and whether it is inside the projected interval."""
+"""What was projected beside what came of it: the ratio, and whether it is inside the projected
+interval.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +26,10 @@ TEXTS = {"time": seconds_text, "cost": usd_text, "memory": bytes_text, "MFU": sh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectedActual:
-    """``quantity`` is a key of TEXTS. ``interval`` is that of one future run. ``cell``: its label. None is unknown."""
+    """``quantity`` is a key of TEXTS.
+
+    ``interval`` is that of one future run. ``cell``: its label. None is unknown.
+    """
 
     quantity: str
     projected: float | None
@@ -84,7 +89,9 @@ def job_usd(results: Sequence[RunResult]) -> float | None:
 
 
 def summarise_ratios(found: Sequence[ProjectedActual]) -> dict[str, dict[str, float]]:
-    """By quantity: how far actual values are from projected ones, and how many of the intervals they are inside of."""
+    """By quantity: how far actual values are from projected ones, and how many of the intervals
+    they are inside of.
+    """
     sums = {}
     for quantity in TEXTS:
         own = [each for each in found if each.quantity == quantity]

@@ -1,4 +1,6 @@
-"""From a short run to the whole workload: its wall-clock time, its billable time and its cost, at the measured rate."""
+"""From a short run to the whole workload: its wall-clock time, its billable time and its cost, at
+the measured rate.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +20,10 @@ STARTING, INTERRUPTED = "starting", "interrupted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """One uninterrupted run over the suite's examples. None where the run's own billing is unknown."""
+    """One uninterrupted run over the suite's examples.
+
+    None where the run's own billing is unknown.
+    """
 
     #: Waiting for capacity, starting, downloading.
     before_training_seconds: float
@@ -43,10 +48,12 @@ class Projection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTime:
-    """Seconds of one training job. ``training`` is SageMaker's training time, and ``billable`` the billed part of it.
+    """Seconds of one training job.
 
-    SageMaker bills whole seconds: a job of less than one second is billed 0 s, which says nothing about the share of a
-    longer one. On demand that share is 1; on spot it stays unknown.
+    ``training`` is SageMaker's training time, and ``billable`` the billed part of it.
+
+    SageMaker bills whole seconds: a job of less than one second is billed 0 s, which says nothing
+    about the share of a longer one. On demand that share is 1; on spot it stays unknown.
     """
 
     wall: float
@@ -65,10 +72,11 @@ class JobTime:
 
 
 def project_run(result: RunResult) -> Projection | None:
-    """None where the run measured no rate, or where the time of its job or of an event of the full run is unknown.
+    """None where the run measured no rate, or where the time of its job or of an event of the full
+    run is unknown.
 
-    Only the attempt that was measured is projected. Other attempts and interrupted sessions are not overhead of a run:
-    they occur at a rate (see success.py and hazard.py).
+    Only the attempt that was measured is projected. Other attempts and interrupted sessions are not
+    overhead of a run: they occur at a rate (see success.py and hazard.py).
     """
     measured, scheduled = result.measured, reschedule(result)
     attempt = measured_attempt(result)
@@ -111,7 +119,8 @@ def project(
 ) -> Projection:
     """Overhead as measured, plus what is left of the work at the rate after the warm-up.
 
-    A spot job is billed billable ÷ training of its time (SageMaker states the saving as 1 - billable ÷ training).
+    A spot job is billed billable ÷ training of its time (SageMaker states the saving as 1 -
+    billable ÷ training).
     """
     overhead = max(0.0, job_time.wall - steady_seconds)
     training_overhead = max(0.0, job_time.training - steady_seconds)
@@ -140,7 +149,9 @@ def measured_attempt(result: RunResult) -> Attempt | None:
 
 
 def read_job_time(attempt: Attempt, *, is_spot: bool = False) -> JobTime | None:
-    """The time of a job of this run alone; None if neither SageMaker's own phases nor what was billed are known."""
+    """The time of a job of this run alone; None if neither SageMaker's own phases nor what was
+    billed are known.
+    """
     training = trained_seconds(attempt)
     if training is None:
         return None
@@ -176,7 +187,10 @@ def paid_usd(result: RunResult) -> Decimal | None:
 def known_cost_usd(
     seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None
 ) -> Decimal | None:
-    """None if the price is unknown. Seconds are converted through their shortest text, so that 0.1 is 0.1."""
+    """None if the price is unknown.
+
+    Seconds are converted through their shortest text, so that 0.1 is 0.1.
+    """
     if usd_per_instance_hour is None:
         return None
     return prices.cost_usd(Decimal(str(seconds)), instance_count, usd_per_instance_hour)
@@ -190,7 +204,10 @@ def _without(job_time: JobTime, *, wall: float, training: float) -> JobTime:
 
 
 def unbilled_seconds(attempt: Attempt, interruptions: int) -> float:
-    """Seconds between sessions that are not billed: without instances, and starting again. All starts count alike."""
+    """Seconds between sessions that are not billed: without instances, and starting again.
+
+    All starts count alike.
+    """
     phases = attempt.phase_seconds
     if not phases.get(INTERRUPTED):
         return 0.0

@@ -1,4 +1,6 @@
-"""Quantities as a person reads them: three or four digits and a unit; what is not known is "unknown"."""
+"""Quantities as a person reads them: three or four digits and a unit; what is not known is
+"unknown".
+"""
 
 from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Decimal
@@ -13,7 +15,9 @@ def to_cents(amount: Decimal) -> Decimal:
 
 
 def apportion(amounts: Sequence[Decimal], total: Decimal) -> list[Decimal]:
-    """Each amount in whole cents, so that they add up to ``total``: the largest remainders get the cents left over."""
+    """Each amount in whole cents, so that they add up to ``total``: the largest remainders get the
+    cents left over.
+    """
     floors = [amount.quantize(CENT, rounding=ROUND_FLOOR) for amount in amounts]
     missing = int((total - sum(floors, Decimal(0))) / CENT)
     by_remainder = sorted(range(len(amounts)), key=lambda index: floors[index] - amounts[index])
@@ -22,7 +26,9 @@ def apportion(amounts: Sequence[Decimal], total: Decimal) -> list[Decimal]:
 
 
 def exact_usd_text(amount: Decimal) -> str:
-    """$7.09 or $6.454812: to a millionth, where two rounded amounts would look equal; at least whole cents."""
+    """$7.09 or $6.454812: to a millionth, where two rounded amounts would look equal; at least
+    whole cents.
+    """
     exact, cents = amount.quantize(MILLIONTH).normalize(), to_cents(amount)
     return dollars(cents if exact == cents else exact)
 
@@ -83,7 +89,10 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def time_limit_text(max_hours: Decimal) -> str:
-    """The suite's limit on its time. ``max_minutes`` that is no hundredth of an hour was stored as hours."""
+    """The suite's limit on its time.
+
+    ``max_minutes`` that is no hundredth of an hour was stored as hours.
+    """
     if round(max_hours, 2) != max_hours:
         return f"limits.max_minutes {float(max_hours) * 60:.3g}"
     return f"limits.max_hours {max_hours}"
@@ -101,7 +110,10 @@ def usd_text(usd: Decimal | float | None) -> str:
 
 
 def range_text(low: str, high: str) -> str:
-    """Two written quantities as a range; a unit that they share is written once. Minutes and seconds are kept whole."""
+    """Two written quantities as a range; a unit that they share is written once.
+
+    Minutes and seconds are kept whole.
+    """
     number, _, unit = low.partition(" ")
     is_shared = unit and high.partition(" ")[2] == unit and " " not in unit
     return f"{number} to {high}" if is_shared else f"{low} to {high}"

@@ -1,4 +1,6 @@
-"""What an execution paid: every attempt with its seconds, price and phases, adding up to the total to the cent."""
+"""What an execution paid: every attempt with its seconds, price and phases, adding up to the total
+to the cent.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +14,8 @@ from traindyno.core.measurement.run_phases import OTHER, TRAINING, phase_parts, 
 from traindyno.core.measurement.run_result import PreparationResult, RunResult
 
 RUNNING = "running"
-# The service and the script use different clocks, so the logged phases can exceed the job's time slightly.
+# The service and the script use different clocks, so the logged phases can exceed the job's time
+# slightly.
 CLOCK_SECONDS = 2.0
 
 
@@ -29,8 +32,8 @@ class PhaseCost:
 class ReceiptLine:
     """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding.
 
-    If several runs shared the job, the line is one run's part; ``place`` of None: it had a job of its own. ``outcome``
-    is the error's name or ``running`` if there is none.
+    If several runs shared the job, the line is one run's part; ``place`` of None: it had a job of
+    its own. ``outcome`` is the error's name or ``running`` if there is none.
     """
 
     run_id: str
@@ -56,7 +59,9 @@ class ReceiptLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """``known_usd`` sums the lines whose cost is known; ``total_usd`` is that sum where all are, else None."""
+    """``known_usd`` sums the lines whose cost is known; ``total_usd`` is that sum where all are,
+    else None.
+    """
 
     lines: tuple[ReceiptLine, ...]
     known_usd: Decimal
@@ -65,7 +70,9 @@ class Receipt:
 
     @property
     def is_small(self) -> bool:
-        """Whether the total is below $1: cents are too coarse to be divided among its jobs and phases."""
+        """Whether the total is below $1: cents are too coarse to be divided among its jobs and
+        phases.
+        """
         return self.known_usd < 1
 
     def shown_usd(self, line: ReceiptLine) -> Decimal | None:
@@ -155,7 +162,9 @@ def _line(
 
 
 def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[str, float]:
-    """The service's phases; its training is split into what the step log of the measured attempt says was done."""
+    """The service's phases; its training is split into what the step log of the measured attempt
+    says was done.
+    """
     seconds: dict[str, float] = {}
     for name, value in phase_parts(attempt).items():
         script = script_phases(run_phases)
@@ -190,7 +199,9 @@ def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
 
 
 def exact_phase_usd(lines: Sequence[ReceiptLine]) -> dict[str, Decimal]:
-    """What each phase cost, unrounded: for receipts so small that most phases cost less than a cent."""
+    """What each phase cost, unrounded: for receipts so small that most phases cost less than a
+    cent.
+    """
     usd: dict[str, Decimal] = {}
     for line in lines:
         if line.exact_usd is not None:

@@ -15,10 +15,11 @@ from traindyno.core.suite.goal import QualityTarget
 class Reached:
     """The first evaluation that reached the target, after ``step`` steps.
 
-    ``seconds`` is wall clock from the creation of the job to the end of that evaluation, as MLPerf and DAWNBench count
-    the time to quality, without what interruptions lost: they occur at a rate (see hazard.py). Nothing is interpolated
-    between evaluations: ``since_seconds`` is the time from the one before, or from the log's begin. ``usd`` is what
-    SageMaker bills until then; None where the price or the billed share is unknown.
+    ``seconds`` is wall clock from the creation of the job to the end of that evaluation, as MLPerf
+    and DAWNBench count the time to quality, without what interruptions lost: they occur at a rate
+    (see hazard.py). Nothing is interpolated between evaluations: ``since_seconds`` is the time from
+    the one before, or from the log's begin. ``usd`` is what SageMaker bills until then; None where
+    the price or the billed share is unknown.
     """
 
     step: int
@@ -29,7 +30,8 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobClock:
-    """The time that had passed and was billed at a line of the job's log, ``logged`` seconds after the log's begin.
+    """The time that had passed and was billed at a line of the job's log, ``logged`` seconds after
+    the log's begin.
 
     ``billable_share`` is of the training time; None where it is unknown.
     """
@@ -102,7 +104,9 @@ def evaluated(result: RunResult, quality: Quality) -> list[tuple[Evaluation, flo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningPoint:
-    """``seconds`` are wall clock from the creation of the job, ``usd`` what was billed by then; None if unknown."""
+    """``seconds`` are wall clock from the creation of the job, ``usd`` what was billed by then;
+    None if unknown.
+    """
 
     step: int
     seconds: float | None

@@ -1,4 +1,6 @@
-"""The strict converter between plain documents and our dataclasses: text is not read as a number, nor 1 as true."""
+"""The strict converter between plain documents and our dataclasses: text is not read as a number,
+nor 1 as true.
+"""
 
 import math
 import re
@@ -104,7 +106,9 @@ def _word_or_value(converter: Converter, kind: Any, none_word: str) -> Structure
 
 
 def _dataclass_unstructure(converter: Converter, kind: type) -> Callable[[Any], dict[str, Any]]:
-    """Fields that are None are left out, except those that write it as a word: both are read as None."""
+    """Fields that are None are left out, except those that write it as a word: both are read as
+    None.
+    """
     words: dict[str, str | None] = dict.fromkeys(field.name for field in fields(kind))
     words |= {field.name: description.none_word for field, description in described_fields(kind)}
 
@@ -179,8 +183,9 @@ def _json_value(value: Any, _: Any) -> JsonValue:
 
 
 def _decimal(value: Any, _: Any) -> Decimal:
-    """A float is converted through its shortest text, so that 0.1 is 0.1. Numbers that DynamoDB can't store are
-    refused.
+    """A float is converted through its shortest text, so that 0.1 is 0.1.
+
+    Numbers that DynamoDB can't store are refused.
     """
     is_text = isinstance(value, str) and DIGITS.fullmatch(value)
     if not is_text and not is_number(value) and not isinstance(value, Decimal):

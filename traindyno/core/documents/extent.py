@@ -1,4 +1,6 @@
-"""Limits of every document: its depth, its size, numbers that JSON and 64 bits can hold, and text that UTF-8 can."""
+"""Limits of every document: its depth, its size, numbers that JSON and 64 bits can hold, and text
+that UTF-8 can.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,8 +14,9 @@ LARGEST_INTEGER = 2**63 - 1
 
 
 def excess_of(document: object) -> Problem | None:
-    """The first limit that the document exceeds, with what is accepted; None if there is none. A part that occurs in
-    several places counts once for each place.
+    """The first limit that the document exceeds, with what is accepted; None if there is none.
+
+    A part that occurs in several places counts once for each place.
     """
     waiting, count = [(document, "", 1)], 1
     while waiting:

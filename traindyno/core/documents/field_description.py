@@ -47,8 +47,8 @@ NOT_NEGATIVE = Bound(least=0)
 class FieldDescription:
     """``meaning`` is one line for the schema and the documentation.
 
-    ``none_word`` is the document's word for None, if it has one. ``default`` describes the default in words, if the
-    type's default does not.
+    ``none_word`` is the document's word for None, if it has one. ``default`` describes the default
+    in words, if the type's default does not.
     """
 
     meaning: str
@@ -70,7 +70,10 @@ def described(
     kind: type[FieldDescription] = FieldDescription,
     **description: Any,
 ) -> Value:
-    """A field of a dataclass with this default. Each object gets its own mapping where the default is one."""
+    """A field of a dataclass with this default.
+
+    Each object gets its own mapping where the default is one.
+    """
     metadata = {KEY: kind(meaning=meaning, **description)}
     if isinstance(value, dict):
         return field(default_factory=value.copy, metadata=metadata)  # type: ignore[return-value]

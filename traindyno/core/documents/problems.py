@@ -1,4 +1,6 @@
-"""From cattrs' nested errors to one flat list of problems: the path, what was found, and last what is accepted."""
+"""From cattrs' nested errors to one flat list of problems: the path, what was found, and last what
+is accepted.
+"""
 
 import json
 import unicodedata
@@ -27,7 +29,9 @@ KEPT = {"\n", "\t", "\u200c", "\u200d"}
 
 
 def visible(text: str) -> str:
-    """The text with an escape, such as ``\\x1b`` or ``\\u202e``, in place of each character that would be obeyed."""
+    """The text with an escape, such as ``\\x1b`` or ``\\u202e``, in place of each character that
+    would be obeyed.
+    """
     return text if text.isprintable() else "".join(map(_visible, text))
 
 

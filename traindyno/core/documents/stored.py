@@ -1,4 +1,6 @@
-"""Dataclasses to JSON-able documents and back: money as text, numbers that are not finite as null."""
+"""Dataclasses to JSON-able documents and back: money as text, numbers that are not finite as
+null.
+"""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -24,7 +26,10 @@ class FrozenMapping(dict[str, Any]):
 
 
 def frozen_json(value: Any) -> JsonValue:
-    """The value with its lists as tuples. Raises ValueError for what is no JSON, as a date of YAML's is none."""
+    """The value with its lists as tuples.
+
+    Raises ValueError for what is no JSON, as a date of YAML's is none.
+    """
     match value:
         case None | str() | int() | float():
             return value

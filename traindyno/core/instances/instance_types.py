@@ -20,7 +20,8 @@ class AcceleratorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """A device is used by one training process: a GPU, a NeuronCore, or all cores of a host without either.
+    """A device is used by one training process: a GPU, a NeuronCore, or all cores of a host without
+    either.
 
     ``vcpus`` and ``memory_gib`` are of the host, and None for this machine's own types.
     ``has_nvme``: it has instance storage, which its hardware encrypts.
@@ -106,7 +107,8 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
     )
 
 
-# Families with EFA types that the toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
+# Families with EFA types that the toolkit (sagemaker-training 5.1.1) does not set up by itself, or
+# without RDMA (p5).
 EFA_FAMILIES_WITHOUT_SETUP = (
     "p5",
     "p5e",

@@ -21,12 +21,14 @@ from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
 class RunShare:
     """Seconds are wall clock in which the job trained; downloads and uploads are included.
 
-    The run's part of the bill is its attempt's ``billable_seconds``: those of all runs add up to the job's.
+    The run's part of the bill is its attempt's ``billable_seconds``: those of all runs add up to
+    the job's.
     """
 
     #: From the barrier at which the run began to the end of its clean-up.
     own_seconds: float
-    #: Of the job before its first run began: data, image, toolkit. A job of this run alone would have them too.
+    #: Of the job before its first run began: data, image, toolkit. A job of this run alone would
+    #: have them too.
     start_seconds: float
     #: Of the job after its last run ended.
     end_seconds: float
@@ -34,8 +36,8 @@ class RunShare:
     place: int
     #: How many runs share the bill: those that began; if none began, all that the job was to run.
     runs: int
-    #: Whether the end of the job ended this run too. A fault of the service counts for this run only. If no run
-    #: began, the first one's turn had come.
+    #: Whether the end of the job ended this run too. A fault of the service counts for this run
+    #: only. If no run began, the first one's turn had come.
     was_in_progress: bool = False
 
     @property
@@ -45,7 +47,9 @@ class RunShare:
 
 
 def divide_whole(total: int, weights: Sequence[int]) -> list[int]:
-    """Whole parts of ``total`` in proportion to the weights, or equal ones if all are 0, by the largest remainder."""
+    """Whole parts of ``total`` in proportion to the weights, or equal ones if all are 0, by the
+    largest remainder.
+    """
     used = weights if any(weights) else [1] * len(weights)
     whole = sum(used)
     parts = [total * weight // whole for weight in used]
@@ -69,7 +73,8 @@ LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
     ServiceFault: Outcome.INTERNAL_ERROR,
     Throttled: Outcome.INTERNAL_ERROR,
 }
-# Errors of the service and of missing capacity, after which the state machine starts another attempt.
+# Errors of the service and of missing capacity, after which the state machine starts another
+# attempt.
 FAULT_ERRORS = (ServiceFault.__name__, CapacityUnavailable.__name__)
 UNBILLED_PHASES = (
     JobPhaseName.WAITING.value,
@@ -82,7 +87,8 @@ UNBILLED_PHASES = (
 class Attempt:
     """Times are epoch seconds. None is unknown, or has not happened.
 
-    With a ``share``, outcome, billed and training time are the run's, and add up to the job's; phases are the job's.
+    With a ``share``, outcome, billed and training time are the run's, and add up to the job's;
+    phases are the job's.
     """
 
     number: int
@@ -103,7 +109,8 @@ class Attempt:
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     image_uri: str | None = None
     instance_type: str | None = None
-    #: Whether the service ended its job at the time limit, so that a run in progress was cut off and did not fail.
+    #: Whether the service ended its job at the time limit, so that a run in progress was cut off
+    #: and did not fail.
     was_cut_off: bool = False
     #: What the run used of it; None if the job carried this run only.
     share: RunShare | None = None
@@ -119,7 +126,10 @@ class Attempt:
 
 
 def trained_seconds(attempt: Attempt) -> float | None:
-    """SageMaker's training time, or the phases that it bills; None if neither is known. Of a share, its part."""
+    """SageMaker's training time, or the phases that it bills; None if neither is known.
+
+    Of a share, its part.
+    """
     if attempt.share is not None:
         return attempt.training_seconds
     phases = attempt.phase_seconds
@@ -134,7 +144,9 @@ def trained_seconds(attempt: Attempt) -> float | None:
 
 
 def ended_attempt(end: JobEnd, *, number: int, is_last: bool, submitted_at: float) -> Attempt:
-    """``is_last``: no further attempt is allowed, so the reason for one becomes the run's outcome."""
+    """``is_last``: no further attempt is allowed, so the reason for one becomes the run's
+    outcome.
+    """
     outcome, error = end.outcome, end.next_attempt
     if error is not None and is_last:
         outcome = LAST_OUTCOMES[error]

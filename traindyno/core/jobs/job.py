@@ -16,8 +16,8 @@ from traindyno.core.suite.suite_file import suite_converter
 class Job:
     """Runs that one training job carries, one after another; a parent process starts them.
 
-    All its attempts have its id; a later one carries the runs that have not ended. A run with a job of its own is an
-    owner of attempts itself.
+    All its attempts have its id; a later one carries the runs that have not ended. A run with a job
+    of its own is an owner of attempts itself.
     """
 
     execution_id: str
@@ -46,8 +46,8 @@ class Job:
 
     @property
     def is_shared(self) -> bool:
-        """Whether a parent process starts the runs; a single run is started by the container's own launcher, unless its
-        batch is searched.
+        """Whether a parent process starts the runs; a single run is started by the container's own
+        launcher, unless its batch is searched.
         """
         return len(self.runs) > 1 or self.runs[0].job_id is not None
 

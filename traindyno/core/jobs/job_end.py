@@ -32,7 +32,9 @@ class JobPhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """Exactly one of ``outcome`` and ``next_attempt`` is set. Billable seconds are wall clock, of each instance.
+    """Exactly one of ``outcome`` and ``next_attempt`` is set.
+
+    Billable seconds are wall clock, of each instance.
 
     ``instance_type`` is None if SageMaker had not yet selected one of several.
     """

@@ -1,4 +1,7 @@
-"""Reads what the parents of a shared job wrote: their journals, and how each run ended. Damaged files never raise."""
+"""Reads what the parents of a shared job wrote: their journals, and how each run ended.
+
+Damaged files never raise.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -145,7 +148,9 @@ def _interrupted(sessions: Sequence[_Session]) -> Iterator[str]:
 
 
 def merge_journals(job_name: str, hosts: Sequence[JobJournal]) -> JobJournal:
-    """The host that saw most runs begin tells order and times; runs that only others know come after."""
+    """The host that saw most runs begin tells order and times; runs that only others know come
+    after.
+    """
     if not hosts:
         return JobJournal(job_name=job_name)
     fullest = max(hosts, key=lambda each: (len(each.began), each.end_seconds is not None))
@@ -167,9 +172,11 @@ def read_job_journal(
     host_count: int,
     sizes: Mapping[str, int] | None = None,
 ) -> JobJournal:
-    """``files``: key, relative to the job's checkpoint prefix → contents, at least of its journals and ends.
+    """``files``: key, relative to the job's checkpoint prefix → contents, at least of its journals
+    and ends.
 
-    ``sizes``: the bytes of keys whose contents were not read. Keys of other jobs and unknown names are ignored.
+    ``sizes``: the bytes of keys whose contents were not read. Keys of other jobs and unknown names
+    are ignored.
     """
     hosts = [
         read_host_journal(job_name, files[key])
@@ -185,7 +192,8 @@ def read_job_journal(
 def ended_runs(
     files: Mapping[str, bytes], *, host_count: int, sizes: Mapping[str, int] | None = None
 ) -> frozenset[str]:
-    """Runs that ended in any attempt: each host's end is there, and its files have the bytes that it says.
+    """Runs that ended in any attempt: each host's end is there, and its files have the bytes that
+    it says.
 
     Checksums are compared where the contents are given; else the bytes in ``sizes`` have to agree.
     """

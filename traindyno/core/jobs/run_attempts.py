@@ -32,9 +32,11 @@ def divide_job(
 ) -> dict[str, Attempt]:
     """Each run's part of the job. Parts add up to the job; None is unknown, as it is for the job.
 
-    A run's weight is its own time and an equal part of the rest; a spot discount is the same for all.
+    A run's weight is its own time and an equal part of the rest; a spot discount is the same for
+    all.
 
-    ``began``: the runs that the job worked for, in order. If there are none, those that were ``waiting`` share equally.
+    ``began``: the runs that the job worked for, in order. If there are none, those that were
+    ``waiting`` share equally.
     """
     sharing = began or waiting
     times = _divide_time(job, journal, began)
@@ -64,8 +66,8 @@ def divide_job(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """``rest`` of the job is the time that no run has for itself: ``start``, ``end``, between the runs, and
-    throw-away runs, which are billed and which no run of the whole workload would have.
+    """``rest`` of the job is the time that no run has for itself: ``start``, ``end``, between the
+    runs, and throw-away runs, which are billed and which no run of the whole workload would have.
     """
 
     own: Mapping[str, float]
@@ -75,9 +77,12 @@ class _Times:
 
 
 def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Times:
-    """Runs whose own time is unknown, as the job or an interruption cut them off, have what is left, equally."""
+    """Runs whose own time is unknown, as the job or an interruption cut them off, have what is
+    left, equally.
+    """
     whole = trained_seconds(job) or 0.0
-    # Code in a job can write the ends of its runs: times that exceed the job's are refused, one or all together.
+    # Code in a job can write the ends of its runs: times that exceed the job's are refused, one or
+    # all together.
     limit = (whole if job.training_seconds is not None else float("inf")) + CLOCK_SECONDS
     found = {
         run_id: seconds
@@ -115,7 +120,9 @@ def _known_seconds(journal: JobJournal, run_id: str) -> float | None:
 
 
 def _start_seconds(job: Attempt, journal: JobJournal) -> float:
-    """The time before the parent's first line needs the clock of the service too: the job's phases limit it."""
+    """The time before the parent's first line needs the clock of the service too: the job's phases
+    limit it.
+    """
     before = 0.0
     if journal.started_at is not None and job.started_at is not None:
         before = min(
@@ -154,10 +161,11 @@ def attempts_of_run(
     planned: Sequence[str],
     outcome_of: Classify,
 ) -> tuple[Attempt, ...]:
-    """One for each job that worked for the run, and one for the last job if the run did not end before it.
+    """One for each job that worked for the run, and one for the last job if the run did not end
+    before it.
 
-    ``jobs``: all attempts of the shared job, in order, each with its journal, if it left one. ``planned``: its runs,
-    in order. The shares of all runs add up to what each job was billed.
+    ``jobs``: all attempts of the shared job, in order, each with its journal, if it left one.
+    ``planned``: its runs, in order. The shares of all runs add up to what each job was billed.
     """
     found = []
     waiting = list(planned)
@@ -165,7 +173,8 @@ def attempts_of_run(
     for number, (job, journal) in enumerate(jobs, start=1):
         told = journal or JobJournal(job_name=job.job_name)
         began, in_progress = _runs_of(job, told, waiting, planned)
-        # If the end of the last run reached S3 late, no run waits for the next job, which is paid all the same.
+        # If the end of the last run reached S3 late, no run waits for the next job, which is paid
+        # all the same.
         parts = divide_job(
             job, told, began=began, waiting=waiting or planned, in_progress=in_progress
         )
@@ -183,7 +192,10 @@ def attempts_of_run(
 def _runs_of(
     job: Attempt, journal: JobJournal, waiting: Sequence[str], planned: Sequence[str]
 ) -> tuple[list[str], str | None]:
-    """The runs that the job worked for, in order, and the one in progress at its end. Damaged names are left out."""
+    """The runs that the job worked for, in order, and the one in progress at its end.
+
+    Damaged names are left out.
+    """
     unseen = [
         run_id for run_id, end in journal.ends.items() if run_id not in journal.began and end.place
     ]
@@ -208,7 +220,9 @@ def _nothing(job: Attempt) -> Attempt:
 
 
 def _phases(job: Attempt, journal: JobJournal, run_id: str) -> dict[str, float]:
-    """The job's, with one start; interruptions, and the starts after them, are of the runs that they cut off."""
+    """The job's, with one start; interruptions, and the starts after them, are of the runs that
+    they cut off.
+    """
     suffered, count = journal.interrupted.count(run_id), journal.restarts
     phases = dict(job.phase_seconds)
     if count and STARTING in phases:
@@ -255,14 +269,20 @@ class JobProgress:
 
 
 def is_last_attempt(number: int, *, idle: int, max_attempts: int) -> bool:
-    """``idle``: the attempts in which no run has ended, this one included. The others don't count against the limit."""
+    """``idle``: the attempts in which no run has ended, this one included.
+
+    The others don't count against the limit.
+    """
     return idle >= max_attempts or number >= MOST_ATTEMPTS
 
 
 def shared_end(
     end: Attempt, progress: JobProgress, *, is_last: bool, stopped_for: Outcome | None
 ) -> Attempt:
-    """The attempt as its job ended, with what follows for the job. ``stopped_for``: why the lab stopped it."""
+    """The attempt as its job ended, with what follows for the job.
+
+    ``stopped_for``: why the lab stopped it.
+    """
     if not progress.left:
         return replace(end, outcome=Outcome.COMPLETED, error=None)
     if (is_last and not progress.advanced) or end.number >= MOST_ATTEMPTS:

@@ -37,7 +37,8 @@ class OutpacedBound:
 
     #: The run of the same job that was ahead.
     by: str
-    #: The run's time for the whole workload ÷ that run's, as small as the scatter of steps and of runs allows.
+    #: The run's time for the whole workload ÷ that run's, as small as the scatter of steps and of
+    #: runs allows.
     least_ratio: float
     #: How many of its steps were compared.
     steps: int
@@ -131,7 +132,10 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEnd:
-    """``hosts``: all of them, each of which writes its own. ``is_failed``: whether the run failed on this one."""
+    """``hosts``: all of them, each of which writes its own.
+
+    ``is_failed``: whether the run failed on this one.
+    """
 
     host: str
     hosts: frozenset[str]

@@ -1,4 +1,6 @@
-"""What the row of a finished run says of it: for progress displays, and for the plans of later executions."""
+"""What the row of a finished run says of it: for progress displays, and for the plans of later
+executions.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,8 +12,9 @@ from traindyno.core.jobs.outcome import Outcome
 class RunTime:
     """The time of all its jobs as if none had been shared. Unknown values are None.
 
-    ``seconds``: from the creation of each job to its end, billed or not. The overhead is the part of the measured job's
-    time that a job has once, however many runs it carries. ``probe_seconds`` are a part of the others.
+    ``seconds``: from the creation of each job to its end, billed or not. The overhead is the part
+    of the measured job's time that a job has once, however many runs it carries. ``probe_seconds``
+    are a part of the others.
     """
 
     billable_seconds: float | None

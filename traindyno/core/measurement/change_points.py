@@ -9,8 +9,9 @@ from traindyno.core.statistics.autocorrelation import robust_long_run_deviation
 
 LEAST_CHANGE = 0.02
 LEAST_REGIME_STEPS = 5
-# The greatest of the statistics of all splits is compared, so its limit is above that of a single one. Andrews (1993)
-# gives 3.0 for 5 % of false changes with 15 % trimmed at both ends; here almost nothing is trimmed.
+# The greatest of the statistics of all splits is compared, so its limit is above that of a single
+# one. Andrews (1993) gives 3.0 for 5 % of false changes with 15 % trimmed at both ends; here almost
+# nothing is trimmed.
 _CRITICAL_DEVIATIONS = 4.0
 
 
@@ -26,9 +27,9 @@ class Regime:
 def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
     """Binary segmentation (Scott and Knott 1974; Vostrikova 1981) over the whole series.
 
-    A change is a jump that a straight line leaves: a drift is none, however much it changes the level. It counts if it
-    is at least 2 % and four of its standard errors. The error allows for autocorrelation: correlated noise that returns
-    to its level after some steps is not a change.
+    A change is a jump that a straight line leaves: a drift is none, however much it changes the
+    level. It counts if it is at least 2 % and four of its standard errors. The error allows for
+    autocorrelation: correlated noise that returns to its level after some steps is not a change.
     """
     sums = [0.0, *accumulate(levels)]
     pending, found = [(0, len(levels))], []
@@ -54,7 +55,9 @@ def _find_change(levels: Sequence[float]) -> int | None:
     before = list(accumulate(levels, initial=0.0))
 
     def jump_at(split: int) -> tuple[float, float]:
-        """By least squares of a line with one jump there: in deviations of independent noise, and its size."""
+        """By least squares of a line with one jump there: in deviations of independent noise, and
+        its size.
+        """
         pairs = split * (count - split)
         left_over = before[-1] - before[split] - (count - split) * mean - slope * pairs / 2
         explained = pairs / count - pairs**2 / (4 * squares)

@@ -13,10 +13,11 @@ MOST_POINTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossPoint:
-    """Mean loss of ``steps`` neighbouring logged steps, not a number if one of theirs is not finite.
+    """Mean loss of ``steps`` neighbouring logged steps, not a number if one of theirs is not
+    finite.
 
-    ``samples``: those that all ranks had processed by the last of these steps. ``seconds``: from the begin of the job's
-    log to the end of that step.
+    ``samples``: those that all ranks had processed by the last of these steps. ``seconds``: from
+    the begin of the job's log to the end of that step.
     """
 
     step: int
@@ -28,7 +29,9 @@ class LossPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossCurve:
-    """``last`` is a single step's loss; ``diverged_at_step`` is the first whose loss was not finite."""
+    """``last`` is a single step's loss; ``diverged_at_step`` is the first whose loss was not
+    finite.
+    """
 
     points: tuple[LossPoint, ...]
     last: float | None
@@ -41,8 +44,9 @@ class LossCurve:
 
 
 def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
-    """The loss curve of a run's steps, each once; a resumed run has them in several tables. ``began_at``: epoch
-    seconds.
+    """The loss curve of a run's steps, each once; a resumed run has them in several tables.
+
+    ``began_at``: epoch seconds.
     """
     # of each step the mean over the ranks that logged a loss: of a pipeline, the last stage
     by_step = (zip(*(rank.steps.losses for rank in table.ranks), strict=True) for table in tables)

@@ -1,13 +1,16 @@
-"""Whether cells that should have the same losses have them: a speed-up counts only for the same work.
+"""Whether cells that should have the same losses have them: a speed-up counts only for the same
+work.
 
-Cells are compared if nothing that changes learning differs between them (global batch, learning rate, optimizer, ...);
-precision, compiler, strategy and hardware may. Each trial's mean loss over the second half of the samples that all of
-them saw is compared as a ratio: in pairs of equal seeds if the cells have the same seeds, else by Welch's comparison.
-Trials of a cell that do not each show a seed of their own are one draw.
+Cells are compared if nothing that changes learning differs between them (global batch, learning
+rate, optimizer, ...); precision, compiler, strategy and hardware may. Each trial's mean loss over
+the second half of the samples that all of them saw is compared as a ratio: in pairs of equal seeds
+if the cells have the same seeds, else by Welch's comparison. Trials of a cell that do not each show
+a seed of their own are one draw.
 
-Two cells agree if the ratio is shown to be within the tolerance (Schuirmann's two one-sided tests, 1987), and differ if
-it is shown to be outside, all comparisons of a group together (Bonferroni). The spread from run to run comes from the
-trials: if a cell has one draw, from those of the other cells. Without any of these none is found.
+Two cells agree if the ratio is shown to be within the tolerance (Schuirmann's two one-sided tests,
+1987), and differ if it is shown to be outside, all comparisons of a group together (Bonferroni).
+The spread from run to run comes from the trials: if a cell has one draw, from those of the other
+cells. Without any of these none is found.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +32,10 @@ from traindyno.core.statistics.estimates import (
 
 
 def seeds_of(results: Sequence[RunResult]) -> tuple[int, ...] | None:
-    """The different seeds with which these runs trained, in order. None if one shows no seed, or is simulated."""
+    """The different seeds with which these runs trained, in order.
+
+    None if one shows no seed, or is simulated.
+    """
     found = {None if result.is_simulated else result.seed for result in results}
     return None if None in found else tuple(sorted(seed for seed in found if seed is not None))
 
@@ -43,7 +49,10 @@ TOLERANCE = LEAST_CHANGE
 
 
 class ParityFinding(StrEnum):
-    """Undecided: the spread is too wide. One trial, one seed: it is not known. Unknown: a loss was not logged."""
+    """Undecided: the spread is too wide.
+
+    One trial, one seed: it is not known. Unknown: a loss was not logged.
+    """
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -76,7 +85,9 @@ class LossParity:
 def check_loss_parities(
     cells: Sequence[Sequence[RunResult]], *, tolerance: float = TOLERANCE
 ) -> tuple[LossParity, ...]:
-    """Each item holds the measured trials of one cell, at least one; the first is the reference of all others."""
+    """Each item holds the measured trials of one cell, at least one; the first is the reference of
+    all others.
+    """
     curves = [[_curve(result) for result in trials] for trials in cells]
     known = [curve for side in curves for curve in side if curve]
     end = min((max(curve) for curve in known), default=0)
@@ -133,7 +144,9 @@ def _compare(
 
 
 def late_loss(result: RunResult) -> float | None:
-    """The mean loss over the second half of the samples that the run saw; None if no loss is known there."""
+    """The mean loss over the second half of the samples that the run saw; None if no loss is known
+    there.
+    """
     curve = _curve(result)
     late = _late(curve, max(curve, default=0))
     return fmean(late) if late else None

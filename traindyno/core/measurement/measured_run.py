@@ -1,4 +1,6 @@
-"""What one run's step log shows: steady window, rates, losses, memory and the environment they were measured in."""
+"""What one run's step log shows: steady window, rates, losses, memory and the environment they were
+measured in.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +23,9 @@ from traindyno.core.step_log.unlogged_steps import count_unlogged
 
 
 def checkpoint_seconds(session: Session) -> float | None:
-    """The mean time without steps of a checkpoint, on its slowest process; None without checkpoints."""
+    """The mean time without steps of a checkpoint, on its slowest process; None without
+    checkpoints.
+    """
     waits = [
         [phase for phase in process.phases if phase.name == CHECKPOINT]
         for process in session.processes
@@ -30,7 +34,8 @@ def checkpoint_seconds(session: Session) -> float | None:
     return mean_of(slowest)
 
 
-# A run that loses more than this share of its CPU time is contended: the share equals the tolerance between cells.
+# A run that loses more than this share of its CPU time is contended: the share equals the tolerance
+# between cells.
 LARGEST_STEAL_SHARE = LEAST_CHANGE
 LARGEST_FOREIGN_SHARE = 0.05
 
@@ -40,8 +45,8 @@ class Contention:
     """Shares between 0 and 1, of the worst host while the session ran.
 
     ``steal_share``: CPU time that the hypervisor gave to others ÷ the host's capacity.
-    ``foreign_share``: CPU time of processes outside the job ÷ the host's capacity.
-    ``queue_share``: time for which the job's threads were ready and had no core ÷ (that + their CPU time).
+    ``foreign_share``: CPU time of processes outside the job ÷ the host's capacity. ``queue_share``:
+    time for which the job's threads were ready and had no core ÷ (that + their CPU time).
     """
 
     steal_share: float
@@ -55,7 +60,9 @@ class Contention:
 
     @property
     def is_contended(self) -> bool:
-        """Threads also wait if a job has more threads than cores, so waiting counts only together with foreign work."""
+        """Threads also wait if a job has more threads than cores, so waiting counts only together
+        with foreign work.
+        """
         waits_for_others = (
             self.queue_share > LARGEST_FOREIGN_SHARE and self.foreign_share > LARGEST_FOREIGN_SHARE
         )
@@ -100,7 +107,9 @@ MOST_STEP_TIMES = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimeline:
-    """Slowest-rank seconds by step; with a ``stride`` above 1, each value is the mean of that many steps."""
+    """Slowest-rank seconds by step; with a ``stride`` above 1, each value is the mean of that many
+    steps.
+    """
 
     first_step: int
     stride: int
@@ -109,11 +118,13 @@ class StepTimeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredJob:
-    """The job of the measured session, and what its other sessions took. ``began_at``: epoch second of its first logged
-    phase or process. ``interruptions``: how often it was restarted.
+    """The job of the measured session, and what its other sessions took.
 
-    ``lost_seconds`` went to repeated work and to the time between sessions, ``kept_seconds`` to steps of other sessions
-    whose work was kept.
+    ``began_at``: epoch second of its first logged phase or process. ``interruptions``: how often it
+    was restarted.
+
+    ``lost_seconds`` went to repeated work and to the time between sessions, ``kept_seconds`` to
+    steps of other sessions whose work was kept.
     """
 
     name: str
@@ -259,8 +270,8 @@ def measure_run(
 
 
 def read_environment(step_log: StepLog) -> RunEnvironment | None:
-    """The facts are those of the first process, with those that it learnt until its first step, and what a search for
-    its batch found.
+    """The facts are those of the first process, with those that it learnt until its first step, and
+    what a search for its batch found.
     """
     environments = step_log.environments
     if not environments:

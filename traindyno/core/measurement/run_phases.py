@@ -1,4 +1,6 @@
-"""A run's time by phase: the service's phases, then the script's own, without counting a second twice."""
+"""A run's time by phase: the service's phases, then the script's own, without counting a second
+twice.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +15,9 @@ from traindyno.core.step_log.step_table import StepTable, phases_apart, tabulate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSteps:
-    """``kept``: the steps after which a later session continued, or the run ended. ``repeated``: steps that a later
-    session did again.
+    """``kept``: the steps after which a later session continued, or the run ended.
+
+    ``repeated``: steps that a later session did again.
     """
 
     session: Session
@@ -23,7 +26,10 @@ class SessionSteps:
 
 
 def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
-    """Sessions in order of time. One that resumes after step n keeps what the sessions before it did up to step n."""
+    """Sessions in order of time.
+
+    One that resumes after step n keeps what the sessions before it did up to step n.
+    """
     divided: list[SessionSteps] = []
     resumed_at: int | None = None
     for session in reversed([session for session in sessions if session.common_steps]):
@@ -63,9 +69,10 @@ def measure_phases(
 ) -> dict[str, float]:
     """Seconds by phase, in the order of their occurrence.
 
-    Service phases are those of a job of this run alone, summed over attempts. Script phases are those of the lowest
-    rank in the measured session; training time that is in no logged phase is ``other``. ``others``: the other sessions
-    of the measured job, whose steps are ``earlier_steps`` if their work was kept, else ``repeated_steps``.
+    Service phases are those of a job of this run alone, summed over attempts. Script phases are
+    those of the lowest rank in the measured session; training time that is in no logged phase is
+    ``other``. ``others``: the other sessions of the measured job, whose steps are ``earlier_steps``
+    if their work was kept, else ``repeated_steps``.
     """
     service: dict[str, float] = {}
     for attempt in attempts:
@@ -81,7 +88,9 @@ def measure_phases(
 
 
 def phases_alone(attempt: Attempt) -> Mapping[str, float]:
-    """The service's phases, of a job of this run alone; nothing of a job that did nothing for the run."""
+    """The service's phases, of a job of this run alone; nothing of a job that did nothing for the
+    run.
+    """
     phases, share = attempt.phase_seconds, attempt.share
     if share is None:
         return phases
@@ -91,7 +100,9 @@ def phases_alone(attempt: Attempt) -> Mapping[str, float]:
 
 
 def phase_parts(attempt: Attempt) -> Mapping[str, float]:
-    """The run's part of the service's phases of its job: its part of the training, and an equal one of the others."""
+    """The run's part of the service's phases of its job: its part of the training, and an equal one
+    of the others.
+    """
     phases, share = attempt.phase_seconds, attempt.share
     if share is None:
         return phases
@@ -157,7 +168,9 @@ def _add(seconds: dict[str, float], more: Mapping[str, float]) -> None:
 
 
 def _step_spans(table: StepTable, warmup_steps: int) -> Mapping[str, tuple[float, float]]:
-    """Begin and end of the first step, of the rest of warm-up and of the steady window, without holes between."""
+    """Begin and end of the first step, of the rest of warm-up and of the steady window, without
+    holes between.
+    """
     steps = table.ranks[0].steps
     bounds = {
         FIRST_STEP: (0, min(1, warmup_steps)),

@@ -1,4 +1,6 @@
-"""The result of one run, or of a preparation: its outcome, its measurements, its cost, and their evidence."""
+"""The result of one run, or of a preparation: its outcome, its measurements, its cost, and their
+evidence.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +40,8 @@ _ERROR = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?$")
 def describe_doubt(step_log: StepLog | None, log_tail: Sequence[str]) -> str | None:
     """``log_tail``: the last lines of the job's log. None where nothing is doubtful.
 
-    Of the sessions with steps the last one counts: an earlier one may have ended with its job or its instance.
+    Of the sessions with steps the last one counts: an earlier one may have ended with its job or
+    its instance.
     """
     session = (
         next((each for each in reversed(step_log.sessions) if each.common_steps), None)
@@ -55,8 +58,9 @@ def _cut_off(session: Session | None) -> str | None:
         return None
     steps = len(cut_off[0].steps)
     return (
-        f"the process of rank {cut_off[0].rank} exited with status 0 without closing its step log, as os._exit does:"
-        f" what it did after step {cut_off[0].steps[-1].step if steps else 0} is unknown"
+        f"the process of rank {cut_off[0].rank} exited with status 0 without closing its step log, "
+        f"as os._exit does: what it did after step {cut_off[0].steps[-1].step if steps else 0} is "
+        "unknown"
     )
 
 
@@ -73,7 +77,10 @@ def _ending_traceback(log_tail: Sequence[str]) -> str | None:
     ]
     if not errors or len(block) - errors[0] - 1 > MOST_AFTER_TRACEBACK:
         return None
-    return f"its log ends in a traceback, although it exited with status 0: {block[errors[0]][:LONGEST_ERROR]}"
+    return (
+        "its log ends in a traceback, although it exited with status 0: "
+        f"{block[errors[0]][:LONGEST_ERROR]}"
+    )
 
 
 def billed_seconds(attempts: Sequence[Attempt]) -> float | None:
@@ -87,7 +94,10 @@ RUN_RESULT = Format(name="run result", version=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaidPrice:
-    """The price of an instance hour, with its date, region and source. ``usd_per_instance_hour`` of None is unknown."""
+    """The price of an instance hour, with its date, region and source.
+
+    ``usd_per_instance_hour`` of None is unknown.
+    """
 
     usd_per_instance_hour: Decimal | None
     region: str | None = None
@@ -100,9 +110,9 @@ class PaidPrice:
 class RunResult:
     """``examples`` is the whole workload's, from which costs are projected.
 
-    ``message``: why it failed, or what makes a completed one doubtful.
-    ``is_simulated`` marks results of a replayed or modelled trace; it is shown wherever the numbers are shown.
-    ``seed``: the trial's, None unless the run shows that it trained with it.
+    ``message``: why it failed, or what makes a completed one doubtful. ``is_simulated`` marks
+    results of a replayed or modelled trace; it is shown wherever the numbers are shown. ``seed``:
+    the trial's, None unless the run shows that it trained with it.
     """
 
     run: Run
@@ -138,7 +148,9 @@ class RunResult:
 
     @property
     def found_batch(self) -> int | None:
-        """The batch per device of a cell that searches it: found by this run or by an earlier trial."""
+        """The batch per device of a cell that searches it: found by this run or by an earlier
+        trial.
+        """
         return self.batch_finding.batch if self.batch_finding else self.run.found_batch
 
     @property
@@ -151,13 +163,17 @@ class RunResult:
 
     @property
     def work_unit(self) -> str:
-        """The unit of this run's work: ``tokens`` without padding, ``rows``, or ``samples`` as a script counts them."""
+        """The unit of this run's work: ``tokens`` without padding, ``rows``, or ``samples`` as a
+        script counts them.
+        """
         facts = self.environment.facts if self.environment else {}
         return str(facts.get(WORK_UNIT, SAMPLES))
 
     @property
     def work_per_example(self) -> float | None:
-        """How many of ``work_unit`` an example holds: 1, or the mean tokens of the examples that were trained on."""
+        """How many of ``work_unit`` an example holds: 1, or the mean tokens of the examples that
+        were trained on.
+        """
         if self.work_unit != TOKENS:
             return 1.0
         rate = self.throughput
@@ -203,7 +219,8 @@ def build_run_result(
     contradicted = _contradiction(outcome, step_log)
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
     environment = read_environment(step_log) if step_log else None
-    # A built-in task trains with the run's seed. A script may, if it gets the seed or says that it took it.
+    # A built-in task trains with the run's seed. A script may, if it gets the seed or says that it
+    # took it.
     gets_seed = (
         suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None
     )
@@ -241,7 +258,9 @@ def parse_run_result(document: Mapping[str, Any]) -> RunResult:
 
 
 def _contradiction(outcome: Outcome, step_log: StepLog | None) -> tuple[Outcome, str] | None:
-    """Why a completed job did not do its work: its loss diverged, or not all of its processes logged."""
+    """Why a completed job did not do its work: its loss diverged, or not all of its processes
+    logged.
+    """
     if step_log is None or outcome is not Outcome.COMPLETED:
         return None
     diverged = next(

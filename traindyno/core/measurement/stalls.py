@@ -19,7 +19,9 @@ _LEAST_STALL = log(1.25)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """Steps ``first`` to ``last``. ``seconds`` is what they take beyond the level of the steps around them.
+    """Steps ``first`` to ``last``.
+
+    ``seconds`` is what they take beyond the level of the steps around them.
 
     ``name`` is that of a logged phase, or else "stall".
     """
@@ -31,7 +33,8 @@ class Stall:
 
 
 def log_levels(step_seconds: Sequence[float]) -> list[float]:
-    """Logarithms of the step times; a step that stalls has the median of its neighbourhood (15 steps) instead.
+    """Logarithms of the step times; a step that stalls has the median of its neighbourhood (15
+    steps) instead.
 
     A stall is at least 25 % and six robust deviations above or below that median.
     """
@@ -50,7 +53,9 @@ def log_levels(step_seconds: Sequence[float]) -> list[float]:
 
 
 def find_stalls(step_seconds: Sequence[float], levels: Sequence[float]) -> tuple[Stall, ...]:
-    """Runs of steps that exceed their level; ``levels`` are logarithms and differ from the steps where these stall."""
+    """Runs of steps that exceed their level; ``levels`` are logarithms and differ from the steps
+    where these stall.
+    """
     found: list[Stall] = []
     for index, (seconds, level) in enumerate(zip(step_seconds, levels, strict=True)):
         excess = seconds - exp(level)
@@ -82,10 +87,11 @@ class OneTimeEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurringEvent:
-    """It happens once in ``steps_between`` steps, each time for ``seconds`` on average; ``count`` were seen.
+    """It happens once in ``steps_between`` steps, each time for ``seconds`` on average; ``count``
+    were seen.
 
-    ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds. ``longest_seconds`` is of
-    stalls.
+    ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds.
+    ``longest_seconds`` is of stalls.
     """
 
     name: str
@@ -116,11 +122,12 @@ def classify_phases(
     first: int = 0,
     names_after_steps: Iterable[str] = (),
 ) -> Events:
-    """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of the log.
+    """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of
+    the log.
 
-    Loading and compiling happen once, however often they are logged. Another phase recurs if it was logged twice, or
-    once and not before half of the steps: a schedule of "every n steps" starts after n steps. Any other belongs to the
-    warm-up if it was logged before step ``first``.
+    Loading and compiling happen once, however often they are logged. Another phase recurs if it was
+    logged twice, or once and not before half of the steps: a schedule of "every n steps" starts
+    after n steps. Any other belongs to the warm-up if it was logged before step ``first``.
     """
     after_steps = frozenset(names_after_steps)
     places: dict[str, list[tuple[int, float]]] = {}
@@ -147,8 +154,10 @@ def classify_phases(
 
 
 def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> Events:
-    """``stalls`` of the ``count`` steps from ``first`` on. Two or more that take about as long as each other recur:
-    three or more at equal distances at their period, others as often as they were seen.
+    """``stalls`` of the ``count`` steps from ``first`` on.
+
+    Two or more that take about as long as each other recur: three or more at equal distances at
+    their period, others as often as they were seen.
     """
     groups, recurring = _group_alike(stalls), list[RecurringEvent]()
     for alike in groups:
@@ -183,7 +192,9 @@ def are_at_one_step(step: int, other: int) -> bool:
 
 
 def recur_at_random(seconds: Sequence[float], count: int, name: str = STALL) -> RecurringEvent:
-    """Stalls of a Poisson process: the sum of their squares is the variance of their sum (a compound one)."""
+    """Stalls of a Poisson process: the sum of their squares is the variance of their sum (a
+    compound one).
+    """
     squares = sum(value * value for value in seconds)
     return RecurringEvent(
         name=name,
@@ -219,9 +230,11 @@ def _phase_period(places: Sequence[int], count: int, is_after_steps: bool) -> fl
 
 
 def _even_period(places: Sequence[int], count: int) -> float | None:
-    """The period of phases at equal distances, with begin and end of the log no farther away than one period.
+    """The period of phases at equal distances, with begin and end of the log no farther away than
+    one period.
 
-    A schedule begins with the run: of two places, the first is as far from the run's begin as from the second.
+    A schedule begins with the run: of two places, the first is as far from the run's begin as from
+    the second.
     """
     scheduled = places if len(places) >= LEAST_COUNT else [0, *places]
     if len(scheduled) < LEAST_COUNT:

@@ -29,11 +29,14 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyWindow:
-    """The steps from ``first`` on, of ``count`` in all. ``regimes`` are those of the whole log, ``steady`` the index of
-    the one in which the latest level begins. ``given`` is the warm-up that the suite sets.
+    """The steps from ``first`` on, of ``count`` in all.
 
-    ``levels`` are logarithms of all step times without stalls; ``stalls`` are those of the window. ``trend`` is that
-    within the regimes of the warm-up, each with its own level, and over the window; without the log's first tenth.
+    ``regimes`` are those of the whole log, ``steady`` the index of the one in which the latest
+    level begins. ``given`` is the warm-up that the suite sets.
+
+    ``levels`` are logarithms of all step times without stalls; ``stalls`` are those of the window.
+    ``trend`` is that within the regimes of the warm-up, each with its own level, and over the
+    window; without the log's first tenth.
     """
 
     first: int
@@ -56,7 +59,9 @@ class SteadyWindow:
 
     @property
     def least_first(self) -> int:
-        """What happens once before this step belongs to the warm-up: the first tenth does, unless the suite sets it."""
+        """What happens once before this step belongs to the warm-up: the first tenth does, unless
+        the suite sets it.
+        """
         return (
             self.first
             if self.given is not None
@@ -76,12 +81,14 @@ class SteadyWindow:
 def find_steady_window(
     step_seconds: Sequence[float], *, warmup_steps: int | None = None
 ) -> SteadyWindow:
-    """The latest lasting regime of step times in order; ``warmup_steps`` given by the suite are used unchanged.
+    """The latest lasting regime of step times in order; ``warmup_steps`` given by the suite are
+    used unchanged.
 
-    Regimes are found by change points over the whole series. A level that returns has not ended: what came in between
-    belongs to the run, and a slower stretch is a stall, of any length. A change near the end leaves too few steps to
-    say whether it lasts: it ends no warm-up. The first step is never steady: caches, buffers and optimizer state are
-    made in it. Stalls in the first tenth of the steps belong to the warm-up.
+    Regimes are found by change points over the whole series. A level that returns has not ended:
+    what came in between belongs to the run, and a slower stretch is a stall, of any length. A
+    change near the end leaves too few steps to say whether it lasts: it ends no warm-up. The first
+    step is never steady: caches, buffers and optimizer state are made in it. Stalls in the first
+    tenth of the steps belong to the warm-up.
     """
     count = len(step_seconds)
     begin = min(count, 1 if warmup_steps is None else warmup_steps)
@@ -94,8 +101,9 @@ def find_steady_window(
     lasting = next(
         (index for index in range(steady, 0, -1) if is_long(count - regimes[index].first, count)), 0
     )
-    # Levels since the last lasting change belong to the run: those that return are no drift, and a late change is one.
-    # A change of level has no slope, and where a slope is cut it stays in both parts.
+    # Levels since the last lasting change belong to the run: those that return are no drift, and a
+    # late change is one. A change of level has no slope, and where a slope is cut it stays in both
+    # parts.
     parts = [
         *regimes[:lasting],
         *(replace(each, end=regimes[-1].end) for each in regimes[lasting : lasting + 1]),
@@ -156,8 +164,8 @@ def _slow_stretches(
     levels: Sequence[float],
     usual: Sequence[float],
 ) -> list[Stall]:
-    """One stall for each stretch, however many of its steps are below the usual level by their noise. What steps take
-    beyond the stretch's own level are stalls of their own.
+    """One stall for each stretch, however many of its steps are below the usual level by their
+    noise. What steps take beyond the stretch's own level are stalls of their own.
     """
     found: list[Stall] = []
     for regime in slow:
@@ -175,7 +183,9 @@ def _slow_stretches(
 
 
 def _after_stalls(first: int, stalls: Sequence[Stall], count: int) -> int:
-    """Stalls in the first tenth of the steps belong to the warm-up, and short ones that continue it."""
+    """Stalls in the first tenth of the steps belong to the warm-up, and short ones that continue
+    it.
+    """
     for stall in stalls:
         continues = (
             stall.first <= first <= stall.last + 1 and stall.last - stall.first < LEAST_REGIME_STEPS
@@ -190,7 +200,10 @@ MOST_CHANGE = LEAST_CHANGE  # of a drift over the log
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyState:
-    """Steps [0, warmup_steps) are not steady. ``reason`` says why ``is_reached`` is false, else it is None."""
+    """Steps [0, warmup_steps) are not steady.
+
+    ``reason`` says why ``is_reached`` is false, else it is None.
+    """
 
     warmup_steps: int
     is_reached: bool

@@ -1,7 +1,8 @@
-"""What the time of a step consists of: waiting for data, communication, the optimizer, and the rest of the computation.
+"""What the time of a step consists of: waiting for data, communication, the optimizer, and the rest
+of the computation.
 
-The wait for data is in every step log. The other parts are differences between probes: steps after the run's own work
-that leave one thing out (``training/run/probes.py``).
+The wait for data is in every step log. The other parts are differences between probes: steps after
+the run's own work that leave one thing out (``training/run/probes.py``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -67,7 +68,9 @@ LEAST_PROBE_STEPS = 2
 
 
 def rounds_of(processes: Sequence[ProcessLog], name: str) -> list[PartSeconds]:
-    """The probe's rounds, each on the process whose steps took longest; empty unless all processes have the same."""
+    """The probe's rounds, each on the process whose steps took longest; empty unless all processes
+    have the same.
+    """
     by_process = [
         [_step_seconds(facts.get(STEP_SECONDS)) for facts in probed if facts.get(PROBED) == name]
         for process in processes
@@ -95,8 +98,9 @@ def differences(first: Sequence[PartSeconds], second: Sequence[PartSeconds]) -> 
 
 
 def error_of_rounds(parts: Sequence[Sequence[PartSeconds]]) -> float:
-    """What varies between the rounds, beside their steps: of all parts together, because two rounds of one may agree by
-    chance. So large that the normal distribution's interval is as wide as Student's.
+    """What varies between the rounds, beside their steps: of all parts together, because two rounds
+    of one may agree by chance. So large that the normal distribution's interval is as wide as
+    Student's.
     """
     degrees = sum(len(rounds) - 1 for rounds in parts)
     if not degrees:
@@ -113,9 +117,10 @@ PROBES = (WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)
 class StepParts:
     """Parts of the mean step of the steady window, without recurring events; None is unknown.
 
-    ``waiting`` is by the log, the mean of the processes. ``data`` is what the step would lose without its loader;
-    without a probe it equals ``waiting``. ``compute`` is what the last probe takes: forward and backward pass, and what
-    the host adds to them. Differences may be negative: ``slices/slowness/verdict.py``.
+    ``waiting`` is by the log, the mean of the processes. ``data`` is what the step would lose
+    without its loader; without a probe it equals ``waiting``. ``compute`` is what the last probe
+    takes: forward and backward pass, and what the host adds to them. Differences may be negative:
+    ``slices/slowness/verdict.py``.
     """
 
     samples_per_step: float
@@ -137,7 +142,10 @@ class StepParts:
 def measure_parts(
     session: Session, table: StepTable, throughput: Throughput | None, relative_error: float | None
 ) -> StepParts | None:
-    """None without a rate. ``relative_error``: that of the mean step time, as the analysis of the steps found it."""
+    """None without a rate.
+
+    ``relative_error``: that of the mean step time, as the analysis of the steps found it.
+    """
     if throughput is None:
         return None
     first = len(table) - throughput.steps
@@ -147,7 +155,8 @@ def measure_parts(
         if relative_error is None
         else relative_error * mean
     )
-    # the scatter of waiting is that of the mean over the processes, step by step, relative to their own mean
+    # the scatter of waiting is that of the mean over the processes, step by step, relative to their
+    # own mean
     waits = [
         fmean(each)
         for each in zip(*(rank.steps.waits[first:] for rank in table.ranks), strict=True)
@@ -174,10 +183,11 @@ def measure_parts(
 def _divide(
     parts: StepParts, probes: Sequence[Sequence[PartSeconds]], *, is_alone: bool
 ) -> StepParts:
-    """Each probe leaves out what the one before did, and one thing more; where ranks can't be kept apart, the one
-    without the optimizer's step exchanges gradients, too.
+    """Each probe leaves out what the one before did, and one thing more; where ranks can't be kept
+    apart, the one without the optimizer's step exchanges gradients, too.
 
-    The host may be busier during the probes than before: parts are shares of the whole steps among the probes.
+    The host may be busier during the probes than before: parts are shares of the whole steps among
+    the probes.
     """
     whole, held, apart, no_optimizer = probes
     if not whole or not held or len(whole) != len(held):

@@ -27,10 +27,12 @@ from traindyno.core.statistics.estimates import CONFIDENCE, satterthwaite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleStall:
-    """``seconds`` are its length; ``share`` is its part of the steady window's time, in which it was seen once.
+    """``seconds`` are its length; ``share`` is its part of the steady window's time, in which it
+    was seen once.
 
-    ``share_again`` is what it takes of the same time if it recurs as soon as what was seen allows: after no more steps
-    than the longest part of the window without it. ``step`` is the index of its first step.
+    ``share_again`` is what it takes of the same time if it recurs as soon as what was seen allows:
+    after no more steps than the longest part of the window without it. ``step`` is the index of its
+    first step.
     """
 
     seconds: float
@@ -42,7 +44,9 @@ class SingleStall:
 def judge_single_stalls(
     single: Sequence[Stall], window: SteadyWindow, seconds_per_step: float
 ) -> tuple[SingleStall, ...]:
-    """``seconds_per_step`` includes them as they were seen; none are judged if the steps took no time beside them."""
+    """``seconds_per_step`` includes them as they were seen; none are judged if the steps took no
+    time beside them.
+    """
     if seconds_per_step <= sum(stall.seconds for stall in single) / max(1, window.steps):
         return ()
     return tuple(
@@ -53,7 +57,8 @@ def judge_single_stalls(
             step=stall.first,
         )
         for stall in single
-        # from one such stall to the next: its own steps, and the longer part of the window without it
+        # from one such stall to the next: its own steps, and the longer part of the window without
+        # it
         for longer in [max(stall.first - window.first, window.count - 1 - stall.last)]
         for least_between in [longer + stall.last + 1 - stall.first]
     )
@@ -61,11 +66,13 @@ def judge_single_stalls(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
-    """``seconds`` is the mean time of a step in the long run; ``core_seconds`` is its part without recurring events.
+    """``seconds`` is the mean time of a step in the long run; ``core_seconds`` is its part without
+    recurring events.
 
-    ``one_time`` holds the logged phases of the whole log that are excluded from both; ``one_time_seconds`` is the sum
-    of those within the steady window. ``variance`` is that of ``seconds``; it and ``drift`` are None below 20 steps.
-    ``drift_p`` is two-sided, of no drift. ``undecided_stalls`` are in the run's rate as they were seen.
+    ``one_time`` holds the logged phases of the whole log that are excluded from both;
+    ``one_time_seconds`` is the sum of those within the steady window. ``variance`` is that of
+    ``seconds``; it and ``drift`` are None below 20 steps. ``drift_p`` is two-sided, of no drift.
+    ``undecided_stalls`` are in the run's rate as they were seen.
     """
 
     steady_state: SteadyState
@@ -98,7 +105,9 @@ class StepTime:
         )
 
     def relative_half_width(self, *, confidence: float = CONFIDENCE) -> float | None:
-        """Half width of the interval of ``seconds`` by Student's t, as a share of it; None below 20 steps."""
+        """Half width of the interval of ``seconds`` by Student's t, as a share of it; None below 20
+        steps.
+        """
         error = self.relative_error
         return None if error is None else t_half_width(error, self.degrees_of_freedom, confidence)
 
@@ -111,7 +120,8 @@ def measure_step_time(
     warmup_steps: int | None = None,
     numbers: Sequence[int] | None = None,
 ) -> StepTime:
-    """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and by name.
+    """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and
+    by name.
 
     The texts of the steady state name steps by their ``numbers``, or else by their index.
     """

@@ -7,7 +7,8 @@ from traindyno.core.measurement.steady_window import LEAST_STEADY_SHARE
 from traindyno.core.measurement.step_time import measure_step_time
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 
-# A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot be seen.
+# A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot
+# be seen.
 FIRST_LOOK_STEPS = 400
 GROWTH = 1.5  # each look waits for the device and for all ranks, so they become rarer
 
@@ -26,11 +27,12 @@ def is_known_well_enough(
 ) -> bool:
     """Whether the mean step time is known within the half width, valid however often it is tested.
 
-    ``look`` counts from 1. Look k has an error of 5 % ÷ k(k + 1): these sum to 5 % over any number of looks, the last
-    one included (alpha spending, after Lan and DeMets 1983). The interval includes stalls and allows for
-    autocorrelation. Step times that drift by more than the half width are not known well enough, nor are those that are
-    not steady, or whose latest regime began after the first fifth of the run, unless the mean of all steps is the same
-    within half of the half width.
+    ``look`` counts from 1. Look k has an error of 5 % ÷ k(k + 1): these sum to 5 % over any number
+    of looks, the last one included (alpha spending, after Lan and DeMets 1983). The interval
+    includes stalls and allows for autocorrelation. Step times that drift by more than the half
+    width are not known well enough, nor are those that are not steady, or whose latest regime began
+    after the first fifth of the run, unless the mean of all steps is the same within half of the
+    half width.
     """
     step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps)
     drift = step_time.drift

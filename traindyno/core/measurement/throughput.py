@@ -22,7 +22,8 @@ class Throughput:
     """The rate of the steady window, of all devices of the cell together."""
 
     steps: int
-    #: Time of the steps on the slowest rank, with recurring events at their rate, without one-time events.
+    #: Time of the steps on the slowest rank, with recurring events at their rate, without one-time
+    #: events.
     seconds: float
     samples: int
     #: None if the log has no tokens.
@@ -61,7 +62,10 @@ def measure_throughput(
     flops_per_token: float | None,
     peak_flops_per_device: float | None,
 ) -> Throughput | None:
-    """Rates over the steps after warm-up; None if there are none, or no samples in them. Waiting for data is time."""
+    """Rates over the steps after warm-up; None if there are none, or no samples in them.
+
+    Waiting for data is time.
+    """
     first, last = step_time.steady_state.warmup_steps, len(table) - 1
     if first > last:
         return None

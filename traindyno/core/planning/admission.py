@@ -1,4 +1,6 @@
-"""What may still be started under a suite's caps, and when a running job must be stopped to keep them."""
+"""What may still be started under a suite's caps, and when a running job must be stopped to keep
+them.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,12 +27,14 @@ class Admission:
 def admit_cost(
     *, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, max_usd: Decimal
 ) -> Admission:
-    """``exposed_usd``: the amount spent, and the worst case of the jobs in flight without this one."""
+    """``exposed_usd``: the amount spent, and the worst case of the jobs in flight without this
+    one.
+    """
     if exposed_usd + worst_usd <= max_usd:
         return Admission(decision=Decision.START, reason="")
     what = (
-        f"its worst case is {exact_usd_text(worst_usd)}; {exact_usd_text(spent_usd)} of limits.max_usd"
-        f" {exact_usd_text(max_usd)} is spent"
+        f"its worst case is {exact_usd_text(worst_usd)}; {exact_usd_text(spent_usd)} of "
+        f"limits.max_usd {exact_usd_text(max_usd)} is spent"
     )
     if spent_usd + worst_usd > max_usd:
         return Admission(decision=Decision.REFUSE, reason=what)
@@ -55,8 +59,9 @@ def needed_reservation_usd(
     instance_count: int,
     usd_per_hour: Decimal,
 ) -> Decimal:
-    """The cost of a running job if the next check stops it, which takes ``ending_seconds``. A job that has reserved
-    less needs more, or is stopped.
+    """The cost of a running job if the next check stops it, which takes ``ending_seconds``.
+
+    A job that has reserved less needs more, or is stopped.
     """
     seconds = Decimal(str(billed_seconds + next_look_seconds + ending_seconds))
     return cost_usd(seconds, instance_count, usd_per_hour)

@@ -1,4 +1,6 @@
-"""The expected cost and time of runs, from earlier runs of their cells; None without earlier runs."""
+"""The expected cost and time of runs, from earlier runs of their cells; None without earlier
+runs.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +16,8 @@ from traindyno.core.suite.suite import Confirm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """``usd`` and ``hours`` are None unless every cell has earlier runs; ``usd_of_known`` is the cost of the cells that
-    have. ``past_runs`` counts the earlier runs used.
+    """``usd`` and ``hours`` are None unless every cell has earlier runs; ``usd_of_known`` is the
+    cost of the cells that have. ``past_runs`` counts the earlier runs used.
     """
 
     usd: Decimal | None = None
@@ -39,8 +41,10 @@ def expect(
     instances: int | None = None,
     confirm: Confirm | None = None,
 ) -> Expectation:
-    """The expectation of one lane. ``instances``: those that its waves fill; otherwise ``concurrency`` jobs are in
-    progress at once.
+    """The expectation of one lane.
+
+    ``instances``: those that its waves fill; otherwise ``concurrency`` jobs are in progress at
+    once.
     """
     jobs = [job for of_round in rounds for job in of_round]
     cell_ids = list(dict.fromkeys(run.cell.cell_id for job in jobs for run in job.runs))

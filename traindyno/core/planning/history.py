@@ -1,4 +1,6 @@
-"""The cost and time of earlier runs of a suite's cells, from which the plan computes its expectations."""
+"""The cost and time of earlier runs of a suite's cells, from which the plan computes its
+expectations.
+"""
 
 import hashlib
 import json
@@ -24,7 +26,8 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import measurement_document, suite_converter, workload_document
 
 WORK_ID_DIGITS = 16
-# The settings that decide when a run stops, without max_steps: the difference in steps is computed instead.
+# The settings that decide when a run stops, without max_steps: the difference in steps is computed
+# instead.
 DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 
 
@@ -40,7 +43,8 @@ class PastRun:
 class CellHistory:
     """Means over ``run_count`` earlier runs of this cell, converted to this suite's limits.
 
-    The overhead is what a job has once, however many runs it carries; 0 where no earlier run shows it.
+    The overhead is what a job has once, however many runs it carries; 0 where no earlier run shows
+    it.
     """
 
     cell_id: str
@@ -62,7 +66,8 @@ Histories = Mapping[str, CellHistory]
 
 
 def work_id_of(suite: Suite) -> str:
-    """Equal for suites whose runs of a cell do the same work; file names, goals, limits and matrices may differ.
+    """Equal for suites whose runs of a cell do the same work; file names, goals, limits and
+    matrices may differ.
 
     A target is part of it, because runs end there.
     """
@@ -99,9 +104,11 @@ def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
 
 
 def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
-    """How the speed of hosts differs, by class: from measured trials of one cell on several hosts, of any execution.
+    """How the speed of hosts differs, by class: from measured trials of one cell on several hosts,
+    of any execution.
 
-    None if earlier executions give no information about it. Simulated hosts give none about real ones.
+    None if earlier executions give no information about it. Simulated hosts give none about real
+    ones.
     """
     alike: dict[HostClass, dict[str, list[Trial]]] = {}
     for run in (each.summary for each in past):
@@ -183,7 +190,9 @@ def _added_seconds(past: PastRun, suite: Suite) -> float | None:
 
 
 def _probe_seconds(run: RunSummary, suite: Suite) -> float | None:
-    """The mean over the trials of a cell, one of which is probed, if no step of a probe is faster than the run's."""
+    """The mean over the trials of a cell, one of which is probed, if no step of a probe is faster
+    than the run's.
+    """
     if not suite.measurement.probes:
         return 0.0
     if run.mean_step_seconds is None:

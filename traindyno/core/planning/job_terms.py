@@ -1,4 +1,6 @@
-"""What a job may use at most, whether it is submitted for a run, for several runs or for a preparation."""
+"""What a job may use at most, whether it is submitted for a run, for several runs or for a
+preparation.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,7 +33,9 @@ class JobTerms:
 
     @property
     def longest_seconds(self) -> int:
-        """The longest time for which one attempt may be billed: its image, to its limit, its stop, its upload."""
+        """The longest time for which one attempt may be billed: its image, to its limit, its stop,
+        its upload.
+        """
         return self.image_seconds + self.max_job_seconds + ENDING_SECONDS
 
     @property
@@ -39,8 +43,8 @@ class JobTerms:
         """``longest_seconds`` and its parts."""
         image = f"{self.image_seconds} s for the image, " if self.image_seconds else ""
         return (
-            f"{self.longest_seconds} s: {image}{self.max_job_seconds} s to its limit, {STOP_SECONDS} s to stop,"
-            f" {UPLOAD_SECONDS} s to upload, {MARGIN_SECONDS} s of margin"
+            f"{self.longest_seconds} s: {image}{self.max_job_seconds} s to its limit, "
+            f"{STOP_SECONDS} s to stop, {UPLOAD_SECONDS} s to upload, {MARGIN_SECONDS} s of margin"
         )
 
     def worst_case_usd(self, usd_per_hour: Decimal) -> Decimal:

@@ -21,8 +21,8 @@ from traindyno.core.suite.runs import round_of, run_id_of, values_in_cells, with
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.suite.suite_file import suite_converter
 
-# Their documents fit into one row, and into one state, which holds 256 KiB with the job's end. Texts of a cell have any
-# length.
+# Their documents fit into one row, and into one state, which holds 256 KiB with the job's end.
+# Texts of a cell have any length.
 MOST_BYTES = 200_000
 RUN_BYTES = 800  # of a run's document, besides its cell
 # A job is filled to this share of its time limit, by what earlier runs took.
@@ -40,7 +40,10 @@ GroupKey = tuple[str | int | None, ...]
 def share_jobs(
     runs: Sequence[Run], suite: Suite, histories: Histories | None = None
 ) -> tuple[Job, ...]:
-    """The jobs of a round's runs, in the order of their first runs. ``histories``: of earlier runs, by cell id."""
+    """The jobs of a round's runs, in the order of their first runs.
+
+    ``histories``: of earlier runs, by cell id.
+    """
     jobs: list[Job] = []
     groups: dict[tuple[GroupKey, str], list[Run]] = {}
     for run in runs:
@@ -69,7 +72,10 @@ def why_alone(cell: Cell, suite: Suite) -> str | None:
         return "it saves its model, which is a file of the job"
     source = suite.workload.source
     if suite.workload.task is Task.SCRIPT and is_s3_uri(source) and not is_packed_by_client(source):
-        return "its code is a tarball that traindyno run has not packed: it lacks the program that carries several runs"
+        return (
+            "its code is a tarball that traindyno run has not packed: it lacks the program that "
+            "carries several runs"
+        )
     return _launcher_of_sagemaker(cell, suite) or _too_many_channels(suite)
 
 
@@ -118,7 +124,10 @@ def _too_many_channels(suite: Suite) -> str | None:
 
 
 def _tokens_apart(cell: Cell, suite: Suite) -> bool | None:
-    """Grouping key for job sharing. None unless the channel limit forces cells with different tokens apart."""
+    """Grouping key for job sharing.
+
+    None unless the channel limit forces cells with different tokens apart.
+    """
     if not needs_preparation(suite.workload) or _channel_count(suite) < SHARED_CHANNELS:
         return None
     return is_packed(cell.settings, suite.workload)
@@ -134,11 +143,13 @@ def _channel_count(suite: Suite) -> int:
 
 
 def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:
-    """Drawn at random for a pair of trials: the second has the order of the first reversed, so that a drift over a job
-    and a cold first run affect all cells alike. So has a second pass through the same cells in one job.
+    """Drawn at random for a pair of trials: the second has the order of the first reversed, so that
+    a drift over a job and a cold first run affect all cells alike. So has a second pass through the
+    same cells in one job.
 
-    A race's first job begins with the baseline that the suite names: a first run is measured in full,
-    and from the second one on, a slow cell ends early. Repeats have the order of the trials that they replace.
+    A race's first job begins with the baseline that the suite names: a first run is measured in
+    full, and from the second one on, a slow cell ends early. Repeats have the order of the trials
+    that they replace.
     """
     trial = min((run.trial - 1) % suite.measurement.trials + 1 for run in runs)
     pair = (trial + 1) // 2
@@ -192,9 +203,10 @@ def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list
 
 
 def runs_again(job: Job, suite: Suite) -> tuple[Run, ...]:
-    """The runs that a race's first job may have after its own, backward and forward: its parent process begins those
-    of the cells that may be the best. The others are no runs. Only the group that is likely to have the winner runs
-    cells again: that of the most instances, or of the fewest where the cost decides.
+    """The runs that a race's first job may have after its own, backward and forward: its parent
+    process begins those of the cells that may be the best. The others are no runs. Only the group
+    that is likely to have the winner runs cells again: that of the most instances, or of the fewest
+    where the cost decides.
     """
     counts = values_in_cells(suite, "instance_count")
     likely = max(counts) if suite.goal.is_time else min(counts)

@@ -55,7 +55,10 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneDemand:
-    """``sizes``: instances of each job. ``available``: instances that the lane may hold; None where unknown."""
+    """``sizes``: instances of each job.
+
+    ``available``: instances that the lane may hold; None where unknown.
+    """
 
     lane_id: str
     sizes: tuple[int, ...]
@@ -67,7 +70,8 @@ class LaneDemand:
 class Concurrency:
     """The number of parallel lanes, and of parallel jobs in each lane.
 
-    ``instances``: how many instances each lane may hold together; None where jobs are counted instead.
+    ``instances``: how many instances each lane may hold together; None where jobs are counted
+    instead.
     """
 
     lanes: int
@@ -80,7 +84,9 @@ def lane_id_of(instance_type: str, purchase: Purchase) -> str:
 
 
 def split_lanes(jobs: Iterable[Job], purchase: Purchase) -> tuple[Lane, ...]:
-    """One lane for each instance type, in the order of their names; a lane keeps the order of the jobs."""
+    """One lane for each instance type, in the order of their names; a lane keeps the order of the
+    jobs.
+    """
     by_type: dict[str, list[Job]] = {}
     for job in jobs:
         by_type.setdefault(job.settings.instance, []).append(job)
@@ -96,7 +102,10 @@ def split_lanes(jobs: Iterable[Job], purchase: Purchase) -> tuple[Lane, ...]:
 
 
 def share_instances(demands: Sequence[LaneDemand], account_available: int | None) -> Concurrency:
-    """Counts the largest job of each lane, so that any jobs fit together. Spare instances are shared round-robin."""
+    """Counts the largest job of each lane, so that any jobs fit together.
+
+    Spare instances are shared round-robin.
+    """
     peaks = {
         demand.lane_id: list(accumulate(sorted(demand.sizes, reverse=True))) for demand in demands
     }
@@ -134,7 +143,9 @@ def _spare_instances(
     lanes: int,
     account_available: int | None,
 ) -> dict[str, int | None]:
-    """What a lane may hold besides the instances of the lanes that run at the same time, one lane after another."""
+    """What a lane may hold besides the instances of the lanes that run at the same time, one lane
+    after another.
+    """
     held = {lane_id: peaks[lane_id][count - 1] for lane_id, count in runs.items()}
     allowed: dict[str, int | None] = {}
     for demand in demands:
@@ -260,4 +271,7 @@ def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) 
             lane.quota.available is not None
             and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
         ):
-            yield f"{lane.quota.in_use} of {lane.quota.limit} {lane.instance_type} are in use: runs wait for them"
+            yield (
+                f"{lane.quota.in_use} of {lane.quota.limit} {lane.instance_type} are in use: runs "
+                "wait for them"
+            )

@@ -1,4 +1,6 @@
-"""Whether a cell's job fits into the memory of its devices: the estimated peak and the device's memory."""
+"""Whether a cell's job fits into the memory of its devices: the estimated peak and the device's
+memory.
+"""
 
 import hashlib
 import json
@@ -16,8 +18,9 @@ from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
 
 BYTES_PER_GB = 10**9
-# Memory of a GPU that no estimate contains. On an H100, with models of 12 to 124 million parameters: about 0.5 GiB for
-# the CUDA context, up to 0.1 more allocated than estimated, up to 0.8 reserved by the allocator and not allocated.
+# Memory of a GPU that no estimate contains. On an H100, with models of 12 to 124 million
+# parameters: about 0.5 GiB for the CUDA context, up to 0.1 more allocated than estimated, up to 0.8
+# reserved by the allocator and not allocated.
 OUTSIDE_BYTES = 3 * 2**30 // 2
 WITHOUT_EFFECT = tuple(
     name for name, description in setting_descriptions().items() if not description.changes_memory
@@ -26,9 +29,12 @@ WITHOUT_EFFECT = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes at its peak of the device that needs the most. ``gradient_bytes``: before the optimizer's step.
+    """Bytes at its peak of the device that needs the most.
 
-    Not included: the CUDA context, cuBLAS's workspaces, NCCL's buffers and the allocator's fragmentation.
+    ``gradient_bytes``: before the optimizer's step.
+
+    Not included: the CUDA context, cuBLAS's workspaces, NCCL's buffers and the allocator's
+    fragmentation.
     """
 
     peak_bytes: int
@@ -44,8 +50,10 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFinding:
-    """The finding for one configuration. ``estimate`` is None if ``why_unknown`` is set. ``smaller_batch``: of one that
-    does not fit, a batch per device that was estimated and fits; None if it fits, or if none does.
+    """The finding for one configuration.
+
+    ``estimate`` is None if ``why_unknown`` is set. ``smaller_batch``: of one that does not fit, a
+    batch per device that was estimated and fits; None if it fits, or if none does.
     """
 
     estimate: MemoryEstimate | None = None
@@ -72,13 +80,17 @@ class CellMemory:
 
 
 def fits(estimate: MemoryEstimate, instance_type: str) -> bool:
-    """Whether a device of the type has the memory; also True if the device's memory is not known."""
+    """Whether a device of the type has the memory; also True if the device's memory is not
+    known.
+    """
     usable_bytes = usable_memory_bytes(instance_type)
     return usable_bytes is None or estimate.peak_bytes <= usable_bytes
 
 
 def device_memory_bytes(instance_type: str) -> int | None:
-    """The memory of one device by its data sheet; None without an accelerator, or if no figure was checked."""
+    """The memory of one device by its data sheet; None without an accelerator, or if no figure was
+    checked.
+    """
     found = find_instance_type(instance_type)
     return (
         None
@@ -118,8 +130,8 @@ def distinct_settings(cells: Iterable[Cell]) -> tuple[Settings, ...]:
 
 
 def memory_key(workload: Workload, settings: Settings, *, code: str) -> str:
-    """64 hexadecimal digits of everything that determines an estimate; ``code`` identifies the training code and
-    PyTorch.
+    """64 hexadecimal digits of everything that determines an estimate; ``code`` identifies the
+    training code and PyTorch.
     """
     document: dict[str, Any] = suite_converter().unstructure(workload)
     content = {
@@ -148,7 +160,9 @@ def memory_of_cells(
 
 
 def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[str]:
-    """The reasons to refuse the suite, and what may make each cell fit; none of a cell whose search finds a batch."""
+    """The reasons to refuse the suite, and what may make each cell fit; none of a cell whose search
+    finds a batch.
+    """
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
         cell, estimate = by_id.get(each.cell_id), each.finding.estimate
@@ -163,19 +177,22 @@ def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[s
             outside = outside_bytes(instance)
             taken = f", of which {bytes_text(outside)} are not for tensors" if outside else ""
             yield (
-                f"cell {cell.label} ({cell.cell_id}) needs {bytes_text(estimate.peak_bytes)} per device by estimate,"
-                f" and a device of {instance} has {bytes_text(device_memory_bytes(instance))}{taken}. What may help:"
-                f" {each.finding.help_text}"
+                f"cell {cell.label} ({cell.cell_id}) needs {bytes_text(estimate.peak_bytes)} per "
+                f"device by estimate, and a device of {instance} has "
+                f"{bytes_text(device_memory_bytes(instance))}{taken}. What may help: "
+                f"{each.finding.help_text}"
             )
 
 
 def fitting_batch(
     estimate: MemoryEstimate | None, settings: Settings, usable_bytes: int | None
 ) -> int | None:
-    """The largest batch per device may be larger, never smaller. None for a cell that does not fit or is unknown.
+    """The largest batch per device may be larger, never smaller.
 
-    All that is neither parameters nor optimizer state grows with the batch at most in proportion: activations do, and
-    gradients do not grow.
+    None for a cell that does not fit or is unknown.
+
+    All that is neither parameters nor optimizer state grows with the batch at most in proportion:
+    activations do, and gradients do not grow.
     """
     if (
         estimate is None

@@ -1,4 +1,6 @@
-"""The plan of a suite: its lanes, their expected and worst-case cost and time, and the reasons to refuse the suite."""
+"""The plan of a suite: its lanes, their expected and worst-case cost and time, and the reasons to
+refuse the suite.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -100,7 +102,8 @@ def plan_suite(
     tokens: Sequence[TokenSet] | None = None,
     memory: Sequence[CellMemory] = (),
 ) -> Plan:
-    """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them; ``histories`` by cell id.
+    """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them;
+    ``histories`` by cell id.
 
     A missing entry is unknown. If ``tokens`` is None, all token sets count as not ready.
     """
@@ -198,7 +201,10 @@ def _parts(
 def _suite_hours(
     waves: Sequence[Sequence[int]], job_seconds: Sequence[int], lanes_at_once: int
 ) -> Decimal:
-    """``waves``: of each lane in each round. ``job_seconds``: the longest time of a job of each lane."""
+    """``waves``: of each lane in each round.
+
+    ``job_seconds``: the longest time of a job of each lane.
+    """
     total = Decimal(0)
     for of_round in zip_longest(*waves, fillvalue=0):
         seconds = [count * each for count, each in zip(of_round, job_seconds, strict=True)]
@@ -252,7 +258,9 @@ ARGUMENT = "num_workers"
 
 
 def loader_notes(cells: Sequence[Cell]) -> Iterator[str]:
-    """One sentence for each instance type and number of processes; none where the vCPUs are unknown."""
+    """One sentence for each instance type and number of processes; none where the vCPUs are
+    unknown.
+    """
     workers = set()
     for cell in cells:
         given = [value for name, value in cell.hyperparameters.items() if name.endswith(ARGUMENT)]
@@ -286,11 +294,14 @@ def _notes(cell: Cell, degrees: Degrees, per_instance: int) -> Iterator[str]:
     what = f"cell {cell.label} ({cell.cell_id})"
     if per_instance % degrees.tensor:
         yield (
-            f"{what}: a tensor group of {degrees.tensor} processes spans instances of {per_instance} devices, and its"
-            " processes exchange activations twice in each block; a tensor_degree that divides"
-            f" {per_instance} keeps it within one"
+            f"{what}: a tensor group of {degrees.tensor} processes spans instances of "
+            f"{per_instance} devices, and its processes exchange activations twice in each block; "
+            f"a tensor_degree that divides {per_instance} keeps it within one"
         )
     uneven = {name: getattr(degrees, name) for name in ("tensor", "pipeline")}
     for name, degree in uneven.items():
         if degree & (degree - 1):
-            yield f"{what}: {name}_degree {degree} is no power of two, so that few numbers of heads and blocks divide"
+            yield (
+                f"{what}: {name}_degree {degree} is no power of two, so that few numbers of heads "
+                "and blocks divide"
+            )

@@ -51,8 +51,8 @@ def most_rounds(
 def typical_rounds(
     suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
 ) -> Rounds:
-    """Rounds of a race in which the leaders of its largest group run again once: in its first job if that may run cells
-    again, or else in a further one.
+    """Rounds of a race in which the leaders of its largest group run again once: in its first job
+    if that may run cells again, or else in a further one.
     """
     if not suite.search.is_race:
         return most_rounds(suite, cells, execution_id, histories)
@@ -151,8 +151,10 @@ class PlannedJob:
 def planned_jobs(
     suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
 ) -> list[PlannedJob]:
-    """The jobs of the first trial. Those of other trials carry the same cells, unless these need several jobs: they are
-    then drawn again. Long runs that confirm are no part of them.
+    """The jobs of the first trial.
+
+    Those of other trials carry the same cells, unless these need several jobs: they are then drawn
+    again. Long runs that confirm are no part of them.
     """
     first, *further = most_rounds(suite, cells, execution_id, histories)
     further = further[:-1] if suite.measurement.confirm else further

@@ -1,4 +1,6 @@
-"""The jobs before a suite's first run, one at a time: for each set of tokens, and for the copy of the model."""
+"""The jobs before a suite's first run, one at a time: for each set of tokens, and for the copy of
+the model.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -34,7 +36,9 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationPlan:
-    """``one_attempt_usd`` and ``worst_case_usd`` include only the jobs whose result is not ready."""
+    """``one_attempt_usd`` and ``worst_case_usd`` include only the jobs whose result is not
+    ready.
+    """
 
     tokens: tuple[TokenSet, ...]
     instance_type: str
@@ -68,7 +72,10 @@ def plan_preparation(
     quotas: QuotaReadings,
     tokens: Sequence[TokenSet] | None,
 ) -> PreparationPlan | None:
-    """None if no job is needed. If ``tokens`` is None, everything that the cells need counts as not ready."""
+    """None if no job is needed.
+
+    If ``tokens`` is None, everything that the cells need counts as not ready.
+    """
     wanted = needed_tokens(suite, cells) if tokens is None else tuple(tokens)
     if not wanted:
         return None

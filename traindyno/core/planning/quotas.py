@@ -1,4 +1,6 @@
-"""The quotas that a plan needs, their values from the account or a file, and how much of them is in use."""
+"""The quotas that a plan needs, their values from the account or a file, and how much of them is in
+use.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,9 +40,11 @@ class UsageSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """A limit with its name in Service Quotas. ``code`` and ``default`` are None if AWS's published table has none.
-    ``counts`` is None if the quota does not limit instances in use. ``instance_type`` is None if it applies to all
-    types together.
+    """A limit with its name in Service Quotas.
+
+    ``code`` and ``default`` are None if AWS's published table has none. ``counts`` is None if the
+    quota does not limit instances in use. ``instance_type`` is None if it applies to all types
+    together.
     """
 
     name: str
@@ -59,8 +63,10 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReading:
-    """AWS's answer for this account; None is unknown. ``is_not_listed``: Service Quotas was searched, and lists no
-    quota of this name. ``unknown_because``: it answers without the value. ``in_use_as_of``: epoch seconds.
+    """AWS's answer for this account; None is unknown.
+
+    ``is_not_listed``: Service Quotas was searched, and lists no quota of this name.
+    ``unknown_because``: it answers without the value. ``in_use_as_of``: epoch seconds.
     """
 
     quota: Quota
@@ -122,7 +128,9 @@ def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
 
 @cache
 def known_quotas() -> Mapping[str, Quota]:
-    """Name → quota: all on training instances in AWS's table, and all that an instance type may have."""
+    """Name → quota: all on training instances in AWS's table, and all that an instance type may
+    have.
+    """
     types = [name for name, found in instance_types().items() if not found.is_local]
     per_type = [_instance_quota(name, usage) for name in types for usage in Counted]
     return {
@@ -173,13 +181,17 @@ class GivenQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenQuotas:
-    """``quotas``: the name in Service Quotas → the value, or a mapping with ``applied`` and ``in_use``."""
+    """``quotas``: the name in Service Quotas → the value, or a mapping with ``applied`` and
+    ``in_use``.
+    """
 
     region: str
     quotas: Mapping[str, GivenQuota]
 
     def needed(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
-        """Readings of these quotas only; one that the file does not name is unknown, AWS's default included."""
+        """Readings of these quotas only; one that the file does not name is unknown, AWS's default
+        included.
+        """
         return {each.name: self._read(each) for each in quotas}
 
     def _read(self, quota: Quota) -> QuotaReading:
@@ -236,7 +248,9 @@ def _problems(spelt: Mapping[str, Any]) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldInstances:
-    """Instances of one job, or of one of its instance groups, also those that are kept warm after the job's end."""
+    """Instances of one job, or of one of its instance groups, also those that are kept warm after
+    the job's end.
+    """
 
     instance_type: str
     instance_count: int

@@ -1,4 +1,5 @@
-"""All reasons why a valid suite can't run: unknown prices, costs over a cap, instances over a quota.
+"""All reasons why a valid suite can't run: unknown prices, costs over a cap, instances over a
+quota.
 
 The reason of a quota has a second line: how to request more.
 """
@@ -40,10 +41,14 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
 
 def _no_price_text(instance_type: str) -> str:
     if instance_type.startswith(LOCAL_PREFIX):
-        return f"{instance_type} is this machine, which only its local cloud has a price for: add --local"
+        return (
+            f"{instance_type} is this machine, which only its local cloud has a price for: add "
+            "--local"
+        )
     return (
-        f"the price of {instance_type} is unknown, so limits.max_usd can't be enforced: choose a type that the region"
-        " has a price for; in the local cloud, give one with traindyno local up --prices FILE"
+        f"the price of {instance_type} is unknown, so limits.max_usd can't be enforced: choose a "
+        "type that the region has a price for; in the local cloud, give one with traindyno local "
+        "up --prices FILE"
     )
 
 
@@ -54,15 +59,18 @@ def refuse_cost(
     usd = terms.worst_case_usd(price.usd_per_hour)
     if usd > limits.max_usd:
         yield (
-            f"{what} may cost {exact_usd_text(usd)} at {exact_usd_text(price.usd_per_hour)} per instance hour"
-            f" ({terms.longest_text}), over limits.max_usd {exact_usd_text(limits.max_usd)}: raise it, or lower"
-            f" {shorten}"
+            f"{what} may cost {exact_usd_text(usd)} at {exact_usd_text(price.usd_per_hour)} per "
+            f"instance hour ({terms.longest_text}), over limits.max_usd "
+            f"{exact_usd_text(limits.max_usd)}: raise it, or lower {shorten}"
         )
 
 
 def refuse_hours(what: str, seconds: int, limits: Limits, *, shorten: str) -> Iterator[str]:
     if Decimal(seconds) / SECONDS_PER_HOUR > limits.max_hours:
-        yield f"{what} may take {seconds} s, over {time_limit_text(limits.max_hours)}: raise it, or lower {shorten}"
+        yield (
+            f"{what} may take {seconds} s, over {time_limit_text(limits.max_hours)}: raise it, or "
+            f"lower {shorten}"
+        )
 
 
 def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:
@@ -71,7 +79,8 @@ def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:
         reason = why_alone(cell, suite) if cell.settings.batch_search else None
         if reason is not None:
             yield (
-                f"cell {cell.label} ({cell.cell_id}) searches its batch in a shared job, and can't share one: {reason}"
+                f"cell {cell.label} ({cell.cell_id}) searches its batch in a shared job, and "
+                f"can't share one: {reason}"
             )
 
 

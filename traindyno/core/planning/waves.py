@@ -1,4 +1,7 @@
-"""Waves: jobs of different size that fill the instances of a lane together. A lane's waves run one after another."""
+"""Waves: jobs of different size that fill the instances of a lane together.
+
+A lane's waves run one after another.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -9,7 +12,8 @@ from traindyno.core.jobs.job import Job, owner_document
 from traindyno.core.suite.runs import waiting_seconds
 from traindyno.core.suite.suite import Limits
 
-# The state of an execution contains pointers to a round's waves; Step Functions limits it to 256 KiB.
+# The state of an execution contains pointers to a round's waves; Step Functions limits it to 256
+# KiB.
 MOST_WAVES = 500
 
 Wave = tuple[Job, ...]
@@ -18,9 +22,10 @@ Wave = tuple[Job, ...]
 def fill_waves(jobs: Sequence[Job], instances: int) -> tuple[Wave, ...]:
     """Each wave uses at most ``instances``; a job of more than that is a separate wave.
 
-    Trials stay in their order: only the last wave of a trial is filled up with jobs of the next one. Within a trial the
-    largest jobs are placed first, equal ones in their random order, and the waves follow in the random order of their
-    first jobs, so that no cell always runs beside the same cells.
+    Trials stay in their order: only the last wave of a trial is filled up with jobs of the next
+    one. Within a trial the largest jobs are placed first, equal ones in their random order, and the
+    waves follow in the random order of their first jobs, so that no cell always runs beside the
+    same cells.
     """
     filled: list[Wave] = []
     rest: Wave = ()
@@ -40,7 +45,9 @@ def fill_waves(jobs: Sequence[Job], instances: int) -> tuple[Wave, ...]:
 
 
 def wave_size(jobs: Sequence[Job], *, concurrency: int, instances: int | None) -> int | None:
-    """``instances`` if they are filled in fewer waves than with ``concurrency`` jobs at once; otherwise None."""
+    """``instances`` if they are filled in fewer waves than with ``concurrency`` jobs at once;
+    otherwise None.
+    """
     if instances is None or len({job.instance_count for job in jobs}) < 2:
         return None
     waves = wave_count(jobs, concurrency=concurrency, instances=instances)
@@ -49,7 +56,9 @@ def wave_size(jobs: Sequence[Job], *, concurrency: int, instances: int | None) -
 
 
 def wave_count(jobs: Sequence[Job], *, concurrency: int, instances: int | None) -> int:
-    """How many times the lane's instances are used in turn: its waves, or its jobs ÷ ``concurrency``."""
+    """How many times the lane's instances are used in turn: its waves, or its jobs ÷
+    ``concurrency``.
+    """
     return -(-len(jobs) // concurrency) if instances is None else len(fill_waves(jobs, instances))
 
 

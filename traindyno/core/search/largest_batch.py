@@ -1,8 +1,11 @@
-"""Which batch is probed next, and which one is measured. Runs on Python 3.8 (frozen images), with the standard library
-only: the parent process of a shared job searches by it.
+"""Which batch is probed next, and which one is measured.
 
-A batch fits if a few steps of the run with it end well. The search moves up from the first batch until one does not
-fit, or down until one fits, and then bisects. It assumes that each batch below one that fits fits too.
+Runs on Python 3.8 (frozen images), with the standard library only: the parent process of a shared
+job searches by it.
+
+A batch fits if a few steps of the run with it end well. The search moves up from the first batch
+until one does not fit, or down until one fits, and then bisects. It assumes that each batch below
+one that fits fits too.
 """
 
 from bisect import bisect_left, bisect_right
@@ -10,12 +13,14 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import Optional, Sequence
 
-#: Each costs the start of the run, and a few steps. The search goes on to ``FEW_PROBES`` where there is more to find.
-#: They are enough if the largest batch is within a factor of four of the first one; no start needs more than the most.
+#: Each costs the start of the run, and a few steps. The search goes on to ``FEW_PROBES`` where
+#: there is more to find. They are enough if the largest batch is within a factor of four of the
+#: first one; no start needs more than the most.
 FEW_PROBES, MOST_PROBES = 6, 11
 #: After ``FEW_PROBES``, a smaller share of the batch that fits is not searched.
 LEAST_GAIN = 0.125
-#: From the first batch, up or down: two by ``NEAR_FACTOR``, the others by ``FAR_FACTOR``, so up to 1024 times as many.
+#: From the first batch, up or down: two by ``NEAR_FACTOR``, the others by ``FAR_FACTOR``, so up to
+#: 1024 times as many.
 MOST_MOVES, NEAR_MOVES = 6, 2
 NEAR_FACTOR, FAR_FACTOR = 2, 4
 MOST_TIMES = 1024
@@ -28,10 +33,13 @@ LARGEST, BEST = "largest", "best"
 
 @dataclass(frozen=True)
 class Probe:
-    """``batch``: samples per device. ``fits``: its steps ended well, with memory to spare; False is a measurement of
-    too little memory. ``retries``: of the CUDA allocator, in the process that had the most.
+    """``batch``: samples per device.
 
-    ``peak_bytes``: of the process that needed the most; ``samples_per_second``: of all processes. None if unknown.
+    ``fits``: its steps ended well, with memory to spare; False is a measurement of too little
+    memory. ``retries``: of the CUDA allocator, in the process that had the most.
+
+    ``peak_bytes``: of the process that needed the most; ``samples_per_second``: of all processes.
+    None if unknown.
     """
 
     batch: int
@@ -44,8 +52,8 @@ class Probe:
 def has_room(has_worked: bool, retries: int) -> bool:
     """Whether a batch is for a long run, by a few steps of it.
 
-    An allocator that had to free its cache and try again was at the limit of the memory: it is slower, and the next
-    fragment may be the one for which freeing does not help.
+    An allocator that had to free its cache and try again was at the limit of the memory: it is
+    slower, and the next fragment may be the one for which freeing does not help.
     """
     return has_worked and not retries
 
@@ -53,8 +61,9 @@ def has_room(has_worked: bool, retries: int) -> bool:
 def next_batch(probes: Sequence[Probe], first: int, possible: Sequence[int]) -> Optional[int]:
     """One of the ``possible`` batches, which are in order; None once the search has ended.
 
-    What is found is less than the largest of them that fits by at most an eighth, and by at most a sixteenth if that is
-    within a factor of two of ``first``. Where none is found, the smallest was probed.
+    What is found is less than the largest of them that fits by at most an eighth, and by at most a
+    sixteenth if that is within a factor of two of ``first``. Where none is found, the smallest was
+    probed.
     """
     fitting, failing = largest_fitting(probes), least_failing(probes)
     end = len(possible) if failing is None else bisect_left(possible, failing)
@@ -79,7 +88,10 @@ def next_batch(probes: Sequence[Probe], first: int, possible: Sequence[int]) -> 
 
 
 def chosen(probes: Sequence[Probe], choice: str) -> Optional[int]:
-    """The batch that is measured; None if none of the probes fits. With ``best``, the highest rate decides."""
+    """The batch that is measured; None if none of the probes fits.
+
+    With ``best``, the highest rate decides.
+    """
     fitting = [probe for probe in probes if probe.fits]
     if choice == BEST and fitting:
         return max(fitting, key=lambda probe: (probe.samples_per_second or 0.0, probe.batch)).batch

@@ -1,10 +1,10 @@
-"""Whether a run of a race's first round is so far behind the best one before it in its job that it can't win. Runs on
-Python 3.8 (frozen images), with the standard library only. One rule, ``ended_by``, for the job's parent process, for
-the simulated service and for simulations.
+"""Whether a run of a race's first round is so far behind the best one before it in its job that it
+can't win. Runs on Python 3.8 (frozen images), with the standard library only. One rule,
+``ended_by``, for the job's parent process, for the simulated service and for simulations.
 
-Runs of one job have one type, number and draw of hosts, so that the shortest time is also the lowest cost, and the
-hosts' speed cancels. Runs are compared by the seconds per sample of the global batch. Goals of quality are not judged
-so: a slower step may need fewer of them.
+Runs of one job have one type, number and draw of hosts, so that the shortest time is also the
+lowest cost, and the hosts' speed cancels. Runs are compared by the seconds per sample of the global
+batch. Goals of quality are not judged so: a slower step may need fewer of them.
 """
 
 from math import hypot, sqrt
@@ -18,20 +18,24 @@ LEAST_STEPS = 5
 MOST_STEPS = 1000
 #: A run is outpaced when it is behind by more than both: this share, and so many standard errors.
 LEAST_BEHIND, STANDARD_ERRORS = 0.1, 3.0
-#: A standard error from few steps is uncertain: Student's t has the same tail at three times these factors.
+#: A standard error from few steps is uncertain: Student's t has the same tail at three times these
+#: factors.
 FEW_STEPS = (2.5, 9.0)
-#: Standard deviation of a run's level, as a share: runs of one cell in one job scatter beyond their steps.
+#: Standard deviation of a run's level, as a share: runs of one cell in one job scatter beyond their
+#: steps.
 RUN_SCATTER = 0.01
-#: A step is overdue when it lasts so many times as long as the longest of the best run, and so many seconds more: a
-#: stall of less is none of a cell's own.
+#: A step is overdue when it lasts so many times as long as the longest of the best run, and so many
+#: seconds more: a stall of less is none of a cell's own.
 TIMES_BEST, STALL_SECONDS = 2.0, 30.0
 
 
 class Pace(NamedTuple):
-    """What a run's steps so far say. ``standard_error`` is that of ``seconds_per_sample``, from step to step.
+    """What a run's steps so far say.
 
-    ``startup_seconds``: the run's own time until the steps that are counted, its warm-up steps included. ``steps``: how
-    many are counted. ``longest_seconds``: between the ends of two of them.
+    ``standard_error`` is that of ``seconds_per_sample``, from step to step.
+
+    ``startup_seconds``: the run's own time until the steps that are counted, its warm-up steps
+    included. ``steps``: how many are counted. ``longest_seconds``: between the ends of two of them.
     """
 
     seconds_per_sample: float
@@ -47,7 +51,9 @@ class Pace(NamedTuple):
 
     @property
     def error(self) -> float:
-        """What ``seconds_per_sample`` may be off by: three standard errors, more where they come from few steps."""
+        """What ``seconds_per_sample`` may be off by: three standard errors, more where they come
+        from few steps.
+        """
         if not self.standard_error:
             return 0.0
         degrees = self.steps - 1
@@ -58,9 +64,12 @@ class Pace(NamedTuple):
 def pace_of(
     step_seconds: Sequence[float], samples_per_step: float, startup_seconds: float = 0.0
 ) -> Optional[Pace]:
-    """None before five steps after the warm-up. ``step_seconds``: of all steps so far, in their order.
+    """None before five steps after the warm-up.
 
-    ``samples_per_step``: the global batch. ``startup_seconds``: from the run's begin to its first step.
+    ``step_seconds``: of all steps so far, in their order.
+
+    ``samples_per_step``: the global batch. ``startup_seconds``: from the run's begin to its first
+    step.
     """
     counted = step_seconds[WARM_UP_STEPS:]
     count = len(counted)
@@ -79,7 +88,10 @@ def pace_of(
 
 
 def most_seconds(best: Pace, samples_per_step: float, compile_seconds: float = 0.0) -> float:
-    """For how long a run may log no step after its warm-up. ``compile_seconds``: its longest compilation so far."""
+    """For how long a run may log no step after its warm-up.
+
+    ``compile_seconds``: its longest compilation so far.
+    """
     larger = max(1.0, samples_per_step / best.samples_per_step)
     return TIMES_BEST * larger * best.longest_seconds + compile_seconds + STALL_SECONDS
 
@@ -92,11 +104,13 @@ def ended_by(
     *,
     overdue_seconds: Optional[float] = None,
 ) -> Optional[Dict[str, Any]]:
-    """The bound of a run that is ended (``core/jobs/run_end.py``); None: it goes on. It is judged after seven steps,
-    and whenever their number has doubled.
+    """The bound of a run that is ended (``core/jobs/run_end.py``); None: it goes on.
 
-    ``earlier``: of the runs that ended before in the job, by their ids; a run is never judged by a later one.
-    ``samples``: of the whole workload. ``overdue_seconds``: how long the step in progress lasts, if it is overdue.
+    It is judged after seven steps, and whenever their number has doubled.
+
+    ``earlier``: of the runs that ended before in the job, by their ids; a run is never judged by a
+    later one. ``samples``: of the whole workload. ``overdue_seconds``: how long the step in
+    progress lasts, if it is overdue.
     """
     by = fastest_of(earlier, samples)
     if by is None:
@@ -156,7 +170,9 @@ def early_end(
 
 
 def is_outpaced(run: Pace, best: Pace, samples: float) -> bool:
-    """Only the best run's start counts: a first run pays in its own what a later one of its cell may not."""
+    """Only the best run's start counts: a first run pays in its own what a later one of its cell
+    may not.
+    """
     behind = samples * run.seconds_per_sample - best.seconds_of(samples)
     return behind > max(
         LEAST_BEHIND * best.seconds_of(samples), samples * hypot(run.error, best.error)

@@ -1,1 +1,3 @@
-"""A trained model as an endpoint: the deployment, the check of its answers, its latency and cost."""
+"""A trained model as an endpoint: the deployment, the check of its answers, its latency and
+cost.
+"""

@@ -22,7 +22,8 @@ IMAGE_REPOSITORY = "pytorch-inference"
 SERVING_INSTANCE = "ml.c5.xlarge"
 MOST_HOURS = 24 * 366
 SERVED_TASKS = (Task.CAUSAL_LM, Task.MASKED_LM, Task.SEQUENCE_CLASSIFICATION)
-# The next sweep comes within 5 minutes. 5 more are reserved until SageMaker has deleted what the sweep ends.
+# The next sweep comes within 5 minutes. 5 more are reserved until SageMaker has deleted what the
+# sweep ends.
 NOTICE_SECONDS = 600
 LEAST_PAID_SECONDS = 1200
 # The longest time from the record to the endpoint: the model is copied meanwhile.
@@ -30,15 +31,18 @@ CREATED_WITHIN_SECONDS = 900
 
 
 class ModelNotServable(TraindynoError):
-    """The run saved no model that the inference handler can serve, or the lab can't serve it there."""
+    """The run saved no model that the inference handler can serve, or the lab can't serve it
+    there.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDeployment:
-    """``name`` is that of the endpoint, its configuration and its model; ``job_name`` that of the training job.
+    """``name`` is that of the endpoint, its configuration and its model; ``job_name`` that of the
+    training job.
 
-    ``created_at``: epoch seconds. A price of None is unknown. The lab deletes the endpoint after ``hours``, and before
-    it costs more than ``max_usd``; None is no such limit.
+    ``created_at``: epoch seconds. A price of None is unknown. The lab deletes the endpoint after
+    ``hours``, and before it costs more than ``max_usd``; None is no such limit.
     """
 
     name: str
@@ -54,7 +58,9 @@ class ModelDeployment:
 
     @property
     def paid_seconds(self) -> int | None:
-        """The whole seconds that ``max_usd`` pays for; None without it, or if the price is unknown."""
+        """The whole seconds that ``max_usd`` pays for; None without it, or if the price is
+        unknown.
+        """
         return (
             floor(self.max_usd * SECONDS_PER_HOUR / self.usd_per_hour)
             if self.max_usd and self.usd_per_hour
@@ -83,7 +89,9 @@ class ModelDeployment:
 
 
 def deployment_name(*, lab: str, suite_name: str, cell_id: str, unique: str) -> str:
-    """A name that SageMaker accepts and that begins with the lab's prefix, to which the IAM roles are limited."""
+    """A name that SageMaker accepts and that begins with the lab's prefix, to which the IAM roles
+    are limited.
+    """
     return f"{jobs_prefix(lab)}{suite_name[:15].rstrip('-')}-{cell_id}-{unique}"[:63].rstrip("-")
 
 
@@ -102,11 +110,18 @@ def parse_deployment(document: Mapping[str, Any], *, lab: str) -> ModelDeploymen
             f"at least {least}, which pays for the {LEAST_PAID_SECONDS} s from the start to the end"
         )
     rules = (
-        ("name", NAME.fullmatch(found.name) and found.name.startswith(jobs_prefix(lab)),
-         f"a name of up to 63 letters, digits and hyphens that begins with {jobs_prefix(lab)}"),
+        (
+            "name",
+            NAME.fullmatch(found.name) and found.name.startswith(jobs_prefix(lab)),
+            f"a name of up to 63 letters, digits and hyphens that begins with {jobs_prefix(lab)}",
+        ),
         ("hours", 0 < hours <= MOST_HOURS, f"up to {MOST_HOURS} hours"),
-        ("max_usd", found.max_usd is None or (found.paid_seconds or 0) >= LEAST_PAID_SECONDS, amount),
-    )  # fmt: skip
+        (
+            "max_usd",
+            found.max_usd is None or (found.paid_seconds or 0) >= LEAST_PAID_SECONDS,
+            amount,
+        ),
+    )
     problems = [
         Problem(path=field, message=f"got {shown(getattr(found, field))}, expected {expected}")
         for field, is_right, expected in rules

@@ -1,4 +1,6 @@
-"""Evaluation samples of a training job, the check of a served model against them, its latency and its cost."""
+"""Evaluation samples of a training job, the check of a served model against them, its latency and
+its cost.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +15,8 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.suite.choices import Task
 
 SAMPLES = Format(name="evaluation samples", version=1)
-# Kernels of another machine or PyTorch version change single-precision probabilities in the fourth digit at most.
+# Kernels of another machine or PyTorch version change single-precision probabilities in the fourth
+# digit at most.
 SCORE_TOLERANCE = 0.02
 
 
@@ -41,7 +44,10 @@ class EvaluationSamples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Seconds from sending a request to receiving the whole answer, at the caller. Percentiles are by nearest rank."""
+    """Seconds from sending a request to receiving the whole answer, at the caller.
+
+    Percentiles are by nearest rank.
+    """
 
     requests: int
     mean_seconds: float
@@ -69,7 +75,9 @@ def parse_samples(document: Mapping[str, Any]) -> EvaluationSamples:
 
 
 def differences(samples: Sequence[EvaluationSample], answers: Sequence[bytes]) -> Iterator[str]:
-    """One line for each answer that differs from the training job's by more than ``SCORE_TOLERANCE``."""
+    """One line for each answer that differs from the training job's by more than
+    ``SCORE_TOLERANCE``.
+    """
     for sample, answer in zip(samples, answers, strict=True):
         about = f"sample {sample.inputs[:60]!r}"
         try:
@@ -78,17 +86,25 @@ def differences(samples: Sequence[EvaluationSample], answers: Sequence[bytes]) -
                 for each in json.loads(answer)["predictions"]
             }
         except (ValueError, TypeError, LookupError, RecursionError):
-            yield f"{about}: got {answer.decode(errors='replace')[:200]}, expected an object with predictions"
+            yield (
+                f"{about}: got {answer.decode(errors='replace')[:200]}, expected an object with "
+                "predictions"
+            )
             continue
         for expected in sample.predictions:
             # A label near the end of the list may change places with one that is not listed.
             score = scores.get(expected.label, 0.0)
             if not abs(score - expected.score) <= SCORE_TOLERANCE:  # NaN differs too
-                yield f"{about}: got {score:.3f}, expected {expected.label!r} with probability {expected.score:.3f}"
+                yield (
+                    f"{about}: got {score:.3f}, expected {expected.label!r} with probability "
+                    f"{expected.score:.3f}"
+                )
 
 
 def usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency) -> Decimal | None:
-    """The cost at an endpoint that answers one request after the other; None if the price is unknown."""
+    """The cost at an endpoint that answers one request after the other; None if the price is
+    unknown.
+    """
     if usd_per_hour is None:
         return None
     return usd_per_hour * Decimal(str(latency.mean_seconds)) * 1_000_000 / SECONDS_PER_HOUR

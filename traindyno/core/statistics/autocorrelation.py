@@ -18,7 +18,10 @@ _LEAST_AUTOCORRELATION = -0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesMean:
-    """``variance`` is that of ``mean``. ``effective_count`` independent values would give the same variance."""
+    """``variance`` is that of ``mean``.
+
+    ``effective_count`` independent values would give the same variance.
+    """
 
     mean: float
     variance: float
@@ -58,9 +61,9 @@ def estimate_mean(values: Sequence[float]) -> SeriesMean | None:
 def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
     """The slope that all parts have in common, each with its own level; None below 20 values.
 
-    Least squares, with the standard error of Newey and West (1987), prewhitened, which holds under autocorrelation. Its
-    own error matters in short series: it is wider by the degrees of freedom, and by the lags. A change of level between
-    two parts has no slope.
+    Least squares, with the standard error of Newey and West (1987), prewhitened, which holds under
+    autocorrelation. Its own error matters in short series: it is wider by the degrees of freedom,
+    and by the lags. A change of level between two parts has no slope.
     """
     count = sum(len(part) for part in parts)
     squares = sum(len(part) * (len(part) ** 2 - 1) / 12 for part in parts)
@@ -76,7 +79,8 @@ def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
     residuals = [value - slope * place for part in centered for place, value in part]
     fitted = 1 + len(parts)
     long_run = long_run_variance(residuals, fitted=fitted)
-    # by the critical values of Kiefer and Vogelsang (2005) for Bartlett weights: those at 5 %, two-sided
+    # by the critical values of Kiefer and Vogelsang (2005) for Bartlett weights: those at 5 %,
+    # two-sided
     share = (_lags(count) + 1) / count
     wider = (1.96 + 2.9694 * share + 0.4160 * share**2 - 0.5324 * share**3) / 1.96
     error = sqrt(long_run / squares * count / max(1, count - fitted - 1)) * wider
@@ -89,9 +93,9 @@ def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
 def long_run_variance(residuals: Sequence[float], *, fitted: int) -> float:
     """The variance of the mean times the number of values.
 
-    Newey and West (1987) with Bartlett weights, after prewhitening by a first-order autoregression (Andrews and
-    Monahan 1992). The bias of the autocorrelation after a fit of ``fitted`` parameters (1: the mean, 2: a line) is
-    corrected as Kendall (1954) and Marriott and Pope (1954) give it.
+    Newey and West (1987) with Bartlett weights, after prewhitening by a first-order autoregression
+    (Andrews and Monahan 1992). The bias of the autocorrelation after a fit of ``fitted`` parameters
+    (1: the mean, 2: a line) is corrected as Kendall (1954) and Marriott and Pope (1954) give it.
     """
     count = len(residuals)
     power = sum(residual * residual for residual in residuals)
@@ -119,12 +123,14 @@ def _newey_west(values: Sequence[float]) -> float:
 
 
 def robust_long_run_deviation(values: Sequence[float]) -> float:
-    """The square root of the long-run variance of an autoregression with occasional changes of level.
+    """The square root of the long-run variance of an autoregression with occasional changes of
+    level.
 
-    The autocorrelation is taken from medians of differences, which are robust to a few changes of level (Chakar,
-    Lebarbier, Lévy-Leduc and Robin 2017), plus two of its standard errors; if the ordinary estimate is lower, it is
-    used. The deviation is that of the differences, by their mean absolute value: a median would leave out the tails of
-    skewed noise, and squares would count the changes of level as noise.
+    The autocorrelation is taken from medians of differences, which are robust to a few changes of
+    level (Chakar, Lebarbier, Lévy-Leduc and Robin 2017), plus two of its standard errors; if the
+    ordinary estimate is lower, it is used. The deviation is that of the differences, by their mean
+    absolute value: a median would leave out the tails of skewed noise, and squares would count the
+    changes of level as noise.
     """
     count = len(values)
     if count < 4:
@@ -153,11 +159,12 @@ _GRID = [index * _STEP for index in range(round(MOST_CORRELATION / _STEP) + 1)]
 def serial_correlation(groups: Sequence[Sequence[float]]) -> float:
     """Correlation of a trial with the one before it in its cell.
 
-    ``groups`` are the cells' logarithms in the order in which they were measured, less what their blocks share. The
-    statistic is von Neumann's ratio (1941): squared successive differences ÷ twice the squared deviations, 1 on average
-    for independent trials and less for correlated ones. Each cell's ratio counts alike, so spreads may differ. The
-    correlation is the most likely one of a first-order autoregression, shrunk by the share of the ratio's deviation
-    that chance explains (positive-part James-Stein: 1 - 1 ÷ z²).
+    ``groups`` are the cells' logarithms in the order in which they were measured, less what their
+    blocks share. The statistic is von Neumann's ratio (1941): squared successive differences ÷
+    twice the squared deviations, 1 on average for independent trials and less for correlated ones.
+    Each cell's ratio counts alike, so spreads may differ. The correlation is the most likely one of
+    a first-order autoregression, shrunk by the share of the ratio's deviation that chance explains
+    (positive-part James-Stein: 1 - 1 ÷ z²).
     """
     ratios = [
         (ratio, len(group))
@@ -178,7 +185,9 @@ def serial_correlation(groups: Sequence[Sequence[float]]) -> float:
 
 
 def largest_correlation(groups: Sequence[Sequence[float]]) -> float:
-    """The upper end of the correlations that the trials make likely: within one standard error of the most likely."""
+    """The upper end of the correlations that the trials make likely: within one standard error of
+    the most likely.
+    """
     likelihoods = _log_likelihoods(groups)
     return max(
         each
@@ -188,7 +197,9 @@ def largest_correlation(groups: Sequence[Sequence[float]]) -> float:
 
 
 def _log_likelihoods(groups: Sequence[Sequence[float]]) -> list[float]:
-    """Restricted log likelihood of each correlation of the grid; mean and spread of each group are free."""
+    """Restricted log likelihood of each correlation of the grid; mean and spread of each group are
+    free.
+    """
     usable = [group for group in groups if len(group) > 2 and _ratio(group) is not None]
     if not usable:
         return [-float(index) for index in range(len(_GRID))]
@@ -217,7 +228,9 @@ def _log_likelihood(values: Sequence[float], correlation: float) -> float:
 
 @lru_cache(maxsize=4096)
 def variance_inflation(correlation: float, count: int) -> float:
-    """The variance of the mean of ``count`` trials with this correlation, as a multiple of the usual s² / n."""
+    """The variance of the mean of ``count`` trials with this correlation, as a multiple of the
+    usual s² / n.
+    """
     spread = 1 + 2 * sum((1 - lag / count) * correlation**lag for lag in range(1, count))
     return spread * (count - 1) / (count - spread) if count > 1 else 1.0
 

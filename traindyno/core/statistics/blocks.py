@@ -1,4 +1,6 @@
-"""Trials in blocks: what all trials of a round, or of a pass of a job, share is removed before cells are compared."""
+"""Trials in blocks: what all trials of a round, or of a pass of a job, share is removed before
+cells are compared.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,13 +45,17 @@ def invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
 
 
 LEAST_JOBS = 2
-# For each effect of the place that is removed; a pair with fewer of its own borrows one from all cells of its jobs.
+# For each effect of the place that is removed; a pair with fewer of its own borrows one from all
+# cells of its jobs.
 LEAST_DEGREES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InBlock:
-    """``value`` is a logarithm. ``place``: among the runs of a shared job, from 1; None elsewhere."""
+    """``value`` is a logarithm.
+
+    ``place``: among the runs of a shared job, from 1; None elsewhere.
+    """
 
     value: float
     place: int | None
@@ -62,7 +68,9 @@ Matrix = Sequence[Sequence[float]]
 
 
 def residuals(cells: Sequence[Blocks]) -> list[list[float]]:
-    """Each cell's logarithms in their order, less its mean and less what other cells have in common in that block."""
+    """Each cell's logarithms in their order, less its mean and less what other cells have in common
+    in that block.
+    """
     means = [fmean(each.value for each in cell.values()) for cell in cells if cell]
     known = zip((cell for cell in cells if cell), means, strict=True)
     centred = [{block: each.value - mean for block, each in cell.items()} for cell, mean in known]
@@ -156,11 +164,12 @@ class Layout:
         return comparison_of(fmean(rows[0]) - fmean(rows[1]), error, degrees)
 
     def _pooled(self, rows: Sequence[Sequence[float]]) -> tuple[float, float]:
-        """The variance of two rows' differences, and its degrees of freedom, from each row's own variance around the
-        blocks' means, as in Welch's test.
+        """The variance of two rows' differences, and its degrees of freedom, from each row's own
+        variance around the blocks' means, as in Welch's test.
 
-        A residual holds (count - 1) / count of the row's variance, and a share of all others': the larger of the
-        estimate that is unbiased for equal spreads and of the one that is so for unequal ones (Grubbs 1948).
+        A residual holds (count - 1) / count of the row's variance, and a share of all others': the
+        larger of the estimate that is unbiased for equal spreads and of the one that is so for
+        unequal ones (Grubbs 1948).
         """
         count = len(self.rows)
         own = [self._own_variance(row) for row in rows]
@@ -176,7 +185,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """``sizes``: of each effect of the place. ``inverse``: their covariance, in units of one run's variance."""
+    """``sizes``: of each effect of the place.
+
+    ``inverse``: their covariance, in units of one run's variance.
+    """
 
     sizes: Sequence[float]
     inverse: Matrix
@@ -216,11 +228,12 @@ NO_POOL = Pool()
 def compare_in_blocks(
     first: Blocks, second: Blocks, pool: Pool, *, inflation: float, least: int = LEAST_COUNT
 ) -> Comparison | None:
-    """The ratio of two cells within the blocks that both were in; None if they share fewer than ``least``.
+    """The ratio of two cells within the blocks that both were in; None if they share fewer than
+    ``least``.
 
-    A trial that was lost, or repeated in another round, has no partner. ``inflation`` multiplies the variance. ``pool``
-    has these cells and others that ran in the same blocks: from three cells on, they add degrees of freedom, unless one
-    of the two has nearly all of the spread.
+    A trial that was lost, or repeated in another round, has no partner. ``inflation`` multiplies
+    the variance. ``pool`` has these cells and others that ran in the same blocks: from three cells
+    on, they add degrees of freedom, unless one of the two has nearly all of the spread.
     """
     shared = sorted(first.keys() & second.keys())
     if len(shared) < least:

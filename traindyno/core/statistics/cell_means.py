@@ -1,4 +1,6 @@
-"""The means of all cells from one model: cell + place in the job + block + draw of hosts + error."""
+"""The means of all cells from one model: cell + place in the job + block + draw of hosts +
+error.
+"""
 
 from collections.abc import Sequence
 from math import log
@@ -7,19 +9,22 @@ from statistics import fmean
 from traindyno.core.statistics.blocks import EFFECTS, LEAST_DEGREES, dot, invert
 from traindyno.core.statistics.hosts import STATED_PRIOR, Trial, draws_of
 
-# Of the error's variance to that of a block: blocks without any error, and an error beside which blocks are nothing.
+# Of the error's variance to that of a block: blocks without any error, and an error beside which
+# blocks are nothing.
 _LEAST_PENALTY, _MOST_PENALTY = 1e-6, 1e3
-_MOST_ALIKE = 1e3  # inflation of an effect's variance: beyond, the orders don't tell the place from other effects
+# inflation of an effect's variance: beyond, the orders don't tell the place from other effects
+_MOST_ALIKE = 1e3
 Column = list[float]
 
 
 def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
     """Means of logarithms, in the order of the cells, each of which has a trial.
 
-    Cells and places are fixed, blocks and draws of hosts random: the best linear unbiased estimates (Henderson 1975),
-    with the stated spread of hosts for each block and draw, and for the error what least squares leave. Cells with a
-    trial in each block differ as the means of their trials do. A cell without a trial in a slow block is no faster for
-    it, and cells without a common block are compared over the spread of hosts.
+    Cells and places are fixed, blocks and draws of hosts random: the best linear unbiased estimates
+    (Henderson 1975), with the stated spread of hosts for each block and draw, and for the error
+    what least squares leave. Cells with a trial in each block differ as the means of their trials
+    do. A cell without a trial in a slow block is no faster for it, and cells without a common block
+    are compared over the spread of hosts.
     """
     owner = [index for index, cell in enumerate(cells) for _ in cell]
     values = [log(trial.value) for cell in cells for trial in cell]
@@ -61,8 +66,8 @@ def _inverse(gram: Sequence[Column], places: int, penalty: float) -> list[Column
 
 
 def _places(cells: Sequence[Sequence[Trial]]) -> list[Column]:
-    """A line over the places, around their mean, and being first, which a warm job is not; as many as there are degrees
-    of freedom for.
+    """A line over the places, around their mean, and being first, which a warm job is not; as many
+    as there are degrees of freedom for.
     """
     trials = [trial for cell in cells for trial in cell]
     known = [trial.job is not None and trial.place is not None for trial in trials]
@@ -87,7 +92,9 @@ def _places(cells: Sequence[Sequence[Trial]]) -> list[Column]:
 
 
 def _shared(cells: Sequence[Sequence[Trial]]) -> list[Column]:
-    """A column for each pass of a job, each round of trials whose job was their own, and each draw of hosts."""
+    """A column for each pass of a job, each round of trials whose job was their own, and each draw
+    of hosts.
+    """
     groups: dict[object, set[int]] = {}
     trials = [trial for cell in cells for trial in cell]
     for index, (trial, draw) in enumerate(zip(trials, draws_of(cells), strict=True)):

@@ -8,15 +8,17 @@ from statistics import NormalDist
 _MOST_TERMS = 500
 _ENOUGH = 1e-15
 _CLOSE = 1e-11
-# From here on, the approximation by the normal distribution is closer than the difference of two large logarithms of
-# gamma functions, and Newton's method would not settle.
+# From here on, the approximation by the normal distribution is closer than the difference of two
+# large logarithms of gamma functions, and Newton's method would not settle.
 _NEARLY_NORMAL = 1e5
 # With this many degrees of freedom or more (also infinitely many), t is the normal distribution.
 _NORMAL = 1e15
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz and Stegun 26.5.8)."""
+    """The regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz and
+    Stegun 26.5.8).
+    """
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -59,7 +61,8 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
     """The quantile of t at ``probability``, by Newton's method within a bracket."""
     if not 0 < probability < 1 or degrees_of_freedom <= 0:
         raise ValueError(
-            f"got probability {probability} and {degrees_of_freedom} degrees of freedom, expected (0, 1) and above 0"
+            f"got probability {probability} and {degrees_of_freedom} degrees of freedom, expected "
+            "(0, 1) and above 0"
         )
     if probability == 0.5:
         return 0.0
@@ -88,7 +91,9 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
 
 
 def _normal_scale(degrees_of_freedom: float) -> float:
-    """Wallace (1959): this times the root of n log(1 + t² / n), with n degrees of freedom, is nearly normal."""
+    """Wallace (1959): this times the root of n log(1 + t² / n), with n degrees of freedom, is
+    nearly normal.
+    """
     return (8 * degrees_of_freedom + 1) / (8 * degrees_of_freedom + 3)
 
 
@@ -107,7 +112,9 @@ _HALVINGS = 100
 
 
 def incomplete_gamma(shape: float, x: float) -> float:
-    """The regularised lower incomplete gamma function P(shape, x), by its series (Abramowitz and Stegun 6.5.29)."""
+    """The regularised lower incomplete gamma function P(shape, x), by its series (Abramowitz and
+    Stegun 6.5.29).
+    """
     if x <= 0:
         return 0.0
     term = total = 1.0
@@ -121,7 +128,9 @@ def incomplete_gamma(shape: float, x: float) -> float:
 
 @lru_cache(maxsize=1024)
 def gamma_quantile(probability: float, shape: float) -> float:
-    """The quantile of the gamma distribution of scale 1; 0 where it is smaller than a float can hold."""
+    """The quantile of the gamma distribution of scale 1; 0 where it is smaller than a float can
+    hold.
+    """
     if shape <= 0:
         return 0.0
     low, high = 0.0, shape + 10 * sqrt(shape) + 40
@@ -137,7 +146,9 @@ SIGNIFICANCE = 0.05
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p values in the order given: below 0.05 for any of them errs in at most 5 % of suites (Holm 1979)."""
+    """Adjusted p values in the order given: below 0.05 for any of them errs in at most 5 % of
+    suites (Holm 1979).
+    """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted = [0.0] * len(p_values)
     floor = 0.0

@@ -1,7 +1,8 @@
 """From a few trials to a mean, a ratio of two means, and their intervals.
 
-Rates, times and costs are compared as ratios, so everything is computed on logarithms: the mean is geometric, and the
-result is the same for a rate as for the time per sample. One trial has no interval: its spread is unknown.
+Rates, times and costs are compared as ratios, so everything is computed on logarithms: the mean is
+geometric, and the result is the same for a rate as for the time per sample. One trial has no
+interval: its spread is unknown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,9 @@ from traindyno.core.statistics.distributions import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Logarithms of the factors by which the truth may lie beside the figure: ``low`` <= 0 <= ``high``."""
+    """Logarithms of the factors by which the truth may lie beside the figure: ``low`` <= 0 <=
+    ``high``.
+    """
 
     low: float = 0.0
     high: float = 0.0
@@ -68,7 +71,9 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """``mean`` is geometric; ``variation`` is the coefficient of variation: standard deviation ÷ arithmetic mean."""
+    """``mean`` is geometric; ``variation`` is the coefficient of variation: standard deviation ÷
+    arithmetic mean.
+    """
 
     mean: float
     count: int
@@ -76,7 +81,9 @@ class Estimate:
     interval: Interval | None
 
     def within(self, run: Interval | None) -> "Estimate":
-        """The mean is known at least as well as one run: a look's share of the error doesn't make it wider."""
+        """The mean is known at least as well as one run: a look's share of the error doesn't make
+        it wider.
+        """
         if self.interval is None or run is None:
             return self
         low, high = max(self.interval.low, run.low), min(self.interval.high, run.high)
@@ -90,9 +97,10 @@ class Estimate:
 class Comparison:
     """``ratio`` is the first mean ÷ the second. The rest is None below two trials of each.
 
-    ``standard_error`` is that of the ratio's logarithm. ``p`` is two-sided, of no difference, for this pair alone.
-    ``interval`` is filled in by ``with_interval``. ``range`` is what the trials can't decide: all that is said of the
-    ratio, ``p`` included, holds wherever the truth lies in it.
+    ``standard_error`` is that of the ratio's logarithm. ``p`` is two-sided, of no difference, for
+    this pair alone. ``interval`` is filled in by ``with_interval``. ``range`` is what the trials
+    can't decide: all that is said of the ratio, ``p`` included, holds wherever the truth lies in
+    it.
     """
 
     ratio: float
@@ -101,8 +109,8 @@ class Comparison:
     p: float | None = None
     interval: Interval | None = None
     range: Range = NO_RANGE
-    #: The part of the variance between hosts of cells that ran on one draw of them: more trials there leave it as it
-    #: is. None where the comparison has no such part.
+    #: The part of the variance between hosts of cells that ran on one draw of them: more trials
+    #: there leave it as it is. None where the comparison has no such part.
     host_variance: float | None = None
 
     def with_interval(self) -> "Comparison":
@@ -110,7 +118,9 @@ class Comparison:
         return replace(self, interval=self.interval_with(_TAIL, _TAIL))
 
     def interval_with(self, lower_tail: float, upper_tail: float) -> Interval | None:
-        """The ratio is below ``low`` with probability ``lower_tail`` at most, above ``high`` with ``upper_tail``."""
+        """The ratio is below ``low`` with probability ``lower_tail`` at most, above ``high`` with
+        ``upper_tail``.
+        """
         if self.standard_error is None or self.degrees_of_freedom is None:
             return None
         down, up = (
@@ -123,11 +133,15 @@ class Comparison:
         )
 
     def p_at_least(self, ratio: float) -> float | None:
-        """The one-sided p value that the true ratio is ``ratio`` or more; None if the spread is unknown."""
+        """The one-sided p value that the true ratio is ``ratio`` or more; None if the spread is
+        unknown.
+        """
         return self._tail(log(ratio) - log(self.ratio) - self.range.high)
 
     def p_at_most(self, ratio: float) -> float | None:
-        """The one-sided p value that the true ratio is ``ratio`` or less; None if the spread is unknown."""
+        """The one-sided p value that the true ratio is ``ratio`` or less; None if the spread is
+        unknown.
+        """
         return self._tail(log(self.ratio) + self.range.low - log(ratio))
 
     def _tail(self, distance: float) -> float | None:
@@ -166,7 +180,9 @@ class Comparison:
         )
 
     def known_to(self, least_variance: float) -> "Comparison":
-        """With at least this variance of the ratio's logarithm, which no spread of trials estimates."""
+        """With at least this variance of the ratio's logarithm, which no spread of trials
+        estimates.
+        """
         if self.standard_error is None or self.standard_error**2 >= least_variance:
             return self
         return self._of(log(self.ratio), least_variance, KNOWN)
@@ -205,7 +221,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogMean:
-    """The mean of logarithms. ``variance`` is that of the mean; it and ``degrees_of_freedom`` are None if unknown."""
+    """The mean of logarithms.
+
+    ``variance`` is that of the mean; it and ``degrees_of_freedom`` are None if unknown.
+    """
 
     mean: float
     variance: float | None
@@ -217,7 +236,9 @@ class LogMean:
         return replace(self, variance=least_variance, degrees_of_freedom=KNOWN)
 
     def plus(self, shift: float, variance: float) -> "LogMean":
-        """The ratio times a further factor: its logarithm is normal, with mean ``shift`` and ``variance``."""
+        """The ratio times a further factor: its logarithm is normal, with mean ``shift`` and
+        ``variance``.
+        """
         if not variance or self.variance is None or self.degrees_of_freedom is None:
             return replace(self, mean=self.mean + shift)
         degrees = satterthwaite([(self.variance, self.degrees_of_freedom), (variance, inf)])
@@ -227,7 +248,10 @@ class LogMean:
 
 
 def variance(values: Sequence[float]) -> float:
-    """Sample variance of two values or more; 0.0 if they are equal. ``statistics.variance`` is many times slower."""
+    """Sample variance of two values or more; 0.0 if they are equal.
+
+    ``statistics.variance`` is many times slower.
+    """
     apart = [value - values[0] for value in values]
     center = fsum(apart) / len(apart)
     return fsum([(each - center) ** 2 for each in apart]) / (len(apart) - 1)
@@ -257,7 +281,10 @@ def estimate_of_mean(
     tails: tuple[float, float] | None = None,
     undecided: Range = NO_RANGE,
 ) -> Estimate:
-    """``found`` is the mean of ``values``. ``tails`` (lower, upper) of None: equal ones. ``undecided`` widens."""
+    """``found`` is the mean of ``values``.
+
+    ``tails`` (lower, upper) of None: equal ones. ``undecided`` widens.
+    """
     if found.variance is None or found.degrees_of_freedom is None:
         return Estimate(mean=exp(found.mean), count=len(values), variation=None, interval=None)
     error = sqrt(found.variance)
@@ -276,7 +303,9 @@ def estimate_of_mean(
 
 
 def estimate_share(shares: Sequence[float]) -> Estimate:
-    """The arithmetic mean of shares such as accuracies, which may be 0, with Student's t interval within 0 and 1."""
+    """The arithmetic mean of shares such as accuracies, which may be 0, with Student's t interval
+    within 0 and 1.
+    """
     mean, count = fmean(shares), len(shares)
     if count < 2:
         return Estimate(mean=mean, count=count, variation=None, interval=None)
@@ -313,7 +342,10 @@ def compare_means(first: LogMean, second: LogMean) -> Comparison:
 def comparison_of(
     difference: float, variance_of_difference: float, degrees_of_freedom: float
 ) -> Comparison:
-    """A comparison of logarithms. Without any spread (a replay's trials), a difference has p 0, and equality p 1."""
+    """A comparison of logarithms.
+
+    Without any spread (a replay's trials), a difference has p 0, and equality p 1.
+    """
     error = sqrt(variance_of_difference)
     return Comparison(
         ratio=exp(difference),

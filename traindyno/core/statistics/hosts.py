@@ -1,9 +1,10 @@
-"""Hosts are drawn at random, and some are faster: the part of a difference between cells that is due to hosts.
+"""Hosts are drawn at random, and some are faster: the part of a difference between cells that is
+due to hosts.
 
-Trials on one host are not independent of each other (Kalibera and Jones 2013 treat hosts, runs and steps as nested
-random effects). Sets of hosts that share one are one draw. Cells that were measured on the same hosts are compared
-within them; otherwise a draw is one observation, however many trials ran on it; and if there is one draw only, the
-spread comes from a prior.
+Trials on one host are not independent of each other (Kalibera and Jones 2013 treat hosts, runs and
+steps as nested random effects). Sets of hosts that share one are one draw. Cells that were measured
+on the same hosts are compared within them; otherwise a draw is one observation, however many trials
+ran on it; and if there is one draw only, the spread comes from a prior.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,10 +36,11 @@ from traindyno.core.statistics.estimates import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """``hosts`` are the machines that the trial ran on; None where they are unknown: it counts as a separate draw.
+    """``hosts`` are the machines that the trial ran on; None where they are unknown: it counts as a
+    separate draw.
 
-    ``block`` is the round that it shares with trials of other cells. ``job``: the one that carried it with others;
-    ``place`` is its place there, from 1.
+    ``block`` is the round that it shares with trials of other cells. ``job``: the one that carried
+    it with others; ``place`` is its place there, from 1.
     """
 
     value: float
@@ -65,9 +67,9 @@ class HostClass(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSpread:
-    """``deviation``: standard deviation of a host's speed, as a share, at the upper end of what is published; a
-    difference between cells on unlike hosts has to be larger. ``typical``: the middle, which predicts one run of a cell
-    that ran on several draws of hosts.
+    """``deviation``: standard deviation of a host's speed, as a share, at the upper end of what is
+    published; a difference between cells on unlike hosts has to be larger. ``typical``: the middle,
+    which predicts one run of a cell that ran on several draws of hosts.
     """
 
     deviation: float
@@ -79,8 +81,9 @@ class HostSpread:
 HostPriors = Mapping[HostClass, HostSpread]
 # A run that waits for its data for a larger share of its time is bound by its input.
 INPUT_BOUND_SHARE = 0.1
-# Published runs of one configuration on several hosts: 0.1 to 2 % where computation decides, 4 % where input does; of
-# many hosts the slowest decides. With 3 degrees of freedom, 2 % means that two hosts have to differ by 9.0 %.
+# Published runs of one configuration on several hosts: 0.1 to 2 % where computation decides, 4 %
+# where input does; of many hosts the slowest decides. With 3 degrees of freedom, 2 % means that two
+# hosts have to differ by 9.0 %.
 STATED_PRIORS: HostPriors = {
     host_class: HostSpread(
         deviation=deviation,
@@ -113,10 +116,11 @@ def draw_count(trials: Sequence[Trial]) -> int:
 def update_prior(
     cells: Sequence[Sequence[Trial]], *, source: str, prior: HostSpread = STATED_PRIOR
 ) -> HostSpread | None:
-    """``prior`` and the trials' variance, weighted by their degrees of freedom; None if the trials give no information.
+    """``prior`` and the trials' variance, weighted by their degrees of freedom; None if the trials
+    give no information.
 
-    The posterior of a variance under a scaled inverse chi-squared prior (Gelman et al., Bayesian Data Analysis, 3rd
-    edition, section 2.6). A few trials therefore change the prior little.
+    The posterior of a variance under a scaled inverse chi-squared prior (Gelman et al., Bayesian
+    Data Analysis, 3rd edition, section 2.6). A few trials therefore change the prior little.
     """
     found = _variance_of_hosts(cells)
     if found is None:
@@ -132,9 +136,11 @@ def update_prior(
 
 
 def _variance_of_hosts(cells: Sequence[Sequence[Trial]]) -> tuple[float, int] | None:
-    """Variance and degrees of freedom; None if no cell ran on several hosts, and repeatedly on one of them.
+    """Variance and degrees of freedom; None if no cell ran on several hosts, and repeatedly on one
+    of them.
 
-    Method of moments: the variance of the hosts' means, less the part that their trials' own spread explains.
+    Method of moments: the variance of the hosts' means, less the part that their trials' own spread
+    explains.
     """
     grouped = [[_logs(draw) for draw in _by_draw(trials)[0].values()] for trials in cells]
     within = [
@@ -164,10 +170,10 @@ def compare_on_hosts(
 ) -> Comparison:
     """The ratio first ÷ second, by its spread from block to block.
 
-    The blocks are passes of jobs that both were in, or else rounds. Hosts on which both ran in a block cancel; blocks
-    that share other hosts are one observation. Too few observations leave the spread to the draws of hosts:
-    ``spreads`` are the priors of the two cells. ``inflation``: the factor of each cell's variance (see
-    ``serial_correlation``).
+    The blocks are passes of jobs that both were in, or else rounds. Hosts on which both ran in a
+    block cancel; blocks that share other hosts are one observation. Too few observations leave the
+    spread to the draws of hosts: ``spreads`` are the priors of the two cells. ``inflation``: the
+    factor of each cell's variance (see ``serial_correlation``).
     """
     passes, rounds = (
         [blocks_of(trials, by_job=by_job) for trials in (first, second)] for by_job in (True, False)
@@ -204,7 +210,10 @@ def _compare_over_hosts(
     spreads: tuple[HostSpread, HostSpread],
     inflation: tuple[float, float],
 ) -> Comparison:
-    """Each cell's mean over its hosts. A spread that both assume is known with its degrees of freedom once."""
+    """Each cell's mean over its hosts.
+
+    A spread that both assume is known with its degrees of freedom once.
+    """
     used = [{host for trial in trials for host in trial.hosts or ()} for trials in (first, second)]
     if used[0] == used[1] and used[0]:
         spreads = (ONE_MACHINE, ONE_MACHINE)
@@ -246,7 +255,8 @@ def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: floa
 def one_more_run(
     trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0
 ) -> tuple[float, float]:
-    """Variance, with its degrees of freedom, of a run on other hosts around the mean of two trials or more.
+    """Variance, with its degrees of freedom, of a run on other hosts around the mean of two trials
+    or more.
 
     One draw shows nothing of how hosts differ: then the prior's upper end counts.
     """
@@ -257,11 +267,13 @@ def one_more_run(
 def _variance_over_hosts(
     trials: Sequence[Trial], deviation: float, degrees: float, inflation: float, *, runs: int
 ) -> tuple[float, float]:
-    """The variance of the mean, and of so many runs around it: a trial's own spread, and that between draws of hosts.
+    """The variance of the mean, and of so many runs around it: a trial's own spread, and that
+    between draws of hosts.
 
-    Between draws: what their means show beyond a trial's spread, and the prior, weighted by their degrees of freedom. A
-    trial's own spread is that of all trials around their mean: the few that share a draw would know it too little.
-    Trials that are a draw each need no prior: their spread includes the hosts.
+    Between draws: what their means show beyond a trial's spread, and the prior, weighted by their
+    degrees of freedom. A trial's own spread is that of all trials around their mean: the few that
+    share a draw would know it too little. Trials that are a draw each need no prior: their spread
+    includes the hosts.
     """
     groups = [_logs(group) for group in _by_draw(trials)[0].values()]
     count, own = len(groups), variance(_logs(trials))
@@ -292,8 +304,10 @@ def draws_of(cells: Sequence[Sequence[Trial]]) -> list[int]:
 
 
 def _by_draw(*cells: Sequence[Trial]) -> list[Draws]:
-    """Each cell's trials by draw. Trials whose sets of hosts share one are one draw, over all these cells: the
-    connected components of the hosts. Each trial on unknown hosts is a draw of its own.
+    """Each cell's trials by draw.
+
+    Trials whose sets of hosts share one are one draw, over all these cells: the connected
+    components of the hosts. Each trial on unknown hosts is a draw of its own.
     """
     label: dict[str, int] = {}
     for number, trial in enumerate(trial for trials in cells for trial in trials):

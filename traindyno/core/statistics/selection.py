@@ -1,12 +1,14 @@
-"""Selecting the best of several cells, with an indifference zone: the claims about it and about the other cells.
+"""Selecting the best of several cells, with an indifference zone: the claims about it and about the
+other cells.
 
-- *It beats each other cell*: each comparison at the two-sided significance, uncorrected. The best is picked after
-  looking, yet the claim needs every comparison at once, which is rarer than any of them (Gutmann and Maymin 1987; Hung
-  and Fithian 2019).
-- *No other cell is better by more than the tolerance*: one-sided tests of non-inferiority. Here the pick does count,
-  because the best of many equals looks better than it is: the significance is shared among the contenders, the cells
-  that the best does not clearly beat.
-- *Two cells are within the tolerance of each other*: the same test in both directions (Schuirmann 1987).
+- *It beats each other cell*: each comparison at the two-sided significance, uncorrected. The best
+  is picked after looking, yet the claim needs every comparison at once, which is rarer than any of
+  them (Gutmann and Maymin 1987; Hung and Fithian 2019).
+- *No other cell is better by more than the tolerance*: one-sided tests of non-inferiority. Here the
+  pick does count, because the best of many equals looks better than it is: the significance is
+  shared among the contenders, the cells that the best does not clearly beat.
+- *Two cells are within the tolerance of each other*: the same test in both directions (Schuirmann
+  1987).
 """
 
 from collections.abc import Sequence
@@ -18,14 +20,18 @@ from statistics import fmean
 from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
 from traindyno.core.statistics.estimates import Comparison
 
-# A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation errs above 5 %.
+# A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation
+# errs above 5 %.
 CONTENDER_P = 0.25
 POWER = 0.8
 MOST_TRIALS = 200
 
 
 class Relation(StrEnum):
-    """The relation of another cell to the best. Equivalent cells are also not better; beaten ones may be either."""
+    """The relation of another cell to the best.
+
+    Equivalent cells are also not better; beaten ones may be either.
+    """
 
     BEATEN = "beaten"
     EQUIVALENT = "equivalent"
@@ -37,7 +43,9 @@ class Relation(StrEnum):
 def relate(
     comparisons: Sequence[Comparison], *, tolerance: float, significance: float
 ) -> tuple[Relation, ...]:
-    """``comparisons`` are best ÷ other of a quantity of which less is better, one for each other cell."""
+    """``comparisons`` are best ÷ other of a quantity of which less is better, one for each other
+    cell.
+    """
     share = significance / max(1, count_contenders(comparisons))
     return tuple(
         _relation(comparison, tolerance, significance, share) for comparison in comparisons
@@ -69,7 +77,8 @@ def _is_beaten(comparison: Comparison, p: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The correction of the best cell's intervals for its selection: that of one run reaches by ``shift`` further.
+    """The correction of the best cell's intervals for its selection: that of one run reaches by
+    ``shift`` further.
 
     It is a logarithm. The tails are the error probabilities of its interval's two ends.
     """
@@ -86,11 +95,13 @@ class Correction:
 def correct_for_selection(
     comparisons: Sequence[Comparison], significance: float = SIGNIFICANCE
 ) -> Correction:
-    """The winner's curse: the best of several cells that can't be distinguished is partly the best by chance.
+    """The winner's curse: the best of several cells that can't be distinguished is partly the best
+    by chance.
 
-    One run of it reaches towards the mean of the cells that it is not clearly ahead of (empirical Bayes; Efron and
-    Morris 1975), and the upper end of its mean holds for all of them at once (Bonferroni). A clear winner keeps both.
-    ``significance`` is this look's share: a search that may stop at any look has as many chances as looks.
+    One run of it reaches towards the mean of the cells that it is not clearly ahead of (empirical
+    Bayes; Efron and Morris 1975), and the upper end of its mean holds for all of them at once
+    (Bonferroni). A clear winner keeps both. ``significance`` is this look's share: a search that
+    may stop at any look has as many chances as looks.
     """
     rivals = [
         each
@@ -114,13 +125,15 @@ def correct_for_selection(
 def trials_to_decide(
     comparisons: Sequence[Comparison], *, trials: int, tolerance: float
 ) -> int | None:
-    """Trials of each of these cells, in a suite of these cells only, that decide with a probability of 80 %.
+    """Trials of each of these cells, in a suite of these cells only, that decide with a probability
+    of 80 %.
 
-    ``comparisons`` are of the best with the cells that are open, each measured with ``trials``. None if more than
-    MOST_TRIALS, or if no spread is known. Stein's two-stage rule (1945): n ≥ s² (t(significance) + t(power))² ÷ d²,
-    with t at the degrees of freedom that s² has. For each cell the smaller number counts: to detect the difference
-    seen, or to show that it is not better by more than the tolerance, at the worst point of what stays undecided.
-    What hosts contribute stays, however many trials run on them.
+    ``comparisons`` are of the best with the cells that are open, each measured with ``trials``.
+    None if more than MOST_TRIALS, or if no spread is known. Stein's two-stage rule (1945): n ≥ s²
+    (t(significance) + t(power))² ÷ d², with t at the degrees of freedom that s² has. For each cell
+    the smaller number counts: to detect the difference seen, or to show that it is not better by
+    more than the tolerance, at the worst point of what stays undecided. What hosts contribute
+    stays, however many trials run on them.
     """
     spreads = [
         (

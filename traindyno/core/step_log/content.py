@@ -1,4 +1,6 @@
-"""A run's step log: what its processes wrote, grouped into sessions (a restart begins another one)."""
+"""A run's step log: what its processes wrote, grouped into sessions (a restart begins another
+one).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,8 +60,8 @@ class Session:
             len(self.missing_ranks) > MOST_NAMED
         )
         return (
-            f"job {self.job_name}: no log of rank {missing} (world size {self.world_size}); every process must log its "
-            "own steps, because the work of all is counted"
+            f"job {self.job_name}: no log of rank {missing} (world size {self.world_size}); every "
+            "process must log its own steps, because the work of all is counted"
         )
 
     @property
@@ -68,7 +70,9 @@ class Session:
 
     @property
     def first_logged(self) -> float:
-        """When the first phase of any rank began: launching and importing are before the process's own start."""
+        """When the first phase of any rank began: launching and importing are before the process's
+        own start.
+        """
         return min(
             [self.begin, *(phase.begin for process in self.processes for phase in process.phases)]
         )
@@ -80,7 +84,9 @@ class Session:
 
     @property
     def end_reason(self) -> str | None:
-        """Why the lowest rank ended before its last step; None if it did all steps or was cut off."""
+        """Why the lowest rank ended before its last step; None if it did all steps or was cut
+        off.
+        """
         return self.processes[0].end_reason
 
     @property
@@ -104,7 +110,10 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True)
 class StepLog:
-    """Everything a run logged. ``problems`` lists missing and truncated parts; nothing is repaired silently."""
+    """Everything a run logged.
+
+    ``problems`` lists missing and truncated parts; nothing is repaired silently.
+    """
 
     sessions: tuple[Session, ...]
     problems: tuple[str, ...]

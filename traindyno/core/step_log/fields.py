@@ -1,8 +1,10 @@
-"""What the lines of a step log mean, one by one and in their order. Runs on Python 3.8 (frozen images): the lab reads a
-whole log with it, and the parent of a shared job a log that grows.
+"""What the lines of a step log mean, one by one and in their order.
 
-The fields of a kind of line are those of its class here, with their types. A field with a default may be absent, but
-not a step's. Fields that the class lacks are ignored.
+Runs on Python 3.8 (frozen images): the lab reads a whole log with it, and the parent of a shared
+job a log that grows.
+
+The fields of a kind of line are those of its class here, with their types. A field with a default
+may be absent, but not a step's. Fields that the class lacks are ignored.
 """
 
 from dataclasses import MISSING, dataclass, fields, replace
@@ -51,8 +53,8 @@ class LineInvalid(ValueError):
 
 @dataclass(frozen=True)
 class Environment:
-    """``host`` is a name within the job; ``host_id`` names the machine, ``launch`` the start of the job, None where it
-    is unknown.
+    """``host`` is a name within the job; ``host_id`` names the machine, ``launch`` the start of the
+    job, None where it is unknown.
     """
 
     time: float
@@ -97,7 +99,9 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class HostLoad:
-    """The load of a process and its host from ``begin`` to ``end``; see ``host_load_line`` for the fields."""
+    """The load of a process and its host from ``begin`` to ``end``; see ``host_load_line`` for the
+    fields.
+    """
 
     begin: float
     end: float
@@ -126,10 +130,12 @@ class StepKeeper(Protocol):
 
 
 class ProcessLines:
-    """The lines of one process so far, by kind. ``steps`` gets its steps; a log that is truncated has not ended.
+    """The lines of one process so far, by kind.
 
-    ``end_reason``: why it ended before its last step (see ``end_line``). ``ended_after``: the last step that it or an
-    earlier session did, as its end line says.
+    ``steps`` gets its steps; a log that is truncated has not ended.
+
+    ``end_reason``: why it ended before its last step (see ``end_line``). ``ended_after``: the last
+    step that it or an earlier session did, as its end line says.
     """
 
     def __init__(self, steps: StepKeeper) -> None:
@@ -214,7 +220,9 @@ def facts_between_steps(phases: Sequence[LoggedPhase]) -> Optional[Mapping[str, 
 
 
 def types_in_json(kind: type) -> Dict[str, Tuple[type, ...]]:
-    """The types that a JSON value may have, for each field of a class, in the order of its fields."""
+    """The types that a JSON value may have, for each field of a class, in the order of its
+    fields.
+    """
     return {name: tuple(_types_of(hint)) for name, hint in get_type_hints(kind).items()}
 
 
@@ -244,7 +252,9 @@ def step_of(line: Mapping[str, Any]) -> LoggedStep:
 
 @lru_cache(maxsize=None)
 def _check_types_of_step(types: Tuple[type, ...]) -> None:
-    """Checked once per combination of types, of which a log of a hundred thousand lines has a few."""
+    """Checked once per combination of types, of which a log of a hundred thousand lines has a
+    few.
+    """
     for (name, allowed), found in zip(types_in_json(LoggedStep).items(), types):
         _check_type(name, allowed, found)
 
@@ -257,8 +267,9 @@ def _check_step(step: LoggedStep) -> None:
     if not is_timed or not 0 <= min(counts) <= max(counts) <= LARGEST_COUNT:
         raise LineInvalid(
             f"step {step.step} has begin {step.begin}, end {step.end}, samples {step.samples}, "
-            f"tokens {step.tokens}, wait_seconds {step.wait_seconds}, peak_memory_bytes {step.peak_memory_bytes}; "
-            f"expected begin <= end and nothing negative or above {LARGEST:g}, for a count {LARGEST_COUNT}"
+            f"tokens {step.tokens}, wait_seconds {step.wait_seconds}, peak_memory_bytes "
+            f"{step.peak_memory_bytes}; expected begin <= end and nothing negative or above "
+            f"{LARGEST:g}, for a count {LARGEST_COUNT}"
         )
 
 
@@ -356,7 +367,9 @@ def _take(line: Mapping[str, Any], name: str, allowed: Tuple[type, ...]) -> Any:
 
 
 def _check_extent(name: str, value: Any, *, levels: int) -> None:
-    """Every text and number within ``value`` can be stored and computed with, and it is not nested too deeply."""
+    """Every text and number within ``value`` can be stored and computed with, and it is not nested
+    too deeply.
+    """
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, (int, float)):

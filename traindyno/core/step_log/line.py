@@ -1,9 +1,12 @@
-"""The lines of a step log: what a container writes and the analysis reads. Runs on Python 3.8 (frozen images).
+"""The lines of a step log: what a container writes and the analysis reads.
 
-A step log is JSON lines, one file per process: ``<directory>/<job name>/rank-00003.<start>.jsonl`` where ``start`` is
-the process's start in epoch milliseconds (a spot interruption gives a rank a second file). Every line has ``kind``
-and ``time``. All times are epoch seconds of one monotonic clock per process: the wall clock is read once, at its start.
-A number that is not finite is written as text: ``"nan"``, ``"inf"`` or ``"-inf"``, because JSON has no such numbers.
+Runs on Python 3.8 (frozen images).
+
+A step log is JSON lines, one file per process: ``<directory>/<job name>/rank-00003.<start>.jsonl``
+where ``start`` is the process's start in epoch milliseconds (a spot interruption gives a rank a
+second file). Every line has ``kind`` and ``time``. All times are epoch seconds of one monotonic
+clock per process: the wall clock is read once, at its start. A number that is not finite is written
+as text: ``"nan"``, ``"inf"`` or ``"-inf"``, because JSON has no such numbers.
 
 ``SCHEMA_VERSION`` rises if a field changes its meaning, or with a new kind of line.
 """
@@ -19,15 +22,17 @@ CHECKPOINTS_VARIABLE = "TRAINDYNO_CHECKPOINT_DIRECTORY"
 CONTAINER_CHECKPOINTS = "/opt/ml/checkpoints/state"
 # Which start of the job this is, the same for all its processes; only a local cloud says it
 LAUNCH_VARIABLE = "TRAINDYNO_LAUNCH"
-# In a job of several runs: an object with the run's ``place`` among those that began since the job's start, from 1, and
-# whether its processes were ``forked`` from one that had done the imports. The environment's fact has the same.
+# In a job of several runs: an object with the run's ``place`` among those that began since the
+# job's start, from 1, and whether its processes were ``forked`` from one that had done the imports.
+# The environment's fact has the same.
 SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = (
     "TRAINDYNO_SHARED_JOB",
     "shared_job",
     "place",
     "forked",
 )
-# The seed of the trial, for a user's script, and the fact of the environment that says that the script took it
+# The seed of the trial, for a user's script, and the fact of the environment that says that the
+# script took it
 SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = (
     "checkpoint",
@@ -35,13 +40,15 @@ CHECKPOINT, CHECKPOINT_WRITE, RESTORE = (
     "restore",
 )  # names of phases
 COMPILE = "compile"  # a phase outside the steps, or inside one
-SETUP = "setup"  # until the first step; its facts are conditions that a script's step log learns by then
+# until the first step; its facts are conditions that a script's step log learns by then
+SETUP = "setup"
 # A phase from the end of a process's training to the first step of the next one
 PAUSE = "between_trainings"
-# A phase from the first step of a training that ran out of memory to that of the next try with a smaller batch. Its
-# facts: a text such as "32 became 8", and the last step whose work counts.
+# A phase from the first step of a training that ran out of memory to that of the next try with a
+# smaller batch. Its facts: a text such as "32 became 8", and the last step whose work counts.
 BATCH_SEARCH, KEPT_STEPS = "batch_search", "kept_steps"
-# A phase of steps after the run's own work; its facts say what they leave out, and the seconds of each step
+# A phase of steps after the run's own work; its facts say what they leave out, and the seconds of
+# each step
 PROBE, PROBED, STEP_SECONDS = "probe", "probed", "step_seconds"
 WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = (
     "whole_step",
@@ -49,11 +56,12 @@ WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = (
     "no_exchange",
     "no_optimizer",
 )
-# A phase without length: how often, until then, the process's CUDA allocator freed its cache because memory was short
+# A phase without length: how often, until then, the process's CUDA allocator freed its cache
+# because memory was short
 ALLOCATOR_RETRIES, RETRIES = "allocator_retries", "retries"
-# What the process did between its steps until then, except in phases: steps of an optimizer that were not logged, CPU
-# seconds of the thread that trains, and the wait for data in which they are. These are facts of the last phase, and of
-# a phase without length as soon as steps are missing.
+# What the process did between its steps until then, except in phases: steps of an optimizer that
+# were not logged, CPU seconds of the thread that trains, and the wait for data in which they are.
+# These are facts of the last phase, and of a phase without length as soon as steps are missing.
 BETWEEN_STEPS, UNLOGGED_STEPS, CPU_SECONDS, WAIT_SECONDS = (
     "between_steps",
     "unlogged_steps",
@@ -83,10 +91,12 @@ def environment_line(
     host_id: Optional[str] = None,
     launch: Optional[str] = None,
 ) -> Dict[str, Any]:
-    """First line. ``facts`` holds versions, device, driver, topology, strategy: the conditions of the measurement.
+    """First line.
 
-    ``host`` is a name within the job (``algo-1``); ``host_id`` names the machine, and ``launch`` the start of the job:
-    both are null if unknown.
+    ``facts`` holds versions, device, driver, topology, strategy: the conditions of the measurement.
+
+    ``host`` is a name within the job (``algo-1``); ``host_id`` names the machine, and ``launch``
+    the start of the job: both are null if unknown.
     """
     return {
         "kind": "environment",
@@ -106,10 +116,11 @@ def phase_line(
 ) -> Dict[str, Any]:
     """A time span outside the steps, or a compilation inside one.
 
-    The log writes ``launch`` (its launchers, until it starts), ``import`` (until the log exists), ``setup`` (from the
-    last phase to the first step) and ``teardown`` (from the last step or phase to the end line) by itself. The script
-    names the others: load, compile, evaluate, save, checkpoint, restore, or its own. Warm-up and steady state are found
-    later. A checkpoint's facts have its ``step`` and, if known, its ``bytes``; the setup's join the environment's.
+    The log writes ``launch`` (its launchers, until it starts), ``import`` (until the log exists),
+    ``setup`` (from the last phase to the first step) and ``teardown`` (from the last step or phase
+    to the end line) by itself. The script names the others: load, compile, evaluate, save,
+    checkpoint, restore, or its own. Warm-up and steady state are found later. A checkpoint's facts
+    have its ``step`` and, if known, its ``bytes``; the setup's join the environment's.
     """
     return {
         "kind": "phase",
@@ -122,10 +133,13 @@ def phase_line(
 
 
 class LoggedStep(NamedTuple):
-    """One optimizer step of one process. ``begin`` is before the wait for data, so ``end - begin`` includes it.
+    """One optimizer step of one process.
 
-    ``samples`` and ``tokens`` are this process's own share, so that the sum over processes is the work done: processes
-    that hold parts of one model replica (tensor, pipeline) split or attribute the replica's work among themselves.
+    ``begin`` is before the wait for data, so ``end - begin`` includes it.
+
+    ``samples`` and ``tokens`` are this process's own share, so that the sum over processes is the
+    work done: processes that hold parts of one model replica (tensor, pipeline) split or attribute
+    the replica's work among themselves.
     """
 
     # A tuple, because a run has millions of steps to parse
@@ -149,7 +163,9 @@ def step_line(*, learning_rate: Optional[float] = None, **fields: Any) -> Dict[s
 def model_line(
     time: float, parameters: int, flops_per_token: Optional[float], formula: Optional[str]
 ) -> Dict[str, Any]:
-    """Model size, and training FLOPs (forward and backward) for one token with the formula that gave them."""
+    """Model size, and training FLOPs (forward and backward) for one token with the formula that
+    gave them.
+    """
     return {
         "kind": "model",
         "time": time,
@@ -166,12 +182,13 @@ def evaluation_line(time: float, step: int, metrics: Dict[str, float]) -> Dict[s
 
 
 def host_load_line(*, end: float, **load: float) -> Dict[str, Any]:
-    """The load of the process and its host from ``begin`` to ``end`` on ``host_cpu_count`` cores; only on Linux, about
-    every 5 s.
+    """The load of the process and its host from ``begin`` to ``end`` on ``host_cpu_count`` cores;
+    only on Linux, about every 5 s.
 
-    ``cpu_seconds``: CPU time of the process and its children. ``run_queue_seconds``: for how long its threads were
-    ready to run and had no core, summed over threads. ``host_busy_seconds``: CPU time of all processes of the host.
-    ``steal_seconds``: CPU time that the hypervisor gave to others.
+    ``cpu_seconds``: CPU time of the process and its children. ``run_queue_seconds``: for how long
+    its threads were ready to run and had no core, summed over threads. ``host_busy_seconds``: CPU
+    time of all processes of the host. ``steal_seconds``: CPU time that the hypervisor gave to
+    others.
     """
     return {"kind": "host_load", "time": end, "end": end, **load}
 
@@ -184,7 +201,8 @@ def error_line(time: float, outcome: str, message: str) -> Dict[str, Any]:
 def end_line(time: float, steps: int, reason: Optional[str] = None) -> Dict[str, Any]:
     """Last line of a process that ended by itself; a log without it is truncated.
 
-    ``reason``: why it ended before its last step, ``target_reached`` or ``rate_known``; absent if it did all steps.
+    ``reason``: why it ended before its last step, ``target_reached`` or ``rate_known``; absent if
+    it did all steps.
     """
     line: Dict[str, Any] = {"kind": "end", "time": time, "steps": steps}
     return line if reason is None else {**line, "reason": reason}
@@ -195,5 +213,7 @@ def json_number(value: Optional[float]) -> Union[float, str, None]:
 
 
 def failure_text(outcome: str, message: str) -> str:
-    """The text that a container writes to /opt/ml/output/failure, and SageMaker puts into the job's FailureReason."""
+    """The text that a container writes to /opt/ml/output/failure, and SageMaker puts into the job's
+    FailureReason.
+    """
     return "{}: {}: {}".format(FAILURE_PREFIX, outcome, message)

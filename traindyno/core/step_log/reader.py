@@ -21,11 +21,16 @@ _FILE_NAME = re.compile(
 
 
 class StepLogInvalid(TraindynoError):
-    """A file is not a step log. The message names the file, the line and what was expected there."""
+    """A file is not a step log.
+
+    The message names the file, the line and what was expected there.
+    """
 
 
 def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
-    """Parse the files of one run, by name (``<job name>/rank-00003.<start ms>.jsonl``; leading folders are ignored)."""
+    """Parse the files of one run, by name (``<job name>/rank-00003.<start ms>.jsonl``; leading
+    folders are ignored).
+    """
     problems: list[str] = []
     processes = [_read_process(file, lines, problems) for file, lines in files.items()]
     sessions = tuple(_sessions(processes, problems))
@@ -60,7 +65,10 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
 def _parsed_lines(
     file: str, lines: Iterable[str], problems: list[str]
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Each line as an object. Only the last one may be broken: a process that is killed leaves a partial line."""
+    """Each line as an object.
+
+    Only the last one may be broken: a process that is killed leaves a partial line.
+    """
     broken: tuple[int, str] | None = None
     for number, text in enumerate(lines, start=1):
         if not text.strip(" \t\r\n\0"):
@@ -69,7 +77,8 @@ def _parsed_lines(
             raise _no_object(file, *broken)
         if len(text) > LONGEST_LINE:
             raise StepLogInvalid(
-                f"{file}:{number}: got a line of {len(text)} characters, expected {LONGEST_LINE} at most"
+                f"{file}:{number}: got a line of {len(text)} characters, expected {LONGEST_LINE} "
+                "at most"
             )
         try:
             line = _parsed(text)
@@ -78,8 +87,9 @@ def _parsed_lines(
             continue
         except (ValueError, RecursionError) as error:
             raise StepLogInvalid(
-                f"{file}:{number}: got {text[:80]!r}, with an integer of thousands of digits or thousands of levels of"
-                " lists and objects within each other; expected values that a program can store"
+                f"{file}:{number}: got {text[:80]!r}, with an integer of thousands of digits or "
+                "thousands of levels of lists and objects within each other; expected values that "
+                "a program can store"
             ) from error
         if not isinstance(line, dict) or "kind" not in line:
             raise _no_object(file, number, text)
@@ -88,12 +98,15 @@ def _parsed_lines(
         if broken[0] == 1:
             raise _no_object(file, *broken)
         problems.append(
-            f"{file}:{broken[0]}: the last line is truncated after {len(broken[1])} characters; left out"
+            f"{file}:{broken[0]}: the last line is truncated after {len(broken[1])} characters; "
+            "left out"
         )
 
 
 def _parsed(text: str) -> Any:
-    """Half of a surrogate pair, which is no character and can't be stored, becomes a question mark."""
+    """Half of a surrogate pair, which is no character and can't be stored, becomes a question
+    mark.
+    """
     value = json.loads(text)
     if "\\ud" in text.lower():
         value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
@@ -105,7 +118,9 @@ def _no_object(file: str, number: int, text: str) -> StepLogInvalid:
 
 
 def _sessions(processes: list[ProcessLog], problems: list[str]) -> Iterator[Session]:
-    """Processes in order of start; one that cannot have run with those before it opens the next session."""
+    """Processes in order of start; one that cannot have run with those before it opens the next
+    session.
+    """
     together: dict[int, ProcessLog] = {}
     for process in sorted(processes, key=lambda process: (process.start, process.rank)):
         if together and not _run_together(process, together):
@@ -117,10 +132,12 @@ def _sessions(processes: list[ProcessLog], problems: list[str]) -> Iterator[Sess
 
 
 def _run_together(process: ProcessLog, others: Mapping[int, ProcessLog]) -> bool:
-    """Whether it is another rank of the same job, launched with the others or while one of them was still logging.
+    """Whether it is another rank of the same job, launched with the others or while one of them was
+    still logging.
 
-    A job that restarts may have lost a rank's first log: the rank alone does not identify the launch. Where the logs
-    name it, those of two launches are apart however soon the job started again.
+    A job that restarts may have lost a rank's first log: the rank alone does not identify the
+    launch. Where the logs name it, those of two launches are apart however soon the job started
+    again.
     """
     if process.rank in others or process.job_name != next(iter(others.values())).job_name:
         return False
@@ -136,7 +153,8 @@ def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session
     sizes = {process.environment.world_size for process in processes if process.environment}
     if len(sizes) > 1:
         problems.append(
-            f"job {processes[0].job_name}: its processes name different world sizes: {sorted(sizes)}"
+            f"job {processes[0].job_name}: its processes name different world sizes: "
+            f"{sorted(sizes)}"
         )
     session = Session(
         job_name=processes[0].job_name,

@@ -17,8 +17,8 @@ from traindyno.core.step_log.steps import Steps
 def phases_apart(phases: Iterable[LoggedPhase]) -> tuple[LoggedPhase, ...]:
     """The phases in order of time, without those in the background.
 
-    Each moment belongs to the phase that began last. A phase that contains others is returned in parts, so that no
-    second counts twice.
+    Each moment belongs to the phase that began last. A phase that contains others is returned in
+    parts, so that no second counts twice.
     """
     own = [phase for phase in phases if not phase.is_in_background]
     open_phases = _OpenPhases()
@@ -31,7 +31,9 @@ def phases_apart(phases: Iterable[LoggedPhase]) -> tuple[LoggedPhase, ...]:
 
 
 class _OpenPhases:
-    """The phases that have begun and not ended, the innermost last; the time before ``_now`` is already divided."""
+    """The phases that have begun and not ended, the innermost last; the time before ``_now`` is
+    already divided.
+    """
 
     def __init__(self) -> None:
         self._open: list[LoggedPhase] = []
@@ -58,8 +60,9 @@ class _OpenPhases:
 class RankSteps:
     """One rank's share: its steps in the table's order, and its phases, of which no two overlap.
 
-    The interval of a step goes from the end of the step before it to its own end; the first one begins with its step.
-    The intervals cover the time from the first step to the last without gaps, with all work between the steps.
+    The interval of a step goes from the end of the step before it to its own end; the first one
+    begins with its step. The intervals cover the time from the first step to the last without gaps,
+    with all work between the steps.
     """
 
     rank: int
@@ -93,7 +96,10 @@ class RankSteps:
         return found
 
     def wait_seconds(self, first: int, last: int) -> float:
-        """Time spent waiting for data in these steps. Phases that were logged within a wait do not count as waiting."""
+        """Time spent waiting for data in these steps.
+
+        Phases that were logged within a wait do not count as waiting.
+        """
         steps = self.steps[first : last + 1]
         begins, waits = steps.begins, steps.waits
         waited: float = sum(waits)
@@ -128,7 +134,8 @@ class StepTable:
 
     @cached_property
     def phases_by_interval(self) -> Mapping[int, Mapping[str, float]]:
-        """Seconds of each phase by index of the interval and name, on the rank that spent the most on phases in it.
+        """Seconds of each phase by index of the interval and name, on the rank that spent the most
+        on phases in it.
 
         The other ranks wait for that rank, often within their next step.
         """
@@ -141,7 +148,9 @@ class StepTable:
 
     @cached_property
     def step_seconds(self) -> Sequence[float]:
-        """The interval of each step without the logged phases: the input of the analysis of step times."""
+        """The interval of each step without the logged phases: the input of the analysis of step
+        times.
+        """
         seconds = array("d", self.interval_seconds)
         for index, by_name in self.phases_by_interval.items():
             seconds[index] = max(0.0, seconds[index] - sum(by_name.values()))
@@ -155,7 +164,9 @@ class StepTable:
 
     @cached_property
     def tokens(self) -> list[int] | None:
-        """The tokens of each step, over all ranks; None if any step of any rank didn't count them."""
+        """The tokens of each step, over all ranks; None if any step of any rank didn't count
+        them.
+        """
         total = [0] * len(self)
         for rank in self.ranks:
             for index, tokens in enumerate(rank.steps.tokens):
@@ -165,7 +176,9 @@ class StepTable:
         return total
 
     def wall_seconds(self, first: int, last: int) -> float:
-        """The time from the end of the step before ``first`` to the end of ``last``, on the rank that took longest."""
+        """The time from the end of the step before ``first`` to the end of ``last``, on the rank
+        that took longest.
+        """
         return max(rank.wall_seconds(first, last) for rank in self.ranks)
 
     def wait_share(self, first: int, last: int) -> float:
@@ -184,7 +197,8 @@ class StepTable:
 
 
 def tabulate_steps(session: Session, among: range | None = None) -> StepTable:
-    """The steps that every process of the session finished; later ones of a single rank are left out.
+    """The steps that every process of the session finished; later ones of a single rank are left
+    out.
 
     ``among``: only steps of these numbers.
     """

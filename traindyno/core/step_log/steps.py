@@ -1,4 +1,6 @@
-"""The steps of one process as columns: a run has many of them, and a column takes 8 bytes of each."""
+"""The steps of one process as columns: a run has many of them, and a column takes 8 bytes of
+each.
+"""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -13,8 +15,9 @@ NONE = -1
 
 
 class Steps(Sequence[LoggedStep]):
-    """A step is made from the columns when it is asked for. A slice is a view. ``is_full``: later steps were left
-    out.
+    """A step is made from the columns when it is asked for.
+
+    A slice is a view. ``is_full``: later steps were left out.
     """
 
     __slots__ = ("_columns", "_end", "_first", "is_full")
@@ -76,7 +79,9 @@ class Steps(Sequence[LoggedStep]):
         return view
 
     def numbered(self, numbers: Sequence[int]) -> "Steps":
-        """Select the steps with these ascending numbers; a view if no step between them is left out."""
+        """Select the steps with these ascending numbers; a view if no step between them is left
+        out.
+        """
         own = self.numbers
         if not numbers:
             return self._view(0, 0)

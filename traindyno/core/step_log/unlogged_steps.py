@@ -14,8 +14,8 @@ MOST_NAMED = 3
 
 
 def count_unlogged(session: Session) -> int:
-    """The numbers between the session's first and last step that not every process logged, or the steps that an
-    optimizer did between the logged ones.
+    """The numbers between the session's first and last step that not every process logged, or the
+    steps that an optimizer did between the logged ones.
     """
     return _missing(session) or _between(session)
 
@@ -35,17 +35,18 @@ def describe_unlogged(session: Session) -> str | None:
     missing, between, numbers = _missing(session), _between(session), session.common_steps
     if between and not missing:
         return (
-            f"job {session.job_name}: the optimizer did {between:,} steps between the {len(numbers):,} logged ones:"
-            " their work is unknown, so no rate is measured; expected `with step_log.step(...)` around each optimizer"
-            " step"
+            f"job {session.job_name}: the optimizer did {between:,} steps between the "
+            f"{len(numbers):,} logged ones: their work is unknown, so no rate is measured; "
+            "expected `with step_log.step(...)` around each optimizer step"
         )
     if not missing:
         return None
     gaps = list(islice(_gaps(numbers), MOST_NAMED + 1))
     named = f" ({', '.join(gaps[:MOST_NAMED])}{', …' * (len(gaps) > MOST_NAMED)})" if gaps else ""
     return (
-        f"job {session.job_name}: {missing:,} of {_numbered(session):,} steps were not logged by every process"
-        f"{named}: their work is unknown, so no rate is measured; expected a line for each step"
+        f"job {session.job_name}: {missing:,} of {_numbered(session):,} steps were not logged by "
+        f"every process{named}: their work is unknown, so no rate is measured; expected a line for "
+        "each step"
     )
 
 
@@ -68,8 +69,9 @@ def _lost(before: Session, after: Session, continued_after: int) -> Iterator[str
     first = before.common_steps[-1] + 1
     if first <= continued_after and not any(process.steps.is_full for process in before.processes):
         yield (
-            f"job {after.job_name}: no log has the steps {first:,} to {continued_after:,}, after which it continued: "
-            "the lines were lost with the instance; these steps are not counted, and their time counts as lost"
+            f"job {after.job_name}: no log has the steps {first:,} to {continued_after:,}, after "
+            "which it continued: the lines were lost with the instance; these steps are not "
+            "counted, and their time counts as lost"
         )
 
 

@@ -1,4 +1,6 @@
-"""The arguments of a cell's script: those of all cells and its own, as SageMaker's training toolkit passes them."""
+"""The arguments of a cell's script: those of all cells and its own, as SageMaker's training toolkit
+passes them.
+"""
 
 import re
 from collections.abc import Mapping
@@ -10,8 +12,8 @@ from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 
-# The toolkit joins the arguments with spaces and gives the line to a shell: what a shell would read in a word, and an
-# empty word, which it drops.
+# The toolkit joins the arguments with spaces and gives the line to a shell: what a shell would read
+# in a word, and an empty word, which it drops.
 READ_BY_SHELLS = re.compile(r"[\s;&|<>()$`\"'\\*?\[\]]|\A[~#]|\A\Z|\{.*(?:,|\.\.).*\}")
 
 
@@ -37,7 +39,10 @@ def number_of(value: JsonValue) -> float | None:
 
 
 def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
-    """``--key value`` in the order of the keys. Booleans are written as Python prints them, mappings as ``k=v,k=v``."""
+    """``--key value`` in the order of the keys.
+
+    Booleans are written as Python prints them, mappings as ``k=v,k=v``.
+    """
     arguments: list[str] = []
     for name in sorted(hyperparameters):
         arguments += [

@@ -1,4 +1,6 @@
-"""The cells of a suite: its matrix expanded, each with a stable identity and a label that names what varies."""
+"""The cells of a suite: its matrix expanded, each with a stable identity and a label that names
+what varies.
+"""
 
 import hashlib
 import json
@@ -68,7 +70,9 @@ PLACE = ("instance", "instance_count")
 
 
 def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells with distinct labels: all that varies, or, if that is too long to read, what tells a cell apart."""
+    """The cells with distinct labels: all that varies, or, if that is too long to read, what tells
+    a cell apart.
+    """
     varying = [
         each.name
         for each in fields(Settings)
@@ -114,7 +118,9 @@ def _what_tells_apart(index: int, parts_of: Sequence[Sequence[str]]) -> str:
 
 
 def _argument_words(name: str, values: Sequence[JsonValue]) -> list[list[str]]:
-    """The name with each value; of mappings that are written as JSON, each entry that differs between them."""
+    """The name with each value; of mappings that are written as JSON, each entry that differs
+    between them.
+    """
     try:
         found = [json.loads(str(value)) for value in values]
     except ValueError:
@@ -140,19 +146,41 @@ CELL_ID_DIGITS = 8
 
 # The settings of the first version. Their values are in every id, so this list never changes.
 FIRST_SETTINGS = {
-    "instance", "instance_count", "strategy", "compiler", "precision", "batch_size_per_device",
-    "gradient_accumulation_steps", "optimizer", "learning_rate", "weight_decay", "gradient_clip_norm", "seed",
-    "loader_workers", "pin_memory", "padding", "packing", "activation_checkpointing",
-    "activation_offloading", "shard_scope", "tensor_degree", "pipeline_degree", "pipeline_schedule", "micro_batches",
-    "dropout", "image",
-}  # fmt: skip
+    "instance",
+    "instance_count",
+    "strategy",
+    "compiler",
+    "precision",
+    "batch_size_per_device",
+    "gradient_accumulation_steps",
+    "optimizer",
+    "learning_rate",
+    "weight_decay",
+    "gradient_clip_norm",
+    "seed",
+    "loader_workers",
+    "pin_memory",
+    "padding",
+    "packing",
+    "activation_checkpointing",
+    "activation_offloading",
+    "shard_scope",
+    "tensor_degree",
+    "pipeline_degree",
+    "pipeline_schedule",
+    "micro_batches",
+    "dropout",
+    "image",
+}
 
 Point = Mapping[str, Any]
 Excluded = Mapping[tuple[str, ...], Set[tuple[Any, ...]]]
 
 
 def expand_cells(suite: Suite) -> tuple[Cell, ...]:
-    """The grid without the excluded points, then the included ones; the baseline is never excluded."""
+    """The grid without the excluded points, then the included ones; the baseline is never
+    excluded.
+    """
     baseline = baseline_point(suite)
     # Axes of ``exclude`` entries → the combinations of values that these entries exclude.
     excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
@@ -234,7 +262,8 @@ def make_cell(suite: Suite, point: Point) -> Cell:
 def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
     """The cell's id: 8 hexadecimal digits of its settings and hyperparameters.
 
-    A setting that was added later counts only if it differs from its default, so that earlier ids stay the same.
+    A setting that was added later counts only if it differs from its default, so that earlier ids
+    stay the same.
     """
     settings_type: Any = type(settings)  # mypy holds the type of a dataclass to be unhashable
     document, defaults = suite_converter().unstructure(settings), _default_values(settings_type)

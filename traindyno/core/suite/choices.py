@@ -54,7 +54,9 @@ class Precision(StrEnum):
 
 
 class ShardScope(StrEnum):
-    """How FSDP shards parameters: over every rank, or within one instance and replicated across instances."""
+    """How FSDP shards parameters: over every rank, or within one instance and replicated across
+    instances.
+    """
 
     FULL = "full"
     HYBRID = "hybrid"
@@ -117,7 +119,9 @@ class OptimizerName(StrEnum):
 
 
 class DatasetFormat(StrEnum):
-    """The format of a dataset's files; ``auto``: by the file names; ``hub``: a dataset on the Hugging Face Hub."""
+    """The format of a dataset's files; ``auto``: by the file names; ``hub``: a dataset on the
+    Hugging Face Hub.
+    """
 
     AUTO = "auto"
     HUB = "hub"
@@ -130,7 +134,9 @@ class DatasetFormat(StrEnum):
 
 
 class InputMode(StrEnum):
-    """How a dataset reaches the container: SageMaker's two channel modes, or read from S3 by the loader itself."""
+    """How a dataset reaches the container: SageMaker's two channel modes, or read from S3 by the
+    loader itself.
+    """
 
     FILE = "File"
     FAST_FILE = "FastFile"
@@ -141,14 +147,14 @@ class InputMode(StrEnum):
 class StrategyTraits:
     """``one_process``: a job is one process, which uses one device.
 
-    ``takes_the_rest``: the degrees of which the first that is left out takes the processes that the others leave.
-    ``stages_are_neighbours``: a pipeline stays within an instance if it fits; else its stages are far apart, and the
-    groups that communicate more are neighbours.
+    ``takes_the_rest``: the degrees of which the first that is left out takes the processes that the
+    others leave. ``stages_are_neighbours``: a pipeline stays within an instance if it fits; else
+    its stages are far apart, and the groups that communicate more are neighbours.
     ``runs_with_xla``: it communicates only to average gradients, which XLA devices do themselves.
-    ``is_composition``: it divides processes by degrees on one mesh. A run of another such strategy, and of other
-    degrees, can resume from its checkpoints.
-    ``sagemaker_collectives``: it needs SageMaker's data parallel library, which has its own images and launcher.
-    ``stand_in``: a strategy that needs the same memory and runs everywhere; None if this one does.
+    ``is_composition``: it divides processes by degrees on one mesh. A run of another such strategy,
+    and of other degrees, can resume from its checkpoints. ``sagemaker_collectives``: it needs
+    SageMaker's data parallel library, which has its own images and launcher. ``stand_in``: a
+    strategy that needs the same memory and runs everywhere; None if this one does.
     """
 
     one_process: bool = False

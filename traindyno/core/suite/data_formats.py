@@ -19,7 +19,10 @@ FORMATS = {
     ".arrow": DatasetFormat.ARROW,
 }
 COMPRESSIONS = (".gz", ".bz2", ".xz")
-READABLE = "text, .csv, .tsv, .json, .jsonl and .ndjson (also packed as .gz, .bz2 or .xz), .parquet and .arrow"
+READABLE = (
+    "text, .csv, .tsv, .json, .jsonl and .ndjson (also packed as .gz, .bz2 or .xz), .parquet and "
+    ".arrow"
+)
 # These hold data that people train on, but in a form that no reader here knows.
 UNREADABLE = frozenset(
     (
@@ -112,7 +115,8 @@ def packed_format(name: str) -> DatasetFormat:
 
 
 def unpacked_name(name: str) -> str:
-    """What the forms of one file have in common: ``train`` of ``train.csv``, ``train.csv.gz`` and ``train.jsonl``.
+    """What the forms of one file have in common: ``train`` of ``train.csv``, ``train.csv.gz`` and
+    ``train.jsonl``.
 
     Texts keep their suffix, because ``news.de`` and ``news.en`` are two texts.
     """
@@ -150,7 +154,8 @@ def _suffix_below(name: str, packings: tuple[str, ...]) -> str:
 
 SHOWN_FILES = 10
 WHOLE_DATASET = "train"
-# The words and the characters around them are those of the Hugging Face datasets library (datasets.data_files).
+# The words and the characters around them are those of the Hugging Face datasets library
+# (datasets.data_files).
 SPLIT_WORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),
@@ -162,14 +167,17 @@ NO_WORD = re.compile(r"[-._ 0-9]+")
 
 
 class DatasetFilesInvalid(TraindynoError):
-    """The dataset has no data files, or files of which only some could be read, or none for the requested split."""
+    """The dataset has no data files, or files of which only some could be read, or none for the
+    requested split.
+    """
 
 
 def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]:
-    """Select the files of ``split`` from ``names``, paths below the dataset's root; no file has two splits.
+    """Select the files of ``split`` from ``names``, paths below the dataset's root; no file has two
+    splits.
 
-    For ``train``, if no name contains it, all data files of no other split. Raises DatasetFilesInvalid, also if two of
-    them are forms of one file.
+    For ``train``, if no name contains it, all data files of no other split. Raises
+    DatasetFilesInvalid, also if two of them are forms of one file.
     """
     found = _of_split(data_files(names, dataset), dataset, split)
     _refuse_doubled(found)
@@ -198,9 +206,11 @@ def _of_split(data: list[str], dataset: Dataset, split: str) -> list[str]:
 
 
 def split_of(name: str, known: Mapping[str, str]) -> str | None:
-    """The split that the path's outermost folder with a split's word names, else the file's name, else None.
+    """The split that the path's outermost folder with a split's word names, else the file's name,
+    else None.
 
-    ``known``: word in a name → split. Raises DatasetFilesInvalid if one name has words of two splits.
+    ``known``: word in a name → split. Raises DatasetFilesInvalid if one name has words of two
+    splits.
     """
     for part in name.split("/"):
         whole = part.lower().partition(".")[0]
@@ -208,7 +218,8 @@ def split_of(name: str, known: Mapping[str, str]) -> str | None:
         found = {known[word] for word in words if word in known}
         if len(found) > 1:
             raise DatasetFilesInvalid(
-                f"{name} names the splits {' and '.join(sorted(found))}; expected a name with one of them"
+                f"{name} names the splits {' and '.join(sorted(found))}; expected a name with one "
+                "of them"
             )
         if found:
             return found.pop()
@@ -216,7 +227,8 @@ def split_of(name: str, known: Mapping[str, str]) -> str | None:
 
 
 def data_files(names: Sequence[str], dataset: Dataset) -> list[str]:
-    """The names without hidden files and documentation; of the format that ``dataset`` names, if there are such.
+    """The names without hidden files and documentation; of the format that ``dataset`` names, if
+    there are such.
 
     Raises DatasetFilesInvalid if nothing is left, or if only a part of it could be read.
     """
@@ -246,8 +258,8 @@ def _refuse_unreadable(data: Sequence[str], dataset: Dataset) -> None:
     is_auto = dataset.format is DatasetFormat.AUTO
     named = ", or name the format of the others in dataset.format" if others and is_auto else ""
     raise DatasetFilesInvalid(
-        f"the dataset has files of a form that can't be read ({_listed(unreadable)}){only}; unpack or convert them, "
-        f"move them out of the folder{named}; readable are {READABLE}"
+        f"the dataset has files of a form that can't be read ({_listed(unreadable)}){only}; unpack "
+        f"or convert them, move them out of the folder{named}; readable are {READABLE}"
     )
 
 
@@ -258,14 +270,17 @@ def _refuse_mixed(data: Sequence[str]) -> None:
     if len(by_format) > 1:
         found = " and ".join(f"{kind} ({_listed(by_format[kind])})" for kind in sorted(by_format))
         raise DatasetFilesInvalid(
-            f"the dataset has files of {len(by_format)} formats, of which only one would be read: {found}; move the "
-            "others out of the folder, or name the one to read in dataset.format"
+            f"the dataset has files of {len(by_format)} formats, of which only one would be read: "
+            f"{found}; move the others out of the folder, or name the one to read in "
+            "dataset.format"
         )
 
 
 def _refuse_parts_of_sets(names: Sequence[str]) -> None:
-    """Files of sets of different sizes are of two generations. One part of a large set can be meant, but not of a set
-    of ``save_to_disk``, which is one data set.
+    """Files of sets of different sizes are of two generations.
+
+    One part of a large set can be meant, but not of a set of ``save_to_disk``, which is one data
+    set.
     """
     sets: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for name in names:
@@ -292,8 +307,9 @@ def _refuse_doubled(names: Sequence[str]) -> None:
     doubled = [" and ".join(found) for found in forms.values() if len(found) > 1]
     if doubled:
         raise DatasetFilesInvalid(
-            f"the dataset has forms of one file that would all be read: {_listed(doubled)}; keep one form of each, or "
-            "give files with different content names that differ before the suffix"
+            f"the dataset has forms of one file that would all be read: {_listed(doubled)}; keep "
+            "one form of each, or give files with different content names that differ before the "
+            "suffix"
         )
 
 

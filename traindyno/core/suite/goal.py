@@ -20,7 +20,9 @@ HOURS = Bound(above=0, most=100_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityTarget:
-    """The quality that a run must reach: accuracy of at least ``value``, loss or perplexity of at most ``value``."""
+    """The quality that a run must reach: accuracy of at least ``value``, loss or perplexity of at
+    most ``value``.
+    """
 
     quality: Quality
     value: float
@@ -73,7 +75,9 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotTerms:
-    """Expectations for spot instances of one type; what the suite's own runs show weighs more, hour by hour."""
+    """Expectations for spot instances of one type; what the suite's own runs show weighs more, hour
+    by hour.
+    """
 
     discount: float = field(
         metadata=describe(
@@ -82,8 +86,8 @@ class SpotTerms:
     )
     interruptions_per_hour: float | None = described(
         None,
-        "interruptions of one job per hour of training; in a suite with several numbers of instances, those of a "
-        "job with the fewest",
+        "interruptions of one job per hour of training; in a suite with several numbers of "
+        "instances, those of a job with the fewest",
         bound=NOT_NEGATIVE,
         default="0.05 for each instance, an assumption",
     )

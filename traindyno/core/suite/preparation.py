@@ -64,7 +64,8 @@ def parse_tokens_marker(document: Mapping[str, Any]) -> TokensMarker:
 
 
 LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
-# Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be checked.
+# Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be
+# checked.
 REMOTE_INSTANCE = "ml.m7i.xlarge"
 LABEL = "data preparation"
 STAGE_LABEL = "model staging"
@@ -75,8 +76,8 @@ KEY_DIGITS_IN_NAMES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
-    """What one job makes: tokens that some cells of the suite read, for which it checks the model too, or a copy of the
-    model.
+    """What one job makes: tokens that some cells of the suite read, for which it checks the model
+    too, or a copy of the model.
     """
 
     #: Of the tokens; None for the job that copies the model from the Hub to the lab's bucket.
@@ -99,10 +100,11 @@ class TokenSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPreparation(TokenSet):
-    """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
+    """The job that makes one set of tokens before the first run; its attempts are training jobs,
+    like a run's.
 
-    It also checks the model, with ``divisions`` and ``stage_counts``, before any accelerator starts. A job that makes
-    no tokens copies the model.
+    It also checks the model, with ``divisions`` and ``stage_counts``, before any accelerator
+    starts. A job that makes no tokens copies the model.
     """
 
     execution_id: str
@@ -124,7 +126,9 @@ class DataPreparation(TokenSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The other inputs of the tokens: the code and image that make them, and the content of the data."""
+    """The other inputs of the tokens: the code and image that make them, and the content of the
+    data.
+    """
 
     code: str
     image: str
@@ -133,7 +137,9 @@ class Origin:
 
 
 def needs_preparation(workload: Workload) -> bool:
-    """Whether tokens are made before the runs: not for scripts, synthetic data and streamed data."""
+    """Whether tokens are made before the runs: not for scripts, synthetic data and streamed
+    data.
+    """
     dataset = workload.dataset
     return (
         workload.task is not Task.SCRIPT
@@ -144,7 +150,8 @@ def needs_preparation(workload: Workload) -> bool:
 
 
 def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
-    """One token set for each distinct way in which the cells need the dataset tokenised, and the copy of the model.
+    """One token set for each distinct way in which the cells need the dataset tokenised, and the
+    copy of the model.
 
     Runs read a model of the Hub from the lab's bucket.
     """
@@ -180,7 +187,9 @@ def is_packed(settings: Settings, workload: Workload) -> bool:
 
 
 def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
-    """64 hexadecimal digits of all inputs of the tokens, and of the divisions that the model is checked for."""
+    """64 hexadecimal digits of all inputs of the tokens, and of the divisions that the model is
+    checked for.
+    """
     document: dict[str, Any] = suite_converter().unstructure(workload)
     decides = ("task", "examples", "tokenizer", "dataset", "sequence_length", "label_count")
     content: dict[str, Any] = {name: document.get(name) for name in decides}
@@ -214,8 +223,10 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
 
 
 def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:
-    """64 hexadecimal digits of the model on the Hub. A branch or a tag may move, so that only a commit is reused by
-    other executions. ``is_local``: the copying job runs on this machine; where it does not, it may be simulated.
+    """64 hexadecimal digits of the model on the Hub.
+
+    A branch or a tag may move, so that only a commit is reused by other executions. ``is_local``:
+    the copying job runs on this machine; where it does not, it may be simulated.
     """
     assert workload.model is not None
     model = workload.model
@@ -232,7 +243,9 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def preparation_instance(suite: Suite, cells: Iterable[Cell]) -> str:
-    """This machine's type if any cell runs here, because a simulated job makes no tokens that a real run can read."""
+    """This machine's type if any cell runs here, because a simulated job makes no tokens that a
+    real run can read.
+    """
     is_local = any(cell.settings.instance.startswith(LOCAL_PREFIX) for cell in cells)
     return suite.preparation.instance or (LOCAL_INSTANCE if is_local else REMOTE_INSTANCE)
 
@@ -253,7 +266,8 @@ MOST_HELD_OUT = 512
 def needed_sequences(suite: Suite, cells: Iterable[Cell]) -> int | None:
     """None where all examples of the workload are needed, or where a cell's batch is unknown.
 
-    Rows to classify may be sorted by their label, so that a part of the examples could lack a class.
+    Rows to classify may be sorted by their label, so that a part of the examples could lack a
+    class.
     """
     if suite.workload.task is Task.SEQUENCE_CLASSIFICATION:
         return None

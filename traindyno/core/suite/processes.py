@@ -1,4 +1,7 @@
-"""Processes of a job, how they are divided, and batches. The planner and the container both compute them here."""
+"""Processes of a job, how they are divided, and batches.
+
+The planner and the container both compute them here.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +19,8 @@ STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}
 class Degrees:
     """How the processes are divided; the product is their number.
 
-    They are in the order of the mesh, the outermost dimension first: a tensor group consists of neighbours.
+    They are in the order of the mesh, the outermost dimension first: a tensor group consists of
+    neighbours.
     """
 
     pipeline: int = 1
@@ -40,7 +44,8 @@ class Degrees:
 
 
 def degrees_of(settings: Settings, processes: int) -> Degrees:
-    """The first degree that is left out takes what the others leave, in the strategy's own order; others are 1.
+    """The first degree that is left out takes what the others leave, in the strategy's own order;
+    others are 1.
 
     The product is not that of the processes if they can't be divided so.
     """
@@ -89,7 +94,9 @@ def stage_count(settings: Settings, degrees: Degrees) -> int:
 
 
 def stage_counts(settings: Iterable[Settings]) -> tuple[int, ...]:
-    """The distinct ones of cells that cut the model, in order; without those of unknown device counts."""
+    """The distinct ones of cells that cut the model, in order; without those of unknown device
+    counts.
+    """
     sizes = ((each, world_size(each)) for each in settings)
     counts = {stage_count(each, degrees_of(each, size)) for each, size in sizes if size is not None}
     return tuple(sorted(counts - {1}))
@@ -128,7 +135,8 @@ def _divisions(count: int, processes: int) -> Iterator[tuple[int, ...]]:
 
 
 def world_size(settings: Settings) -> int | None:
-    """Processes of the whole job, one for each device; None if the instance type's number of devices is unknown.
+    """Processes of the whole job, one for each device; None if the instance type's number of
+    devices is unknown.
 
     A strategy of one process uses one device of an instance.
     """
@@ -140,7 +148,10 @@ def world_size(settings: Settings) -> int | None:
 
 
 def neighbour_count(settings: Settings, processes: int) -> int:
-    """The processes on one host. Jobs of this machine's types share it, however many instances they have."""
+    """The processes on one host.
+
+    Jobs of this machine's types share it, however many instances they have.
+    """
     return (
         processes
         if settings.instance.startswith(LOCAL_PREFIX)
@@ -157,7 +168,9 @@ class TensorDivision:
 
 
 def tensor_divisions(settings: Iterable[Settings]) -> tuple[TensorDivision, ...]:
-    """The distinct ones, those by the model's own plan first; without those of unknown device counts."""
+    """The distinct ones, those by the model's own plan first; without those of unknown device
+    counts.
+    """
     sizes = ((each, world_size(each)) for each in settings)
     found = dict.fromkeys(
         TensorDivision(degree=degrees_of(each, size).tensor, layers=each.tensor_plan)
@@ -174,10 +187,11 @@ def replica_count(settings: Settings, processes: int) -> int:
 
 
 def accumulation_steps(settings: Settings, processes: int) -> int:
-    """Forward and backward passes of one optimizer step: as given, or as many as the global batch size needs.
+    """Forward and backward passes of one optimizer step: as given, or as many as the global batch
+    size needs.
 
-    At least 1, and rounded down where the batch per device does not divide the global batch; ``check_global_batch``
-    refuses such a cell.
+    At least 1, and rounded down where the batch per device does not divide the global batch;
+    ``check_global_batch`` refuses such a cell.
     """
     if settings.global_batch_size is None:
         return settings.gradient_accumulation_steps
@@ -198,7 +212,8 @@ def global_batch_size(settings: Settings, processes: int) -> int:
 
 
 def dividing_batches(settings: Settings, processes: int) -> tuple[int, ...] | None:
-    """The batches per device that keep the global batch, in order; None if the settings fix no global batch.
+    """The batches per device that keep the global batch, in order; None if the settings fix no
+    global batch.
 
     Empty if the replicas, each with whole micro-batches, can't divide it.
     """
@@ -225,8 +240,8 @@ def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:
 
 
 def planned_batch_size(settings: Settings) -> int | None:
-    """``global_batch_size`` on the cell's instances; None if their number of devices is unknown, and for a cell that
-    searches its batch and fixes no global batch.
+    """``global_batch_size`` on the cell's instances; None if their number of devices is unknown,
+    and for a cell that searches its batch and fixes no global batch.
     """
     if settings.batch_search:
         return settings.global_batch_size
@@ -235,7 +250,9 @@ def planned_batch_size(settings: Settings) -> int | None:
 
 
 def planned_learning_rate(settings: Settings) -> float | None:
-    """``scaled_learning_rate`` on the cell's instances; None where it depends on an unknown number of devices."""
+    """``scaled_learning_rate`` on the cell's instances; None where it depends on an unknown number
+    of devices.
+    """
     rate = settings.learning_rate
     if rate.scale_with is LearningRateScaling.NONE or rate.reference_batch_size is None:
         return rate.base

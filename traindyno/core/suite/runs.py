@@ -14,7 +14,8 @@ from traindyno.core.suite.suite import Cell, Limits, Run, Suite
 
 GRACE_SECONDS = 3600
 PROBED_TRIAL = 2
-# Steps of one round of a probe: each has two rounds, in opposite order, so that a drift adds nothing to a difference.
+# Steps of one round of a probe: each has two rounds, in opposite order, so that a drift adds
+# nothing to a difference.
 MOST_STEPS, LEAST_STEPS = 10, 5
 ROUNDS = 2
 # Of the run's steps; a probe of a short run is as short.
@@ -50,11 +51,13 @@ def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) 
 def make_runs(
     execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_number: int = 1
 ) -> tuple[Run, ...]:
-    """All first trials, then all second trials, and so on, so that a slow hour affects every cell. The order within a
-    trial is random, from the execution's id, and differs between trials, so that no cell always follows the same one.
+    """All first trials, then all second trials, and so on, so that a slow hour affects every cell.
 
-    The k-th run of each cell in a round is in the same block: a trial that is repeated belongs to the round in which it
-    is, and not to that of its first run.
+    The order within a trial is random, from the execution's id, and differs between trials, so that
+    no cell always follows the same one.
+
+    The k-th run of each cell in a round is in the same block: a trial that is repeated belongs to
+    the round in which it is, and not to that of its first run.
     """
     in_order = sorted(
         wanted,
@@ -92,10 +95,12 @@ def block_of(run: Run) -> str:
 
 
 def with_seeds(suite: Suite, runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Each run with the seed that it trains with: that of its cell plus 0 in trial 1, 1 in trial 2, and so on.
+    """Each run with the seed that it trains with: that of its cell plus 0 in trial 1, 1 in trial 2,
+    and so on.
 
-    Trials with one number have one seed in all cells, so that cells are compared at equal seeds. If the cells
-    differ in their seeds, the seed is what the suite compares: all trials of a cell then train with the cell's own.
+    Trials with one number have one seed in all cells, so that cells are compared at equal seeds. If
+    the cells differ in their seeds, the seed is what the suite compares: all trials of a cell then
+    train with the cell's own.
     """
     is_own = compares_seeds(suite)
     return tuple(
@@ -134,7 +139,8 @@ def values_in_cells(suite: Suite, name: str) -> set[Any]:
 
 
 def waiting_seconds(limits: Limits) -> int:
-    """The time limit of a task that waits for its job. SageMaker ends the job earlier, and ReconcileRuns finds jobs
-    whose event was lost.
+    """The time limit of a task that waits for its job.
+
+    SageMaker ends the job earlier, and ReconcileRuns finds jobs whose event was lost.
     """
     return limits.max_pending_seconds + limits.max_job_seconds + UPLOAD_SECONDS + GRACE_SECONDS

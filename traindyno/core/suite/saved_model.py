@@ -1,4 +1,6 @@
-"""What a model's folder says without transformers: whether it is one, and how long a sequence its positions allow."""
+"""What a model's folder says without transformers: whether it is one, and how long a sequence its
+positions allow.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,22 +8,44 @@ from typing import Any
 MODEL_FILE, ADAPTER_FILE, WEIGHTS = "config.json", "adapter_config.json", (".safetensors", ".bin")
 # The positions of these models begin after the padding token's, so a sequence needs as many more.
 POSITIONS_BEHIND_PADDING = {
-    "camembert", "data2vec-text", "esm", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "prophetnet",
-    "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
-}  # fmt: skip
-# The names that config.json has for the number of positions; transformers knows them all by the first.
+    "camembert",
+    "data2vec-text",
+    "esm",
+    "ibert",
+    "lilt",
+    "longformer",
+    "luke",
+    "markuplm",
+    "mpnet",
+    "prophetnet",
+    "roberta",
+    "roberta-prelayernorm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
+}
+# The names that config.json has for the number of positions; transformers knows them all by the
+# first.
 NAMES = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
 # transformers' default where config.json names none, for the models above
 PADDING_TOKEN = 1
 
 
 def model_problem(path: str, names: Sequence[str] | None) -> str | None:
-    """Why this is no model, by the ``names`` of the files in the folder; those of a file are None."""
+    """Why this is no model, by the ``names`` of the files in the folder; those of a file are
+    None.
+    """
     expected = "; expected a folder with a model as save_pretrained of transformers writes it"
     if names is None:
-        return f"{path} is a {'GGUF file, made for inference' if path.lower().endswith('.gguf') else 'file'}{expected}"
+        return (
+            f"{path} is a "
+            f"{'GGUF file, made for inference' if path.lower().endswith('.gguf') else 'file'}{expected}"
+        )
     if ADAPTER_FILE in names:
-        return f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter into it, then save it"
+        return (
+            f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter "
+            "into it, then save it"
+        )
     gguf = [name for name in names if name.lower().endswith(".gguf")]
     if MODEL_FILE in names and not (gguf and not any(name.endswith(WEIGHTS) for name in names)):
         return None
@@ -47,7 +71,9 @@ def reserved_positions(model_type: str, pad_token_id: int) -> int:
 
 
 def longest_sequence(config: Mapping[str, Any]) -> int | None:
-    """In tokens, by the content of a config.json, or of its part about text; None if it names no positions."""
+    """In tokens, by the content of a config.json, or of its part about text; None if it names no
+    positions.
+    """
     text = config.get("text_config")
     text = text if isinstance(text, Mapping) else config
     positions = next((text[name] for name in NAMES if isinstance(text.get(name), int)), 0)

@@ -1,4 +1,6 @@
-"""The JSON Schema of the suite file, for editors: generated from the dataclasses that the file is read into."""
+"""The JSON Schema of the suite file, for editors: generated from the dataclasses that the file is
+read into.
+"""
 
 import json
 import re
@@ -51,8 +53,10 @@ PLAIN: dict[Any, Schema] = {
 
 
 def file_schema() -> Schema:
-    """What a person writes: ``api/suite_defaults.py`` completes it. Fields of the workload may stand at its top, and
-    ``confirm`` too, and ``max_minutes`` in place of ``max_hours``.
+    """What a person writes: ``api/suite_defaults.py`` completes it.
+
+    Fields of the workload may stand at its top, and ``confirm`` too, and ``max_minutes`` in place
+    of ``max_hours``.
     """
     schema = _object_schema(Suite, _special())
     properties = schema["properties"]
@@ -222,7 +226,8 @@ TYPE_NAMES = {
     str: "text",
     bool: "`true`, `false`",
 }
-# Name of a table → the dataclasses whose described fields it lists, each with the path to its fields.
+# Name of a table → the dataclasses whose described fields it lists, each with the path to its
+# fields.
 TABLES: dict[str, tuple[tuple[type, str], ...]] = {
     "workload": ((Workload, ""), (FullRun, "full_run.")),
     "preparation": ((Preparation, "preparation."),),
@@ -235,7 +240,9 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
 
 
 def with_tables(document: str) -> str:
-    """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->`` regenerated."""
+    """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->``
+    regenerated.
+    """
 
     def section(found: re.Match[str]) -> str:
         rows = "".join(
@@ -250,8 +257,8 @@ def field_rows(kind: Any, path: str = "") -> list[str]:
     """One row for each described field."""
     hints = get_type_hints(kind)
     return [
-        f"| `{path}{field.name}` | {_values(hints[field.name], description)} | {_default(field, description)}"
-        f" | {_meaning(description)} |\n"
+        f"| `{path}{field.name}` | {_values(hints[field.name], description)} | "
+        f"{_default(field, description)} | {_meaning(description)} |\n"
         for field, description in described_fields(kind)
     ]
 

@@ -1,4 +1,7 @@
-"""A cell's settings. Each field has its description: meaning, bounds, strategies that use it, and its effect."""
+"""A cell's settings.
+
+Each field has its description: meaning, bounds, strategies that use it, and its effect.
+"""
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -50,9 +53,9 @@ class Effect(StrEnum):
 class SettingDescription(FieldDescription):
     """``used_by``: the strategies whose option it is; empty if every strategy uses it.
 
-    ``is_seen_by_scripts``: it affects a user's own script, through its launcher. ``changes_memory``: it changes the
-    size of a tensor. ``is_fixed_by_checkpoints``: a run with another value can't resume from a checkpoint; always True
-    with effect ``learning``.
+    ``is_seen_by_scripts``: it affects a user's own script, through its launcher.
+    ``changes_memory``: it changes the size of a tensor. ``is_fixed_by_checkpoints``: a run with
+    another value can't resume from a checkpoint; always True with effect ``learning``.
     """
 
     used_by: tuple[Strategy, ...] = ()
@@ -94,7 +97,10 @@ class LearningRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorLayers:
-    """Paths of linear layers within the base model; ``*`` stands for one name. The styles are those of transformers."""
+    """Paths of linear layers within the base model; ``*`` stands for one name.
+
+    The styles are those of transformers.
+    """
 
     colwise: tuple[str, ...] = described((), "layers whose outputs are divided")
     rowwise: tuple[str, ...] = described((), "layers whose inputs are divided already")
@@ -123,7 +129,8 @@ class TensorLayers:
 class BatchSearch:
     search: BatchChoice = field(
         metadata=describe(
-            "largest: the largest batch that fits; best: of those probed, the one with the highest rate"
+            "largest: the largest batch that fits; best: of those probed, the one with the "
+            "highest rate"
         )
     )
     begin: int = described(1, "the first batch that is probed", bound=SAMPLES, unit="samples")
@@ -134,12 +141,16 @@ class BatchSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that a cell may vary. A suite's ``training`` section fixes some of it, ``matrix`` varies the rest."""
+    """Everything that a cell may vary.
+
+    A suite's ``training`` section fixes some of it, ``matrix`` varies the rest.
+    """
 
     instance: str = field(
         metadata={
             KEY: SettingDescription(
-                meaning="a SageMaker training instance type, or local.cpu or local.gpu for this machine",
+                meaning="a SageMaker training instance type, or local.cpu or local.gpu for this "
+                "machine",
                 effect=Effect.PLACEMENT,
                 is_seen_by_scripts=True,
             )
@@ -169,7 +180,10 @@ class Settings:
     )
     batch_size_per_device: int | BatchSearch = setting(
         1,
-        "samples of one forward pass on one replica of the model: a number, or {search: largest} or {search: best}",
+        (
+            "samples of one forward pass on one replica of the model: a number, or {search: "
+            "largest} or {search: best}"
+        ),
         bound=SAMPLES,
         effect=Effect.BATCH,
     )
@@ -178,8 +192,9 @@ class Settings:
     )
     global_batch_size: int | None = setting(
         None,
-        "samples of one optimizer step over all replicas of the model; gradient_accumulation_steps follows from it,"
-        " and {search: largest} finds the largest batch per device that divides it",
+        "samples of one optimizer step over all replicas of the model; "
+        "gradient_accumulation_steps follows from it, and {search: largest} finds the largest "
+        "batch per device that divides it",
         bound=Bound(least=1, most=10**9),
         unit="samples",
         default="batch per device × replicas × accumulation steps",
@@ -194,13 +209,19 @@ class Settings:
     )
     lr_schedule: LearningRateSchedule = setting(
         LearningRateSchedule.CONSTANT,
-        "how the learning rate changes over the steps of the whole training: linear and cosine end at 0",
+        (
+            "how the learning rate changes over the steps of the whole training: linear and "
+            "cosine end at 0"
+        ),
         effect=Effect.LEARNING,
         changes_memory=False,
     )
     lr_warmup_steps: float = setting(
         0.0,
-        "steps in which the learning rate rises from 0; a number below 1 is a share of the whole training's steps",
+        (
+            "steps in which the learning rate rises from 0; a number below 1 is a share of the "
+            "whole training's steps"
+        ),
         bound=NOT_NEGATIVE,
         effect=Effect.LEARNING,
         changes_memory=False,
@@ -221,14 +242,20 @@ class Settings:
     )
     seed: int = setting(
         0,
-        "the seed of weights, data order and dropout in the first trial; trial k trains with seed + k - 1",
+        (
+            "the seed of weights, data order and dropout in the first trial; trial k trains with "
+            "seed + k - 1"
+        ),
         bound=Bound(least=0, most=MOST_SEED),
         effect=Effect.LEARNING,
         changes_memory=False,
     )
     loader_workers: int = setting(
         0,
-        "worker processes of the data loader in each training process; 0 loads in that process itself",
+        (
+            "worker processes of the data loader in each training process; 0 loads in that "
+            "process itself"
+        ),
         bound=Bound(least=0, most=1024),
         changes_memory=False,
     )
@@ -246,7 +273,10 @@ class Settings:
     )
     document_masking: bool = setting(
         False,
-        "in packed sequences of causal-lm, attend within each text only, with positions that begin at 0",
+        (
+            "in packed sequences of causal-lm, attend within each text only, with positions that "
+            "begin at 0"
+        ),
         effect=Effect.LEARNING,
     )
     activation_checkpointing: bool = setting(
@@ -255,7 +285,10 @@ class Settings:
     activation_offloading: bool = setting(False, "keep activations in host memory; needs a GPU")
     shard_scope: ShardScope = setting(
         ShardScope.FULL,
-        "full shards over all processes; hybrid shards within an instance and replicates across instances",
+        (
+            "full shards over all processes; hybrid shards within an instance and replicates "
+            "across instances"
+        ),
         used_by=(Strategy.FSDP,),
     )
     replicate_degree: int | None = setting(
@@ -284,7 +317,10 @@ class Settings:
     )
     tensor_plan: TensorLayers | None = setting(
         None,
-        "the layers that are divided: {colwise: [layers.*.mlp.up_proj], rowwise: [layers.*.mlp.down_proj]}",
+        (
+            "the layers that are divided: {colwise: [layers.*.mlp.up_proj], rowwise: "
+            "[layers.*.mlp.down_proj]}"
+        ),
         default="the model's own plan",
         used_by=(Strategy.TENSOR, Strategy.MESH),
         is_fixed_by_checkpoints=True,

@@ -43,11 +43,16 @@ class Confirm:
     )
     argument: str | None = described(
         None,
-        "for script, which decides itself how long it runs: the argument that receives the number of steps",
+        (
+            "for script, which decides itself how long it runs: the argument that receives the "
+            "number of steps"
+        ),
     )
 
     def room_seconds(self, runs: int) -> int:
-        """The least time limit for so many runs one after another, which may be slower than the trials were."""
+        """The least time limit for so many runs one after another, which may be slower than the
+        trials were.
+        """
         return runs * ceil(60 * ROOM * self.minutes + START_SECONDS)
 
 
@@ -67,7 +72,10 @@ class Measurement:
     )
     stop_when: StopWhen | None = described(
         None,
-        "{relative_half_width: 0.01} ends a run once its mean step time is known within 1 %, at 400 steps or later",
+        (
+            "{relative_half_width: 0.01} ends a run once its mean step time is known within 1 %, "
+            "at 400 steps or later"
+        ),
     )
     max_steps: int = described(
         200,
@@ -85,36 +93,41 @@ class Measurement:
     save_model: bool = described(False, "keep the trained model")
     save_best: bool = described(
         False,
-        "keep the model of the evaluation with the lowest loss too, in the folder best of the checkpoints",
+        (
+            "keep the model of the evaluation with the lowest loss too, in the folder best of "
+            "the checkpoints"
+        ),
     )
     checkpoint_every_steps: int | None = described(
         None,
-        "write a checkpoint after every so many steps; the run's next attempt resumes from it; on spot also before "
-        "an interruption, if it can be written within the 120 s that SageMaker gives",
+        "write a checkpoint after every so many steps; the run's next attempt resumes from it; "
+        "on spot also before an interruption, if it can be written within the 120 s that "
+        "SageMaker gives",
         bound=STEPS,
         default="no checkpoints, except before a spot interruption",
     )
     seed_argument: str | None = described(
         None,
-        "for script: the argument that receives the seed of the trial, such as seed; trial k trains with"
-        " training.seed + k - 1, in every cell",
+        "for script: the argument that receives the seed of the trial, such as seed; trial k "
+        "trains with training.seed + k - 1, in every cell",
         default="none; the script reads TRAINDYNO_SEED",
     )
     probes: bool = described(
         False,
-        "after the second trial of each cell, or its only one: short probes that say which share of a step is data,"
-        " communication, optimizer and compute; not for script",
+        "after the second trial of each cell, or its only one: short probes that say which share "
+        "of a step is data, communication, optimizer and compute; not for script",
     )
     confirm: Confirm | None = described(
         None,
-        "{minutes: 20} runs the two leading cells once more at the end, for so long each: their figures are then those"
-        " of the long runs, which show what begins, or recurs three times, in that time",
+        "{minutes: 20} runs the two leading cells once more at the end, for so long each: their "
+        "figures are then those of the long runs, which show what begins, or recurs three times, "
+        "in that time",
         default="none; may stand at the top of the file",
     )
     jobs: Jobs = described(
         Jobs.SHARED,
-        "shared: runs of a round that need the same instances and image run one after another in one job, which"
-        " pays for its start once; separate: each run has its own job",
+        "shared: runs of a round that need the same instances and image run one after another in "
+        "one job, which pays for its start once; separate: each run has its own job",
     )
 
     @property
@@ -154,8 +167,8 @@ class Limits:
     )
     chain_jobs: bool = described(
         False,
-        "a run that reaches its job's time limit continues in another job, from its newest checkpoint; for separate"
-        " jobs with checkpoints",
+        "a run that reaches its job's time limit continues in another job, from its newest "
+        "checkpoint; for separate jobs with checkpoints",
     )
     max_pending_seconds: int = described(
         7200, "how long one job may wait for capacity", bound=PENDING_SECONDS
@@ -164,7 +177,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """The job that tokenises the dataset before the first run, on one instance without an accelerator."""
+    """The job that tokenises the dataset before the first run, on one instance without an
+    accelerator.
+    """
 
     instance: str | None = described(
         None,
@@ -215,8 +230,8 @@ class _Spine:
     )
     search: Search = described(
         Search.RACE,
-        "race runs every cell once, ends runs that fall behind in their job, and measures the leading cells again;"
-        " grid measures every cell",
+        "race runs every cell once, ends runs that fall behind in their job, and measures the "
+        "leading cells again; grid measures every cell",
         default="race; grid where each run has its own job",
     )
     purchase: Purchase = described(
@@ -235,8 +250,9 @@ class _Spine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite(SliceSections, _Spine):
-    """Without a ``baseline``, the grid's first point is the cell that others are compared with. Without a ``matrix``,
-    ``training`` is the only cell.
+    """Without a ``baseline``, the grid's first point is the cell that others are compared with.
+
+    Without a ``matrix``, ``training`` is the only cell.
     """
 
     notes: str | None = described(None, "free text for readers of the file")
@@ -245,14 +261,16 @@ class Suite(SliceSections, _Spine):
     def keeps_checkpoints(self) -> bool:
         """A built-in task on demand without a checkpoint period writes none.
 
-        Nothing would read it, and a stopped job would be billed for it. A user's script decides itself.
+        Nothing would read it, and a stopped job would be billed for it. A user's script decides
+        itself.
         """
         is_asked = self.job_measurement.checkpoint_every_steps is not None
         return is_asked or self.purchase is Purchase.SPOT or self.workload.task is Task.SCRIPT
 
     @property
     def job_measurement(self) -> Measurement:
-        """What a job of a built-in task does: what the full run's schedule names, it does at least once in its midst.
+        """What a job of a built-in task does: what the full run's schedule names, it does at least
+        once in its midst.
 
         So its cost is measured. A run that ``stop_when`` may end does it often enough.
         """
@@ -275,7 +293,10 @@ class Suite(SliceSections, _Spine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One configuration. ``cell_id`` is 8 hexadecimal digits of its content; ``label`` names what varies."""
+    """One configuration.
+
+    ``cell_id`` is 8 hexadecimal digits of its content; ``label`` names what varies.
+    """
 
     cell_id: str
     label: str
@@ -285,7 +306,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """A dataset's tokens by their content key; ``s3_uri`` is the folder that holds them, None before they are made."""
+    """A dataset's tokens by their content key; ``s3_uri`` is the folder that holds them, None
+    before they are made.
+    """
 
     key: str
     s3_uri: str | None = None

@@ -135,8 +135,8 @@ def _structure_batch(structure: Structure, value: Any) -> int | BatchSearch:
 def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
     """The suite with the defaults that depend on other settings.
 
-    Without shared jobs the first round of a race is not cheap, and most such suites are asked what one job of each cell
-    costs.
+    Without shared jobs the first round of a race is not cheap, and most such suites are asked what
+    one job of each cell costs.
     """
     named, measurement, search = document.get("measurement", {}), suite.measurement, suite.search
     if "search" not in document and measurement.jobs is Jobs.SEPARATE:
@@ -281,7 +281,10 @@ STORED_SUITE = Format(name="stored suite", version=1)
 
 
 def structure_suite(document: Mapping[str, Any]) -> Suite:
-    """The suite, which the rules have not checked. Raises SuiteInvalid with all problems of form."""
+    """The suite, which the rules have not checked.
+
+    Raises SuiteInvalid with all problems of form.
+    """
     return parse_part(document, Suite)
 
 
@@ -296,7 +299,10 @@ def stored_suite(suite: Suite) -> dict[str, Any]:
 
 
 def read_stored_suite(document: Mapping[str, Any]) -> Suite:
-    """The suite as it was accepted: today's rules about what can run do not apply. Raises VersionUnknown."""
+    """The suite as it was accepted: today's rules about what can run do not apply.
+
+    Raises VersionUnknown.
+    """
     return suite_converter().structure(STORED_SUITE.read(document), Suite)
 
 
@@ -313,7 +319,9 @@ def cell_values(cell: Cell) -> dict[str, Any]:
 
 
 def workload_document(workload: Workload) -> dict[str, Any]:
-    """What a job does, and so without the schedule of the full run, from which the lab only projects."""
+    """What a job does, and so without the schedule of the full run, from which the lab only
+    projects.
+    """
     document = suite_converter().unstructure(workload)
     return {name: value for name, value in document.items() if name != "full_run"}
 
@@ -322,15 +330,19 @@ FIELDS_OF_THE_LAB = ("seed_argument", "probes", "confirm", JOBS)
 
 
 def measurement_document(measurement: Measurement) -> dict[str, Any]:
-    """What a job needs to know: neither how its seed is passed nor which jobs there are. A running execution keeps its
-    training code, which refuses a field of a later version.
+    """What a job needs to know: neither how its seed is passed nor which jobs there are.
+
+    A running execution keeps its training code, which refuses a field of a later version.
     """
     document: dict[str, Any] = suite_converter().unstructure(measurement)
     return {name: value for name, value in document.items() if name not in FIELDS_OF_THE_LAB}
 
 
 def parse_part(document: Any, kind: type[Part]) -> Part:
-    """A part of a suite, such as its settings or its workload. Raises SuiteInvalid with all problems of form."""
+    """A part of a suite, such as its settings or its workload.
+
+    Raises SuiteInvalid with all problems of form.
+    """
     try:
         return suite_converter().structure(document, kind)
     except WRONG_VALUE as error:

@@ -16,7 +16,8 @@ STEPS = Bound(least=1, most=10**9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """Exactly one of ``path`` (Hub id, S3 URI or local folder) and ``config`` (random weights) is set.
+    """Exactly one of ``path`` (Hub id, S3 URI or local folder) and ``config`` (random weights) is
+    set.
 
     ``config`` is a transformers configuration with its ``model_type``, for example
     ``{"model_type": "gpt2", "n_layer": 6, "n_embd": 256}``.
@@ -29,7 +30,9 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokenizer:
-    """Exactly one of ``path`` and ``train_vocabulary_size`` is set; the latter trains one on the dataset itself."""
+    """Exactly one of ``path`` and ``train_vocabulary_size`` is set; the latter trains one on the
+    dataset itself.
+    """
 
     path: str | None = None
     revision: str | None = None
@@ -40,7 +43,9 @@ class Tokenizer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """``path`` is a Hub id, an S3 URI, or a local file or folder (staged to S3 before the suite starts)."""
+    """``path`` is a Hub id, an S3 URI, or a local file or folder (staged to S3 before the suite
+    starts).
+    """
 
     path: str | None = None
     format: DatasetFormat = DatasetFormat.AUTO
@@ -59,14 +64,17 @@ class FullRun:
 
     checkpoint_every_minutes: float | None = described(
         None,
-        "minutes between two checkpoints of the full run; each costs what one costs in a trial, and an interrupted "
-        "run starts again from the last one",
+        "minutes between two checkpoints of the full run; each costs what one costs in a trial, "
+        "and an interrupted run starts again from the last one",
         bound=POSITIVE,
         default="as often as in the trials",
     )
     evaluate_every_steps: int | None = described(
         None,
-        "optimizer steps between two evaluations of the full run; each costs what one costs in a trial",
+        (
+            "optimizer steps between two evaluations of the full run; each costs what one costs "
+            "in a trial"
+        ),
         bound=STEPS,
         default="as often as in the trials",
     )
@@ -98,7 +106,10 @@ class Workload:
     )
     dataset: Dataset | None = described(
         None,
-        "{path, format, name, revision, split, evaluation_split, text_column, label_column, input_mode}",
+        (
+            "{path, format, name, revision, split, evaluation_split, text_column, label_column, "
+            "input_mode}"
+        ),
     )
     sequence_length: int | None = described(
         None,
@@ -124,12 +135,15 @@ class Workload:
     )
     trust_remote_code: bool = described(
         False,
-        "whether jobs may run the Python code that is stored with the model and the tokenizer (transformers' "
-        "auto_map); plan and deploy never run it",
+        "whether jobs may run the Python code that is stored with the model and the tokenizer "
+        "(transformers' auto_map); plan and deploy never run it",
     )
     hub_token_secret: str | None = described(
         None,
-        "for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token",
+        (
+            "for gated models: the ARN of the Secrets Manager secret that holds your Hugging "
+            "Face token"
+        ),
     )
     image: str | None = described(
         None,
@@ -142,8 +156,9 @@ class Workload:
     )
     full_run: FullRun | None = described(
         None,
-        "the schedule of the whole training: {checkpoint_every_minutes, evaluate_every_steps}; a built-in task "
-        "then writes a checkpoint and evaluates in the middle of each trial, so that their cost is measured",
+        "the schedule of the whole training: {checkpoint_every_minutes, evaluate_every_steps}; a "
+        "built-in task then writes a checkpoint and evaluates in the middle of each trial, so "
+        "that their cost is measured",
         default="what the trials show",
     )
 
@@ -152,7 +167,9 @@ CHANNELS = "workload.channels."
 
 
 def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every path of data, tokenizer, model and channels in a workload's document, each with its field in the suite."""
+    """Every path of data, tokenizer, model and channels in a workload's document, each with its
+    field in the suite.
+    """
     for section in ("dataset", "tokenizer", "model"):
         part = workload.get(section)
         if isinstance(part, str):

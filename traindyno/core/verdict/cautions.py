@@ -28,8 +28,9 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     for (instance, purchase), hazard in sorted(hazards.items()):
         if hazard.count or purchase == Purchase.SPOT:
             yield (
-                f"Time and cost include {hazard.per_instance_hour:.2g} interruptions and service faults per"
-                f" instance-hour of {instance} ({purchase.replace('-', ' ')}): {hazard.basis}."
+                f"Time and cost include {hazard.per_instance_hour:.2g} interruptions and service "
+                f"faults per instance-hour of {instance} ({purchase.replace('-', ' ')}): "
+                f"{hazard.basis}."
             )
     for row in verdict.rows:
         yield from _of_cell(verdict, row)
@@ -69,22 +70,29 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
         ),
         (
             verdict.missing.run_ids,
-            f"{count_missing(verdict)}: {_first(verdict.missing.run_ids)}. The verdict does not count them, but the"
-            " receipt has the costs of their jobs. Either they had not started when the execution ended, or they could"
-            " not be recorded: then the log of the function RecordRun says why.",
+            f"{count_missing(verdict)}: {_first(verdict.missing.run_ids)}. The verdict does not "
+            "count them, but the receipt has the costs of their jobs. Either they had not "
+            "started when the execution ended, or they could not be recorded: then the log of "
+            "the function RecordRun says why.",
         ),
         (
             verdict.metric is Metric.INSTANCE_HOURS,
-            "No price is known. All cells use one instance type, so they are compared by instance hours.",
+            (
+                "No price is known. All cells use one instance type, so they are compared by "
+                "instance hours."
+            ),
         ),
         (
             None in draws,
-            "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts.",
+            (
+                "The hosts of some trials are unknown. Each of these trials counts as a new draw "
+                "of hosts."
+            ),
         ),
         (
             min((each for each in draws if each is not None), default=2) < 2,
-            "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may"
-            " differ.",
+            "Some cells ran on one set of hosts only. The answer and its intervals hold for "
+            "these hosts; others may differ.",
         ),
         (
             is_compared and any(rival.is_across_hosts for rival in verdict.rivals),
@@ -97,8 +105,8 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
         ),
         (
             one_seed and not verdict.is_simulated,
-            f"Trials of {_first(repeating)} share a seed, or do not show their seed. {what} hold for"
-            " this seed, and nothing is concluded for other seeds.",
+            f"Trials of {_first(repeating)} share a seed, or do not show their seed. {what} hold "
+            "for this seed, and nothing is concluded for other seeds.",
         ),
         (
             any(row.failed and row.trials for row in rows),
@@ -106,14 +114,14 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
         ),
         (
             busy,
-            f"Other work used up to {share_text(max(busy.values(), default=0.0), digits=0)} of the CPU time of the"
-            f" hosts in trials of {', '.join(busy)}: it may have slowed them down, and the intervals include how much"
-            " their times differ.",
+            f"Other work used up to {share_text(max(busy.values(), default=0.0), digits=0)} of "
+            f"the CPU time of the hosts in trials of {', '.join(busy)}: it may have slowed them "
+            "down, and the intervals include how much their times differ.",
         ),
         (
             variation > NOISY_VARIATION,
-            f"Trials of a cell differ by up to {share_text(variation, digits=0)} (CV): look for other load on the hosts"
-            " before you add trials.",
+            f"Trials of a cell differ by up to {share_text(variation, digits=0)} (CV): look for "
+            "other load on the hosts before you add trials.",
         ),
     )
 
@@ -121,8 +129,8 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
 def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:
     if reduced := row.part(CellBatch).reduced:
         yield (
-            f"{row.label} ran out of memory, and its script reduced the batch: {', '.join(reduced)}."
-            " Only the steps with the last batch count."
+            f"{row.label} ran out of memory, and its script reduced the batch: "
+            f"{', '.join(reduced)}. Only the steps with the last batch count."
         )
     if row.failed and row.cell_id != verdict.recommended:
         diverged = (
@@ -131,9 +139,10 @@ def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:
         yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
     if row.trials and (faults := row.hosts.uneven_faults) is not None:
         yield (
-            f"{row.label} had {faults.count} of the {faults.all_count} faults of the service on {row.instance} in"
-            f" {share_text(faults.hours_share, digits=0)} of the measured hours. The cell may cause them, and lost"
-            " trials may have been slow ones: the answer holds only if it holds for faults of its own, too."
+            f"{row.label} had {faults.count} of the {faults.all_count} faults of the service on "
+            f"{row.instance} in {share_text(faults.hours_share, digits=0)} of the measured hours. "
+            "The cell may cause them, and lost trials may have been slow ones: the answer holds "
+            "only if it holds for faults of its own, too."
         )
     if (refused := verdict.refused.get(row.cell_id)) not in (None, verdict.likeness.unlike):
         yield f"{row.label} was measured but can't be recommended: {refused}."
@@ -173,14 +182,18 @@ def _losses(verdict: Verdict) -> Iterator[str]:
                 yield describe_parity(verdict, parity)
     for reference, labels in unknown.items():
         yield (
-            f"The loss of {_first(labels)} can't be compared with that of {verdict.row(reference).label}: a loss was"
-            " not logged. Whether these cells did the same work is unknown."
+            f"The loss of {_first(labels)} can't be compared with that of "
+            f"{verdict.row(reference).label}: a loss was not logged. Whether these cells did the "
+            "same work is unknown."
         )
 
 
 def describe_confound(verdict: Verdict, confound: Confound) -> str:
     names = [difference.name for difference in confound.differences]
-    pair = f"{verdict.row(confound.second_cell_id).label} and {verdict.row(confound.first_cell_id).label}"
+    pair = (
+        f"{verdict.row(confound.second_cell_id).label} and "
+        f"{verdict.row(confound.first_cell_id).label}"
+    )
     text = f"{pair} differ in {', '.join(names[:-1])} and {names[-1]}"
     offered = next((control for control in confound.controls if control.cell_id is None), None)
     if offered:
@@ -190,7 +203,10 @@ def describe_confound(verdict: Verdict, confound: Confound) -> str:
 
 
 def describe_parity(verdict: Verdict, parity: LossParity) -> str:
-    pair = f"Loss of {verdict.row(parity.cell_id).label} against {verdict.row(parity.reference_cell_id).label}"
+    pair = (
+        f"Loss of {verdict.row(parity.cell_id).label} against "
+        f"{verdict.row(parity.reference_cell_id).label}"
+    )
     if parity.ratio is None:
         return f"{pair}: unknown, a loss was not logged."
     interval = (

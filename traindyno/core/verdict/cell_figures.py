@@ -1,4 +1,6 @@
-"""The figures of a cell: one list, which the report and the terminal draw as the columns of their tables."""
+"""The figures of a cell: one list, which the report and the terminal draw as the columns of their
+tables.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,8 +40,8 @@ class InTerminal(StrEnum):
 class CellFigure:
     """``value`` of None is unknown; ``text`` writes the numbers of an estimate or an interval too.
 
-    ``is_known``: whether the cell makes the figure worth a column; by default, if its value is not None.
-    ``is_optional``: a figure that no cell has is not mentioned.
+    ``is_known``: whether the cell makes the figure worth a column; by default, if its value is not
+    None. ``is_optional``: a figure that no cell has is not mentioned.
     """
 
     heading: str
@@ -208,7 +210,9 @@ CELL_FIGURES = (
 
 
 def find_trade_offs(verdict: Verdict) -> list[tuple[CellRow, Estimate, Estimate]]:
-    """The cells that no other beats in both time and cost, which follow, the fastest first; no refused cell."""
+    """The cells that no other beats in both time and cost, which follow, the fastest first; no
+    refused cell.
+    """
     is_whole = verdict.goal.target is None
     known = [
         (row, seconds, usd)

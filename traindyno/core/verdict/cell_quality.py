@@ -1,4 +1,6 @@
-"""How well a cell's model learned: loss and perplexity of the last evaluation, and the time and cost to a target."""
+"""How well a cell's model learned: loss and perplexity of the last evaluation, and the time and
+cost to a target.
+"""
 
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -18,9 +20,10 @@ from traindyno.core.verdict.quantity import ToTarget, last_value
 class CellQuality(StoredPart):
     """``accuracy``, ``loss`` and ``perplexity`` are of the last evaluation of each measured trial.
 
-    The rest is about the goal's target, None where it has none: ``reached`` of the measured trials reached it, ``best``
-    is the best value of any evaluation, ``seconds`` and ``usd`` are the time and the cost until it was reached.
-    Estimates have no interval if the trials are not draws of the seed.
+    The rest is about the goal's target, None where it has none: ``reached`` of the measured trials
+    reached it, ``best`` is the best value of any evaluation, ``seconds`` and ``usd`` are the time
+    and the cost until it was reached. Estimates have no interval if the trials are not draws of the
+    seed.
     """
 
     #: Several trials are one draw of what depends on the seed.

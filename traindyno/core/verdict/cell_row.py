@@ -32,7 +32,8 @@ from traindyno.core.verdict.quantity import (
 )
 from traindyno.slices import verdict_parts
 
-#: The figures that each feature makes of a cell's trials. The estimates of the best cell are corrected.
+#: The figures that each feature makes of a cell's trials. The estimates of the best cell are
+#: corrected.
 CELL_PARTS: tuple[
     Callable[[CellTrials, Noise, QualityTarget | None, Correction | None], StoredPart], ...
 ] = (
@@ -88,13 +89,15 @@ class CellHosts:
     spread: HostSpread = STATED_PRIOR
     #: Number of different sets of hosts; None if some are unknown.
     draws: int | None = None
-    #: The largest share of a busy host's CPU time that other work took; None if no measured trial had such a host.
+    #: The largest share of a busy host's CPU time that other work took; None if no measured trial
+    #: had such a host.
     others_cpu_share: float | None = None
     #: How often the capacity fails, as the row's time and cost include it.
     hazard: Hazard | None = None
     #: Width of what is unknown of the hazard's factor of the time, a logarithm.
     hazard_width: float = 0.0
-    #: Faults of the service that may be the cell's own; None where they are as on the other cells of its type.
+    #: Faults of the service that may be the cell's own; None where they are as on the other cells
+    #: of its type.
     uneven_faults: UnevenFaults | None = None
 
 
@@ -102,8 +105,8 @@ class CellHosts:
 class CellRow:
     """One row of the answer. Means are over the measured trials; None is unknown.
 
-    ``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from each trial, with the
-    cell's own failures and with interruptions at the rate of its capacity.
+    ``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from
+    each trial, with the cell's own failures and with interruptions at the rate of its capacity.
     """
 
     cell_id: str
@@ -179,9 +182,12 @@ def build_row(
     target: QualityTarget | None = None,
     correction: Correction | None = None,
 ) -> CellRow:
-    """``target``: the quality of the goal, if it names one. ``correction``: of the best cell, for its selection.
+    """``target``: the quality of the goal, if it names one.
 
-    The interval of one run is around the row's means, with what its trials can't decide; a mean's is within it.
+    ``correction``: of the best cell, for its selection.
+
+    The interval of one run is around the row's means, with what its trials can't decide; a mean's
+    is within it.
     """
 
     def estimate(quantity: Quantity) -> Estimate | None:

@@ -107,13 +107,17 @@ class CellTrials:
 
     @property
     def least_behind(self) -> float | None:
-        """By which share its outpaced trials were slower at least than the runs ahead of them, the largest one."""
+        """By which share its outpaced trials were slower at least than the runs ahead of them, the
+        largest one.
+        """
         ratios = (result.bound.least_ratio for result in self.outpaced if result.bound)
         return max((ratio - 1 for ratio in ratios), default=None)
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """The package versions that the first measured trial reported; empty if its log has none."""
+        """The package versions that the first measured trial reported; empty if its log has
+        none.
+        """
         environment = self.measured[0].environment if self.measured else None
         found = environment.facts.get("versions") if environment else None
         return (
@@ -134,7 +138,9 @@ class CellTrials:
 
     @property
     def host_draws(self) -> int | None:
-        """How many draws of hosts the measured trials ran on; None if a trial's hosts are unknown."""
+        """How many draws of hosts the measured trials ran on; None if a trial's hosts are
+        unknown.
+        """
         trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
         return (
             None
@@ -178,7 +184,9 @@ class CellTrials:
         return self._trials[quantity]
 
     def _trial(self, value: float, result: RunResult) -> Trial:
-        """Its job is the attempt that measured it: the next one of a job that died is on other hosts."""
+        """Its job is the attempt that measured it: the next one of a job that died is on other
+        hosts.
+        """
         last = result.attempts[-1] if result.attempts else None
         trial = Trial(value=value, hosts=hosts_of(result), block=block_of(result.run))
         if last is None or last.share is None:
@@ -207,7 +215,8 @@ class CellTrials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The model of all ``cells``: their means, the spread between hosts, and the correlation with the previous trial.
+    """The model of all ``cells``: their means, the spread between hosts, and the correlation with
+    the previous trial.
 
     ``largest_correlation`` is the upper end of what the trials make likely.
     """
@@ -221,7 +230,9 @@ class Noise:
     )
 
     def mean(self, trials: CellTrials, quantity: Quantity) -> float:
-        """The logarithm of the cell's mean in the model; by its own trials for a cell that is not in it."""
+        """The logarithm of the cell's mean in the model; by its own trials for a cell that is not
+        in it.
+        """
         if quantity not in self._means:
             known = [each for each in self.cells if each.trials(quantity)]
             means = cell_means([each.trials(quantity) for each in known])
@@ -269,7 +280,9 @@ def suite_trials(
     *,
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> tuple[CellTrials, ...]:
-    """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
+    """The trials of each cell, in the order of the cells.
+
+    A cell's trials are in the order of their numbers.
 
     ``hazards`` of None: as the results and the suite's expectations of spot say.
     """
@@ -328,8 +341,8 @@ def estimate_cell(
 ) -> Estimate | None:
     """The estimate over the cell's hosts, or for the one set on which all trials ran.
 
-    With a ``correction`` it is for other hosts too: the spread between them is assumed if there was one set only. Its
-    interval includes what the trials can't decide. None if no trial has a value.
+    With a ``correction`` it is for other hosts too: the spread between them is assumed if there was
+    one set only. Its interval includes what the trials can't decide. None if no trial has a value.
     """
     known, extra = trials.trials(quantity), trials.extra(quantity)
     if not known:
@@ -396,8 +409,8 @@ def compare_cells(
 def _of_long_runs(
     found: Comparison, difference: float, trials: Sequence[Sequence[Trial]]
 ) -> Comparison:
-    """That of the trials, if one long run of each cell agrees with it: several trials know more of the ratio. Otherwise
-    that of the long runs, with the spread of single trials.
+    """That of the trials, if one long run of each cell agrees with it: several trials know more of
+    the ratio. Otherwise that of the long runs, with the spread of single trials.
     """
     spreads = [variance([log(trial.value) for trial in own]) for own in trials if len(own) > 1]
     if found.standard_error is None:

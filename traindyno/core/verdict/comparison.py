@@ -1,4 +1,6 @@
-"""Two executions of the same work side by side: what changed, by how much, and what else differs."""
+"""Two executions of the same work side by side: what changed, by how much, and what else
+differs.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +39,8 @@ class ExecutionRecord:
     host_priors: HostPriors | None = None
 
 
-# These fields of a workload say how the work is done; two executions that differ in them can be compared.
+# These fields of a workload say how the work is done; two executions that differ in them can be
+# compared.
 MEANS = ("source", "entry_point", "image", "environment")
 RUNNING = ("measurement", "purchase", "training_plans")
 NONE = "none"

@@ -1,4 +1,6 @@
-"""What differs between two cells besides the setting under test, and the control cell that separates the effects."""
+"""What differs between two cells besides the setting under test, and the control cell that
+separates the effects.
+"""
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
@@ -41,7 +43,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confound:
-    """``differences``: all settings in which the pair differs; with more than one, no effect is measured alone."""
+    """``differences``: all settings in which the pair differs; with more than one, no effect is
+    measured alone.
+    """
 
     first_cell_id: str
     second_cell_id: str
@@ -60,7 +64,8 @@ def find_confound(
 ) -> Confound | None:
     """None if the two cells differ in one setting only.
 
-    By cell id, ``samples_per_step`` is what the step logs of all ranks measured, ``versions`` what the runs reported.
+    By cell id, ``samples_per_step`` is what the step logs of all ranks measured, ``versions`` what
+    the runs reported.
     """
     workload = suite.workload
     batches = GlobalBatches(
@@ -93,8 +98,8 @@ def find_confound(
 
 
 def _independent_changes(first: Cell, second: Cell, batches: GlobalBatches) -> list[str]:
-    """Leaves out changes that follow from others: a strategy's own options, batches that keep the global batch, and
-    steps that keep the examples.
+    """Leaves out changes that follow from others: a strategy's own options, batches that keep the
+    global batch, and steps that keep the examples.
     """
     following = batches.steps_that_follow(first, second)
     changed = [name for name in changed_fields(first, second) if name not in following]
@@ -109,7 +114,9 @@ def _independent_changes(first: Cell, second: Cell, batches: GlobalBatches) -> l
 
 
 def learning_key(cell: Cell, workload: Workload, samples_per_step: int | None) -> LearningKey:
-    """Cells with the same key should have the same losses. ``samples_per_step``: as the step log measured it.
+    """Cells with the same key should have the same losses.
+
+    ``samples_per_step``: as the step log measured it.
 
     Scripts whose batch is not known are compared on the same number of processes only.
     """

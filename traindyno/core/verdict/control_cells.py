@@ -1,4 +1,6 @@
-"""The control cells that separate the effects of several differences; each is a cell that planning accepts."""
+"""The control cells that separate the effects of several differences; each is a cell that planning
+accepts.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +24,10 @@ from traindyno.core.suite.suite_file import cell_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalBatches:
-    """``measured``: cell id → the samples of a step of all ranks. The cells have all of their script's arguments."""
+    """``measured``: cell id → the samples of a step of all ranks.
+
+    The cells have all of their script's arguments.
+    """
 
     task: Task
     measured: Mapping[str, int]
@@ -40,7 +45,8 @@ class GlobalBatches:
     def divider(self, first: Cell, second: Cell) -> str | None:
         """The setting or argument that is the batch of each process.
 
-        For a script: the only argument that, multiplied by the processes, is the measured batch of both cells.
+        For a script: the only argument that, multiplied by the processes, is the measured batch of
+        both cells.
         """
         if self.is_planned:
             return "batch_size_per_device"
@@ -52,7 +58,9 @@ class GlobalBatches:
         return f"{HYPERPARAMETER_PREFIX}{found[0]}" if len(found) == 1 else None
 
     def steps_that_follow(self, first: Cell, second: Cell) -> Mapping[str, int]:
-        """A script's numbers of steps that end both cells after as many examples, each with these examples."""
+        """A script's numbers of steps that end both cells after as many examples, each with these
+        examples.
+        """
         one, other, divider = self.of(first), self.of(second), self.divider(first, second)
         if self.is_planned or divider is None or one is None or other is None or one == other:
             return {}
@@ -144,7 +152,10 @@ PLACEMENTS = settings_with(Effect.PLACEMENT, Effect.DEGREE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A cell that differs in one setting less. ``include``: a suite's entry for it. ``cell_id`` is set if it exists."""
+    """A cell that differs in one setting less.
+
+    ``include``: a suite's entry for it. ``cell_id`` is set if it exists.
+    """
 
     cell_id: str | None
     include: Mapping[str, Any]
@@ -160,7 +171,10 @@ def find_controls(
     cells: Sequence[Cell],
     batches: GlobalBatches,
 ) -> tuple[Control, ...]:
-    """``changed``: the settings and arguments in which the two cells differ. All cells have all of their arguments."""
+    """``changed``: the settings and arguments in which the two cells differ.
+
+    All cells have all of their arguments.
+    """
     found, baseline = (
         [],
         with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload),
@@ -234,7 +248,8 @@ def value_of(cell: Cell, name: str) -> Any:
 def _is_accepted(
     suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapping[str, Any]
 ) -> bool:
-    """Whether the checks of planning accept it beside the baseline, and the suite's cells have its software.
+    """Whether the checks of planning accept it beside the baseline, and the suite's cells have its
+    software.
 
     What the lab has images for is not known here, so that a control names no new combination.
     """

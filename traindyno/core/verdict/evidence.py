@@ -1,4 +1,6 @@
-"""What the verdict is based on: each cell's trials, their spread, and the cells that may be recommended."""
+"""What the verdict is based on: each cell's trials, their spread, and the cells that may be
+recommended.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -55,7 +57,8 @@ def find_refusals(
 ) -> dict[str, str]:
     """Cell id → reason.
 
-    If the goal is a quality, cells with other learning settings are compared by their time or cost to the target.
+    If the goal is a quality, cells with other learning settings are compared by their time or cost
+    to the target.
     """
     if goal.target is not None:
         return {
@@ -109,7 +112,9 @@ def _reason(row: CellRow, goal: Goal, metric: Metric) -> str | None:
 
 
 def may_yet_win(reason: str | None) -> bool:
-    """Whether the cell is not refused, or only because further trials have to show that it keeps the goal's limit."""
+    """Whether the cell is not refused, or only because further trials have to show that it keeps
+    the goal's limit.
+    """
     return reason is None or reason.startswith((MAY_BREAK_LIMIT, UNKNOWN_OF_LIMIT))
 
 
@@ -143,22 +148,26 @@ def find_contenders(
     return frozenset(pick_contenders(racers, within=WITHIN_OF_QUALITY if has_target else WITHIN))
 
 
-# One of two equal runs is behind by so many times their scatter in one of twenty pairs: 1.645 times the root of 2.
+# One of two equal runs is behind by so many times their scatter in one of twenty pairs: 1.645 times
+# the root of 2.
 RUNS_APART = 2.33
 
 
 def scatter_of_runs(rows: Sequence[CellRow], metric: Metric) -> float | None:
-    """Coefficient of variation of the cells' runs, the root of its mean square; None if none ran again."""
+    """Coefficient of variation of the cells' runs, the root of its mean square; None if none ran
+    again.
+    """
     found = [estimate_of(row, metric) for row in rows]
     known = [each.variation**2 for each in found if each and each.variation is not None]
     return sqrt(fmean(known)) if known else None
 
 
 def equalise_work(trials: Sequence[CellTrials], baseline: Cell) -> tuple[CellTrials, ...]:
-    """Gives each run as many of its own examples as contain the work of the suite's examples in the reference cell.
+    """Gives each run as many of its own examples as contain the work of the suite's examples in the
+    reference cell.
 
-    The reference is the baseline, or the first cell that was measured. Cells with another unit stay as they are:
-    ``find_unlike_work`` names them.
+    The reference is the baseline, or the first cell that was measured. Cells with another unit stay
+    as they are: ``find_unlike_work`` names them.
     """
     first = sorted(trials, key=lambda each: each.cell.cell_id != baseline.cell_id)
     reference = next((work for each in first if (work := work_of(each))), None)
@@ -177,7 +186,8 @@ def equalise_work(trials: Sequence[CellTrials], baseline: Cell) -> tuple[CellTri
 
 
 def work_of(trials: CellTrials) -> tuple[str, float] | None:
-    """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one example.
+    """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one
+    example.
 
     None if nothing was measured, or if the unit is tokens and the log does not count them.
     """
@@ -189,7 +199,9 @@ def work_of(trials: CellTrials) -> tuple[str, float] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """``trials`` and ``rows``: of all cells, in their order. ``refused``: cell id → why it can't be recommended.
+    """``trials`` and ``rows``: of all cells, in their order.
+
+    ``refused``: cell id → why it can't be recommended.
 
     ``compared``: the cells among which the verdict selects.
     """
@@ -202,7 +214,8 @@ class Evidence:
     parities: tuple[LossParity, ...]
     refused: Mapping[str, str]
     compared: tuple[CellTrials, ...]
-    #: Those that a race runs again, by their first runs and by the scatter of later ones; empty in a grid.
+    #: Those that a race runs again, by their first runs and by the scatter of later ones; empty in
+    #: a grid.
     contenders: frozenset[str] = frozenset()
     #: Why cells do unlike work, so that none is compared; None where all do the same.
     unlike: str | None = None
@@ -286,7 +299,8 @@ def gather_evidence(
         if suite.search.is_race and unlike is None
         else frozenset[str]()
     )
-    # A race compares the cells that it has run again or has to, after the first round all; it dropped the others.
+    # A race compares the cells that it has run again or has to, after the first round all; it
+    # dropped the others.
     again = [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
     if suite.search.is_race and any(len(each.measured) > 1 for each in again):
         best = min(noise.level(each, quantity) for each in again)

@@ -1,4 +1,6 @@
-"""What a cell's whole work takes beyond one run without incident: its own failures, and capacity that fails."""
+"""What a cell's whole work takes beyond one run without incident: its own failures, and capacity
+that fails.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +15,11 @@ from traindyno.core.verdict.quantity import PAID_AGAIN, Quantity, ToTarget, proj
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraTime:
-    """The factor by which a quantity is larger, as a logarithm, with the variance of the cell's own failures.
+    """The factor by which a quantity is larger, as a logarithm, with the variance of the cell's own
+    failures.
 
-    ``interruptions`` is the range of what is unknown of the rate at which its ``capacity`` fails, ``faults`` what is
-    added if faults that hit the cell more than others of its type are its own.
+    ``interruptions`` is the range of what is unknown of the rate at which its ``capacity`` fails,
+    ``faults`` what is added if faults that hit the cell more than others of its type are its own.
     """
 
     log_factor: float = 0.0
@@ -45,8 +48,8 @@ def extra_time(
 ) -> ExtraTime:
     """Nothing is added to quantities that are not paid again, such as rates.
 
-    Own failures: 1 ÷ the success rate, which is binomial. The variance of its logarithm is (1 - p) ÷ (n p) by the delta
-    method, with p by Jeffreys.
+    Own failures: 1 ÷ the success rate, which is binomial. The variance of its logarithm is (1 - p)
+    ÷ (n p) by the delta method, with p by Jeffreys.
     """
     target = quantity.target if isinstance(quantity, ToTarget) else None
     if not measured or (target is None and quantity not in PAID_AGAIN):

@@ -1,4 +1,6 @@
-"""The batch of the cells that search it: what the first trial found is the batch of all later ones."""
+"""The batch of the cells that search it: what the first trial found is the batch of all later
+ones.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +39,9 @@ def batch_of_cell(results: Iterable[RunResult]) -> int | None:
 
 
 def larger_may_fit(result: RunResult) -> bool:
-    """Whether each probe fits, none was of a larger batch than the run's, and the settings allow one."""
+    """Whether each probe fits, none was of a larger batch than the run's, and the settings allow
+    one.
+    """
     finding, settings = result.batch_finding, result.run.cell.settings
     if (
         finding is None
@@ -91,8 +95,9 @@ def with_batches(runs: Sequence[Run], results: Iterable[RunResult]) -> tuple[Run
 def missing_trials(
     suite: Suite, cells: Iterable[Cell], results: Sequence[RunResult]
 ) -> list[tuple[Cell, int]]:
-    """Missing trials of a grid after its first round. A cell that was not measured with any batch has no
-    further trial.
+    """Missing trials of a grid after its first round.
+
+    A cell that was not measured with any batch has no further trial.
     """
     measured = {result.run.cell.cell_id for result in results if result.outcome in HAD_BATCH}
     done = {(result.run.cell.cell_id, result.run.trial) for result in results}

@@ -22,7 +22,8 @@ from traindyno.core.verdict.quantity import (
 class Metric(StrEnum):
     """Instance hours replace cost if no price is known and all cells use one instance type.
 
-    The first three are for the whole workload, the others for the work until the goal's target is reached.
+    The first three are for the whole workload, the others for the work until the goal's target is
+    reached.
     """
 
     SECONDS = "seconds"
@@ -88,7 +89,9 @@ CENTS = Decimal("0.0001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """``cell_id`` costs as much as the recommended cell at ``usd_per_instance_hour`` for ``instance``."""
+    """``cell_id`` costs as much as the recommended cell at ``usd_per_instance_hour`` for
+    ``instance``.
+    """
 
     cell_id: str
     instance: str
@@ -98,7 +101,9 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """``cell_id`` is ahead below ``examples`` samples of work: it has less overhead, and more for each sample."""
+    """``cell_id`` is ahead below ``examples`` samples of work: it has less overhead, and more for
+    each sample.
+    """
 
     cell_id: str
     examples: int
@@ -114,7 +119,9 @@ class CellLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """Prices and amounts of work at which a cell that the recommended one beats would be as good."""
+    """Prices and amounts of work at which a cell that the recommended one beats would be as
+    good.
+    """
 
     break_evens: tuple[BreakEven, ...] = ()
     crossovers: tuple[Crossover, ...] = ()
@@ -133,7 +140,9 @@ def find_sensitivity(
 
 
 def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
-    """The price at which the other cell costs as much; None within one instance type, where one price changes both."""
+    """The price at which the other cell costs as much; None within one instance type, where one
+    price changes both.
+    """
     price = other.usd_per_instance_hour
     if (
         price is None
@@ -154,7 +163,10 @@ def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
 def find_crossover(
     recommended: CellRow, other: CellRow, *, metric: Metric, examples: int
 ) -> Crossover | None:
-    """The intersection of the cells' lines, if the recommended cell has more overhead. ``examples``: the suite's."""
+    """The intersection of the cells' lines, if the recommended cell has more overhead.
+
+    ``examples``: the suite's.
+    """
     line, other_line = cell_line(recommended, metric, examples), cell_line(other, metric, examples)
     if line is None or other_line is None or line.fixed <= other_line.fixed:
         return None
@@ -165,8 +177,8 @@ def find_crossover(
 
 
 def cell_line(row: CellRow, metric: Metric, examples: int) -> CellLine | None:
-    """From the overhead to the cell's figure for the suite's work: failures, interruptions and the full run's schedule
-    are in the slope. Time is wall clock; cost and hours are training time.
+    """From the overhead to the cell's figure for the suite's work: failures, interruptions and the
+    full run's schedule are in the slope. Time is wall clock; cost and hours are training time.
     """
     total, weight = estimate_of(row, metric), _per_second(row, metric)
     overhead = (

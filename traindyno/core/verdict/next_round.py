@@ -15,16 +15,20 @@ from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_w
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
 from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
 
-# A cell is dropped after so many trials without information (no capacity, an image that can't be pulled).
+# A cell is dropped after so many trials without information (no capacity, an image that can't be
+# pulled).
 MOST_UNTOLD = 2
-# If the answer needs more than so many times the suite's trials (80 % power), the suite's trials seldom settle it.
+# If the answer needs more than so many times the suite's trials (80 % power), the suite's trials
+# seldom settle it.
 MOST_TIMES_NEEDED = 4
 # Cells that long runs confirm.
 LEADERS = 2
 
 
 def open_cells(verdict: Verdict, searched: Sequence[CellTrials]) -> list[CellTrials]:
-    """None of ``searched`` if the answer is settled: one cell is left, which is not near the goal's limit."""
+    """None of ``searched`` if the answer is settled: one cell is left, which is not near the goal's
+    limit.
+    """
     if verdict.finding in SETTLED:
         return []
     near_limit = set(verdict.refused)
@@ -54,8 +58,8 @@ Trial = tuple[Cell, int]
 def next_race_trials(
     suite: Suite, evidence: Evidence, results: Sequence[RunResult]
 ) -> tuple[Trial, ...]:
-    """The trials of the next round; none if the answer is settled, the contenders' trials are used up, or cells do
-    unlike work.
+    """The trials of the next round; none if the answer is settled, the contenders' trials are used
+    up, or cells do unlike work.
 
     ``evidence`` is that of ``results``. A trial whose result was lost is planned again.
     """
@@ -75,7 +79,8 @@ def next_race_trials(
         and (each.failed or not may_yet_win(evidence.refused.get(each.cell.cell_id)))
         for result in each.measured
     )
-    # cells of which no trial told how they do, which another one may; runs that are gone outpace no cell
+    # cells of which no trial told how they do, which another one may; runs that are gone outpace no
+    # cell
     untold = []
     for each in evidence.trials:
         outpaced = (result.bound is None or result.bound.by not in gone for result in each.outpaced)
@@ -105,7 +110,8 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     ]
     if all(len(each.measured) == 1 for each in searched):
         return searched
-    # rounds that ran cells again; a cell that left the race and came back adds none to the planned ones
+    # rounds that ran cells again; a cell that left the race and came back adds none to the planned
+    # ones
     looks = {round_of(result.run) for each in searched for result in each.measured[1:]}
     if len(looks) >= looks_of(suite, evidence):
         return []
@@ -122,7 +128,9 @@ def plan_round(
     results: Sequence[RunResult] = (),
     host_priors: HostPriors | None = None,
 ) -> tuple[Run, ...]:
-    """Rounds count from 1; no runs means that the search has ended. ``results``: of all earlier rounds.
+    """Rounds count from 1; no runs means that the search has ended.
+
+    ``results``: of all earlier rounds.
 
     ``host_priors`` are the verdict's own, so that a search ends when the verdict is decided.
 
@@ -153,8 +161,8 @@ def plan_round(
 
 
 def confirming_steps(suite: Suite, verdict: Verdict) -> dict[str, int]:
-    """Cell id → steps of its long run, for the two leaders: the time that the suite names, at the rate of their trials,
-    or the whole work if that is shorter.
+    """Cell id → steps of its long run, for the two leaders: the time that the suite names, at the
+    rate of their trials, or the whole work if that is shorter.
     """
     confirm, leader = suite.measurement.confirm, verdict.recommended
     if confirm is None or leader is None:
@@ -171,6 +179,8 @@ def confirming_steps(suite: Suite, verdict: Verdict) -> dict[str, int]:
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
-    """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
+    """Twice the rounds of a search without losses: a result that is lost repeatedly ends the
+    search.
+    """
     rounds = suite.measurement.trials if suite.search.is_race else 1 + searches_batch(cells)
     return 2 * (rounds + bool(suite.measurement.confirm))

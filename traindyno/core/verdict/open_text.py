@@ -1,4 +1,6 @@
-"""What the trials leave open, what would settle it, and which cells a race dropped, in sentences."""
+"""What the trials leave open, what would settle it, and which cells a race dropped, in
+sentences.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +18,17 @@ _NUMBERS = re.compile(r"#(?:, #)*(?:, …)?")
 
 
 def merge_reasons(reasons: Iterable[str]) -> list[str]:
-    """One text for reasons that differ in their numbers only: the one with the largest last number, and of how many."""
+    """One text for reasons that differ in their numbers only: the one with the largest last number,
+    and of how many.
+    """
     kinds: dict[str, list[str]] = {}
     for reason in dict.fromkeys(reasons):
         kinds.setdefault(_NUMBERS.sub("#", _NUMBER.sub("#", reason)), []).append(reason)
     return [
-        f"{max(alike, key=lambda each: float(_NUMBER.findall(each)[-1]))} (the largest of {len(alike)})"
+        (
+            f"{max(alike, key=lambda each: float(_NUMBER.findall(each)[-1]))} (the largest of "
+            f"{len(alike)})"
+        )
         if len(alike) > 1
         else alike[0]
         for alike in kinds.values()
@@ -63,8 +70,8 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
             "more steps of the script" if verdict.to_decide.is_script else "measurement.max_steps"
         )
         yield (
-            f"Longer trials ({longer}) decide sooner than more of them: they show whether stalls recur,"
-            " and where a drift leads."
+            f"Longer trials ({longer}) decide sooner than more of them: they show whether stalls "
+            "recur, and where a drift leads."
         )
 
 
@@ -94,7 +101,9 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
 
 
 def left_behind(verdict: Verdict) -> list[float]:
-    """By which shares the cells are behind that a race dropped after one run, as the table shows them, sorted."""
+    """By which shares the cells are behind that a race dropped after one run, as the table shows
+    them, sorted.
+    """
     failed = {row.cell_id for row in verdict.rows if row.failed}
     return sorted(
         1 / ratio - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed
@@ -112,11 +121,17 @@ def none_near(verdict: Verdict) -> str | None:
         return "only it was measured again, and trials of the others failed"
     if behind and behind[0] < within + RUNS_APART * (_scatter(verdict) or 0.0):
         closest = share_text(behind[0])
-        return f"only it was measured again; the closest alternative was {closest} behind in its single run"
+        return (
+            f"only it was measured again; the closest alternative was {closest} behind in its "
+            "single run"
+        )
     closest_ended = min((least for least in ended if least is not None), default=within)
     if closest_ended < within:
         least = share_text(closest_ended, digits=0)
-        return f"only it was measured again; the closest alternative was at least {least} behind when its run was ended"
+        return (
+            f"only it was measured again; the closest alternative was at least {least} behind when "
+            "its run was ended"
+        )
     return f"no other cell was within {share_text(within, digits=0)} of it"
 
 
@@ -127,14 +142,17 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
         known = None if scatter is None else share_text(scatter, digits=0 if scatter >= 0.01 else 1)
         by = "" if known is None else f" (single runs scatter by about {known})"
         runs = "its one run" if len(behind) == 1 else "one run each"
-        yield f"{_cells(behind)} dropped: in {runs}, measured {_ends(behind)} {word} than the recommended cell{by}."
+        yield (
+            f"{_cells(behind)} dropped: in {runs}, measured {_ends(behind)} {word} than the "
+            f"recommended cell{by}."
+        )
     if least := sorted(
         row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None
     ):
         runs = "its run was" if len(least) == 1 else "their runs were"
         yield (
-            f"{_cells(least)} outpaced: {runs} at least {_ends(least)} slower than another run of the job, whatever the"
-            " scatter of steps and runs."
+            f"{_cells(least)} outpaced: {runs} at least {_ends(least)} slower than another run of "
+            "the job, whatever the scatter of steps and runs."
         )
 
 

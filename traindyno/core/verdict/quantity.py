@@ -1,4 +1,6 @@
-"""The quantities by which cells are compared: rates, and the time, cost and instance hours of the whole workload."""
+"""The quantities by which cells are compared: rates, and the time, cost and instance hours of the
+whole workload.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ def steps_per_second(result: RunResult) -> float | None:
 
 
 def training_seconds(result: RunResult) -> float | None:
-    """Seconds to train the whole workload at the measured rate, without starting, loading and compiling."""
+    """Seconds to train the whole workload at the measured rate, without starting, loading and
+    compiling.
+    """
     return result.examples / result.samples_per_second if result.samples_per_second else None
 
 
@@ -56,7 +60,8 @@ def last_value(result: RunResult, quality: Quality) -> float | None:
     return evaluations[-1].metrics.get(quality.value) if evaluations else None
 
 
-#: A failed trial has to be paid again before the work is complete; so it has until a target is reached.
+#: A failed trial has to be paid again before the work is complete; so it has until a target is
+#: reached.
 PAID_AGAIN = (
     projected_seconds,
     projected_billable_seconds,
@@ -67,9 +72,11 @@ PAID_AGAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToTarget:
-    """Wall clock until an evaluation reached the target, or with ``is_money`` the billed cost until then.
+    """Wall clock until an evaluation reached the target, or with ``is_money`` the billed cost until
+    then.
 
-    None for a run in which none did. Another seed gives another value, with the same times of the steps.
+    None for a run in which none did. Another seed gives another value, with the same times of the
+    steps.
     """
 
     target: QualityTarget
@@ -83,7 +90,9 @@ class ToTarget:
 
 
 def resolution(quantity: Quantity, result: RunResult) -> float:
-    """The share of the value by which it moves from one evaluation to the next; 0.0 of what is not evaluated."""
+    """The share of the value by which it moves from one evaluation to the next; 0.0 of what is not
+    evaluated.
+    """
     if not isinstance(quantity, ToTarget):
         return 0.0
     found = reach_target(result, quantity.target)

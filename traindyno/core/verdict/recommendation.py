@@ -30,8 +30,8 @@ class ToDecide:
 
     #: Trials of each open cell and of the recommended one that decide with a power of 80 %.
     trials: int | None = None
-    #: Longer trials decide, and no number of these, because it is open what the cells' rates are, or because only that
-    #: makes the answer open.
+    #: Longer trials decide, and no number of these, because it is open what the cells' rates are,
+    #: or because only that makes the answer open.
     longer_trials: bool = False
     #: Trials on the same hosts don't decide, however many.
     other_hosts: bool = False
@@ -54,10 +54,12 @@ class Recommendation:
     def simultaneous(
         self, comparison: Comparison, significance: float
     ) -> tuple[Interval | None, bool]:
-        """The interval of one comparison and whether it detects a difference, although the best cell was selected.
+        """The interval of one comparison and whether it detects a difference, although the best
+        cell was selected.
 
-        Any contender might have been selected instead, so the bound in favour of the best holds for all of them
-        (Bonferroni's form of Dunnett's comparison with a control, 1955, with each cell's own variance).
+        Any contender might have been selected instead, so the bound in favour of the best holds for
+        all of them (Bonferroni's form of Dunnett's comparison with a control, 1955, with each
+        cell's own variance).
         """
         tail = significance / 2 / (count_contenders(self.comparisons) + 1)
         interval = comparison.interval_with(significance / 2, tail)
@@ -72,7 +74,10 @@ def recommend(
     tolerance: float,
     significance: float,
 ) -> Recommendation | None:
-    """The cell with the smallest ``quantity``, which all ``eligible`` cells have. None without eligible cells."""
+    """The cell with the smallest ``quantity``, which all ``eligible`` cells have.
+
+    None without eligible cells.
+    """
     if not eligible:
         return None
     long = {

@@ -109,7 +109,8 @@ class Report:
 def shown_results(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[RunResult, ...]:
     """In the order of the cells, as a report holds them.
 
-    Each run gets an equal share of the points that a report holds; none if the share is below 10 points.
+    Each run gets an equal share of the points that a report holds; none if the share is below 10
+    points.
     """
     order, share = {cell.cell_id: index for index, cell in enumerate(cells)}, max(1, len(results))
     step_times, loss_points = STEP_TIMES_IN_ALL // share, LOSS_POINTS_IN_ALL // share

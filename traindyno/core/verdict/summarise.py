@@ -15,8 +15,8 @@ from traindyno.core.verdict.quantity import last_value, projected_seconds, token
 
 
 def run_time(result: RunResult) -> RunTime:
-    """The overhead is waiting, starting, data, image and upload: the measured job's time beside the run itself, by its
-    share or its step log.
+    """The overhead is waiting, starting, data, image and upload: the measured job's time beside the
+    run itself, by its share or its step log.
     """
     attempt, overhead, billed = measured_attempt(result), None, None
     time = (

@@ -1,4 +1,5 @@
-"""What a cell's trials together can't decide about its rate: whether stalls recur, and whether a drift goes on.
+"""What a cell's trials together can't decide about its rate: whether stalls recur, and whether a
+drift goes on.
 
 It is a range of factors beside the noise: longer trials narrow it sooner than more of them.
 """
@@ -16,7 +17,8 @@ from traindyno.core.statistics.estimates import NO_RANGE, Range, range_to
 
 # A trend over all trials of a cell counts as a drift at this two-sided level.
 DRIFT_P = 0.01
-# A drift may go on for so many times what was seen: its time constant may be this many lengths of a run.
+# A drift may go on for so many times what was seen: its time constant may be this many lengths of a
+# run.
 DRIFT_GOES_ON = 3
 
 
@@ -74,8 +76,8 @@ def range_between(first: Undecided, second: Undecided) -> Range:
 
 
 def _stalls(runs: Sequence[MeasuredRun]) -> Range:
-    """Stalls like those that one trial shows to recur are in the mean over all trials as they were seen, and so are
-    those that come at any step.
+    """Stalls like those that one trial shows to recur are in the mean over all trials as they were
+    seen, and so are those that come at any step.
     """
     recurring = [event for run in runs for event in run.recurring]
     single = [run.undecided_stalls for run in runs]
@@ -92,7 +94,8 @@ def _stalls(runs: Sequence[MeasuredRun]) -> Range:
 
 
 def _comes_at_any_step(stall: SingleStall, of_trials: Sequence[Sequence[SingleStall]]) -> bool:
-    """Whether several trials show one of about this length at different steps, and others show none.
+    """Whether several trials show one of about this length at different steps, and others show
+    none.
 
     What happens once in each run, at one step or not, stays undecided.
     """
@@ -116,5 +119,7 @@ def _detected(drift: Drift | None) -> float:
 
 
 def _ahead(drift: float) -> Range:
-    """From the mean of the window, which is half of the change before its end, to where the drift may lead."""
+    """From the mean of the window, which is half of the change before its end, to where the drift
+    may lead.
+    """
     return range_to((DRIFT_GOES_ON + 0.5) * drift)

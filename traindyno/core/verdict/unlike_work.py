@@ -1,4 +1,6 @@
-"""Why cells of a suite can't be compared: one counts other work, ignores its batch size, or does not log all steps."""
+"""Why cells of a suite can't be compared: one counts other work, ignores its batch size, or does
+not log all steps.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,8 +18,9 @@ from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_trials import CellTrials
 
-#: Samples per step vary with a batch size if the logarithm of their ratio is at least this share of the batch sizes'.
-#: Batches up to a number of tokens, and short last ones, vary less than the batch size does.
+#: Samples per step vary with a batch size if the logarithm of their ratio is at least this share of
+#: the batch sizes'. Batches up to a number of tokens, and short last ones, vary less than the batch
+#: size does.
 LEAST_SHARE = 0.25
 
 _BATCH_SIZE = re.compile(
@@ -38,14 +41,20 @@ _MICRO = re.compile(r"(^|_)(micro|microbatch|mbs)(_|$)|^device_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlikeWork:
-    """``reason``: a part of a sentence, for the headline. ``cell_ids``: the cells that can't be compared."""
+    """``reason``: a part of a sentence, for the headline.
+
+    ``cell_ids``: the cells that can't be compared.
+    """
 
     reason: str
     cell_ids: frozenset[str]
 
 
 def find_unlike_work(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
-    """None if all cells count the same work. Runs that were outpaced count too: a wrong count may be why."""
+    """None if all cells count the same work.
+
+    Runs that were outpaced count too: a wrong count may be why.
+    """
     return (
         _unlogged(trials) or _other_units(trials, workload) or _ignored_batch_size(trials, workload)
     )
@@ -61,7 +70,8 @@ def _unlogged(trials: Sequence[CellTrials]) -> UnlikeWork | None:
         ]
         if missing and not each.measured:
             return UnlikeWork(
-                reason=f"{each.cell.label} did {missing[0]:,} steps that are not in its log, so its rate is unknown",
+                reason=f"{each.cell.label} did {missing[0]:,} steps that are not in its log, so "
+                "its rate is unknown",
                 cell_ids=frozenset({each.cell.cell_id}),
             )
     return None
@@ -106,8 +116,10 @@ def _that_differ(groups: Sequence[Sequence[Cell]], workload: Workload) -> list[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """``sizes``: the arguments that may be a batch size. ``factors``: what else multiplies the samples of a step.
-    ``samples``: of a step of all processes, their mean and their most.
+    """``sizes``: the arguments that may be a batch size.
+
+    ``factors``: what else multiplies the samples of a step. ``samples``: of a step of all
+    processes, their mean and their most.
     """
 
     cell_id: str
@@ -118,7 +130,9 @@ class _Steps:
 
 
 def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
-    """The first argument whose name is that of a batch size, and that the samples per step do not vary with."""
+    """The first argument whose name is that of a batch size, and that the samples per step do not
+    vary with.
+    """
     if workload.task is not Task.SCRIPT:
         return None
     known = [steps for each in trials if (steps := _steps_of(each, workload)) is not None]
@@ -138,7 +152,10 @@ def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> Unl
                 if least == most
                 else f"{least} to {most}"
             )
-            reason = f"{name} varies from {min(sizes):,.0f} to {max(sizes):,.0f}, samples per step are {are}"
+            reason = (
+                f"{name} varies from {min(sizes):,.0f} to {max(sizes):,.0f}, samples per step are "
+                f"{are}"
+            )
             return UnlikeWork(reason=reason, cell_ids=frozenset(ignoring))
     return None
 
@@ -171,10 +188,11 @@ def _steps_of(trials: CellTrials, workload: Workload) -> _Steps | None:
 
 
 def _is_ignored(name: str, one: _Steps, other: _Steps) -> bool:
-    """Whether neither the mean nor the largest step varies with the argument, and nothing makes up for it.
+    """Whether neither the mean nor the largest step varies with the argument, and nothing makes up
+    for it.
 
-    A smaller batch may be made up for by more accumulated batches or processes; a script may have done so for some of
-    them only, so that any of their products may be the ratio of the samples.
+    A smaller batch may be made up for by more accumulated batches or processes; a script may have
+    done so for some of them only, so that any of their products may be the ratio of the samples.
     """
     if one.sizes[name] == other.sizes[name]:
         return False
@@ -202,7 +220,9 @@ def _varies(ratio: float, by: float) -> bool:
 
 
 def _is_divided(name: str, one: _Steps, other: _Steps) -> bool:
-    """Whether it may be the part of a fixed batch that fits into memory: the script accumulates as many as it needs."""
+    """Whether it may be the part of a fixed batch that fits into memory: the script accumulates as
+    many as it needs.
+    """
     if any(each.most_samples % each.sizes[name] for each in (one, other)):
         return False
     own = _plain(name)

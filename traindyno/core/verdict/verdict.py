@@ -58,7 +58,10 @@ SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstBaseline:
-    """``ratio`` is recommended ÷ baseline. ``interval`` is corrected for the selection of the recommended cell."""
+    """``ratio`` is recommended ÷ baseline.
+
+    ``interval`` is corrected for the selection of the recommended cell.
+    """
 
     cell_id: str
     ratio: float
@@ -78,8 +81,10 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRuns:
-    """``run_ids``: those of the ``planned`` ones that have no result. Nothing else of the verdict counts them.
-    ``baseline``: the id of the baseline's cell, if none of its runs was measured.
+    """``run_ids``: those of the ``planned`` ones that have no result.
+
+    Nothing else of the verdict counts them. ``baseline``: the id of the baseline's cell, if none of
+    its runs was measured.
     """
 
     planned: int = 0
@@ -129,7 +134,9 @@ class Verdict:
 
     @property
     def ranked_rows(self) -> tuple[CellRow, ...]:
-        """The recommended cell first, with its corrected figures, then the others by the goal's metric."""
+        """The recommended cell first, with its corrected figures, then the others by the goal's
+        metric.
+        """
 
         def place(row: CellRow) -> float:
             found = estimate_of(row, self.metric)
@@ -161,7 +168,8 @@ def judge(
     """Pure: the same results always give the same verdict.
 
     ``host_priors`` are from the lab's history, where it has any. ``hazards`` of None: those that
-    the results show. ``planned``: the ids of the runs of all rounds. A later round may repeat a run without a result.
+    the results show. ``planned``: the ids of the runs of all rounds. A later round may repeat a run
+    without a result.
     """
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, hazards=hazards)
     recorded, run_ids = {result.run.run_id for result in results}, tuple(dict.fromkeys(planned))
@@ -245,7 +253,9 @@ def parse_verdict(document: Mapping[str, Any]) -> Verdict:
 
 
 def looks_of(suite: Suite, evidence: Evidence) -> int:
-    """How often the results are judged: a grid once, at its end; a race after each round from the second on."""
+    """How often the results are judged: a grid once, at its end; a race after each round from the
+    second on.
+    """
     return (
         max(1, -(-(suite.measurement.trials - 1) // evidence.passes)) if suite.search.is_race else 1
     )
@@ -289,7 +299,9 @@ def _ratios_of_dropped(
 def _against_baseline(
     found: Recommendation | None, evidence: Evidence, significance: float
 ) -> AgainstBaseline | None:
-    """An answer that does not say itself that the baseline is beaten allows for all correlation that is likely."""
+    """An answer that does not say itself that the baseline is beaten allows for all correlation
+    that is likely.
+    """
     if found is None or evidence.baseline is None:
         return None
     rival = next((each for each in found.rivals if each.cell_id == evidence.baseline.cell_id), None)

@@ -1,4 +1,6 @@
-"""The verdict in plain language: a headline, what the work takes, how certain that is, its evidence and its limits."""
+"""The verdict in plain language: a headline, what the work takes, how certain that is, its evidence
+and its limits.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +40,8 @@ from traindyno.slices.verdict_parts import SENTENCES
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
 MOST_NAMES = 3
-# A work is many times longer than a trial from here on; a third of it, and no more minutes, confirm a leader.
+# A work is many times longer than a trial from here on; a third of it, and no more minutes, confirm
+# a leader.
 LONG_WORK_SECONDS, TIMES_LONGER, MOST_MINUTES = 600, 10, 20
 
 
@@ -111,7 +114,10 @@ def saving_text(ratio: float, interval: Interval | None) -> str:
     """How much less the first needs than the second: ``11.3 % (95% interval 8.1 to 14.4 %)``."""
     if interval is None:
         return share_text(1 - ratio)
-    return f"{share_text(1 - ratio)} ({interval.confidence:.0%} interval {_saving_interval_text(interval)})"
+    return (
+        f"{share_text(1 - ratio)} ({interval.confidence:.0%} interval "
+        f"{_saving_interval_text(interval)})"
+    )
 
 
 def _saving_interval_text(interval: Interval) -> str:
@@ -196,7 +202,9 @@ def _undecided(verdict: Verdict, row: CellRow) -> str:
 
 
 def _note(verdict: Verdict, row: CellRow) -> str:
-    """Failed trials of the recommended cell, and how far the figure of short trials can be relied on."""
+    """Failed trials of the recommended cell, and how far the figure of short trials can be relied
+    on.
+    """
     diverged = f", {row.diverged} diverged" if row.diverged else ""
     failed = (
         f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
@@ -231,7 +239,10 @@ def _note(verdict: Verdict, row: CellRow) -> str:
 def _work(verdict: Verdict) -> str:
     row, is_whole = verdict.expected, verdict.goal.target is None
     if verdict.finding is Finding.UNLIKE_WORK and len(verdict.rows) > 1:
-        return f"The {len(verdict.rows)} cells do unlike work, so their rates say nothing about which is best."
+        return (
+            f"The {len(verdict.rows)} cells do unlike work, so their rates say nothing about which "
+            "is best."
+        )
     if row is None:
         return (
             f"There is nothing to compare for this goal among {counted(len(verdict.rows), 'cell')}."
@@ -285,7 +296,10 @@ def _certainty(verdict: Verdict) -> str:
     )
     ended = counted(runs, "simulated run" if verdict.is_simulated else "run")
     told = ended if measured == runs else f"{measured} of {ended}"
-    told += f" measured {sum(row.trials > 0 for row in verdict.rows)} of {counted(len(verdict.rows), 'cell')}"
+    told += (
+        f" measured {sum(row.trials > 0 for row in verdict.rows)} of "
+        f"{counted(len(verdict.rows), 'cell')}"
+    )
     if verdict.spent_usd is not None:
         told += (
             f"{' and' if measured == runs else f'; the {ended}'} cost {usd_text(verdict.spent_usd)}"
@@ -302,7 +316,9 @@ def _certainty(verdict: Verdict) -> str:
 
 
 def _unseen(verdict: Verdict) -> str:
-    """What trials can't show of a work that is many times longer, or what a long run has shown of it."""
+    """What trials can't show of a work that is many times longer, or what a long run has shown of
+    it.
+    """
     best = verdict.expected
     if best is None or best.seconds is None or verdict.goal.target is not None:
         return ""
@@ -317,9 +333,10 @@ def _unseen(verdict: Verdict) -> str:
     if ran is None or work < max(LONG_WORK_SECONDS, TIMES_LONGER * ran):
         return ""
     return (
-        f" Trials of {seconds_text(ran)} can't show what begins later in a work of {seconds_text(work)} or is rare,"
-        " such as throttling and a long checkpoint: that is not counted."
-        f" confirm: {{minutes: {min(MOST_MINUTES, round(work / 180))}}} runs the two leaders for so long."
+        f" Trials of {seconds_text(ran)} can't show what begins later in a work of "
+        f"{seconds_text(work)} or is rare, such as throttling and a long checkpoint: that is not "
+        f"counted. confirm: {{minutes: {min(MOST_MINUTES, round(work / 180))}}} runs the two "
+        "leaders for so long."
     )
 
 
@@ -360,15 +377,15 @@ def _margin(verdict: Verdict, best: CellRow, rival: Rival) -> str:
 def _changes(verdict: Verdict) -> Iterator[str]:
     if verdict.finding is Finding.UNLIKE_WORK:
         yield (
-            "The rates of these cells can't be compared. Put `with step_log.step(...)` around each optimizer step, and"
-            " count the source examples that this process trains on in it: samples=..., or a batch whose first"
-            " dimension they are."
+            "The rates of these cells can't be compared. Put `with step_log.step(...)` around "
+            "each optimizer step, and count the source examples that this process trains on in "
+            "it: samples=..., or a batch whose first dimension they are."
         )
     if verdict.finding is Finding.UNDECIDED and verdict.to_decide.trials:
         run = verdict.row(verdict.recommended or "").trials
         yield (
-            f"A suite of these cells with {verdict.to_decide.trials} trials of each ({run} were run) settles it with a"
-            f" probability of {share_text(POWER, digits=0)}."
+            f"A suite of these cells with {verdict.to_decide.trials} trials of each ({run} were "
+            f"run) settles it with a probability of {share_text(POWER, digits=0)}."
         )
     yield from describe_open(verdict)
     if verdict.finding is Finding.ONE_SEED and not verdict.is_simulated:
@@ -383,7 +400,10 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         :MOST_CROSSOVERS
     ]:
         label = verdict.row(crossing.cell_id).label
-        yield f"For fewer than {count_text(crossing.examples)} examples, {label} is {_better(verdict)}."
+        yield (
+            f"For fewer than {count_text(crossing.examples)} examples, {label} is "
+            f"{_better(verdict)}."
+        )
 
 
 def _labels(verdict: Verdict, *relations: Relation) -> list[str]:

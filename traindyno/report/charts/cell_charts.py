@@ -1,4 +1,6 @@
-"""Charts with a bar for each cell: the goal's metric, with the zone of indifference, its rate, and its billed time."""
+"""Charts with a bar for each cell: the goal's metric, with the zone of indifference, its rate, and
+its billed time.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -80,7 +82,9 @@ def _shade(zone: Zone, scale: Scale, bottom: float) -> Markup:
 
 
 def _range(bars: Sequence[Bar]) -> tuple[float, float]:
-    """The range begins at zero, unless the values are so close together that their intervals would be invisible."""
+    """The range begins at zero, unless the values are so close together that their intervals would
+    be invisible.
+    """
     lows = [
         bar.estimate.interval.low if bar.estimate.interval else bar.estimate.mean for bar in bars
     ]

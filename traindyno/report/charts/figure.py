@@ -1,4 +1,6 @@
-"""A picture with its title, its data for download, and views of which the reader chooses one, without a script."""
+"""A picture with its title, its data for download, and views of which the reader chooses one,
+without a script.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""Values over a number, such as rates over instances or losses over steps: one color for each series of cells."""
+"""Values over a number, such as rates over instances or losses over steps: one color for each
+series of cells.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +42,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One or more curves of a color. Each has at least one point. ``ideal`` is x and y, drawn with dashes."""
+    """One or more curves of a color.
+
+    Each has at least one point. ``ideal`` is x and y, drawn with dashes.
+    """
 
     label: str
     curves: tuple[tuple[Point, ...], ...]
@@ -65,7 +70,10 @@ def draw_lines(
     unit: Unit | None = None,
     is_from_zero: bool = True,
 ) -> Markup:
-    """``unit``: of the horizontal axis, which begins at 0. ``is_from_zero``: so does the vertical one."""
+    """``unit``: of the horizontal axis, which begins at 0.
+
+    ``is_from_zero``: so does the vertical one.
+    """
     points = [point for line in lines for point in line.points]
     low, high = min(point.y for point in points), max(point.high for point in points)
     high = max(high, *(y for line in lines for _, y in line.ideal), high)
@@ -77,7 +85,10 @@ def draw_lines(
         0.0 if is_from_zero else low - margin, high + margin, begin=HEIGHT - BOTTOM, end=TOP
     )
     described = "; ".join(
-        f"{line.label}: from {number_text(line.curves[0][0].y)} to {number_text(line.curves[0][-1].y)}"
+        (
+            f"{line.label}: from {number_text(line.curves[0][0].y)} to "
+            f"{number_text(line.curves[0][-1].y)}"
+        )
         for line in lines
     )
     picture = svg(

@@ -77,7 +77,9 @@ def color_of(phase: str) -> str:
 
 
 def phase_order(phase: str) -> int:
-    """The phase's place in the order of a run; phases that a user named come before ``uploading``."""
+    """The phase's place in the order of a run; phases that a user named come before
+    ``uploading``.
+    """
     known = [*COLOR_OF_PHASE]
     return known.index(phase) if phase in known else known.index("uploading") - 1
 

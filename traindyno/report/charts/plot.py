@@ -15,7 +15,9 @@ LEAST_WORD_LETTERS = 3  # a word is not shortened further
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """The unit of an axis: its ``size`` in the plain unit, and the text before and after the number."""
+    """The unit of an axis: its ``size`` in the plain unit, and the text before and after the
+    number.
+    """
 
     size: float
     before: str = ""
@@ -163,7 +165,9 @@ def row_label(label: str, x: float, middle: float, *, class_: str, lines: int = 
 
 
 def _wrap(label: str) -> list[str]:
-    """Breaks a long label at the comma or point nearest to its middle; a line that is still too long is cut."""
+    """Breaks a long label at the comma or point nearest to its middle; a line that is still too
+    long is cut.
+    """
     breaks = [index for index, letter in enumerate(label) if letter in ",·"]
     if len(label) <= MOST_LABEL_LETTERS or not breaks:
         return [cut(label)]
@@ -172,7 +176,9 @@ def _wrap(label: str) -> list[str]:
 
 
 def cut(line: str, most_letters: int = MOST_LABEL_LETTERS) -> str:
-    """Its longest words are shortened first: names are long and alike in all labels, values are short and differ."""
+    """Its longest words are shortened first: names are long and alike in all labels, values are
+    short and differ.
+    """
     words = line.split(" ")
     while len(" ".join(words)) > most_letters:
         longest = max(range(len(words)), key=lambda index: len(words[index]))

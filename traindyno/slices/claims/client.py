@@ -57,7 +57,9 @@ def claims(
     ] = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """List published figures and what contradicts them, and compare them with what an execution measured."""
+    """List published figures and what contradicts them, and compare them with what an execution
+    measured.
+    """
     found = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
     if execution is None:
         judgements = judge_claims(found, (), ())
@@ -107,7 +109,8 @@ def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> 
         if each.claim.contradiction
     }
     named = {name: text.partition("; contradicts ")[2].split(", ") for name, text in stated.items()}
-    # One fact: the same calculation in several sentences, or one mismatch as each of its figures shows it.
+    # One fact: the same calculation in several sentences, or one mismatch as each of its figures
+    # shows it.
     facts = {
         frozenset((name, *others)) if any(name in each for each in named.values()) else stated[name]
         for name, others in named.items()
@@ -116,6 +119,12 @@ def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> 
     if stated:
         yield f"in {counted(len(stated), 'claim')}: {', '.join(stated)}"
     findings = Counter(each.finding.value.replace("_", " ") for each in judgements)
-    yield f"findings: {', '.join(f'{count} {finding}' for finding, count in sorted(findings.items()))}"
+    yield (
+        "findings: "
+        f"{', '.join(f'{count} {finding}' for finding, count in sorted(findings.items()))}"
+    )
     if statements:
-        yield f"statements of another form than a number, such as versions, which are not judged: {statements}"
+        yield (
+            "statements of another form than a number, such as versions, which are not judged: "
+            f"{statements}"
+        )

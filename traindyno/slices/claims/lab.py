@@ -67,9 +67,11 @@ PART = "claims"
 
 
 class ClaimFinding(StrEnum):
-    """Played: within the tolerance, in simulated runs. Inconsistent: the claim has a contradiction that is larger than
-    its tolerance, or that no measurement decides. Undecided: the measured interval extends beyond the tolerance.
-    Ambiguous: several cells of the suite match the claim. No cell: none matches.
+    """Played: within the tolerance, in simulated runs.
+
+    Inconsistent: the claim has a contradiction that is larger than its tolerance, or that no
+    measurement decides. Undecided: the measured interval extends beyond the tolerance. Ambiguous:
+    several cells of the suite match the claim. No cell: none matches.
     """
 
     REPRODUCED = "reproduced"
@@ -145,9 +147,9 @@ def _find_measured(
         " to ".join(ends) if len(ends) > 1 else f"{ends[0]} and {'less' if low == -inf else 'more'}"
     )
     text = (
-        f"measured {number_text(measured.mean)}"
-        f"{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else ', one trial'},"
-        f" accepted {accepted}"
+        "measured "
+        f"{number_text(measured.mean)}{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else ', one trial'}, "
+        f"accepted {accepted}"
     )
     if reach is None:
         return ClaimFinding.UNDECIDED, text
@@ -165,7 +167,9 @@ def _find_measured(
 
 
 def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFinding, str] | None:
-    """Why a side of the claim does not match exactly one cell of the suite; None if each does, or without cells."""
+    """Why a side of the claim does not match exactly one cell of the suite; None if each does, or
+    without cells.
+    """
     wanted = [claim.cell] if claim.form is ClaimedForm.VALUE else [claim.cell, claim.against]
     for side in wanted if trials else ():
         matching = [each.cell for each in trials if matches(each.cell, side)]

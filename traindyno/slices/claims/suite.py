@@ -30,10 +30,12 @@ class ClaimsInvalid(DocumentInvalid):
 
 
 class ClaimedQuantity(StrEnum):
-    """The quantity of a cell that the figure states; times and costs are of the suite's whole workload.
+    """The quantity of a cell that the figure states; times and costs are of the suite's whole
+    workload.
 
-    ``seconds`` is wall clock, ``billable_seconds`` what SageMaker bills of each instance, and ``training_seconds`` the
-    training loop alone. ``accuracy`` is a share. ``setting`` is a value that the authors chose.
+    ``seconds`` is wall clock, ``billable_seconds`` what SageMaker bills of each instance, and
+    ``training_seconds`` the training loop alone. ``accuracy`` is a share. ``setting`` is a value
+    that the authors chose.
     """
 
     SAMPLES_PER_SECOND = "samples_per_second"
@@ -59,7 +61,9 @@ class ClaimedForm(StrEnum):
 
 
 class ClaimedBound(StrEnum):
-    """Whether the figure is the value itself or a limit: ``less than 10 minutes`` is ``at_most`` 10."""
+    """Whether the figure is the value itself or a limit: ``less than 10 minutes`` is ``at_most``
+    10.
+    """
 
     EXACTLY = "exactly"
     AT_MOST = "at_most"
@@ -68,7 +72,10 @@ class ClaimedBound(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """The value that other figures of the source give instead. ``text``: the calculation, and their claim ids."""
+    """The value that other figures of the source give instead.
+
+    ``text``: the calculation, and their claim ids.
+    """
 
     value: float
     text: str
@@ -101,8 +108,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What the source states in another form than a number: a version, a picture. ``checked`` says against what it is
-    checked, or why it can't be.
+    """What the source states in another form than a number: a version, a picture.
+
+    ``checked`` says against what it is checked, or why it can't be.
     """
 
     statement_id: str

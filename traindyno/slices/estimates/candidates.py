@@ -1,4 +1,6 @@
-"""Which cells are worth measuring: those that fit into memory, in the order of their estimated cost or time."""
+"""Which cells are worth measuring: those that fit into memory, in the order of their estimated cost
+or time.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +29,10 @@ NO_BASIS, NO_ROW = "no basis", "no row of this device, scaled by its peak"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A cell with what is estimated of it; None is unknown. ``seconds`` and ``usd``: training on all examples, without
-    the start of a job. ``memory_bytes`` and ``device_bytes``: of one device.
+    """A cell with what is estimated of it; None is unknown.
+
+    ``seconds`` and ``usd``: training on all examples, without the start of a job. ``memory_bytes``
+    and ``device_bytes``: of one device.
     """
 
     settings: Settings
@@ -104,7 +108,9 @@ def estimate_candidate(
 def find_candidates(
     shape: ModelShape, examples: int, types: Iterable[str], counts: Sequence[int], prices: PriceList
 ) -> list[Candidate]:
-    """For each type, count and strategy the largest batch that fits, by its estimate; none where no batch does."""
+    """For each type, count and strategy the largest batch that fits, by its estimate; none where no
+    batch does.
+    """
     found = []
     for name in types:
         for count in counts:
@@ -146,7 +152,9 @@ def _largest(
 def usual_candidate(
     shape: ModelShape, examples: int, best: Settings, prices: PriceList
 ) -> Candidate | None:
-    """What people would train with on this instance: the defaults of a trainer, in full precision if that fits."""
+    """What people would train with on this instance: the defaults of a trainer, in full precision
+    if that fits.
+    """
     usual = (replace(best, precision=precision) for precision in (Precision.FP32, best.precision))
     most = min(USUAL_BATCH, best.batch_size)
     return next(
@@ -155,7 +163,9 @@ def usual_candidate(
 
 
 def choose(found: Iterable[Candidate], *, is_time: bool, most: int) -> list[Candidate]:
-    """The best by the goal, one for each kind and number of devices: an estimate can't tell others apart."""
+    """The best by the goal, one for each kind and number of devices: an estimate can't tell others
+    apart.
+    """
 
     def figure(each: Candidate) -> float:
         estimate = each.seconds if is_time else each.usd

@@ -104,8 +104,8 @@ def init(
     quotas: QuotasOption = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Write a first suite: the cells that fit into memory, in the order of their estimated cost or time, and the cell
-    that people would use without measuring. Starts nothing.
+    """Write a first suite: the cells that fit into memory, in the order of their estimated cost or
+    time, and the cell that people would use without measuring. Starts nothing.
 
     In a terminal it asks for what is missing.
     """
@@ -173,7 +173,8 @@ def init(
     else:
         _print(proposal)
     tell(
-        f"wrote {file}: {counted(len(proposal.cells), 'cell')}; next: traindyno plan {file}{' --local' * choice.local}"
+        f"wrote {file}: {counted(len(proposal.cells), 'cell')}; next: traindyno plan "
+        f"{file}{' --local' * choice.local}"
     )
 
 
@@ -204,7 +205,9 @@ def _existing(name: str, value: str, beside: Path) -> str:
 
 
 def _model(given: str) -> str | dict[str, Any]:
-    """The content of a config.json as the configuration of a new model; else the path or id itself."""
+    """The content of a config.json as the configuration of a new model; else the path or id
+    itself.
+    """
     path = Path(given).expanduser()
     if path.suffix != ".json" or not path.is_file():
         return given
@@ -216,7 +219,8 @@ def _model(given: str) -> str | dict[str, Any]:
         ) from error
     if not isinstance(found, dict) or "model_type" not in found:
         raise SuiteUnreadable(
-            f"{given} has no model_type; expected the config.json of a model, as transformers writes it"
+            f"{given} has no model_type; expected the config.json of a model, as transformers "
+            "writes it"
         )
     return {"config": found}
 

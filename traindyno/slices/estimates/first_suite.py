@@ -1,4 +1,6 @@
-"""A first suite for a model and its data: the cells that fit, in the order of their estimates, beside the usual one."""
+"""A first suite for a model and its data: the cells that fit, in the order of their estimates,
+beside the usual one.
+"""
 
 import json
 import time
@@ -48,24 +50,43 @@ from traindyno.slices.estimates.suite import CellEstimate
 MOST_CELLS = 6
 #: The settings in which proposed cells differ, in the order of a suite file.
 VARIED = (
-    "instance", "instance_count", "strategy", "precision", "batch_size_per_device", "activation_checkpointing",
+    "instance",
+    "instance_count",
+    "strategy",
+    "precision",
+    "batch_size_per_device",
+    "activation_checkpointing",
     "compiler",
-)  # fmt: skip
+)
 LOCAL_BATCHES = (8, 32)
-SCRIPT_NOTE = "# To compare arguments of the program, add a list of values: matrix: {hyperparameters.NAME: [1, 2]}."
-KEPT_NOTE = "# Reports and `list --projected` compare these with what was measured; delete them for another model."
-ESTIMATES_NOTE = "# Estimates order the cells, and the suite measures them: 90 % intervals, of training without a job's start."
+SCRIPT_NOTE = (
+    "# To compare arguments of the program, add a list of values: matrix: {hyperparameters.NAME: "
+    "[1, 2]}."
+)
+KEPT_NOTE = (
+    "# Reports and `list --projected` compare these with what was measured; delete them for "
+    "another model."
+)
+ESTIMATES_NOTE = (
+    "# Estimates order the cells, and the suite measures them: 90 % intervals, of training "
+    "without a job's start."
+)
 
 
 class NothingFits(TraindynoError):
-    """No instance that may be used has the memory for a step, by the estimate, or none has a known price."""
+    """No instance that may be used has the memory for a step, by the estimate, or none has a known
+    price.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """``sections``: of the suite, as a file would have them, without cells. ``instances``: only these types.
+    """``sections``: of the suite, as a file would have them, without cells.
 
-    ``max_instances``: of one cell; types whose instances have a fast network are tried with 1, 2, 4 … of them.
+    ``instances``: only these types.
+
+    ``max_instances``: of one cell; types whose instances have a fast network are tried with 1, 2, 4
+    … of them.
     """
 
     sections: Mapping[str, Any]
@@ -77,8 +98,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """``cells``: the usual one first. ``why_unknown``: why nothing could be estimated, or None. ``too_dear``: types
-    left out, because one job on them may cost more than limits.max_usd.
+    """``cells``: the usual one first.
+
+    ``why_unknown``: why nothing could be estimated, or None. ``too_dear``: types left out, because
+    one job on them may cost more than limits.max_usd.
     """
 
     suite: Suite
@@ -96,15 +119,18 @@ class Proposal:
         return f"{workload.examples:,} examples{f' of {length:,} tokens' if length else ''}"
 
     def quota(self, candidate: Candidate) -> tuple[int | None, int]:
-        """What the account has, and what the cell needs; (None, …) where it is unknown or nothing limits it."""
+        """What the account has, and what the cell needs; (None, …) where it is unknown or nothing
+        limits it.
+        """
         name = instance_quota(candidate.settings.instance, Purchase.ON_DEMAND).name
         reading = self.inputs.quotas.get(name)
         return (None if reading is None else reading.limit), candidate.settings.instance_count
 
 
 def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str | None) -> Proposal:
-    """``lab``: whose earlier runs of the cells are counted. Raises SuiteInvalid for what is wrong with the model or its
-    data, and AccountUnreachable.
+    """``lab``: whose earlier runs of the cells are counted.
+
+    Raises SuiteInvalid for what is wrong with the model or its data, and AccountUnreachable.
     """
     types = asked.instances or tuple(filter(is_proposed, instance_types()))
     asked_for = _load(asked, {} if asked.local else {"matrix": {"instance": list(types)}})
@@ -190,7 +216,9 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
 def _within_cap(
     found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs
 ) -> list[Candidate]:
-    """Those of which one job may not cost more than limits.max_usd, which plan refuses; all where none is left."""
+    """Those of which one job may not cost more than limits.max_usd, which plan refuses; all where
+    none is left.
+    """
     prices = [inputs.prices[each.settings.instance].usd_per_hour for each in found]
     worst = [
         run_terms(each.settings, suite).worst_case_usd(usd)
@@ -206,7 +234,9 @@ def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
 
 
 def is_proposed(name: str) -> bool:
-    """A type with GPUs that a training job may use; NeuronCores need a compiler that is chosen by hand."""
+    """A type with GPUs that a training job may use; NeuronCores need a compiler that is chosen by
+    hand.
+    """
     found = instance_types()[name]
     return (
         found.accelerator_kind is AcceleratorKind.GPU
@@ -228,14 +258,20 @@ def _shape(suite: Suite) -> tuple[ModelShape | None, str | None]:
     if model.path and path is None:
         return (
             None,
-            f"the configuration of {model.path} is not on this machine: give its folder or its config.json",
+            (
+                f"the configuration of {model.path} is not on this machine: give its folder or "
+                "its config.json"
+            ),
         )
     shape = read_shape(workload, model_path=path)
     return shape, None if shape else "the FLOPs of this model can't be counted"
 
 
 def read_shape(workload: Workload, *, model_path: str | None) -> ModelShape | None:
-    """None for a model whose FLOPs or layers can't be counted. Imports transformers, which takes seconds."""
+    """None for a model whose FLOPs or layers can't be counted.
+
+    Imports transformers, which takes seconds.
+    """
     from training.models.config_numbers import count_in, text_of  # noqa: PLC0415
     from training.models.flops import measure_size  # noqa: PLC0415
     from training.models.model_config import model_config  # noqa: PLC0415
@@ -245,7 +281,8 @@ def read_shape(workload: Workload, *, model_path: str | None) -> ModelShape | No
     layers, hidden = count_in(text, "num_hidden_layers"), count_in(text, "hidden_size")
     if length is None or not layers or not hidden:
         return None
-    # Attention in linear time is counted on a slow reference: on one and two periods of such a model's layers.
+    # Attention in linear time is counted on a slow reference: on one and two periods of such a
+    # model's layers.
     types = list(getattr(text, "layer_types", None) or ())
     period = (
         types.index("full_attention") + 1
@@ -309,15 +346,19 @@ def _one_of_each_device(names: Sequence[str], examples: int, inputs: PlanInputs)
 def _why_nothing(shape: ModelShape | None, types: Sequence[str], inputs: PlanInputs) -> str:
     priced = [name for name in types if name in inputs.prices]
     if not priced:
-        return f"none of {len(types)} instance types has a known price: give --prices FILE, or --region"
+        return (
+            f"none of {len(types)} instance types has a known price: give --prices FILE, or "
+            "--region"
+        )
     size = (
         "" if shape is None else f" of a model with {shape.parameters / 1e9:.3g} billion parameters"
     )
     devices = {name: instance_types()[name].devices_per_instance or 1 for name in priced}
     largest = sorted(priced, key=lambda name: -devices[name] * (usable_memory_bytes(name) or 0))
     return (
-        f"by the estimate, no step{size} fits into {', '.join(largest[:4])}{' …' if len(priced) > 4 else ''}:"
-        " give --max-instances with a larger number, larger --instance types, or a shorter --sequence-length"
+        f"by the estimate, no step{size} fits into "
+        f"{', '.join(largest[:4])}{' …' if len(priced) > 4 else ''}: give --max-instances with a "
+        "larger number, larger --instance types, or a shorter --sequence-length"
     )
 
 
@@ -412,4 +453,7 @@ def _yaml(value: Any) -> list[str]:
 
 def _comment(candidate: Candidate) -> str:
     texts = estimate_texts(candidate)
-    return f"memory {texts['memory']}, time {texts['time']}, cost {texts['cost']}; {candidate.evidence}"
+    return (
+        f"memory {texts['memory']}, time {texts['time']}, cost {texts['cost']}; "
+        f"{candidate.evidence}"
+    )

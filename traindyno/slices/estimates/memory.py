@@ -1,7 +1,9 @@
-"""The memory that a step of a built-in task needs, before one ran: closed forms of the trainer's tensors.
+"""The memory that a step of a built-in task needs, before one ran: closed forms of the trainer's
+tensors.
 
-Parameters, gradients and optimizer state follow from the strategy. The weights of the activations are fitted to the
-trainer's own steps on fake tensors, storage by storage (``plan --memory``), which take longer than a table may.
+Parameters, gradients and optimizer state follow from the strategy. The weights of the activations
+are fitted to the trainer's own steps on fake tensors, storage by storage (``plan --memory``), which
+take longer than a table may.
 """
 
 from traindyno.core.suite.choices import OptimizerName, Precision, Strategy
@@ -27,7 +29,9 @@ def held_bytes(shape: ModelShape, settings: Settings, processes: int) -> tuple[f
 def memory_terms(
     shape: ModelShape, settings: Settings, processes: int
 ) -> tuple[tuple[float, ...], ...]:
-    """The bytes beside ``held_bytes`` before their weights, when the backward pass begins and when it ends."""
+    """The bytes beside ``held_bytes`` before their weights, when the backward pass begins and when
+    it ends.
+    """
     _, gradients = held_bytes(shape, settings, processes)
     tokens = settings.batch_size * shape.sequence_length
     is_half = settings.precision is not Precision.FP32
@@ -66,7 +70,10 @@ def memory_terms(
 
 
 def estimate_peak(shape: ModelShape, settings: Settings, processes: int) -> Estimated | None:
-    """Bytes of one device; None for a strategy without a closed form. 98 % of peaks are below ``high``."""
+    """Bytes of one device; None for a strategy without a closed form.
+
+    98 % of peaks are below ``high``.
+    """
     if settings.strategy not in ESTIMATED:
         return None
     figures = fitted()["memory"]

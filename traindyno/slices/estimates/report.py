@@ -1,4 +1,6 @@
-"""What `init` estimated of a suite's cells, beside what their runs measured: for the report and `traindyno list`."""
+"""What `init` estimated of a suite's cells, beside what their runs measured: for the report and
+`traindyno list`.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +25,9 @@ PART = "estimates"
 
 
 def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
-    """Nothing for a suite without estimates, or whose workload is no longer the one that they are of."""
+    """Nothing for a suite without estimates, or whose workload is no longer the one that they are
+    of.
+    """
     suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
     kept = suite.estimates if suite else None
     if suite is None or kept is None:
@@ -53,7 +57,9 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
 
 
 def measured_bytes(results: Sequence[RunResult]) -> float | None:
-    """The largest peak; the device's whole memory where a run was out of it, which needs no less."""
+    """The largest peak; the device's whole memory where a run was out of it, which needs no
+    less.
+    """
     peaks = [each.measured.peak_memory_bytes for each in results if each.measured]
     out = [
         each.run.cell.settings.instance for each in results if each.outcome is Outcome.OUT_OF_MEMORY
@@ -63,7 +69,9 @@ def measured_bytes(results: Sequence[RunResult]) -> float | None:
 
 
 def measured_seconds(results: Sequence[RunResult]) -> float | None:
-    """Of all examples by the rate of the runs, as the estimate is: without starts and what a run does once."""
+    """Of all examples by the rate of the runs, as the estimate is: without starts and what a run
+    does once.
+    """
     rates = [
         (each.examples, each.samples_per_second) for each in results if each.outcome in SUCCESSES
     ]
@@ -83,7 +91,8 @@ def measured_usd(suite: Suite, results: Sequence[RunResult]) -> float | None:
 
 def draw_estimates(report: Report) -> Markup | None:
     caption = (
-        "What init estimated before the first run, and what the runs measured: the peak of one device, and the time"
-        " and cost of all examples at the measured rate, without the start of a job."
+        "What init estimated before the first run, and what the runs measured: the peak of one "
+        "device, and the time and cost of all examples at the measured rate, without the start of "
+        "a job."
     )
     return draw_projected(report, PART, "Estimated and measured", caption, word="estimated")

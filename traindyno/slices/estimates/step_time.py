@@ -1,7 +1,9 @@
-"""How long a step takes, before one was measured: a sum of what it computes, moves and waits for, with fitted weights.
+"""How long a step takes, before one was measured: a sum of what it computes, moves and waits for,
+with fitted weights.
 
-Each term is the least time that a device of this kind needs for one part of the step, by its data sheet. The weights
-say how many times longer it takes in practice; ``python -m bench estimates`` fits them to published measurements.
+Each term is the least time that a device of this kind needs for one part of the step, by its data
+sheet. The weights say how many times longer it takes in practice; ``python -m bench estimates``
+fits them to published measurements.
 """
 
 import json
@@ -21,9 +23,12 @@ NORMAL_90 = 1.645
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """``flops_per_token``: forward and backward. ``vocabulary_size``: the width of the output, 0 for a classifier's.
+    """``flops_per_token``: forward and backward.
 
-    ``intermediate_size``: the width inside a layer's feed-forward part, of all experts that one token passes.
+    ``vocabulary_size``: the width of the output, 0 for a classifier's.
+
+    ``intermediate_size``: the width inside a layer's feed-forward part, of all experts that one
+    token passes.
     """
 
     parameters: int
@@ -37,8 +42,10 @@ class ModelShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Peaks of one device by its data sheet, in FLOPS and bytes per second. ``link``: to the others of its instance, in
-    one direction. ``rows``: the published measurements of it that the weights are fitted to.
+    """Peaks of one device by its data sheet, in FLOPS and bytes per second.
+
+    ``link``: to the others of its instance, in one direction. ``rows``: the published measurements
+    of it that the weights are fitted to.
     """
 
     half_flops: float
@@ -50,9 +57,12 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """How one step is divided. ``batch``: sequences of one forward pass of one replica; ``passes``: its forward passes.
+    """How one step is divided.
 
-    ``neighbours``: devices of one instance. ``network``: bytes per second from one device to another instance.
+    ``batch``: sequences of one forward pass of one replica; ``passes``: its forward passes.
+
+    ``neighbours``: devices of one instance. ``network``: bytes per second from one device to
+    another instance.
     """
 
     batch: int
@@ -83,9 +93,18 @@ class Division:
 
 #: The parts of a step, in seconds before their weights.
 TERMS = (
-    "compute", "memory", "launches", "tensor_link", "tensor_network", "tensor_network_launches", "gradients",
-    "optimizer", "stages", "shards", "constant",
-)  # fmt: skip
+    "compute",
+    "memory",
+    "launches",
+    "tensor_link",
+    "tensor_network",
+    "tensor_network_launches",
+    "gradients",
+    "optimizer",
+    "stages",
+    "shards",
+    "constant",
+)
 LAUNCH_SECONDS = 1e-4
 
 

@@ -20,7 +20,10 @@ class Estimated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellEstimate:
-    """``seconds`` and ``usd``: of training on all examples, without a job's start. ``memory_bytes``: of one device."""
+    """``seconds`` and ``usd``: of training on all examples, without a job's start.
+
+    ``memory_bytes``: of one device.
+    """
 
     memory_bytes: Estimated | None = None
     seconds: Estimated | None = None
@@ -40,5 +43,8 @@ class KeptEstimates:
 class EstimatesSection:
     estimates: KeptEstimates | None = described(
         None,
-        "what `init` estimated of the cells; reports and `list --projected` compare it with what was measured",
+        (
+            "what `init` estimated of the cells; reports and `list --projected` compare it with "
+            "what was measured"
+        ),
     )

@@ -54,8 +54,8 @@ def read_job(name: str) -> dict[str, Any]:
     job = TrainingJobs(clients.sagemaker()).describe(name)
     if job is None:
         raise JobUnknown(
-            f"{name}: no such training job in {account_region()}, expected the name of one; list them with: aws"
-            " sagemaker list-training-jobs"
+            f"{name}: no such training job in {account_region()}, expected the name of one; list "
+            "them with: aws sagemaker list-training-jobs"
         )
     return job
 
@@ -63,7 +63,10 @@ def read_job(name: str) -> dict[str, Any]:
 def import_described(
     job: Mapping[str, Any], decisions: Decisions, *, s3: "S3Client"
 ) -> ImportedSuite:
-    """Raises JobNotImportable. The code of a job of the SDK 3 is many objects, which a person copies to a folder."""
+    """Raises JobNotImportable.
+
+    The code of a job of the SDK 3 is many objects, which a person copies to a folder.
+    """
     check_description(job)
     drivers_uri = channel_uri(job, DRIVERS_CHANNEL)
     if drivers_uri is None:
@@ -135,7 +138,8 @@ def import_job(
 ) -> None:
     """Make a suite of a training job that ran, and suggest axes.
 
-    The suite goes to standard output, or to the file of --output; the rest to standard error. Nothing is started.
+    The suite goes to standard output, or to the file of --output; the rest to standard error.
+    Nothing is started.
     """
     if output is not None:
         refuse_unwritable(output, OUTPUT)
@@ -191,7 +195,10 @@ OWN_BATCH_SIZE = "batch_size_per_device"
 
 
 def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Setting or ``hyperparameters.<name>`` → values, the job's own first. They are suggestions: no rule is checked."""
+    """Setting or ``hyperparameters.<name>`` → values, the job's own first.
+
+    They are suggestions: no rule is checked.
+    """
     training, workload = document["training"], document["workload"]
     axes: dict[str, list[Any]] = {}
     types = neighbours(training["instance"])
@@ -217,7 +224,9 @@ def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def neighbours(name: str) -> list[str]:
-    """The next smaller and the next larger type of the family, then types of like families with the same size."""
+    """The next smaller and the next larger type of the family, then types of like families with the
+    same size.
+    """
     own = find_instance_type(name)
     if own is None or own.is_local:
         return []

@@ -1,4 +1,6 @@
-"""A training job's description, which anyone may have written: its types, its secrets, its script and its launcher."""
+"""A training job's description, which anyone may have written: its types, its secrets, its script
+and its launcher.
+"""
 
 import json
 import re
@@ -29,7 +31,8 @@ from traindyno.sagemaker.launcher import CODE_CHANNEL, ENTRY_POINT, ISOLATED_SOU
 # The channel of the SDK 3 with its own programs, and what that of its container starts.
 DRIVERS_CHANNEL = "sm_drivers"
 SDK_CHANNELS = (CODE_CHANNEL, DRIVERS_CHANNEL)
-# Launcher flag of the training toolkit → the settings that lead to it. If several are set, the first counts.
+# Launcher flag of the training toolkit → the settings that lead to it. If several are set, the
+# first counts.
 LAUNCHED_BY: Mapping[str, Mapping[str, str]] = {
     "sagemaker_pytorch_ddp_enabled": {"strategy": Strategy.DDP},
     "sagemaker_torch_distributed_enabled": {"strategy": Strategy.DDP},
@@ -48,7 +51,9 @@ class JobNotImportable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """``source``: a folder, or an S3 tarball. ``training``: the settings that choose the same launcher.
+    """``source``: a folder, or an S3 tarball.
+
+    ``training``: the settings that choose the same launcher.
 
     ``left_out``: what the job's program has and a suite's can't have, with the reason.
     """
@@ -62,10 +67,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drivers:
-    """What the drivers of the SDK 3 start: ``sourcecode.json`` and ``distributed.json`` of their channel.
+    """What the drivers of the SDK 3 start: ``sourcecode.json`` and ``distributed.json`` of their
+    channel.
 
-    ``copied_to``: the folder to which a person copies the code of a job that ran elsewhere; None: ``source_dir`` is a
-    folder of this machine.
+    ``copied_to``: the folder to which a person copies the code of a job that ran elsewhere; None:
+    ``source_dir`` is a folder of this machine.
     """
 
     source_code: Mapping[str, Any]
@@ -74,7 +80,10 @@ class Drivers:
 
 
 def read_program(job: Mapping[str, Any]) -> Program:
-    """Read the program of a job that the training toolkit starts (SDK 2, this lab). Raises JobNotImportable."""
+    """Read the program of a job that the training toolkit starts (SDK 2, this lab).
+
+    Raises JobNotImportable.
+    """
     values = toolkit_values(job)
     source, program = values.get("sagemaker_submit_directory"), values.get("sagemaker_program")
     if program is None or source is None:
@@ -126,8 +135,8 @@ def _refuse_other_drivers(
     source, script = source_code.get("source_dir"), source_code.get("entry_script")
     if source_code.get("command"):
         raise JobNotImportable(
-            f"{name}: source_code.command is a shell command, expected source_code.entry_script: a suite starts a .py"
-            " file, by torchrun if distributed is Torchrun()"
+            f"{name}: source_code.command is a shell command, expected source_code.entry_script: a "
+            "suite starts a .py file, by torchrun if distributed is Torchrun()"
         )
     is_script = isinstance(script, str) and script.endswith(".py")
     if not source or not isinstance(source, str) or not is_script:
@@ -195,7 +204,9 @@ def toolkit_arguments(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def driver_arguments(hyperparameters: Mapping[str, str]) -> dict[str, str]:
-    """What the drivers of the SDK 3 pass to the script, by name without ``--``: JSON written anew, or the text."""
+    """What the drivers of the SDK 3 pass to the script, by name without ``--``: JSON written anew,
+    or the text.
+    """
     return {name: driver_text(_decoded(text)) for name, text in hyperparameters.items()}
 
 
@@ -241,7 +252,10 @@ def _what_it_runs(job: Mapping[str, Any]) -> str:
     if algorithm.get("AlgorithmName"):
         return f"it runs the algorithm {algorithm['AlgorithmName']}"
     if algorithm.get("ContainerEntrypoint"):
-        return f"its container starts {' '.join(algorithm['ContainerEntrypoint'])}, and no script is named"
+        return (
+            f"its container starts {' '.join(algorithm['ContainerEntrypoint'])}, and no script is "
+            "named"
+        )
     return f"its image {algorithm.get('TrainingImage', 'unknown')} has its own program"
 
 
@@ -250,7 +264,9 @@ FILE_SUFFIXES = {*FORMATS, *COMPRESSIONS, *UNREADABLE, ".txt"}
 
 
 def local_path(workload: Mapping[str, Any]) -> str | None:
-    """The first path that may be one of this machine, with what is accepted; None if there is none."""
+    """The first path that may be one of this machine, with what is accepted; None if there is
+    none.
+    """
     for place, path in workload_paths(workload):
         takes_hub_name = not place.startswith(CHANNELS)
         is_hub_name = (
@@ -271,8 +287,8 @@ def without_secrets(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The job, and what it leaves out: path → reason, never a value.
 
-    Raises JobNotImportable for what looks like a secret in another of ``fields``, or in what the training toolkit
-    and our own program read: without it the job would be another.
+    Raises JobNotImportable for what looks like a secret in another of ``fields``, or in what the
+    training toolkit and our own program read: without it the job would be another.
     """
     name = job_name(job)
     refuse_secrets(
@@ -373,7 +389,9 @@ SHAPE: Mapping[str, Any] = {
 
 
 def refuse_wrong_shape(job: object) -> None:
-    """Raises JobNotImportable for the first place at which the description is none of a training job."""
+    """Raises JobNotImportable for the first place at which the description is none of a training
+    job.
+    """
     problem = excess_of(job) or next(_problems("", job, SHAPE), None)
     if problem is not None:
         raise JobNotImportable(f"this is no training job's description: {problem}")

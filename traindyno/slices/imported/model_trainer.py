@@ -1,4 +1,6 @@
-"""A ModelTrainer of the SageMaker SDK 3 as the request that it would send, read from its attributes."""
+"""A ModelTrainer of the SageMaker SDK 3 as the request that it would send, read from its
+attributes.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,7 +24,8 @@ DEFAULT_COMPUTE: Mapping[str, Any] = {
 }
 DEFAULT_RUNTIME_SECONDS = 3600
 DRIVERS_SCRIPT = "/opt/ml/input/data/sm_drivers/sm_train.sh"
-# Attribute of the trainer → field of the request. The private ones are set by methods such as with_metric_definitions.
+# Attribute of the trainer → field of the request. The private ones are set by methods such as
+# with_metric_definitions.
 SECTIONS = {
     "output_data_config": "OutputDataConfig",
     "checkpoint_config": "CheckpointConfig",
@@ -43,7 +46,8 @@ def from_model_trainer(
 ) -> ImportedSuite:
     """The suite whose base cell is the job of ``trainer.train(input_data_config=…)``.
 
-    Nothing is sent, and the SDK isn't imported: the trainer's attributes are read. Raises JobNotImportable.
+    Nothing is sent, and the SDK isn't imported: the trainer's attributes are read. Raises
+    JobNotImportable.
     """
     job = request_of(trainer, input_data_config=input_data_config)
     found = getattr(trainer, "source_code", None)
@@ -56,7 +60,9 @@ def from_model_trainer(
 
 
 def _with_drivers(job: Mapping[str, Any]) -> dict[str, Any]:
-    """With what the SDK adds to a job that has source code; where it uploads that is not known before."""
+    """With what the SDK adds to a job that has source code; where it uploads that is not known
+    before.
+    """
     algorithm = {
         "ContainerEntrypoint": ["/bin/bash"],
         "ContainerArguments": ["-c", DRIVERS_COMMAND],
@@ -71,7 +77,9 @@ def _with_drivers(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request_of(trainer: Any, *, input_data_config: Iterable[Any] = ()) -> dict[str, Any]:
-    """Fields of the CreateTrainingJob request, without the channels of the SDK's own code and drivers."""
+    """Fields of the CreateTrainingJob request, without the channels of the SDK's own code and
+    drivers.
+    """
     compute = _plain(getattr(trainer, "compute", None)) or dict(DEFAULT_COMPUTE)
     networking = _plain(getattr(trainer, "networking", None)) or {}
     vpc = {

@@ -1,4 +1,5 @@
-"""A CreateTrainingJob request, or DescribeTrainingJob's answer, as the document of a suite with this one cell.
+"""A CreateTrainingJob request, or DescribeTrainingJob's answer, as the document of a suite with
+this one cell.
 
 All differences between the job's request and that of the suite's base cell have their reason.
 """
@@ -130,8 +131,8 @@ FILE_MODE = "File"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDifference:
-    """``path``: of the request, such as ``StoppingCondition.MaxPendingTimeInSeconds``; channels, tags and metrics by
-    their names, the script's arguments below ``Arguments``.
+    """``path``: of the request, such as ``StoppingCondition.MaxPendingTimeInSeconds``; channels,
+    tags and metrics by their names, the script's arguments below ``Arguments``.
     """
 
     path: str
@@ -141,7 +142,9 @@ class RequestDifference:
 def differences_of(
     job: Mapping[str, Any], suite: Suite, *, is_toolkit: bool
 ) -> tuple[RequestDifference, ...]:
-    """``is_toolkit``: the training toolkit starts the job's script, and not the drivers of the SDK 3."""
+    """``is_toolkit``: the training toolkit starts the job's script, and not the drivers of the SDK
+    3.
+    """
     theirs = comparable(job, is_toolkit=is_toolkit)
     ours = comparable(base_request(suite), is_toolkit=True)
     return tuple(
@@ -159,7 +162,9 @@ def base_request(suite: Suite) -> dict[str, Any]:
 
 
 def comparable(job: Mapping[str, Any], *, is_toolkit: bool) -> dict[str, Any]:
-    """The request with its lists by name, its channels with their mode, and the arguments that its script gets."""
+    """The request with its lists by name, its channels with their mode, and the arguments that its
+    script gets.
+    """
     request = {
         name: job[name] for name in REQUEST_FIELDS if job.get(name) not in (None, [], {}, False)
     }
@@ -212,7 +217,9 @@ def _channel(channel: Mapping[str, Any], mode: str) -> dict[str, Any]:
 
 
 def _unequal(path: str, theirs: Any, ours: Any) -> Iterator[str]:
-    """Paths at which they differ; a section or channel that only one of them has is one difference."""
+    """Paths at which they differ; a section or channel that only one of them has is one
+    difference.
+    """
     for name in sorted({*theirs, *ours}):
         inner = join_path(path, name)
         a, b = theirs.get(name), ours.get(name)
@@ -242,7 +249,9 @@ UNDECIDED: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """What a person decides and no job says; None is left out of the document, which then needs it."""
+    """What a person decides and no job says; None is left out of the document, which then needs
+    it.
+    """
 
     examples: int | None = None
     max_usd: Decimal | None = None
@@ -252,9 +261,11 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedSuite:
-    """``document``: of the suite, as its file has it. ``differences``: all between the request of its base cell and the
-    job's own. ``missing``: paths of the document that a person still has to write. ``left_out``: what the job has and
-    the document must not have, with the reason.
+    """``document``: of the suite, as its file has it.
+
+    ``differences``: all between the request of its base cell and the job's own. ``missing``: paths
+    of the document that a person still has to write. ``left_out``: what the job has and the
+    document must not have, with the reason.
     """
 
     document: dict[str, Any]
@@ -266,8 +277,9 @@ class ImportedSuite:
 def import_job(
     job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers | None = None
 ) -> ImportedSuite:
-    """``drivers``: of a job of the SDK 3, which no request tells. Raises JobNotImportable for a job that no suite can
-    ask for.
+    """``drivers``: of a job of the SDK 3, which no request tells.
+
+    Raises JobNotImportable for a job that no suite can ask for.
     """
     refuse_wrong_shape(job)
     job, left_out = without_secrets(job, REQUEST_FIELDS)
@@ -314,7 +326,10 @@ def import_job(
 
 
 def check_description(job: Mapping[str, Any]) -> None:
-    """Check a job's description before its channels and its end are read. Raises JobNotImportable."""
+    """Check a job's description before its channels and its end are read.
+
+    Raises JobNotImportable.
+    """
     refuse_wrong_shape(job)
     refuse_secrets(job_name(job), find_secrets(job.get("InputDataConfig", ()), "InputDataConfig"))
     try:
@@ -373,7 +388,8 @@ def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, An
     ):
         expected = "workload, with a built-in task, and settings as the lab writes them"
         raise JobNotImportable(
-            f"{job_name(job)}: it runs Traindyno's program without its part of a suite, expected {expected}"
+            f"{job_name(job)}: it runs Traindyno's program without its part of a suite, expected "
+            f"{expected}"
         )
     defaults = settings_document(Settings(instance=str(settings.get("instance"))))
     changed = {name: value for name, value in settings.items() if value != defaults.get(name)}

@@ -1,4 +1,6 @@
-"""`traindyno reprice`: an execution's costs and verdict at other prices, without running anything."""
+"""`traindyno reprice`: an execution's costs and verdict at other prices, without running
+anything.
+"""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -110,7 +112,9 @@ def reprice_execution(
     price_region: PriceRegionOption = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Recompute costs and verdict at other prices, and show which price would change the verdict."""
+    """Recompute costs and verdict at other prices, and show which price would change the
+    verdict.
+    """
     given = None if prices is None else read_price_file(prices)
     target = choice.find_target()
     target.require_execution(execution)

@@ -46,7 +46,9 @@ class PricedOption:
 
 
 def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
-    """Instance type → 1 - billable ÷ training of all its spot jobs, as SageMaker states the saving."""
+    """Instance type → 1 - billable ÷ training of all its spot jobs, as SageMaker states the
+    saving.
+    """
     training: dict[str, float] = {}
     billable: dict[str, float] = {}
     for result in results:
@@ -151,7 +153,10 @@ def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Haza
     for name, discount in discounts.items():
         hazard = hazards.get((name, Purchase.SPOT.value))
         if hazard is not None:
-            rate = f"{discount:.0%} off, {hazard.per_instance_hour:.3g} interruptions per instance-hour"
+            rate = (
+                f"{discount:.0%} off, {hazard.per_instance_hour:.3g} interruptions per "
+                "instance-hour"
+            )
             parts.append(f"{name}: {rate} ({hazard.basis})")
     return f"{'; '.join(parts)}; lost work and restarts included"
 
@@ -192,7 +197,8 @@ def draw_pricing(report: Report) -> Markup | None:
         draw_table(
             SUMMARY,
             [_summary(option, report.verdict) for option in options],
-            caption="The runs were measured once; each row applies other prices to the same measurements.",
+            caption="The runs were measured once; each row applies other prices to the same "
+            "measurements.",
             emphasized=[index for index, option in enumerate(options) if option.is_flipped],
         ),
         id="pricing",
@@ -227,4 +233,7 @@ def verdict_lines(report: Report) -> Iterator[str]:
             usd = usd_text(option.usd.get(option.recommended or ""))
             yield f"The verdict changes if you pay {option.name}: {best}, {usd}."
     if options and not any(option.is_flipped for option in options):
-        yield f"The verdict holds at {len(options)} ways to pay: {', '.join(option.name for option in options)}."
+        yield (
+            f"The verdict holds at {len(options)} ways to pay: "
+            f"{', '.join(option.name for option in options)}."
+        )

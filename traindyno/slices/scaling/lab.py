@@ -1,11 +1,13 @@
-"""How throughput grows with the number of instances: speed-up and efficiency against the smallest size measured.
+"""How throughput grows with the number of instances: speed-up and efficiency against the smallest
+size measured.
 
 A series has the cells that are equal in all but their number of instances and what follows from it.
 
-An argument of a script follows the size if it is a number and takes exactly one value for each size, in cells that
-are equal in all else: ``max_steps`` where each size trains on as many examples. If several arguments could follow, but
-not together, those whose values recur at the fewest sizes follow; the others are axes of their own.
-Settings never follow, nor do arguments whose values are only 0 and 1: these switch something, such as a precision.
+An argument of a script follows the size if it is a number and takes exactly one value for each
+size, in cells that are equal in all else: ``max_steps`` where each size trains on as many examples.
+If several arguments could follow, but not together, those whose values recur at the fewest sizes
+follow; the others are axes of their own. Settings never follow, nor do arguments whose values are
+only 0 and 1: these switch something, such as a precision.
 """
 
 import json
@@ -40,7 +42,10 @@ from traindyno.report.markup import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """``cells`` from the fewest instances. ``following``: the arguments that change with their number."""
+    """``cells`` from the fewest instances.
+
+    ``following``: the arguments that change with their number.
+    """
 
     cells: tuple[Cell, ...]
     following: tuple[str, ...]
@@ -121,7 +126,10 @@ def _of_any_size(settings: Settings) -> Settings:
 
 
 def label_series(series: Sequence[Series]) -> tuple[Cell, ...]:
-    """One cell for each series, without what changes along it. Its label names what varies between the series."""
+    """One cell for each series, without what changes along it.
+
+    Its label names what varies between the series.
+    """
     cells = []
     for each in series:
         first = each.cells[0]
@@ -136,10 +144,12 @@ def label_series(series: Sequence[Series]) -> tuple[Cell, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """``speed_up`` is against the rate of the fewest instances; ``efficiency`` divides it by the instances' ratio.
+    """``speed_up`` is against the rate of the fewest instances; ``efficiency`` divides it by the
+    instances' ratio.
 
-    With the same batch per device this is the weak efficiency. ``strong_efficiency`` is that of the whole workload's
-    time, with all that is paid once: instances × time of the fewest ÷ instances × time. None where a time is unknown.
+    With the same batch per device this is the weak efficiency. ``strong_efficiency`` is that of the
+    whole workload's time, with all that is paid once: instances × time of the fewest ÷ instances ×
+    time. None where a time is unknown.
     """
 
     cell_id: str
@@ -152,9 +162,11 @@ class ScalingPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSeries:
-    """Cells that are equal but for their number of instances and what follows from it, the fewest first.
+    """Cells that are equal but for their number of instances and what follows from it, the fewest
+    first.
 
-    ``cell`` stands for all of them, without what changes; its label names what varies between series.
+    ``cell`` stands for all of them, without what changes; its label names what varies between
+    series.
     """
 
     cell: Cell
@@ -228,8 +240,8 @@ def draw_scaling(report: Report) -> Markup | None:
         draw_table(
             COLUMNS,
             [_cells_of(report.verdict, point) for each in series for point in each.points],
-            caption="Relative to the fewest instances of equal cells. By rate: speed-up ÷ ratio of instances. Strong: "
-            "the whole workload's time, with all that is paid once.",
+            caption="Relative to the fewest instances of equal cells. By rate: speed-up ÷ ratio of "
+            "instances. Strong: the whole workload's time, with all that is paid once.",
         ),
         id="scaling",
     )

@@ -90,7 +90,8 @@ class DeploymentChoice(LabChoice):
     instance: Annotated[
         str | None,
         typer.Option(
-            help=f"The instance type; by default {SERVING_INSTANCE}, or {LOCAL_INSTANCE} with --local.",
+            help=f"The instance type; by default {SERVING_INSTANCE}, or {LOCAL_INSTANCE} with "
+            "--local.",
             callback=matching(
                 INSTANCE, f"an instance type with CPUs or NVIDIA GPUs, such as {SERVING_INSTANCE}"
             ),
@@ -107,7 +108,8 @@ class DeploymentChoice(LabChoice):
         typer.Option(
             min=0.01,
             callback=finite,
-            help="The lab deletes it before it costs more than this many USD, also while this machine is off.",
+            help="The lab deletes it before it costs more than this many USD, also while this "
+            "machine is off.",
         ),
     ] = None
 
@@ -126,7 +128,8 @@ def deploy(
 ) -> None:
     """Serve the model that a run saved, and compare its answers with those of the training job.
 
-    The suite needs measurement: {save_model: true}. An endpoint is billed until it expires or `traindyno undeploy`.
+    The suite needs measurement: {save_model: true}. An endpoint is billed until it expires or
+    `traindyno undeploy`.
     """
     _deploy(choice, execution, cell)
 
@@ -260,8 +263,8 @@ def find_deployable_model(
     suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
     if suite is None:
         raise ModelNotServable(
-            f"the lab has no suite of execution {execution_id}: expected an execution that passed its planning, as"
-            " `traindyno list` shows it"
+            f"the lab has no suite of execution {execution_id}: expected an execution that passed "
+            "its planning, as `traindyno list` shows it"
         )
     reason = why_not_servable(suite)
     if reason is not None:
@@ -285,8 +288,9 @@ def find_deployable_model(
     found = bucket.find_as(key, parse_samples)
     if found is None or not found.samples:
         raise ModelNotServable(
-            f"run {chosen.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: it was simulated, shared"
-            " its job with others, streamed its data without an evaluation_split, or its data holds no text"
+            f"run {chosen.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: it "
+            "was simulated, shared its job with others, streamed its data without an "
+            "evaluation_split, or its data holds no text"
         )
     return suite, chosen.run, job_name
 
@@ -314,7 +318,9 @@ MOST_DIFFERENCES = 5
 
 
 class AnswersDiffer(TraindynoError):
-    """The served model's answers differ from the training job's: it is another model, or it is served wrongly."""
+    """The served model's answers differ from the training job's: it is another model, or it is
+    served wrongly.
+    """
 
 
 def deploy_model(
@@ -324,8 +330,9 @@ def deploy_model(
     *,
     clock: Callable[[], float],
 ) -> None:
-    """Raises ModelNotServable or DeploymentRefused. What was created before that has a record: the caller or a sweep
-    removes it.
+    """Raises ModelNotServable or DeploymentRefused.
+
+    What was created before that has a record: the caller or a sweep removes it.
     """
     requests = build_requests(deployment, settings)  # refuses before anything is recorded or copied
     name, bucket = deployment.name, serving.bucket
@@ -348,8 +355,10 @@ def deploy_model(
 def check_endpoint(
     deployment: ModelDeployment, serving: Serving, *, clock: Callable[[], float] = time.perf_counter
 ) -> tuple[int, Latency]:
-    """How many answers agree, and the latency. Raises AnswersDiffer or InvocationFailed. Requests are timed one after
-    another, for at most a minute.
+    """How many answers agree, and the latency.
+
+    Raises AnswersDiffer or InvocationFailed. Requests are timed one after another, for at most a
+    minute.
     """
 
     def ask(sample: EvaluationSample) -> bytes:
@@ -378,7 +387,10 @@ SEQUENTIAL = "with one request at a time"
 
 
 def lines_before(deployment: ModelDeployment) -> Iterator[str]:
-    yield f"deploying run {deployment.run_id} of {deployment.execution_id} as endpoint {deployment.name}"
+    yield (
+        f"deploying run {deployment.run_id} of {deployment.execution_id} as endpoint "
+        f"{deployment.name}"
+    )
     limit = (
         f" (--max-usd {exact_usd_text(deployment.max_usd)})"
         if deployment.max_usd is not None

@@ -1,4 +1,6 @@
-"""Whether the runs of a suite leave a model that can be served, and how to serve many requests at once."""
+"""Whether the runs of a suite leave a model that can be served, and how to serve many requests at
+once.
+"""
 
 from collections.abc import Iterator
 
@@ -16,11 +18,20 @@ def why_not_servable(suite: Suite) -> str | None:
     workload = suite.workload
     if workload.task not in SERVED_TASKS:
         served = ", ".join(SERVED_TASKS)
-        return f"the inference handler can't serve models of task {workload.task}, expected one of {served}"
+        return (
+            f"the inference handler can't serve models of task {workload.task}, expected one of "
+            f"{served}"
+        )
     if workload.trust_remote_code:
-        return "workload.trust_remote_code is true, and an endpoint runs no Python code of a model; expected false"
+        return (
+            "workload.trust_remote_code is true, and an endpoint runs no Python code of a model; "
+            "expected false"
+        )
     if workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC:
-        return "synthetic data has no tokenizer, so its models can't be served; expected a dataset of text"
+        return (
+            "synthetic data has no tokenizer, so its models can't be served; expected a dataset "
+            "of text"
+        )
     if not suite.measurement.save_model:
         return (
             "the suite keeps no model; add to it measurement: {save_model: true}, then run it again"
@@ -40,7 +51,10 @@ def batch_hint(report: Report) -> Markup | None:
         return None
     run, job_name = saved[-1].run, saved[-1].attempts[-1].job_name
     uri = f"s3://BUCKET/{saved_model_key(run.execution_id, run.run_id, job_name)}"
-    call = f'Model(model_data="{uri}", …).transformer(1, "{SERVING_INSTANCE}", …).transform("s3://…/requests/", …)'
+    call = (
+        f'Model(model_data="{uri}", …).transformer(1, "{SERVING_INSTANCE}", '
+        '…).transform("s3://…/requests/", …)'
+    )
     return element(
         "p", "A batch transform with the SageMaker SDK (docs/serving.md): ", element("code", call)
     )

@@ -34,9 +34,10 @@ COLUMNS = columns(
     },
 )
 CAPTION = (
-    "Shares of a step, with 95 % intervals. Data, communication, optimizer and the rest are 100 % together. They are "
-    "differences between probes after the run (measurement.probes); cells without probes have the wait for data only. "
-    "Noise: the probes can't tell the part from nothing. The best 20 cells at most."
+    "Shares of a step, with 95 % intervals. Data, communication, optimizer and the rest are 100 % "
+    "together. They are differences between probes after the run (measurement.probes); cells "
+    "without probes have the wait for data only. Noise: the probes can't tell the part from "
+    "nothing. The best 20 cells at most."
 )
 
 

@@ -1,7 +1,9 @@
-"""The parts of a step as shares of its time, which sum to 1: what the probes tell, and the rest; in sentences.
+"""The parts of a step as shares of its time, which sum to 1: what the probes tell, and the rest; in
+sentences.
 
-Each probe leaves out what the one before does, and one thing more, so that its true time can't be longer. Times that
-rise are noise: they are replaced by their isotonic means, and no part is known better than the largest rise.
+Each probe leaves out what the one before does, and one thing more, so that its true time can't be
+longer. Times that rise are noise: they are replaced by their isotonic means, and no part is known
+better than the largest rise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +33,10 @@ class Share:
 
     @property
     def is_found(self) -> bool:
-        """Whether it is more than noise. A part that can't be, such as the communication of one process, is 0 ± 0."""
+        """Whether it is more than noise.
+
+        A part that can't be, such as the communication of one process, is 0 ± 0.
+        """
         return self.value > self.half_width
 
 
@@ -61,7 +66,9 @@ class StepShares:
 
     @property
     def rest(self) -> Share:
-        """What is left of the step without the parts that are found: compute, and what can't be told from it."""
+        """What is left of the step without the parts that are found: compute, and what can't be
+        told from it.
+        """
         value = max(0.0, 1 - sum(share.value for share in self.found.values()))
         return Share(
             value=value,
@@ -115,7 +122,9 @@ LEAST_NAMED_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderAdvice:
-    """``saving`` is the share of a step's time that ``loader_workers`` in each process would save, by estimate."""
+    """``saving`` is the share of a step's time that ``loader_workers`` in each process would save,
+    by estimate.
+    """
 
     loader_workers: int
     saving: float
@@ -126,8 +135,8 @@ class LoaderAdvice:
 def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice | None:
     """None where data takes little time, or the type's vCPUs are unknown or also do the training.
 
-    A process that loads by itself takes the time of the loading for it. Workers that training waits for are busy all
-    the time: n of them make the data of n steps in the time of n steps.
+    A process that loads by itself takes the time of the loading for it. Workers that training waits
+    for are busy all the time: n of them make the data of n steps in the time of n steps.
     """
     data, found, processes = (
         data_share(parts),
@@ -161,7 +170,9 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSteps(StoredPart):
-    """Means over a cell's measured trials: what its steps consist of, and what would make them shorter."""
+    """Means over a cell's measured trials: what its steps consist of, and what would make them
+    shorter.
+    """
 
     step_parts: StepParts | None = None
     #: What more loader workers would save, by estimate.
@@ -189,18 +200,24 @@ def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
         return
     shares = divide_step(parts)
     if is_wait_named(parts):
-        yield f"{share_of_step_text(wait_share(parts))} of a step of {label} waits for data, by its step log."
+        yield (
+            f"{share_of_step_text(wait_share(parts))} of a step of {label} waits for data, by its "
+            "step log."
+        )
         if parts.computing_share is not None and parts.computing_share >= MOSTLY:
             share = share_text(min(1.0, parts.computing_share), digits=0)
             yield (
-                f"In {share} of that wait the process computes: it loads the data itself, or does other work"
-                " that is in no step and no phase of its log."
+                f"In {share} of that wait the process computes: it loads the data itself, or does "
+                "other work that is in no step and no phase of its log."
             )
     if shares is not None and (
         not shares.found
         and any(share.half_width > LEAST_NAMED_SHARE for share in shares.noise.values())
     ):
-        yield f"The probes of {label} are too noisy to tell what its step consists of (± {_widest_text(shares)})."
+        yield (
+            f"The probes of {label} are too noisy to tell what its step consists of (± "
+            f"{_widest_text(shares)})."
+        )
     elif shares is not None:
         yield f"By its probes, a step of {label} is {_shares_text(shares)}."
         if shares.noise:  # what these parts take is in the rest
@@ -208,7 +225,10 @@ def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
                 joined([*map(name_of, shares.noise)]),
                 "is" if len(shares.noise) == 1 else "are",
             )
-            yield f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± {_widest_text(shares)})."
+            yield (
+                f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± "
+                f"{_widest_text(shares)})."
+            )
     if advice is not None:
         bound = ", which is all that the vCPUs allow" if advice.is_bounded else ""
         saving = share_text(advice.saving, digits=0)
@@ -217,7 +237,9 @@ def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
 
 
 def _shares_text(shares: StepShares) -> str:
-    """``31 % (± 2 %) loading data, 20 % (± 2 %) optimizer and 49 % (± 3 %) the rest: compute and communication``."""
+    """``31 % (± 2 %) loading data, 20 % (± 2 %) optimizer and 49 % (± 3 %) the rest: compute and
+    communication``.
+    """
     found = [f"{share_of_step_text(share)} {name_of(part)}" for part, share in shares.found.items()]
     unknown = [name_of(part) for part, share in shares.parts.items() if share is None]
     rest = f"{share_of_step_text(shares.rest)} {joined([COMPUTE, *unknown])}"
@@ -230,8 +252,8 @@ def _widest_text(shares: StepShares) -> str:
 
 
 def is_wait_named(parts: StepParts) -> bool:
-    """Whether the log's wait for data matters, and no probe says what data costs: none was made, or they are too noisy
-    to exclude that wait.
+    """Whether the log's wait for data matters, and no probe says what data costs: none was made, or
+    they are too noisy to exclude that wait.
     """
     data, waiting = data_share(parts), wait_share(parts)
     is_told = (

@@ -72,8 +72,9 @@ def _sections(trained: Trained) -> Iterator[str]:
     yield f"# {training.training_id}"
     yield ""
     yield (
-        f"Trained by Traindyno: suite {suite.name}, cell {training.cell.cell_id} ({training.cell.label}), "
-        f"{suite.workload.examples:,} examples, task {suite.workload.task.value}. "
+        f"Trained by Traindyno: suite {suite.name}, cell {training.cell.cell_id} "
+        f"({training.cell.label}), {suite.workload.examples:,} examples, task "
+        f"{suite.workload.task.value}. "
         + (
             f"The cell is from the verdict of execution {training.verdict_of}."
             if training.verdict_of
@@ -81,7 +82,10 @@ def _sections(trained: Trained) -> Iterator[str]:
         )
     )
     yield ""
-    yield "`license` above is unknown: set it to what the licenses of the base model, the data and the code allow."
+    yield (
+        "`license` above is unknown: set it to what the licenses of the base model, the data and "
+        "the code allow."
+    )
     yield from ("", "## Files", "")
     yield from (f"- {what}: `{uri}`" for what, uri in trained.files.items())
     yield from ("", "## Evaluation", "")

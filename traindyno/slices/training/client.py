@@ -94,7 +94,8 @@ def train(
     source: Annotated[
         str,
         typer.Argument(
-            help="An execution, whose verdict's cell is trained; or a suite's YAML file; with --resume, a training.",
+            help="An execution, whose verdict's cell is trained; or a suite's YAML file; with "
+            "--resume, a training.",
             callback=lambda value: value if _is_suite(value) else execution_name(value),
         ),
     ],
@@ -105,7 +106,8 @@ def train(
         typer.Option(
             min=0.01,
             callback=finite,
-            help="The most that the training may cost; by default what the projection needs, and one job more.",
+            help="The most that the training may cost; by default what the projection needs, and "
+            "one job more.",
         ),
     ] = None,
     spot: Annotated[bool, typer.Option("--spot", help="Train on spot instances.")] = False,
@@ -130,9 +132,11 @@ def train(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Only start it.")] = False,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Train the whole workload with the cell that a verdict recommends; keep the model, with a model card.
+    """Train the whole workload with the cell that a verdict recommends; keep the model, with a
+    model card.
 
-    A training that was stopped continues with --resume. Ctrl-C ends the command only; `traindyno watch` follows again.
+    A training that was stopped continues with --resume. Ctrl-C ends the command only; `traindyno
+    watch` follows again.
     """
     amount = None if max_usd is None else Decimal(str(max_usd))
     changes = _hyperparameters(set_)
@@ -178,14 +182,17 @@ def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]
             " ".join(each.texts()[:2]) for each in compared_time_and_cost(found, None, None)
         )
     if found is not None and found.usd is not None and found.usd > limits.max_usd:
-        yield f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, the training stops"
+        yield (
+            f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, "
+            "the training stops"
+        )
     yield (
-        f"started {training.execution_id}: cell {training.cell.label}, at most {usd_text(limits.max_usd)}, jobs of "
-        f"{seconds_text(limits.max_job_seconds)} at most"
+        f"started {training.execution_id}: cell {training.cell.label}, at most "
+        f"{usd_text(limits.max_usd)}, jobs of {seconds_text(limits.max_job_seconds)} at most"
     )
     yield (
-        f"stop it with: traindyno stop {training.execution_id}{option}; go on with: traindyno train --resume "
-        f"{training.training_id}{option}"
+        f"stop it with: traindyno stop {training.execution_id}{option}; go on with: traindyno "
+        f"train --resume {training.training_id}{option}"
     )
 
 
@@ -198,8 +205,9 @@ def watch_training(target: LabTarget, execution: str, folder: Path) -> bool:
 
 
 def show_training(target: LabTarget, training: Training, folder: Path) -> None:
-    """Follow it to its end. Print what was projected and what it was, and write the model card, here and into the
-    bucket.
+    """Follow it to its end.
+
+    Print what was projected and what it was, and write the model card, here and into the bucket.
     """
     name = training.execution_id
     ended = follow_to_end(target, name, TrainingDisplay(target, training, tell))
@@ -244,13 +252,16 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
     key = f"{SUITES_PREFIX}{name}/{CARD}"
     target.results.write(key, card, "text/markdown")
     tell(
-        f"model card: {write_report(folder, training.training_id, card, '.md')}, {s3_uri(target.results.name, key)}"
+        f"model card: {write_report(folder, training.training_id, card, '.md')}, "
+        f"{s3_uri(target.results.name, key)}"
     )
     tell(f"serve it with: traindyno deploy {name}{target.option}")
 
 
 def _kept_files(target: LabTarget, training: Training, result: RunResult) -> dict[str, str]:
-    """The model after the last step and the best one, where they don't expire, and the checkpoints, which do."""
+    """The model after the last step and the best one, where they don't expire, and the checkpoints,
+    which do.
+    """
     bucket, name, run_id = target.results, training.execution_id, result.run.run_id
     last, kept = (
         saved_model_key(name, run_id, result.attempts[-1].job_name),

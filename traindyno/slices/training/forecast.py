@@ -1,4 +1,6 @@
-"""How a training goes against its projection: what is left, whether it stays inside the interval, and why not."""
+"""How a training goes against its projection: what is left, whether it stays inside the interval,
+and why not.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +13,17 @@ from traindyno.core.costs.quantity_text import counted, seconds_text, share_text
 from traindyno.slices.training.plan import Projected, total
 from traindyno.slices.training.report import compared_time_and_cost
 
-# A difference of the step time that is told as a cause, and the share of the time in stalls that is.
+# A difference of the step time that is told as a cause, and the share of the time in stalls that
+# is.
 SLOWER, STALLED = 1.1, 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPace:
-    """``step`` is the last one in the log. ``step_seconds`` are from the begin of a step to that of the next, on
-    average; ``stalled`` is the share of them beyond the median.
+    """``step`` is the last one in the log.
+
+    ``step_seconds`` are from the begin of a step to that of the next, on average; ``stalled`` is
+    the share of them beyond the median.
     """
 
     step: int
@@ -27,7 +32,10 @@ class StepPace:
 
 
 def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
-    """Of the last entries of a step log; None below three steps. A script may write what it likes into it."""
+    """Of the last entries of a step log; None below three steps.
+
+    A script may write what it likes into it.
+    """
     steps: list[tuple[int, float]] = []
     for entry in entries:
         step, begin = entry.get("step"), entry.get("begin")
@@ -62,7 +70,9 @@ class Forecast:
         return not {"above", "below"} & {self.time.side, self.cost.side}
 
     def line(self) -> str:
-        """``step 120 of 2500; about 52.0 s, $0.02 left; in all 71.0 s, inside the projected 70 s (66 to 81 s)``."""
+        """``step 120 of 2500; about 52.0 s, $0.02 left; in all 71.0 s, inside the projected 70 s
+        (66 to 81 s)``.
+        """
         left, sums = f"{seconds_text(self.left_seconds)}, {usd_text(self.left_usd)}", []
         for each in (self.time, self.cost):
             if each.actual is None:
@@ -85,7 +95,9 @@ def forecast(
     usd_per_second: float,
     restarts: int,
 ) -> Forecast:
-    """``elapsed_seconds`` and ``spent_usd`` are of all its jobs until now, the running one included."""
+    """``elapsed_seconds`` and ``spent_usd`` are of all its jobs until now, the running one
+    included.
+    """
     left = max(0, steps - pace.step) * pace.step_seconds
     left_usd = usd_per_second * left
     seconds, usd = total(elapsed_seconds, left), total(spent_usd, left_usd)

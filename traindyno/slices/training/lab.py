@@ -125,8 +125,8 @@ def plan_from_suite(
     if len(found) != 1:
         listed = "; ".join(f"{each.cell_id} ({each.label})" for each in cells)
         raise TrainingRefused(
-            f"the suite has {len(cells)} cells; name one with --cell: {listed}; or run the suite, and train with the"
-            " name of its execution what the verdict recommends"
+            f"the suite has {len(cells)} cells; name one with --cell: {listed}; or run the suite, "
+            "and train with the name of its execution what the verdict recommends"
         )
     (chosen,) = found
     if chosen.settings.batch_search is not None:
@@ -164,7 +164,8 @@ def _planned(
 def plan_to_resume(
     target: LabTarget, name: str, *, max_usd: Decimal | None
 ) -> tuple[Suite, Training]:
-    """Copies the checkpoints of the latest execution of the training, from which the next one goes on.
+    """Copies the checkpoints of the latest execution of the training, from which the next one goes
+    on.
 
     ``max_usd`` of None: what is left of the amount before. Raises TrainingRefused.
     """
@@ -186,7 +187,8 @@ def plan_to_resume(
     result = find_result(target, training)
     if result is not None and result.outcome is Outcome.COMPLETED:
         raise TrainingRefused(
-            f"{before} has trained the whole workload; serve its model with: traindyno deploy {before}"
+            f"{before} has trained the whole workload; serve its model with: traindyno deploy "
+            f"{before}"
         )
     suite, left = _planned_last(target, training)
     if max_usd is None and left <= 0:
@@ -287,7 +289,9 @@ def read_forecast(target: LabTarget, training: Training, now: float) -> Forecast
 
 
 class TrainingDisplay(PlainDisplay):
-    """Also says how the training goes against its projection: every half a minute, and when it leaves its interval."""
+    """Also says how the training goes against its projection: every half a minute, and when it
+    leaves its interval.
+    """
 
     def __init__(self, target: LabTarget, training: Training, say: Callable[[str], None]) -> None:
         super().__init__(say)

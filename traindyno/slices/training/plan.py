@@ -1,4 +1,6 @@
-"""A training of a suite's whole workload: its suite, what it was projected to take, and its record."""
+"""A training of a suite's whole workload: its suite, what it was projected to take, and its
+record.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -24,7 +26,8 @@ MINUTES_BETWEEN_CHECKPOINTS, LEAST_CHECKPOINTS = 10, 10
 # SageMaker's default quota of the longest job; a training goes on in the next one.
 LONGEST_JOB_SECONDS, LEAST_JOB_SECONDS = 5 * 24 * 3600, 60
 MOST_HOURS = 100_000  # that a suite may have
-# A job may take this much longer than the projection, and so much more for what a short training hardly notices.
+# A job may take this much longer than the projection, and so much more for what a short training
+# hardly notices.
 ROOM, MORE_SECONDS = 1.25, 600
 CENT = Decimal("0.01")
 # Of a script, which decides itself; a loop of ours ends with the examples.
@@ -33,7 +36,10 @@ MOST_STEPS = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projected:
-    """What the verdict said of the whole workload. Intervals are of one future run; None is unknown."""
+    """What the verdict said of the whole workload.
+
+    Intervals are of one future run; None is unknown.
+    """
 
     seconds: float | None = None
     seconds_interval: Interval | None = None
@@ -46,8 +52,8 @@ class Projected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """``training_id`` is the name of its first execution; after a stop, another ``execution_id`` continues it.
-    ``steps`` of None: a script decides itself, or the number of devices is unknown.
+    """``training_id`` is the name of its first execution; after a stop, another ``execution_id``
+    continues it. ``steps`` of None: a script decides itself, or the number of devices is unknown.
     """
 
     training_id: str
@@ -56,7 +62,8 @@ class Training:
     steps: int | None
     verdict_of: str | None = None
     projected: Projected | None = None
-    #: The executions that it continues, the first one first, and what their jobs took; None is unknown.
+    #: The executions that it continues, the first one first, and what their jobs took; None is
+    #: unknown.
     earlier: tuple[str, ...] = ()
     earlier_seconds: float | None = 0.0
     earlier_usd: float | None = 0.0
@@ -133,8 +140,10 @@ def training_suite(
     projected: Projected | None = None,
     changes: Mapping[str, JsonValue] | None = None,
 ) -> Suite:
-    """One cell, which runs once to the end of the workload. ``changes``: hyperparameters of a script, such as the
-    number of its steps, that are other ones than in the trials.
+    """One cell, which runs once to the end of the workload.
+
+    ``changes``: hyperparameters of a script, such as the number of its steps, that are other ones
+    than in the trials.
     """
     plain = Settings(instance=cell.settings.instance)
     settings = {each.name: getattr(cell.settings, each.name) for each in fields(Settings)}
@@ -205,10 +214,11 @@ def training_limits(
     projected: Projected,
     max_usd: Decimal | None,
 ) -> Limits:
-    """Jobs as long as the projection, or as the quota allows, and an amount that pays for one more than it needs.
+    """Jobs as long as the projection, or as the quota allows, and an amount that pays for one more
+    than it needs.
 
-    With ``max_usd``, a job is short enough that another one can be paid after it. ``usd_per_hour``: of one instance.
-    Without a projection, the suite's limits count.
+    With ``max_usd``, a job is short enough that another one can be paid after it. ``usd_per_hour``:
+    of one instance. Without a projection, the suite's limits count.
     """
     if projected.seconds is None:
         return limits if max_usd is None else replace(limits, max_usd=max_usd)

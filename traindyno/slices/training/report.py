@@ -1,4 +1,6 @@
-"""What a training was projected to take, beside what it took: for its report, its card and `traindyno list`."""
+"""What a training was projected to take, beside what it took: for its report, its card and
+`traindyno list`.
+"""
 
 from collections.abc import Iterator
 
@@ -16,7 +18,9 @@ PART = "training"
 
 
 def compared(training: Training, result: RunResult) -> tuple[ProjectedActual, ...]:
-    """The jobs of all its executions, from the creation of a job to the end of the last one of its execution."""
+    """The jobs of all its executions, from the creation of a job to the end of the last one of its
+    execution.
+    """
     before, measured = training.projected or Projected(), result.measured
     seconds = total(training.earlier_seconds, job_seconds([result]))
     usd = total(training.earlier_usd, job_usd([result]))
@@ -50,7 +54,9 @@ def compared_time_and_cost(
 
 
 def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
-    """Nothing for an execution that is no training, was not projected, or has not trained the whole workload."""
+    """Nothing for an execution that is no training, was not projected, or has not trained the whole
+    workload.
+    """
     training = bucket.find_as(training_key(execution_id), parse_training)
     if training is not None and training.projected is not None:
         for result in load_results(bucket, execution_id):
@@ -59,5 +65,8 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
 
 
 def draw_training(report: Report) -> Markup | None:
-    caption = "The verdict's projection of the whole workload, and this training with the executions that it continues."
+    caption = (
+        "The verdict's projection of the whole workload, and this training with the executions "
+        "that it continues."
+    )
     return draw_projected(report, PART, "Projected and actual", caption)

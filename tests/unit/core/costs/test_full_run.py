@@ -50,7 +50,9 @@ def test_one_checkpoint_in_a_trial_gives_its_cost() -> None:
 
 
 def test_a_schedule_replaces_what_recurs_in_the_trial() -> None:
-    """A save of 6 s each 20 steps was 0.3 of a second; one each ten minutes and an evaluation of 5 s in 50 remain."""
+    """A save of 6 s each 20 steps was 0.3 of a second; one each ten minutes and an evaluation of 5
+    s in 50 remain.
+    """
     saved = RecurringEvent(name="save", count=3, steps_between=20.0, seconds=6.0)
     result = trial(BOTH, recurring=(saved,), one_time=(once("evaluate", 5.0),))
     found = known(reschedule(result))

@@ -84,7 +84,9 @@ def test_more_events_make_the_rate_more_certain() -> None:
 
 
 def test_without_events_the_range_is_about_the_prior() -> None:
-    """Without an hour of trials; an exponential distribution is below 3.69 times its mean in 97.5 %."""
+    """Without an hour of trials; an exponential distribution is below 3.69 times its mean in 97.5
+    %.
+    """
     demand = posterior(DEMAND, count=0, hours=0.0, given={})
     assert demand.per_instance_hour == pytest.approx(1.6e-4)
     assert demand.high == pytest.approx(3.69 * 1.6e-4, rel=1e-3)
@@ -152,7 +154,9 @@ def test_a_launcher_that_starts_again_on_demand_is_no_fault_of_the_service() -> 
 
 
 def test_how_long_an_interrupted_job_waited_is_shared_by_a_type() -> None:
-    """Two interruptions of 20 s without instances in all, and a start of 60 s, of which two of three were again."""
+    """Two interruptions of 20 s without instances in all, and a start of 60 s, of which two of
+    three were again.
+    """
     first = completed_result(CELL, 1)
     (attempt,) = first.attempts
     attempt = replace(attempt, phase_seconds={**attempt.phase_seconds, "interrupted": 20.0})

@@ -53,7 +53,8 @@ def test_interruptions_lengthen_a_training_by_what_is_done_again() -> None:
 
 
 def test_each_interruption_waits_for_capacity_and_starts_again() -> None:
-    # half an hour to load and compile again: e^0.25 x (e^0.5 - 1) / 0.5 = 1.66595; 0.5 x 4 x that = 3.33190 times 60 s
+    # half an hour to load and compile again: e^0.25 x (e^0.5 - 1) / 0.5 = 1.66595; 0.5 x 4 x that =
+    # 3.33190 times 60 s
     found = work_of(4, 1, Restart(waiting=60, training=1800)).at(hazard_of(RATE), RATE)
     assert found.training == pytest.approx(1.66595, rel=1e-5)
     assert found.interruptions == pytest.approx(3.33190, rel=1e-5)

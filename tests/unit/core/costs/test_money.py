@@ -20,7 +20,8 @@ def test_half_a_cent_is_rounded_up(amount: str, cents: str) -> None:
 
 def test_cents_are_whole_and_add_up() -> None:
     amounts = [Decimal(text) for text in ("1.234", "2.345", "3.456")]
-    # 1.23, 2.34 and 3.45 are 7.02: the two largest remainders, 0.006 and 0.005, get the two cents left of 7.04
+    # 1.23, 2.34 and 3.45 are 7.02: the two largest remainders, 0.006 and 0.005, get the two cents
+    # left of 7.04
     assert apportion(amounts, Decimal("7.04")) == [
         Decimal("1.23"),
         Decimal("2.35"),

@@ -121,14 +121,17 @@ def test_interruptions_widen_the_interval_upwards() -> None:
     assert spot is not None
     assert spot.seconds is not None
     assert spot.seconds.low == pytest.approx(seconds(trials[0]))
-    # one in ten runs has two or more by the posterior; one costs 15 minutes of work at most twice that, and a start
+    # one in ten runs has two or more by the posterior; one costs 15 minutes of work at most twice
+    # that, and a start
     assert 1.1 < spot.seconds.high / known(known(plain).seconds).high < 1.6
     assert spot.reason is None
     assert spot.interruptions_per_hour == pytest.approx(0.2)
 
 
 def test_own_failures_are_paid_again_whole() -> None:
-    """One of two attempts fails: a run takes one attempt in half of the cases, four or fewer in 94 %, five in 97 %."""
+    """One of two attempts fails: a run takes one attempt in half of the cases, four or fewer in 94
+    %, five in 97 %.
+    """
     trials = [trial(1, 1.0), trial(2, 1.0)]
     lost = [failed_result(make_cell(), number, Outcome.OUT_OF_MEMORY) for number in (3, 4)]
     found = known(predict_run(trials, others=lost))
@@ -138,7 +141,9 @@ def test_own_failures_are_paid_again_whole() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_figure_and_interval_overlap(seed: int) -> None:
-    """Over random trials, rates, schedules and failures: the figure of the cell is within its prediction interval."""
+    """Over random trials, rates, schedules and failures: the figure of the cell is within its
+    prediction interval.
+    """
     source = Random(seed)
     full_run = source.choice((None, FullRun(checkpoint_every_minutes=source.uniform(5, 60))))
     trials = [

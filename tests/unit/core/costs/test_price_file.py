@@ -8,7 +8,13 @@ import pytest
 from traindyno.api.plan_inputs import read_price_file
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 
-GOOD = "region: us-west-2\nas_of: 2026-11-21\nprices:\n  ml.trn1.32xlarge: 24.725\n  ml.p4d.24xlarge: '25.251286'\n"
+GOOD = (
+    "region: us-west-2\n"
+    "as_of: 2026-11-21\n"
+    "prices:\n"
+    "  ml.trn1.32xlarge: 24.725\n"
+    "  ml.p4d.24xlarge: '25.251286'\n"
+)
 
 
 def write(folder: Path, text: str) -> Path:
@@ -37,8 +43,13 @@ def test_json_will_do_as_well(tmp_path: Path) -> None:
 
 def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
     text = (
-        "as_of: yesterday\nprices:\n  p4d.24xlarge: 25\n  ml.g5.xlarge: -1\n  ml.g5.2xlarge: cheap\n"
-        "  ml.g5.4xlarge: .inf\nextra: 1\n"
+        "as_of: yesterday\n"
+        "prices:\n"
+        "  p4d.24xlarge: 25\n"
+        "  ml.g5.xlarge: -1\n"
+        "  ml.g5.2xlarge: cheap\n"
+        "  ml.g5.4xlarge: .inf\n"
+        "extra: 1\n"
     )
     with pytest.raises(InputFileInvalid) as caught:
         read_price_file(write(tmp_path, text))
@@ -50,7 +61,10 @@ def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
         "prices.yaml:4: prices.ml.g5.xlarge: got -1, expected USD per hour above 0",
         'prices.yaml:5: prices.ml.g5.2xlarge: got "cheap", expected a number',
         "prices.yaml:6: prices.ml.g5.4xlarge: got",
-        'prices.yaml:7: extra: unknown field "extra", expected one of region, as_of, prices, source',
+        (
+            'prices.yaml:7: extra: unknown field "extra", expected one of region, as_of, prices, '
+            "source"
+        ),
         "region: got nothing, expected text",
     ):
         assert expected in said

@@ -22,7 +22,8 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 
-# A first step of 10 s and 60 steps of 1 s with 8 samples each: 80,000 samples are left after the first step, 10,000 s.
+# A first step of 10 s and 60 steps of 1 s with 8 samples each: 80,000 samples are left after the
+# first step, 10,000 s.
 STEPS = [10.0] + [1.0] * 60
 EXAMPLES = 80_008
 
@@ -36,7 +37,9 @@ def run_of(*attempts: Attempt, files: dict[str, list[str]] | None = None) -> Run
 
 
 def job(**changes: object) -> Attempt:
-    """200 s: 60 to start, 20 to download, 100 of training (70 of them steps), 20 to upload; 140 billed."""
+    """200 s: 60 to start, 20 to download, 100 of training (70 of them steps), 20 to upload; 140
+    billed.
+    """
     phases = {"starting": 60.0, "downloading": 20.0, "training": 100.0, "uploading": 20.0}
     given = {
         "job_name": "job-a1",
@@ -81,13 +84,16 @@ def test_a_job_of_less_than_a_billed_second_costs_what_its_time_costs(
     short = job(phase_seconds={"training": 0.7}, billable_seconds=0.0, training_seconds=0.0)
     result = replace(run_of(short), price=replace(PRICE, purchase=purchase))
     found = projected(result)
-    # 10,000 s of work on the one instance at $36 an hour; whether spot would have saved any of it isn't known
+    # 10,000 s of work on the one instance at $36 an hour; whether spot would have saved any of it
+    # isn't known
     assert found.billable_share == share
     assert found.usd == (None if share is None else Decimal("100"))
 
 
 def restarted() -> RunResult:
-    """Interrupted after 30 steps: 50 s of waiting and 60 s of starting unbilled, then a second life with all steps."""
+    """Interrupted after 30 steps: 50 s of waiting and 60 s of starting unbilled, then a second life
+    with all steps.
+    """
     first = log_lines(step_seconds=[10.0] + [1.0] * 30, is_ended=False)
     later = START + 40 + 120
     second = log_lines(step_seconds=STEPS, first_step=20, start=later)
@@ -107,12 +113,14 @@ def restarted() -> RunResult:
 def test_an_interruption_is_no_overhead_of_a_run() -> None:
     result = restarted()
     assert result.measured is not None
-    # first life 40 s, 120 s until the second one, which continues after step 19: 10 s + 19 x 1 s of the first are kept
+    # first life 40 s, 120 s until the second one, which continues after step 19: 10 s + 19 x 1 s of
+    # the first are kept
     assert result.measured.job.interruptions == 1
     assert result.measured.job.lost_seconds == pytest.approx(131)
     assert result.measured.job.kept_seconds == pytest.approx(29)
     found = projected(result)
-    # as if there had been the second life only: 360 - 160 = 200 s of wall clock, 190 - (160 - 110) = 140 s of training
+    # as if there had been the second life only: 360 - 160 = 200 s of wall clock, 190 - (160 - 110)
+    # = 140 s of training
     assert found.seconds == pytest.approx(10_140)
     assert found.training_overhead_seconds == pytest.approx(80)
     assert found.billable_share == pytest.approx(57 / 190)
@@ -167,7 +175,8 @@ def test_a_lost_attempt_is_no_overhead_of_a_run() -> None:
 
 def test_the_slowest_rank_says_how_long_the_steady_steps_took() -> None:
     files = {
-        # rank 0 does its first step in 1 s and waits 9 s in the second one, in which rank 1 still compiles
+        # rank 0 does its first step in 1 s and waits 9 s in the second one, in which rank 1 still
+        # compiles
         file_name(0, job="job-a1"): log_lines(rank=0, world_size=2, step_seconds=STEPS),
         file_name(1, job="job-a1"): log_lines(
             rank=1, world_size=2, step_seconds=[20.0] + [1.0] * 60, start=START - 10
@@ -195,7 +204,8 @@ def test_checkpoints_are_projected_at_their_rate() -> None:
     saved = [line.phase_line("save", START + 40, START + 50)]
     second = log_lines(step_seconds=[1.0] * 30, first_step=40, start=START + 50, before=saved)[1:]
     result = run_of(job(), files={file_name(job="job-a1"): first + second})
-    # 8 samples in 1 s + 10 s / 40 steps; one step is done before the window, 80,000 samples are left
+    # 8 samples in 1 s + 10 s / 40 steps; one step is done before the window, 80,000 samples are
+    # left
     assert result.samples_per_second == pytest.approx(8 / 1.25)
     found = projected(result)
     assert found.seconds - found.overhead_seconds == pytest.approx(10_000 * 1.25)
@@ -205,7 +215,9 @@ def test_checkpoints_are_projected_at_their_rate() -> None:
 
 
 def of_job(**changes: object) -> Projection:
-    """1,000 samples at 10 per second, 200 of them before the 60 s of steady steps; a job of 200 s on two instances."""
+    """1,000 samples at 10 per second, 200 of them before the 60 s of steady steps; a job of 200 s
+    on two instances.
+    """
     given = {
         "examples": 1000,
         "samples_per_second": 10.0,
@@ -220,7 +232,8 @@ def of_job(**changes: object) -> Projection:
 
 
 def test_a_projection_by_hand() -> None:
-    # 80 s are left of the work; 200 - 60 and 120 - 60 are overhead; half of the training time is billed
+    # 80 s are left of the work; 200 - 60 and 120 - 60 are overhead; half of the training time is
+    # billed
     assert of_job() == Projection(
         before_training_seconds=80.0,
         overhead_seconds=140.0,
@@ -234,7 +247,8 @@ def test_a_projection_by_hand() -> None:
 
 
 def test_a_projection_is_never_less_than_nothing() -> None:
-    # the steady steps took longer than the service says that the job did; all samples were seen before them
+    # the steady steps took longer than the service says that the job did; all samples were seen
+    # before them
     found = of_job(steady_seconds=300.0, samples_before_steady=1500)
     assert (found.overhead_seconds, found.training_overhead_seconds, found.seconds) == (0, 0, 0)
 

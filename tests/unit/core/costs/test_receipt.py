@@ -40,7 +40,8 @@ def phase_usd(line: ReceiptLine) -> dict[str, Decimal | None]:
 def test_a_line_by_hand() -> None:
     result = with_attempts(completed_result(make_cell(instance_count=2), 1), 140)
     (line,) = write_receipt([result]).lines
-    # 140 s x 2 instances at 36 USD/h (0.01 USD/s) = 2.80; billed are 20 + 100 + 20 of the 200 s of phases
+    # 140 s x 2 instances at 36 USD/h (0.01 USD/s) = 2.80; billed are 20 + 100 + 20 of the 200 s of
+    # phases
     assert line.usd == Decimal("2.80")
     assert phase_usd(line) == {
         "starting": Decimal("0.00"),
@@ -62,8 +63,14 @@ def test_training_is_split_into_what_the_step_log_says() -> None:
     result = replace(with_attempts(completed_result(make_cell(), 1), 140), phases_seconds=phases)
     (line,) = write_receipt([result]).lines
     assert {phase.name: phase.seconds for phase in line.phases} == {
-        "starting": 60, "downloading": 20, "load": 10, "compile": 25, "steady": 60, "other": 5, "uploading": 20
-    }  # fmt: skip
+        "starting": 60,
+        "downloading": 20,
+        "load": 10,
+        "compile": 25,
+        "steady": 60,
+        "other": 5,
+        "uploading": 20,
+    }
     # 1.40 USD over 140 billed seconds
     assert phase_usd(line)["compile"] == Decimal("0.25")
     assert phase_usd(line)["steady"] == Decimal("0.60")
@@ -117,9 +124,12 @@ def test_lines_and_phases_add_up_to_the_total(seed: int) -> None:
 def test_an_attempt_that_never_got_its_instances_costs_nothing_but_is_listed() -> None:
     result = completed_result(make_cell(), 1)
     waited = make_attempt(
-        job_name="first", outcome=None, error=CapacityUnavailable.__name__, billable_seconds=0.0,
+        job_name="first",
+        outcome=None,
+        error=CapacityUnavailable.__name__,
+        billable_seconds=0.0,
         phase_seconds={"waiting": 1800.0},
-    )  # fmt: skip
+    )
     receipt = write_receipt([replace(result, attempts=(waited, *result.attempts))])
     assert (receipt.lines[0].outcome, receipt.lines[0].usd) == ("CapacityUnavailable", Decimal(0))
     assert phase_usd(receipt.lines[0]) == {"waiting": Decimal(0)}
@@ -184,7 +194,8 @@ def test_a_job_that_still_runs_and_one_without_an_outcome_say_so() -> None:
 def test_phases_of_small_receipts_are_costed_without_rounding() -> None:
     result = with_attempts(completed_result(make_cell(), 1), 140, None, price="0.36")
     lines = write_receipt([result]).lines
-    # $0.014 over 140 billed seconds of phases: 20, 100 and 20; the attempt without a bill adds nothing
+    # $0.014 over 140 billed seconds of phases: 20, 100 and 20; the attempt without a bill adds
+    # nothing
     found = exact_phase_usd(lines)
     assert {name: float(usd) for name, usd in found.items()} == pytest.approx(
         {"downloading": 0.002, "training": 0.010, "uploading": 0.002}

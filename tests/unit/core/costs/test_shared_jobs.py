@@ -1,4 +1,6 @@
-"""Runs that shared jobs cost what the jobs were billed, and show of a cell what jobs of their own would."""
+"""Runs that shared jobs cost what the jobs were billed, and show of a cell what jobs of their own
+would.
+"""
 
 import json
 import random
@@ -51,7 +53,9 @@ BEFORE = TOOLKIT + DOWNLOADING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A run: its outcome, its steps, and whether the job dies once while it is in progress, after ``lost`` seconds."""
+    """A run: its outcome, its steps, and whether the job dies once while it is in progress, after
+    ``lost`` seconds.
+    """
 
     run: Run
     outcome: Outcome
@@ -123,7 +127,9 @@ def apart(work: Work, price: PaidPrice) -> RunResult:
 def together(
     job_id: str, group: Sequence[Work], price: PaidPrice, *, dies_early: bool = False
 ) -> tuple[list[Attempt], list[RunResult]]:
-    """One job after another, a further one after each death; ``dies_early``: the first one before it began a run."""
+    """One job after another, a further one after each death; ``dies_early``: the first one before
+    it began a run.
+    """
     attempts: list[Attempt] = []
     told: list[tuple[Attempt, JobJournal | None]] = []
     waiting = list(group)
@@ -273,14 +279,15 @@ def test_a_run_in_third_place_is_projected_as_if_it_were_first() -> None:
     _, results = together("j0", completed_works([make_cell()] * 3), PRICE)
     for result in results:
         found = known(project_run(result))
-        # 100,000 samples, 8 a step of 1 s, of which 8 are in the first step, of 10 s: 12,499 s after the overhead.
-        # start 60 + 20 + 45, own 105.5 s of which 60 are steady, end 7
+        # 100,000 samples, 8 a step of 1 s, of which 8 are in the first step, of 10 s: 12,499 s
+        # after the overhead. start 60 + 20 + 45, own 105.5 s of which 60 are steady, end 7
         assert found.seconds == pytest.approx(12_499 + 60 + 20 + 45 + 45.5 + 7)
         assert found.before_training_seconds == 80
 
 
 def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_total() -> None:
-    # 3 x 0.4 s and 3 x 0.6 s at 0.01 USD a second: 1.2 and 1.8 cents, where the largest remainders are all in one job
+    # 3 x 0.4 s and 3 x 0.6 s at 0.01 USD a second: 1.2 and 1.8 cents, where the largest remainders
+    # are all in one job
     results = []
     for job_name, seconds in (("a", 0.4), ("b", 0.6)):
         for place in (1, 2, 3):
@@ -293,9 +300,9 @@ def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_tot
             results.append(replace(completed_result(make_cell(), place), attempts=(attempt,)))
     receipt = write_receipt(results)
     assert receipt.total_usd == Decimal("0.03")
-    assert [sum(line.usd or 0 for line in receipt.lines if line.job_name == name) for name in "ab"] == [
-        Decimal("0.01"), Decimal("0.02")
-    ]  # fmt: skip
+    assert [
+        sum(line.usd or 0 for line in receipt.lines if line.job_name == name) for name in "ab"
+    ] == [Decimal("0.01"), Decimal("0.02")]
     assert [(line.place, line.runs) for line in receipt.lines[:3]] == [(1, 3), (2, 3), (3, 3)]
 
 

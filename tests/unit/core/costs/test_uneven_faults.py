@@ -1,4 +1,6 @@
-"""Whose a fault of the service is: cells of a type share them, unless one has more than chance explains."""
+"""Whose a fault of the service is: cells of a type share them, unless one has more than chance
+explains.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -23,7 +25,10 @@ def completed(name: str, instance: str, trial: int) -> RunResult:
 def cell_results(
     name: str, *, retried: int = 0, lost: int = 0, instance: str = "ml.p4d.24xlarge"
 ) -> list[RunResult]:
-    """Five trials: of some the first attempt was lost, others left nothing. A job that was lost ran as long."""
+    """Five trials: of some the first attempt was lost, others left nothing.
+
+    A job that was lost ran as long.
+    """
     cell = make_cell(name, instance=instance)
     done = [completed(name, instance, trial) for trial in range(1, TRIALS - lost + 1)]
     again = [

@@ -8,7 +8,8 @@ import pytest
 
 from traindyno.core.documents.problems import visible
 
-# C0 but tab and newline, DEL and C1; marks of direction; lone surrogates; other ends of lines; an invisible tag.
+# C0 but tab and newline, DEL and C1; marks of direction; lone surrogates; other ends of lines; an
+# invisible tag.
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0001]"
 )

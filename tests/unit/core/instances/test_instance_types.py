@@ -73,7 +73,8 @@ def test_all_types_of_a_family_have_nvme_disks_or_none_has() -> None:
     remote = [found for found in instance_types().values() if not found.is_local]
     with_disks = {found.family for found in remote if found.has_nvme}
     assert " ".join(sorted(with_disks)) == (
-        "g4dn g5 g6 g6e g7 g7e p3dn p4d p4de p5 p5e p5en p6-b200 p6-b300 p6e-gb200 r5d trn1 trn1n trn2"
+        "g4dn g5 g6 g6e g7 g7e p3dn p4d p4de p5 p5e p5en p6-b200 p6-b300 p6e-gb200 r5d trn1 "
+        "trn1n trn2"
     )
     assert with_disks.isdisjoint(found.family for found in remote if not found.has_nvme)
 

@@ -1,4 +1,6 @@
-"""Each run of a shared job has its part of the time and of the bill, and nothing is billed twice or lost."""
+"""Each run of a shared job has its part of the time and of the bill, and nothing is billed twice or
+lost.
+"""
 
 import random
 from collections.abc import Sequence
@@ -74,11 +76,13 @@ def test_a_job_by_hand() -> None:
     for seconds, run_id in zip((100, 200, 300), RUNS, strict=False):
         written.carry(run_id, seconds, exit_code=int(seconds == 200), failure="bad argument")
     written.write("parent_ended")
-    # 20 to download, 60 before the parent's first line, 40 to the first run, 600 of runs, 10 to upload
+    # 20 to download, 60 before the parent's first line, 40 to the first run, 600 of runs, 10 to
+    # upload
     phases = {"starting": 90.0, "downloading": 20.0, "training": 700.0, "uploading": 10.0}
     found = all_attempts([told(job_of(phases, outcome=Outcome.COMPLETED), written)], RUNS[:3])
     first, second, third = (attempts[0] for attempts in found.values())
-    # 730 - 600 = 130 are not of one run: 43.333 each, and the largest remainder gets the last millisecond
+    # 730 - 600 = 130 are not of one run: 43.333 each, and the largest remainder gets the last
+    # millisecond
     assert [each.billable_seconds for each in (first, second, third)] == [143.333, 243.333, 343.334]
     assert third.share is not None
     assert (third.share.place, third.share.runs, third.share.own_seconds) == (3, 3, 300)
@@ -88,8 +92,10 @@ def test_a_job_by_hand() -> None:
         430,
     )
     assert (first.outcome, second.outcome, second.message) == (
-        Outcome.COMPLETED, Outcome.USER_CODE_ERROR, "bad argument"
-    )  # fmt: skip
+        Outcome.COMPLETED,
+        Outcome.USER_CODE_ERROR,
+        "bad argument",
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +103,10 @@ def test_a_job_by_hand() -> None:
 )  # the first exceeds the job's time only together
 @pytest.mark.parametrize("forger", RUNS[:3])
 def test_forged_ends_of_other_runs_move_no_time_beyond_the_jobs(forger: str, forged: float) -> None:
-    """A run writes the others' ends with times that no job has. 60 s of the job are before the parent's first line."""
+    """A run writes the others' ends with times that no job has.
+
+    60 s of the job are before the parent's first line.
+    """
     written = written_job()
     for run_id in RUNS[:3]:
         written.carry(
@@ -141,7 +150,8 @@ def test_probes_after_a_restart_are_in_the_start_of_no_run(first_began: bool, en
     found = all_attempts([told(job, written)], runs)
     (attempt,) = found["b-t1"]
     assert attempt.share is not None
-    # Where no run began before the interruption and none ended after it, nothing tells the start from the run.
+    # Where no run began before the interruption and none ended after it, nothing tells the start
+    # from the run.
     unknown = 15 if not (first_began or ends) else 0
     assert (attempt.share.start_seconds, attempt.share.own_seconds) == (15 - unknown, 100 + unknown)
     assert (
@@ -209,15 +219,19 @@ def test_a_fault_is_of_the_run_in_progress_and_the_rest_goes_on() -> None:
     more = told(job_of({"training": 200.0}, name="job-a2", outcome=Outcome.COMPLETED), later)
     found = all_attempts([dead, more])
     assert {run_id: [each.job_name for each in attempts] for run_id, attempts in found.items()} == {
-        "a-t1": ["job-a1"], "b-t1": ["job-a1", "job-a2"], "c-t1": ["job-a2"], "d-t1": ["job-a2"]
-    }  # fmt: skip
+        "a-t1": ["job-a1"],
+        "b-t1": ["job-a1", "job-a2"],
+        "c-t1": ["job-a2"],
+        "d-t1": ["job-a2"],
+    }
     cut_off = found["b-t1"][0]
     assert (cut_off.outcome, cut_off.error, cut_off.is_charged_for_faults) == (
         None,
         "ServiceFault",
         True,
     )
-    # the parent began 60 s after the training phase, and the first run 30 s later: 50 s are left for the lost run
+    # the parent began 60 s after the training phase, and the first run 30 s later: 50 s are left
+    # for the lost run
     assert cut_off.share is not None
     assert (cut_off.share.own_seconds, cut_off.share.start_seconds) == (50, 100)
     assert cut_off.billable_seconds == 100
@@ -273,8 +287,9 @@ def test_a_run_that_is_not_started_again_pays_nothing_of_the_job_that_says_so() 
         [told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2]
     )
     assert [(each.outcome, each.billable_seconds) for (each,) in found.values()] == [
-        (Outcome.USER_CODE_ERROR, 0), (Outcome.COMPLETED, 120)
-    ]  # fmt: skip
+        (Outcome.USER_CODE_ERROR, 0),
+        (Outcome.COMPLETED, 120),
+    ]
 
 
 def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
@@ -288,7 +303,8 @@ def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
     written.carry("b-t1", 100)
     written.carry("c-t1", 100)
     written.write("parent_ended")
-    # 60 + 10 to start, 100 of a, then b: 30 s, 25 s of the new container, 10 s, 100 s; then 100 of c
+    # 60 + 10 to start, 100 of a, then b: 30 s, 25 s of the new container, 10 s, 100 s; then 100 of
+    # c
     phases = {"training": 70.0 + 100 + 165 + 100, "interrupted": 500.0, "starting": 60.0}
     found = all_attempts(
         [told(job_of(phases, discount=0.5, outcome=Outcome.COMPLETED), written)], RUNS[:3]
@@ -333,7 +349,9 @@ def test_shares_add_up_to_every_bill(rng: random.Random) -> None:
 
 
 def random_jobs(rng: random.Random, runs: Sequence[str]) -> tuple[list[Told], set[str]]:
-    """Up to four jobs, each of which ends well, dies or leaves runs; on spot, with wrong clocks or lost journals."""
+    """Up to four jobs, each of which ends well, dies or leaves runs; on spot, with wrong clocks or
+    lost journals.
+    """
     jobs: list[Told] = []
     ended: set[str] = set()
     for number in range(1, 5):
@@ -403,8 +421,9 @@ def test_a_run_whose_end_came_late_keeps_it_though_it_ran_again() -> None:
     ]
     attempts = all_attempts(jobs, RUNS[:1])["a-t1"]
     assert [(each.outcome, each.billable_seconds) for each in attempts] == [
-        (Outcome.COMPLETED, 110), (Outcome.COMPLETED, 60)
-    ]  # fmt: skip
+        (Outcome.COMPLETED, 110),
+        (Outcome.COMPLETED, 60),
+    ]
 
 
 @examples(200)

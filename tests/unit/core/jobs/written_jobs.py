@@ -13,7 +13,9 @@ START = 1_700_000_000.0
 
 @dataclass(slots=True, kw_only=True)
 class WrittenJob:
-    """``clock``: seconds since the first line of the parents, which run at the same time on each host."""
+    """``clock``: seconds since the first line of the parents, which run at the same time on each
+    host.
+    """
 
     job_name: str
     hosts: Sequence[str] = ("algo-1",)

@@ -49,9 +49,9 @@ def test_each_regime_has_the_mean_of_its_steps() -> None:
 
 
 def test_a_change_exceeds_four_of_its_standard_errors() -> None:
-    # differences of 0.05 and 0.1 in turns are 0.2 ÷ 3 on average: the deviation is that by sqrt(pi ÷ 4).
-    # A line takes three quarters of the squares of a jump in the middle: of 60 steps against 60, the error is that by
-    # sqrt(30 ÷ 4)
+    # differences of 0.05 and 0.1 in turns are 0.2 ÷ 3 on average: the deviation is that by sqrt(pi
+    # ÷ 4). A line takes three quarters of the squares of a jump in the middle: of 60 steps against
+    # 60, the error is that by sqrt(30 ÷ 4)
     wave = [0.05 * (index * 2 % 3 - 1) for index in range(120)]
     error = 0.2 / 3 * sqrt(pi / 4) / sqrt(30 / 4)
     for errors, expected in ((3.0, 1), (6.0, 2)):

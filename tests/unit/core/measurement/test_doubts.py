@@ -1,4 +1,6 @@
-"""A run whose process exited with status 0 is doubtful if its log ends in a traceback, or if it closed no step log."""
+"""A run whose process exited with status 0 is doubtful if its log ends in a traceback, or if it
+closed no step log.
+"""
 
 import pytest
 
@@ -15,7 +17,10 @@ CAUGHT = (
     "    raise OSError(28, 'No space left on device')",
     "OSError: [Errno 28] No space left on device: '/opt/ml/checkpoints/242000'",
 )
-SAID = "its log ends in a traceback, although it exited with status 0: OSError: [Errno 28] No space left on device"
+SAID = (
+    "its log ends in a traceback, although it exited with status 0: OSError: [Errno 28] No space "
+    "left on device"
+)
 TOOLKIT = ("2026-11-27 sagemaker-training-toolkit INFO     Reporting training SUCCESS", "")
 
 
@@ -70,8 +75,8 @@ def test_another_log_is_not(tail: tuple[str, ...]) -> None:
 
 def test_a_process_that_did_not_close_its_step_log_is_doubtful() -> None:
     assert result_of(is_ended=False).message == (
-        "the process of rank 0 exited with status 0 without closing its step log, as os._exit does: what it did after"
-        " step 39 is unknown"
+        "the process of rank 0 exited with status 0 without closing its step log, as os._exit "
+        "does: what it did after step 39 is unknown"
     )
     assert result_of(is_ended=False, outcome=Outcome.KILLED).message is None
 

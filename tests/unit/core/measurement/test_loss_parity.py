@@ -92,7 +92,8 @@ def test_trials_of_equal_seeds_are_compared_in_pairs() -> None:
     ]
     alike = check_loss_parity(templates(levels), templates(other))
     assert alike.finding is ParityFinding.AGREES
-    # logarithms 0, 0.0009995, -0.0010005, 0, 0.0009995: mean 0.0002, deviation 0.00083645; t(0.975, 4) = 2.776445
+    # logarithms 0, 0.0009995, -0.0010005, 0, 0.0009995: mean 0.0002, deviation 0.00083645; t(0.975,
+    # 4) = 2.776445
     assert alike.interval is not None
     assert log(alike.interval.high / (alike.ratio or 0)) == pytest.approx(
         2.776445 * 0.00083645 / sqrt(5), rel=1e-3
@@ -133,7 +134,8 @@ def test_without_losses_parity_is_unknown() -> None:
 
 
 def test_the_spread_of_several_cells_is_pooled_by_degrees_of_freedom() -> None:
-    # logs 0 and 0.2: variance 0.02, 1 degree; 0, 0.1 and 0.2: variance 0.01, 2 degrees: (0.02 + 0.02) / 3
+    # logs 0 and 0.2: variance 0.02, 1 degree; 0, 0.1 and 0.2: variance 0.01, 2 degrees: (0.02 +
+    # 0.02) / 3
     found = pool_spread([[1.0, exp(0.2)], [1.0, exp(0.1), exp(0.2)], [5.0], []])
     assert found is not None
     assert found.variance == pytest.approx(0.04 / 3)
@@ -158,7 +160,8 @@ def test_the_late_loss_is_that_of_the_second_half_of_the_samples() -> None:
 
 
 def test_several_cells_share_the_significance_of_a_difference() -> None:
-    # logarithms log(1.1) ± 0.03632: t = (log(1.1) - log(1.02)) / (0.03632 sqrt(4 / 3) / 2) = 3.6, p one-sided 0.0184
+    # logarithms log(1.1) ± 0.03632: t = (log(1.1) - log(1.02)) / (0.03632 sqrt(4 / 3) / 2) = 3.6, p
+    # one-sided 0.0184
     reference, other = (
         templates([2.0] * 4),
         templates([2.2 * exp(part) for part in (0.03632, -0.03632) * 2]),

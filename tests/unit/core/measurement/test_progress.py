@@ -15,7 +15,9 @@ LATER, LATEST = START + 100, START + 300
 
 
 def three_sessions() -> dict[str, list[str]]:
-    """Steps 1 to 40, then 31 to 35, then 36 to 100: steps 31 to 35 are in two sessions, 36 to 40 too."""
+    """Steps 1 to 40, then 31 to 35, then 36 to 100: steps 31 to 35 are in two sessions, 36 to 40
+    too.
+    """
     return {
         file_name(): log_lines(step_seconds=[1.0] * 40, first_step=1, is_ended=False),
         file_name(start=LATER): log_lines(
@@ -59,7 +61,8 @@ def test_a_result_counts_steps_losses_and_time_over_all_sessions() -> None:
     assert measured.job.interruptions == 2
     assert [point.step for point in measured.loss.points] == list(range(1, 101))
     assert measured.loss.points[-1].samples == 800
-    # 300 s lie between the first session's begin and the last one's; 30 s and 5 s of them were kept work
+    # 300 s lie between the first session's begin and the last one's; 30 s and 5 s of them were kept
+    # work
     assert measured.job.kept_seconds == pytest.approx(35)
     assert measured.job.lost_seconds == pytest.approx(265)
 
@@ -85,7 +88,9 @@ def test_time_in_which_spot_had_taken_the_instances_costs_nothing() -> None:
 
 
 def checkpointed(write_seconds: float = 20.0) -> dict[str, list[str]]:
-    """Two processes; a checkpoint of 2 s after every 50 of 200 steps of 1 s, and its write while steps go on."""
+    """Two processes; a checkpoint of 2 s after every 50 of 200 steps of 1 s, and its write while
+    steps go on.
+    """
     files = {}
     for rank in range(2):
         after, time, step_seconds = [], START, []

@@ -155,7 +155,8 @@ def test_stalls_with_a_step_between_them_are_two() -> None:
 
 @pytest.mark.parametrize(("deviations", "is_stall"), [(5.8, False), (6.2, True)])
 def test_a_stall_exceeds_the_noise_six_times(deviations: float, is_stall: bool) -> None:
-    # levels of -0.1, -0.05, 0, 0.05 and 0.1 in turns: the median distance is 0.05, the deviation 0.05 x 1.4826
+    # levels of -0.1, -0.05, 0, 0.05 and 0.1 in turns: the median distance is 0.05, the deviation
+    # 0.05 x 1.4826
     logs = [0.05 * (index * 2 % 5 - 2) for index in range(60)]
     logs[30] = deviations * 0.05 * 1.4826
     seconds = [exp(value) for value in logs]

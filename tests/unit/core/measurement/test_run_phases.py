@@ -9,7 +9,8 @@ from traindyno.core.step_log.line import IN_BACKGROUND, phase_line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 
-# 3 s of loading, then steps of 5, 2, 1, 1 and 1 s, of which the fourth waits 0.5 s for a save; and an evaluation.
+# 3 s of loading, then steps of 5, 2, 1, 1 and 1 s, of which the fourth waits 0.5 s for a save; and
+# an evaluation.
 BEFORE = [phase_line("load", START - 3, START)]
 AFTER = [
     phase_line("save", START + 8.25, START + 8.75),
@@ -29,8 +30,17 @@ def phases_of(*, warmup_steps: int, **attempt: object) -> dict[str, float]:
 def test_each_second_is_in_one_phase() -> None:
     found = phases_of(warmup_steps=2)
     assert list(found) == [
-        "starting", "downloading", "load", "first_step", "warmup", "steady", "evaluate", "save", "other", "uploading",
-    ]  # fmt: skip
+        "starting",
+        "downloading",
+        "load",
+        "first_step",
+        "warmup",
+        "steady",
+        "evaluate",
+        "save",
+        "other",
+        "uploading",
+    ]
     expected = {"load": 3, "first_step": 5, "warmup": 2, "steady": 2.5, "save": 0.5, "evaluate": 4}
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     # the service calls 100 s training

@@ -233,13 +233,15 @@ def test_the_drift_over_the_window_is_the_slope_within_all_regimes() -> None:
     levels = [0.3 + 0.0006 * step if step < 80 else 0.0003 * (step - 80) for step in range(200)]
     window = find_steady_window([exp(level) for level in levels])
     assert window.first == 80
-    # 60 steps after the first tenth, and 120: they count by the squares of their distances from the middle
+    # 60 steps after the first tenth, and 120: they count by the squares of their distances from the
+    # middle
     before, after = 60 * (60**2 - 1), 120 * (120**2 - 1)
     slope = (0.0006 * before + 0.0003 * after) / (before + after)
     assert window.drift is not None
     assert window.drift.change == pytest.approx(slope * 119)
     assert find_steady_state([exp(level) for level in levels]).reason == (
-        f"step times drift: by +{100 * (exp(slope * 199) - 1):.1f}% over 200 steps, changes of level left out"
+        f"step times drift: by +{100 * (exp(slope * 199) - 1):.1f}% over 200 steps, changes of "
+        "level left out"
     )
 
 

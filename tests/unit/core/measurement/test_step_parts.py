@@ -30,7 +30,8 @@ def measured_parts(
     slower: float = 1.0,
     round_noise: float = 0.0,
 ) -> StepParts:
-    """Each time varies by ``noise``, a share of the step, and the mean of each probe's round by ``round_noise``.
+    """Each time varies by ``noise``, a share of the step, and the mean of each probe's round by
+    ``round_noise``.
 
     ``slower``: the probes' time, relative to the run's.
     """
@@ -105,7 +106,9 @@ def test_parts_without_noise_are_the_truth(truth: Truth, world_size: int, slower
 
 
 def test_a_wait_within_a_stall_is_no_more_than_the_whole_step() -> None:
-    """A step of the log has the wait of 2 s once in 50 steps; the time of a step is without such stalls."""
+    """A step of the log has the wait of 2 s once in 50 steps; the time of a step is without such
+    stalls.
+    """
     lines = [
         json.loads(text)
         for text in log_lines(

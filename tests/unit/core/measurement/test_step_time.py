@@ -223,7 +223,8 @@ def test_the_latest_regime_must_begin_in_the_first_fifth_of_the_steps(
 
 
 def test_a_mean_that_differs_by_half_of_the_half_width_is_known() -> None:
-    # all steps but the first take 1.15 s on average and the latest ones 1.3 s: 0.1154 apart, of 399 steps 0.1151
+    # all steps but the first take 1.15 s on average and the latest ones 1.3 s: 0.1154 apart, of 399
+    # steps 0.1151
     seconds = [1.0] * 200 + [1.3] * 200
     assert is_known_well_enough(seconds, relative_half_width=0.232, look=1)
     assert not is_known_well_enough(seconds, relative_half_width=0.229, look=1)

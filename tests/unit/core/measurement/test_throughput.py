@@ -89,7 +89,9 @@ def test_model_flops_utilization_by_hand() -> None:
 
 @pytest.mark.parametrize("micro_batch_waits", [0.0, 0.25])
 def test_utilization_of_a_mesh_is_of_all_its_devices(micro_batch_waits: float) -> None:
-    """Pipeline 2 x shard 2 x tensor 2: two replicas of four processes, which log a quarter of their tokens each."""
+    """Pipeline 2 x shard 2 x tensor 2: two replicas of four processes, which log a quarter of their
+    tokens each.
+    """
     of_replica, seconds = 4000, 0.5 + micro_batch_waits
     table = table_of(
         *(
@@ -98,7 +100,8 @@ def test_utilization_of_a_mesh_is_of_all_its_devices(micro_batch_waits: float) -
         )
     )
     throughput = measure(table, flops_per_token=6e9, peak_flops_per_device=100e12)
-    # 2 replicas x 4,000 tokens x 6 GFLOPs of the whole model / 8 devices: 6 TFLOPs of each in a step
+    # 2 replicas x 4,000 tokens x 6 GFLOPs of the whole model / 8 devices: 6 TFLOPs of each in a
+    # step
     assert throughput.model_flops_utilization == pytest.approx(0.06 / seconds)
 
 

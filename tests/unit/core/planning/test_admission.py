@@ -57,7 +57,8 @@ def test_a_job_that_could_outlast_the_suite_is_not_started() -> None:
 
 
 def test_a_running_job_needs_what_it_will_have_cost_when_it_can_be_stopped() -> None:
-    # 1000 s billed, 60 s to the next look and 120 s to stop, on 2 instances at 3.60 USD/h (0.001 USD/s)
+    # 1000 s billed, 60 s to the next look and 120 s to stop, on 2 instances at 3.60 USD/h (0.001
+    # USD/s)
     needed = needed_reservation_usd(
         billed_seconds=1000,
         next_look_seconds=60,

@@ -64,7 +64,9 @@ def test_the_mean_of_earlier_runs_is_expected() -> None:
 def test_probes_are_expected_after_one_trial_of_each_cell(
     trials: int, given: dict[str, int], extra: float
 ) -> None:
-    """What earlier runs spent on probes of their own is not counted twice, and not expected without probes."""
+    """What earlier runs spent on probes of their own is not counted twice, and not expected without
+    probes.
+    """
     measurement = {"trials": trials, "max_steps": 200, **given}
     earlier = [past(), past(probe_seconds=40.0, billable_seconds=340.0, seconds=460.0)]
     for probes, more in ((True, extra), (False, -50.0 if given else 0.0)):
@@ -90,7 +92,8 @@ def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() 
         )
 
     found = known(learned())
-    # see test_hosts.py: 0.02^2 with 3 degrees, and ln(1.1) = 0.0953 between two hosts: 0.00454 with 1
+    # see test_hosts.py: 0.02^2 with 3 degrees, and ln(1.1) = 0.0953 between two hosts: 0.00454 with
+    # 1
     one = found[HostClass.ONE_HOST]
     assert one.deviation == pytest.approx(((3 * 0.0004 + 0.00454) / 4) ** 0.5, rel=1e-2)
     assert "earlier executions" in one.source

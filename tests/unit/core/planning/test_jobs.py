@@ -196,7 +196,9 @@ def test_a_further_job_of_a_race_runs_its_cells_forward_and_backward() -> None:
 
 @pytest.mark.parametrize(("search", "is_first"), [("race", True), ("grid", False)])
 def test_a_race_begins_with_the_baseline_that_the_suite_names(search: str, is_first: bool) -> None:
-    """It is measured in full, and each slow cell is ended early; the order of the others is drawn."""
+    """It is measured in full, and each slow cell is ended early; the order of the others is
+    drawn.
+    """
     suite = with_baseline(search)
     baseline, cells = baseline_cell(suite), expand_cells(suite)
     orders = [order_of(str(number), cells, [1], 1, suite) for number in range(30)]
@@ -205,7 +207,9 @@ def test_a_race_begins_with_the_baseline_that_the_suite_names(search: str, is_fi
 
 
 def test_the_job_after_the_first_one_has_its_order_reversed_also_with_a_baseline() -> None:
-    """Else the baseline alone would have the first place of each job, and what that place does to its runs."""
+    """Else the baseline alone would have the first place of each job, and what that place does to
+    its runs.
+    """
     suite = with_baseline("race")
     cells = expand_cells(suite)
     for number in range(30):

@@ -24,10 +24,15 @@ def notes(**training: Any) -> list[str]:
 
 
 def test_the_posts_tip_is_computed_for_its_own_suite() -> None:
-    """96 vCPUs and 8 processes: 12, as the post says; its script takes the number as an argument."""
+    """96 vCPUs and 8 processes: 12, as the post says; its script takes the number as an
+    argument.
+    """
     cells = expand_cells(load_suite(SUITES / "albert-scaling" / "original.yaml").suite)
     assert list(loader_notes(cells)) == [
-        "ml.p4d.24xlarge has 96 vCPUs: 12 loader workers in each of its 8 processes would use all of them"
+        (
+            "ml.p4d.24xlarge has 96 vCPUs: 12 loader workers in each of its 8 processes would use "
+            "all of them"
+        )
     ]
 
 

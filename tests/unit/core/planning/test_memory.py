@@ -119,7 +119,8 @@ def test_a_gpu_keeps_memory_for_what_no_estimate_contains(
 @pytest.mark.parametrize(
     ("device_gb", "settings", "batch"),
     [
-        # 12 of 32 GB are parameters and optimizer state, 20 are activations of 4 samples: 5 GB a sample
+        # 12 of 32 GB are parameters and optimizer state, 20 are activations of 4 samples: 5 GB a
+        # sample
         (40, {}, 5),  # 28 // 5
         (80, {}, 13),  # 68 // 5
         (80, {"strategy": Strategy.PIPELINE, "micro_batches": 4}, 12),  # whole micro batches

@@ -17,7 +17,8 @@ from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
-# 480 s for the image, 840 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is billed at most
+# 480 s for the image, 840 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is
+# billed at most
 HALF_AN_HOUR = {**LIMITS, "max_job_seconds": 840}
 LISTED = prices_of({"ml.g5.xlarge": "1.408"})
 LONE_RUNS = {"trials": 2, "jobs": "separate"}
@@ -54,7 +55,8 @@ def plan_with_quotas(suite: Suite, *prices: Price, usage: int = 100) -> Plan:
 def test_exposure_by_hand() -> None:
     suite = unprepared_suite(limits=HALF_AN_HOUR, measurement=LONE_RUNS)
     planned = plan_with_quotas(suite)
-    # 2 cells x 2 trials = 4 runs of half an hour at 1.408: 2.816 for one attempt each, three attempts 8.448
+    # 2 cells x 2 trials = 4 runs of half an hour at 1.408: 2.816 for one attempt each, three
+    # attempts 8.448
     assert planned.run_count == 4
     assert planned.one_attempt_usd == Decimal("2.816")
     assert planned.worst_case_usd == Decimal("8.448")
@@ -67,8 +69,8 @@ def test_exposure_by_hand() -> None:
 
 def test_exposure_of_shared_jobs_by_hand() -> None:
     planned = plan_with_quotas(unprepared_suite(limits=HALF_AN_HOUR))
-    # 2 cells x 2 trials = 4 runs in 2 jobs of half an hour at 1.408; at worst three attempts each, and one more for the
-    # second run: 2 x 4 x 0.704
+    # 2 cells x 2 trials = 4 runs in 2 jobs of half an hour at 1.408; at worst three attempts each,
+    # and one more for the second run: 2 x 4 x 0.704
     assert (planned.run_count, planned.lanes[0].job_count) == (4, 2)
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("1.408"), Decimal("5.632"))
     # both at once: 840 s; at worst 4 x (840 + 7200) s
@@ -150,8 +152,9 @@ def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> Non
     )
     planned = plan_with_quotas(suite)
     assert list(planned.refusals) == [
-        "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be enforced: choose a type that the region has"
-        " a price for; in the local cloud, give one with traindyno local up --prices FILE"
+        "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be enforced: choose a "
+        "type that the region has a price for; in the local cloud, give one with traindyno local "
+        "up --prices FILE"
     ]
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (None, None)
 
@@ -160,9 +163,9 @@ def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> No
     suite = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.70"})
     planned = plan_with_quotas(suite)
     assert list(planned.refusals) == [
-        "one job on 1 x ml.g5.xlarge may cost $0.704 at $1.408 per instance hour (1800 s: 480 s for"
-        " the image, 840 s to its limit, 120 s to"
-        " stop, 300 s to upload, 60 s of margin), over limits.max_usd $0.70: raise it, or lower limits.max_job_seconds"
+        "one job on 1 x ml.g5.xlarge may cost $0.704 at $1.408 per instance hour (1800 s: 480 s "
+        "for the image, 840 s to its limit, 120 s to stop, 300 s to upload, 60 s of margin), over "
+        "limits.max_usd $0.70: raise it, or lower limits.max_job_seconds"
     ]
     # half an hour at 1.408
     exact = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.704"})

@@ -44,7 +44,10 @@ def race_of(
 
 
 def plan_of(suite: Suite, seconds: float | None = None) -> Plan:
-    """At $1 per instance hour. ``seconds``: of an earlier run of each cell, half of them the start of its job."""
+    """At $1 per instance hour.
+
+    ``seconds``: of an earlier run of each cell, half of them the start of its job.
+    """
     known = {
         cell.cell_id: past_cell(
             cell.cell_id,
@@ -62,7 +65,8 @@ def plan_of(suite: Suite, seconds: float | None = None) -> Plan:
 
 def test_the_worst_case_of_a_race_holds_all_of_its_further_jobs() -> None:
     planned = plan_of(race_of([1, 2, 4, 8]))
-    # A job of four runs, and four of each cell twice: three attempts and one for each further run, of half an hour
+    # A job of four runs, and four of each cell twice: three attempts and one for each further run,
+    # of half an hour
     assert (planned.run_count, planned.lanes[0].job_count, planned.lanes[0].waves) == (36, 5, 5)
     assert planned.one_attempt_usd == Decimal("2.5")
     assert planned.worst_case_usd == Decimal((3 + 3) + 4 * (3 + 7)) / 2
@@ -104,8 +108,9 @@ def test_a_single_trial_has_one_round(search: Search) -> None:
 
 
 def play(suite: Suite, source: Random) -> list[list[Job]]:
-    """The jobs of each round, of cells that differ by less than their noise or by more. A first job has the further
-    runs of its leaders too.
+    """The jobs of each round, of cells that differ by less than their noise or by more.
+
+    A first job has the further runs of its leaders too.
     """
     cells, results, rounds = expand_cells(suite), list[RunResult](), list[list[Job]]()
     level = {cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.3)) for cell in cells}

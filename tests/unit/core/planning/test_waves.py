@@ -40,8 +40,8 @@ def size_of(wave: Wave) -> int:
 
 def test_seventeen_cells_of_2_to_16_nodes_take_26_waves() -> None:
     runs = runs_of(ALBERT)
-    # 4 x (2 + 4 + 8 + 16) + 16 = 136 nodes x 3 trials = 408; 408 / 16 = 25.5. The two largest together exceed the
-    # quota, so that counting runs allows one at a time.
+    # 4 x (2 + 4 + 8 + 16) + 16 = 136 nodes x 3 trials = 408; 408 / 16 = 25.5. The two largest
+    # together exceed the quota, so that counting runs allows one at a time.
     concurrency = share_instances(
         [LaneDemand(lane_id="a", sizes=tuple(ALBERT * 3), available=16, shares_host=False)], 16
     )
@@ -102,7 +102,8 @@ def test_lanes_share_the_spare_instances_of_the_account() -> None:
         LaneDemand(lane_id=name, sizes=(16, 8, 4, 2), available=20, shares_host=False)
         for name in ("a", "b")
     ]
-    # 40 in the account: both hold 16 + nothing more by counting runs (16 + 8 = 24 exceeds 20), so that 4 are spare each
+    # 40 in the account: both hold 16 + nothing more by counting runs (16 + 8 = 24 exceeds 20), so
+    # that 4 are spare each
     shared = share_instances(lanes, 36)
     assert (shared.lanes, shared.runs, shared.instances) == (
         2,

@@ -116,7 +116,10 @@ def test_one_stall_outpaces_no_run(stall: float) -> None:
 
 
 def test_what_only_the_first_run_of_a_cell_pays_ends_no_cell() -> None:
-    """Its own start is left out: it may compile what its later runs find compiled. That of the run ahead counts."""
+    """Its own start is left out: it may compile what its later runs find compiled.
+
+    That of the run ahead counts.
+    """
     for samples in (10_000, SAMPLES):
         assert not is_outpaced(pace([500.0, 20.0, *[1.0] * 5], 500.0), BEST, samples)
     slow = pace([1.2] * 7)

@@ -96,7 +96,8 @@ def test_the_long_run_variance_is_newey_and_wests_of_the_whitened_values(
     bias = (fitted + (fitted + 2) * correlation) / count
     weight = np.clip(correlation + bias, -0.5, 0.97)
     whitened = values[1:] - weight * values[:-1]
-    # Bartlett's weights fall from 1 to 0 at the lag after the last: a matrix with them on its diagonals
+    # Bartlett's weights fall from 1 to 0 at the lag after the last: a matrix with them on its
+    # diagonals
     lags = int(4 * ((count - 1) / 100) ** (2 / 9))
     distance = np.abs(np.subtract.outer(np.arange(count - 1), np.arange(count - 1)))
     bartlett = np.maximum(0, 1 - distance / (lags + 1))
@@ -118,7 +119,8 @@ def test_mean_has_the_long_run_variance_and_its_effective_count(name: str) -> No
 
 
 def test_the_interval_of_a_mean_by_hand() -> None:
-    # t(0.975, 10) = 2.228139 times the error 2; with hardly more than one independent value, t(0.975, 1) = 12.7062
+    # t(0.975, 10) = 2.228139 times the error 2; with hardly more than one independent value,
+    # t(0.975, 1) = 12.7062
     assert SeriesMean(mean=0.0, variance=4.0, effective_count=11).half_width(0.95) == pytest.approx(
         4.456278
     )
@@ -133,7 +135,9 @@ def test_values_without_noise_count_all_and_have_no_error() -> None:
 
 
 def small_sample(count: int, *, fitted: int) -> float:
-    """The autocorrelation is fitted, too; the polynomial is that of Kiefer and Vogelsang (2005), 5 % two-sided."""
+    """The autocorrelation is fitted, too; the polynomial is that of Kiefer and Vogelsang (2005), 5
+    % two-sided.
+    """
     share = (floor(4 * (count / 100) ** (2 / 9)) + 1) / count
     wider = np.polyval([-0.5324, 0.4160, 2.9694, 1.96], share) / 1.96
     return float(wider * sqrt(count / (count - fitted - 1)))
@@ -213,7 +217,8 @@ def test_the_robust_deviation_is_never_below_the_noise_of_a_timer() -> None:
     # 0.01 %; three values tell no more. A level that never changes has no correlation.
     assert robust_long_run_deviation([5.0, 1.0, 9.0]) == 1e-4
     assert robust_long_run_deviation([1.0] * 8) == pytest.approx(1e-4)
-    # Four values do: the correlation is negative, so that it counts as none; differences of 2, 1 and 3.
+    # Four values do: the correlation is negative, so that it counts as none; differences of 2, 1
+    # and 3.
     assert robust_long_run_deviation([0.0, 2.0, 1.0, 4.0]) == pytest.approx(
         sqrt(pi / 2) * 2 * sqrt(1 / 2)
     )

@@ -57,14 +57,17 @@ def test_from_three_cells_on_the_others_add_degrees_of_freedom() -> None:
     noises = (0.0, 0.02, 0.01, 0.03), (0.02, 0.0, 0.03, 0.01), (0.0, 0.0, 0.0, 0.0)
     cells = [by_round(*noise) for noise in (*noises[:2], *[noises[2]] * 30)]
     degrees = [found(*cells[:count]).degrees_of_freedom for count in (2, 3, 5, 8, 32)]
-    # paired: rounds - 1; pooled: twice that at most, as Welch's test has, and (count - 1) / count of it
+    # paired: rounds - 1; pooled: twice that at most, as Welch's test has, and (count - 1) / count
+    # of it
     assert degrees[0] == 3
     for count, each in zip((3, 5, 8, 32), degrees[1:], strict=True):
         assert each == pytest.approx(6 * (count - 1) / count)
 
 
 def test_quiet_cells_do_not_hide_the_spread_of_a_noisy_one() -> None:
-    """The first scatters by 5 %, all others by 1 %: over many suites the variance is that of the difference."""
+    """The first scatters by 5 %, all others by 1 %: over many suites the variance is that of the
+    difference.
+    """
     source = random.Random(7)
     squares, expected = 0.0, 0.0026 / 5
     for _ in range(400):
@@ -83,7 +86,8 @@ def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
     other = {block: value for block, value in whole.items() if block != "0"}
     assert compare_in_blocks(lost, whole, NO_POOL, inflation=1.0) is not None
     assert compare_in_blocks(lost, other, NO_POOL, inflation=1.0) is None
-    # cells that lost trials of different rounds, and that repeated one later, are paired in the rounds that they share
+    # cells that lost trials of different rounds, and that repeated one later, are paired in the
+    # rounds that they share
     first, second = by_round(0.0, 0.3, -0.2, 0.1, 0.2), by_round(0.049, 0.35, -0.149, 0.151, 0.25)
     assert compare_in_blocks(first, second, NO_POOL, inflation=1.0) is not None
     del first["1"], second["3"]

@@ -48,7 +48,9 @@ def test_a_cell_is_no_faster_for_a_trial_that_it_lost_in_a_slow_round(slow: floa
 
 
 def test_what_a_place_in_the_job_does_is_no_difference_between_cells() -> None:
-    """A leak of 2 % a run and a first run that is 10 % slower; forward, reversed, and two more orders."""
+    """A leak of 2 % a run and a first run that is 10 % slower; forward, reversed, and two more
+    orders.
+    """
     orders = ((0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1))
     levels = (0.0, 0.01, 0.02, 0.03)
     cells: list[list[Trial]] = [[] for _ in levels]

@@ -50,7 +50,8 @@ def test_trials_on_hosts_of_their_own_or_on_unknown_ones_are_compared_as_they_ar
 
 
 def test_a_difference_between_two_single_hosts_may_be_the_hosts() -> None:
-    # 5 % apart with hardly any noise: each cell's own host decides. sqrt(2) x 2 % = 2.8 %, t(0.975, 3) = 3.182: 9.0 %
+    # 5 % apart with hardly any noise: each cell's own host decides. sqrt(2) x 2 % = 2.8 %, t(0.975,
+    # 3) = 3.182: 9.0 %
     first, second = on("a", 0.0, 0.001, -0.001), on("b", 0.05, 0.051, 0.049)
     found = compare_on_hosts(first, second)
     assert found.standard_error == pytest.approx(sqrt(2) * 0.02, rel=1e-2)
@@ -111,14 +112,16 @@ def test_on_one_shared_host_its_speed_cancels() -> None:
 def test_trials_that_repeat_on_hosts_count_as_their_means() -> None:
     first = on("a", 0.0, 0.002) + on("b", 0.04, 0.042)
     found = compare_on_hosts(first, on("c", 0.10, 0.102) + on("d", 0.14, 0.142))
-    # a trial's own variance: (4 x 0.02^2 + 4 x 0.001^2) / 3; that of the means 0.001 and 0.041: 0.0008
+    # a trial's own variance: (4 x 0.02^2 + 4 x 0.001^2) / 3; that of the means 0.001 and 0.041:
+    # 0.0008
     own = (4 * 0.0004 + 4 * 1e-6) / 3
     between = (3 * 0.0004 + 0.0008 - own / 2) / 4
     assert found.standard_error == pytest.approx(sqrt(2 * (between / 2 + own / 4)))
 
 
 def test_earlier_trials_update_the_prior_by_their_degrees_of_freedom() -> None:
-    # two hosts 10 % apart, each trial as the other: variance 0.0953^2 / 2 = 0.00454 with 1 degree, 0.02^2 with 3
+    # two hosts 10 % apart, each trial as the other: variance 0.0953^2 / 2 = 0.00454 with 1 degree,
+    # 0.02^2 with 3
     found = known(update_prior([on("a", 0.0, 0.0) + on("b", 0.0953, 0.0953)], source="history"))
     assert (found.degrees_of_freedom, found.source) == (4, "history")
     assert found.deviation == pytest.approx(sqrt((3 * 0.0004 + 0.00454) / 4), rel=1e-3)
@@ -144,12 +147,14 @@ def test_hosts_with_unequal_numbers_of_trials_are_weighed_by_the_method_of_momen
     second = on("c", 0.0, 0.01, 0.05) + on("d", 0.2) + on("e", -0.1)
     # within: variances 0.0002 (1 degree) and 0.0007 (2 degrees): 0.0016 / 3
     own = 0.0016 / 3
-    # between: means 0.01 and 0.1; 0.02, 0.2 and -0.1, with mean 0.04: squares 0.00405 and 0.0456 of 3 degrees
+    # between: means 0.01 and 0.1; 0.02, 0.2 and -0.1, with mean 0.04: squares 0.00405 and 0.0456 of
+    # 3 degrees
     between = (0.00405 + 0.0456) / 3
     explained = own * (1 / 2 + 1 + 1 / 3 + 1 + 1) / 5
     found = own_variance([first, second])
     assert found == pytest.approx((between - explained, 3))
-    # a cell on hosts without repeats, or on one host, tells nothing of the hosts, but repeats tell the trials' own
+    # a cell on hosts without repeats, or on one host, tells nothing of the hosts, but repeats tell
+    # the trials' own
     assert own_variance([first, second, on("f", 0.0) + on("g", 0.9)]) == found
     # variance 0.0018 with 1 degree more: (0.0016 + 0.0018) / 4
     wider = own_variance([first, second, on("f", 0.0, 0.06)])
@@ -174,7 +179,8 @@ def test_the_posterior_of_the_prior_weighs_a_wide_spread_by_its_degrees() -> Non
 def test_one_host_of_a_cell_adds_the_assumed_spread_to_the_trials_own() -> None:
     spread = HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=4, source="history")
     found = mean_over_hosts(on("a", 0.0, 0.02, 0.04), spread, inflation=1.5)
-    # 0.0004 with 4 degrees; 1.5 x 0.0004 / 3 = 0.0002 with 2: 0.0006^2 / (0.0004^2 / 4 + 0.0002^2 / 2)
+    # 0.0004 with 4 degrees; 1.5 x 0.0004 / 3 = 0.0002 with 2: 0.0006^2 / (0.0004^2 / 4 + 0.0002^2 /
+    # 2)
     assert found.mean == pytest.approx(0.02)
     assert found.variance == pytest.approx(0.0006)
     assert found.degrees_of_freedom == pytest.approx(36 / (16 / 4 + 4 / 2))
@@ -182,7 +188,8 @@ def test_one_host_of_a_cell_adds_the_assumed_spread_to_the_trials_own() -> None:
 
 def test_several_hosts_with_repeats_count_as_one_value_each() -> None:
     trials = on("a", 0.0, 0.02) + on("b", 0.04) + on("c", 0.1)
-    # a trial's own variance around 0.04; the means 0.01, 0.04 and 0.1 have variance 0.0021 around 0.05
+    # a trial's own variance around 0.04; the means 0.01, 0.04 and 0.1 have variance 0.0021 around
+    # 0.05
     own, share = (0.0016 + 0.0004 + 0.0036) / 3, (0.5 + 1 + 1) / 3
     between = (3 * 0.0004 + 2 * (0.0021 - own * share)) / 5
     found = mean_over_hosts(trials, STATED_PRIOR)
@@ -226,7 +233,8 @@ def test_sets_that_share_a_host_are_one_draw() -> None:
     assert draw_count(chain + on("e f", 0.3)) == 2
     # also if the set that joins two of them comes last
     assert draw_count(on("a b", 0.0) + on("c d", 0.2) + on("b c", 0.1)) == 1
-    # nine reserved nodes of each cell, eight at a time: two draws, told apart by no difference that hosts may make
+    # nine reserved nodes of each cell, eight at a time: two draws, told apart by no difference that
+    # hosts may make
     nodes = "abcdefghi"
     first, second = (
         [

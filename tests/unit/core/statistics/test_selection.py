@@ -17,7 +17,9 @@ from traindyno.core.statistics.selection import (
 
 
 def behind(percent: float, error: float, degrees: float = 8) -> Comparison:
-    """The best is ahead by so many percent (of logarithms), known with this standard error in percent."""
+    """The best is ahead by so many percent (of logarithms), known with this standard error in
+    percent.
+    """
     return comparison_of(-percent / 100, (error / 100) ** 2, degrees)
 
 
@@ -50,7 +52,8 @@ def test_contenders_share_the_significance_of_not_better_and_not_of_beaten() -> 
 def test_a_clear_winner_keeps_its_figures_and_one_of_equals_does_not() -> None:
     clear = correct_for_selection([behind(10, 1.0), behind(12, 1.0)])
     assert (clear.shift, clear.upper_tail) == (0.0, 0.025)
-    # two cells 1 % apart with an error of 2 %: the difference is noise, both are taken for the mean of the two
+    # two cells 1 % apart with an error of 2 %: the difference is noise, both are taken for the mean
+    # of the two
     equal = correct_for_selection([behind(1.0, 2.0)])
     assert equal.shift == pytest.approx(0.005)
     assert equal.upper_tail == 0.0125
@@ -62,11 +65,14 @@ def test_a_clear_winner_keeps_its_figures_and_one_of_equals_does_not() -> None:
 
 
 def test_the_trials_that_would_tell_exceed_those_that_were_run() -> None:
-    # error 1 % with 5 trials: s^2 = 5e-4; to show 0.1 + 1.98 %: 5e-4 (t(0.95, 8) + t(0.8, 8))^2 / 0.0208^2 = 8.7
+    # error 1 % with 5 trials: s^2 = 5e-4; to show 0.1 + 1.98 %: 5e-4 (t(0.95, 8) + t(0.8, 8))^2 /
+    # 0.0208^2 = 8.7
     assert trials_to_decide([behind(0.1, 1.0)], trials=5, tolerance=0.02) == 9
-    # a spread known with 2 degrees of freedom counts as that of 5 trials, with 4: 5e-4 (2.132 + 0.941)^2 / 0.0208^2
+    # a spread known with 2 degrees of freedom counts as that of 5 trials, with 4: 5e-4 (2.132 +
+    # 0.941)^2 / 0.0208^2
     assert trials_to_decide([behind(0.1, 1.0, degrees=2)], trials=5, tolerance=0.02) == 11
-    # three cells 3 % behind, without a zone: 2e-3 (t(0.975, 12) + t(1 - 0.2 / 3, 12))^2 / 0.03^2 = 31.9
+    # three cells 3 % behind, without a zone: 2e-3 (t(0.975, 12) + t(1 - 0.2 / 3, 12))^2 / 0.03^2 =
+    # 31.9
     assert trials_to_decide([behind(3.0, 2.0)] * 3, trials=5, tolerance=0.0) == 32
     assert trials_to_decide([behind(5.0, 0.1)], trials=5, tolerance=0.02) == 6
     assert trials_to_decide([behind(0.0, 20.0)], trials=5, tolerance=0.02) is None
@@ -74,8 +80,8 @@ def test_the_trials_that_would_tell_exceed_those_that_were_run() -> None:
 
 
 def test_the_best_of_several_is_shrunk_by_the_share_of_noise_in_their_differences() -> None:
-    # 1.5 % and 1 % behind: center 2.5 / 3 %, spread (0.833^2 + 0.667^2 + 0.167^2) / 2 = 0.5833 square %, error 1 / 2:
-    # 0.5 / 0.5833 x 0.8333 = 1 / 1.4 %
+    # 1.5 % and 1 % behind: center 2.5 / 3 %, spread (0.833^2 + 0.667^2 + 0.167^2) / 2 = 0.5833
+    # square %, error 1 / 2: 0.5 / 0.5833 x 0.8333 = 1 / 1.4 %
     rivals = [behind(1.5, 1.0), behind(1.0, 1.0)]
     found = correct_for_selection(rivals)
     assert found.shift == pytest.approx(0.01 / 1.4)
@@ -112,7 +118,8 @@ def test_a_cell_at_the_level_itself_is_not_beaten() -> None:
 
 def test_the_trials_for_several_open_cells_follow_steins_rule() -> None:
     cells = [behind(0.5, 1.0, degrees=30), behind(3.0, 2.0, degrees=20)]
-    # s^2 = (1 + 4) / 2 x 6 square %, with 25 degrees; 20 % of misses and the one-sided 5 % are shared by both
+    # s^2 = (1 + 4) / 2 x 6 square %, with 25 degrees; 20 % of misses and the one-sided 5 % are
+    # shared by both
     variance = 2.5 * 6
     missed = t_quantile(1 - 0.2 / 2, 25)
     apart, within = t_quantile(0.975, 25) + missed, t_quantile(1 - 0.05 / 2, 25) + missed
@@ -139,7 +146,8 @@ def test_the_degrees_of_freedom_of_the_trials_count_where_a_comparison_has_fewer
 
 
 def test_at_most_200_trials_are_proposed() -> None:
-    # level cells with many degrees: s^2 (1.645 + 0.842)^2 / zone^2, where one trial more is 0.25 % of s
+    # level cells with many degrees: s^2 (1.645 + 0.842)^2 / zone^2, where one trial more is 0.25 %
+    # of s
     zone = log(1.02)
     factor = (t_quantile(0.95, 1e6) + t_quantile(0.8, 1e6)) / zone
     found = [

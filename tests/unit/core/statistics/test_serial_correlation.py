@@ -19,7 +19,8 @@ def rising(count: int) -> list[float]:
 def test_the_inflation_is_the_variance_of_the_mean_by_the_expected_sample_variance(
     correlation: float, count: int
 ) -> None:
-    # unit variance: the mean has the mean of all covariances; s^2 is expected to be (1 - that) n / (n - 1)
+    # unit variance: the mean has the mean of all covariances; s^2 is expected to be (1 - that) n /
+    # (n - 1)
     covariances = [
         correlation ** abs(row - column) for row in range(count) for column in range(count)
     ]
@@ -72,7 +73,8 @@ def test_cells_of_two_trials_or_without_any_spread_tell_nothing() -> None:
 
 
 def test_what_chance_explains_is_no_correlation() -> None:
-    # steps of 0.6 and 0.4, forth and back: 0.52 / (2 x 0.2267), above 1; steps in one direction: 0.52 / (2 x 0.5067)
+    # steps of 0.6 and 0.4, forth and back: 0.52 / (2 x 0.2267), above 1; steps in one direction:
+    # 0.52 / (2 x 0.5067)
     assert serial_correlation([[0.0, 0.6, 0.2]]) == 0
     # a deficit of 0.487 with a variance of 1 / 8: the share 0.527 of its square is chance
     once = serial_correlation([[0.0, 0.6, 1.0]])

@@ -203,7 +203,10 @@ def test_a_restart_is_another_session_though_a_rank_lost_its_first_log() -> None
 def test_a_quick_restart_is_another_session_where_the_log_names_the_launch(
     launches: tuple[str | None, str | None], ranks: list[list[int]]
 ) -> None:
-    """The instance was lost before rank 0 had a log. Logs that don't name the launch have only the clock."""
+    """The instance was lost before rank 0 had a log.
+
+    Logs that don't name the launch have only the clock.
+    """
     files = {
         file_name(rank, start=start): log_lines(
             rank=rank, world_size=2, step_seconds=[], start=start, launch=launch, is_ended=False

@@ -44,7 +44,9 @@ def test_only_the_steps_asked_for_are_counted() -> None:
 
 
 def two_ranks() -> StepTable:
-    """Steps of 1, 2 and 1 s on rank 0, of 2, 1 and 1 s on rank 1, and a save of each between the second and third."""
+    """Steps of 1, 2 and 1 s on rank 0, of 2, 1 and 1 s on rank 1, and a save of each between the
+    second and third.
+    """
     ranks = []
     for rank, seconds in enumerate(((1.0, 2.0, 1.0), (2.0, 1.0, 1.0))):
         first, second, third = seconds
@@ -62,7 +64,8 @@ def test_the_columns_of_a_table_are_over_all_ranks() -> None:
     table = two_ranks()
     assert len(table) == 3
     assert list(table.slowest_seconds) == [2.0, 2.0, 1.0]
-    # the second between the steps belongs to the last interval, of which the slower save took 0.75 s
+    # the second between the steps belongs to the last interval, of which the slower save took 0.75
+    # s
     assert list(table.interval_seconds) == [2.0, 2.0, 2.0]
     assert table.phases_by_interval == {2: {"save": 0.75}}
     assert list(table.step_seconds) == [2.0, 2.0, 1.25]

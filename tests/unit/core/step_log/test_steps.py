@@ -12,7 +12,9 @@ from traindyno.core.step_log.steps import Steps
 
 
 def steps_of(source: random.Random, count: int) -> list[LoggedStep]:
-    """Numbers that rise, some of them left out, values of which some repeat, and values that 4 bytes hold or do not."""
+    """Numbers that rise, some of them left out, values of which some repeat, and values that 4
+    bytes hold or do not.
+    """
     start, is_logged = source.choice([0.0, 1.7e9]), source.random() < 0.5
     numbers = (
         sorted(source.sample(range(3 * count), count))

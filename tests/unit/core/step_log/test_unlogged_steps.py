@@ -67,8 +67,8 @@ def test_a_log_with_gaps_gives_no_rate_and_says_why(dropped: set[int]) -> None:
 def test_the_first_gaps_are_named() -> None:
     (problem,) = log_without({3, 7, 8, 100, 200}).problems
     assert problem == (
-        "job job-a1: 5 of 400 steps were not logged by every process (3, 7 to 8, 100, …): their work is unknown, so"
-        " no rate is measured; expected a line for each step"
+        "job job-a1: 5 of 400 steps were not logged by every process (3, 7 to 8, 100, …): their "
+        "work is unknown, so no rate is measured; expected a line for each step"
     )
 
 

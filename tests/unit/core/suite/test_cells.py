@@ -86,7 +86,8 @@ def test_trials_are_interleaved_in_an_order_drawn_for_each_trial() -> None:
     first = Counter(
         trial_runs(f"execution-{index}", cells, [1])[0].cell.cell_id for index in range(600)
     )
-    # each of three cells leads 200 of 600 rounds, give or take four deviations of sqrt(600 / 3 * 2 / 3) = 11.5
+    # each of three cells leads 200 of 600 rounds, give or take four deviations of sqrt(600 / 3 * 2
+    # / 3) = 11.5
     assert all(154 <= first[cell.cell_id] <= 246 for cell in cells)
     rounds = (
         trial_runs(f"execution-{index}", cells, [trial]) for index in range(50) for trial in (1, 2)

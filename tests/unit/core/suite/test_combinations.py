@@ -103,7 +103,10 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
     [
         (
             {"strategy": "smddp", "instance": "ml.g5.48xlarge"},
-            "strategy: strategy smddp does not run on ml.g5.48xlarge: expected ml.p4d, ml.p4de, ml.p3dn",
+            (
+                "strategy: strategy smddp does not run on ml.g5.48xlarge: expected ml.p4d, "
+                "ml.p4de, ml.p3dn"
+            ),
         ),
         ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: ml.m5.xlarge has no GPU"),
         (
@@ -121,7 +124,10 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
                 "batch_size_per_device": 4,
                 "micro_batches": 4,
             },
-            "micro_batches: micro_batches is 4 with pipeline_schedule 1f1b: expected 8 or more, one for each stage",
+            (
+                "micro_batches: micro_batches is 4 with pipeline_schedule 1f1b: expected 8 or "
+                "more, one for each stage"
+            ),
         ),
         (
             {"strategy": "tensor", "tensor_degree": 3},
@@ -129,12 +135,16 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         ),
         (
             {"strategy": "tensor", "tensor_plan": {}},
-            "tensor_plan: tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.",
+            (
+                "tensor_plan: tensor_plan divides no layer: expected a path of a linear layer, "
+                "such as colwise: [layers."
+            ),
         ),
         (
             {"strategy": "mesh", "shard_degree": 3, "tensor_degree": 2},
-            "shard_degree: shard_degree 3 × tensor_degree 2 does not divide the 8 processes of the job: expected "
-            "shard_degree 4, tensor_degree 2 or shard_degree 2, tensor_degree 2",
+            "shard_degree: shard_degree 3 × tensor_degree 2 does not divide the 8 processes of "
+            "the job: expected shard_degree 4, tensor_degree 2 or shard_degree 2, tensor_degree "
+            "2",
         ),
         (
             {
@@ -144,8 +154,8 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
                 "pipeline_degree": 1,
                 "replicate_degree": 1,
             },
-            "pipeline_degree: pipeline_degree 1 × replicate_degree 1 × shard_degree 2 × tensor_degree 2 does not equal "
-            "the 8 processes of the job: expected",
+            "pipeline_degree: pipeline_degree 1 × replicate_degree 1 × shard_degree 2 × "
+            "tensor_degree 2 does not equal the 8 processes of the job: expected",
         ),
         (
             {"strategy": "mesh", "micro_batches": 2, "batch_size_per_device": 2},
@@ -153,7 +163,10 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         ),
         (
             {"strategy": "mesh", "shard_degree": 8, "pipeline_schedule": "1f1b"},
-            "pipeline_schedule: pipeline_schedule has no effect with pipeline_degree 1: leave it out",
+            (
+                "pipeline_schedule: pipeline_schedule has no effect with pipeline_degree 1: "
+                "leave it out"
+            ),
         ),
         (
             {"strategy": "mesh", "shard_degree": 8, "tensor_plan": {"colwise": ["h.*.mlp.c_fc"]}},
@@ -161,7 +174,10 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         ),
         (
             {"tensor_degree": 2},
-            "tensor_degree: tensor_degree has no effect with strategy ddp: expected strategy tensor or mesh",
+            (
+                "tensor_degree: tensor_degree has no effect with strategy ddp: expected strategy "
+                "tensor or mesh"
+            ),
         ),
         (
             {"strategy": "tensor", "tensor_degree": 2, "instance": "ml.g7.24xlarge"},
@@ -184,16 +200,22 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
                 "batch_size_per_device": 9,
                 "micro_batches": 9,
             },
-            "micro_batches: micro_batches 9 does not fill 2 equal rounds of pipeline_schedule interleaved",
+            (
+                "micro_batches: micro_batches 9 does not fill 2 equal rounds of "
+                "pipeline_schedule interleaved"
+            ),
         ),
         (
             {"document_masking": True, "packing": False},
-            "document_masking: document_masking has no effect without packed texts: expected task causal-lm and "
-            "packing true",
+            "document_masking: document_masking has no effect without packed texts: expected "
+            "task causal-lm and packing true",
         ),
         (
             {"document_masking": True, "strategy": "pipeline"},
-            "document_masking: strategy pipeline has no document_masking between stages: expected strategy ddp or fsdp",
+            (
+                "document_masking: strategy pipeline has no document_masking between stages: "
+                "expected strategy ddp or fsdp"
+            ),
         ),
         (
             {"shard_scope": "hybrid"},
@@ -206,11 +228,17 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
                 "strategy": "fsdp",
                 "shard_scope": "hybrid",
             },
-            "shard_scope: local.cpu has one device, and shard_scope hybrid shards within an instance: expected full",
+            (
+                "shard_scope: local.cpu has one device, and shard_scope hybrid shards within an "
+                "instance: expected full"
+            ),
         ),
         (
             {"compiler": "neuron"},
-            "compiler: compiler neuron (TorchNeuron) does not run on ml.p4d.24xlarge: expected ml.trn2",
+            (
+                "compiler: compiler neuron (TorchNeuron) does not run on ml.p4d.24xlarge: "
+                "expected ml.trn2"
+            ),
         ),
         (
             {"instance": "ml.trn1.32xlarge"},
@@ -300,9 +328,9 @@ def test_shards_of_stages_need_batches_of_one_shape(padding: str) -> None:
     sharded = {**PIPELINED, "shard_degree": 4, "padding": padding}
     classified = replace(BUILT_IN, task=Task.SEQUENCE_CLASSIFICATION)
     expected = [
-        f"padding: padding {padding} gives processes batches of different lengths, for which the shards of a pipeline's"
-        " stages would wait for each other: expected padding max-length, packed texts, shard_degree 1 or"
-        " pipeline_degree 1"
+        f"padding: padding {padding} gives processes batches of different lengths, for which the "
+        "shards of a pipeline's stages would wait for each other: expected padding max-length, "
+        "packed texts, shard_degree 1 or pipeline_degree 1"
     ]
     assert reasons({**sharded, "packing": False}) == expected
     assert reasons(sharded, classified) == expected  # packing has no effect on classification

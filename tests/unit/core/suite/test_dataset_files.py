@@ -159,13 +159,15 @@ OWN = {"split": "german", "evaluation_split": "held_out"}
         (["german-1.csv", "held_out/a.csv", "train.csv"], "held_out", [1], OWN),
         (["train.csv", "test.csv", "held_out.csv"], "held_out", [2], OWN),
         (["train.csv", "test.csv", "test-2.csv.gz"], "test-2", [2], {"evaluation_split": "test-2"}),
-        # two files differ before the suffix or in their folder, or one is in a split that is not read
+        # two files differ before the suffix or in their folder, or one is in a split that is not
+        # read
         (["a/x.csv", "b/x.csv.gz"], "train", [0, 1], {}),
         (["news.de", "news.en"], "train", [0, 1], {}),
         (["a.csv", "a-1.csv"], "train", [0, 1], {}),
         (["a.v1.csv", "a.v2.csv"], "train", [0, 1], {}),
         (["train.csv", "test.csv", "test.csv.gz"], "train", [0], {}),
-        # a set of save_to_disk is whole, and a part of a set of the hub can be meant; caches are no data
+        # a set of save_to_disk is whole, and a part of a set of the hub can be meant; caches are no
+        # data
         (["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"], "train", [0, 1], {}),
         (["train-00000-of-01024.json.gz", "test-00000-of-00001.json.gz"], "train", [0], {}),
         (["data-00000-of-00001.arrow", "cache-1b2f3a4d5e6f7081.arrow"], "train", [0], {}),

@@ -1,4 +1,6 @@
-"""A constant global batch: accumulation follows from the batch per device and the replicas, or the cell is refused."""
+"""A constant global batch: accumulation follows from the batch per device and the replicas, or the
+cell is refused.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -132,11 +134,17 @@ def test_the_learning_rate_of_a_searching_cell_follows_its_constant_global_batch
     [
         (
             {"batch_size_per_device": 24, "global_batch_size": 256},
-            "batch_size_per_device 24 on 8 replicas does not divide global_batch_size 256: expected 16 or 32",
+            (
+                "batch_size_per_device 24 on 8 replicas does not divide global_batch_size 256: "
+                "expected 16 or 32"
+            ),
         ),
         (
             {"batch_size_per_device": 64, "global_batch_size": 256},
-            "batch_size_per_device 64 on 8 replicas does not divide global_batch_size 256: expected 32",
+            (
+                "batch_size_per_device 64 on 8 replicas does not divide global_batch_size 256: "
+                "expected 32"
+            ),
         ),
         (
             {"global_batch_size": 100},
@@ -148,12 +156,15 @@ def test_the_learning_rate_of_a_searching_cell_follows_its_constant_global_batch
         ),
         (
             {"global_batch_size": 64, "gradient_accumulation_steps": 2},
-            "gradient_accumulation_steps 2 beside global_batch_size 64, from which the steps follow:"
-            " expected one of the two",
+            "gradient_accumulation_steps 2 beside global_batch_size 64, from which the steps "
+            "follow: expected one of the two",
         ),
         (
             {"instance": "ml.g7.24xlarge", "global_batch_size": 64},
-            "the number of devices of ml.g7.24xlarge is not known, so global_batch_size can't be divided",
+            (
+                "the number of devices of ml.g7.24xlarge is not known, so global_batch_size "
+                "can't be divided"
+            ),
         ),
     ],
 )

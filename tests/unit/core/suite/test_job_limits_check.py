@@ -84,7 +84,10 @@ def test_names_of_the_launchers_and_the_lab_are_refused_but_for_mpis(
     [("NAME_1", True), ("_x", True), ("1X", False), ("A-B", False), ("TRAINDYNO_X", False)],
 )
 def test_variables_have_names_of_a_shell(name: str, is_valid: bool) -> None:
-    expected = f'workload.environment.{name}: got "{name}", expected letters, digits and _, not beginning with a digit'
+    expected = (
+        f'workload.environment.{name}: got "{name}", expected letters, digits and _, not beginning '
+        "with a digit"
+    )
     assert [found.partition(" or TRAINDYNO_")[0] for found in refused(environment={name: "1"})] == (
         [] if is_valid else [expected]
     )

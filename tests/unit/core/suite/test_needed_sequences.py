@@ -1,4 +1,6 @@
-"""No more sequences are made than the longest run reads, and all of them where a part would not be a fair sample."""
+"""No more sequences are made than the longest run reads, and all of them where a part would not be
+a fair sample.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Which tokens a suite needs, what tells one set of them from another, and the job that makes them."""
+"""Which tokens a suite needs, what tells one set of them from another, and the job that makes
+them.
+"""
 
 import json
 from collections.abc import Iterable
@@ -125,9 +127,12 @@ def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> N
         == due
     )
     others = (
-        {"divisions": divisions[:1]}, {"divisions": divisions[1:]}, {"divisions": (TensorDivision(degree=2),)},
-        {"stage_counts": ()}, {"stage_counts": (2,)},
-    )  # fmt: skip
+        {"divisions": divisions[:1]},
+        {"divisions": divisions[1:]},
+        {"divisions": (TensorDivision(degree=2),)},
+        {"stage_counts": ()},
+        {"stage_counts": (2,)},
+    )
     keys = {tokens_key(suite.workload, replace(wanted, **each), ORIGIN) for each in ({}, *others)}
     assert len(keys) == 1 + len(others)
 
@@ -270,8 +275,8 @@ def planned_of(suite: Suite, tokens: tuple[TokenSet, ...] | None = None) -> Plan
 
 def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
     plan = planned()
-    # half an hour at 0.24 once, and three times at worst; two jobs of half an hour at 1.408, and at worst three
-    # attempts of each and one more for its second run: 8 x 0.704 = 5.632
+    # half an hour at 0.24 once, and three times at worst; two jobs of half an hour at 1.408, and at
+    # worst three attempts of each and one more for its second run: 8 x 0.704 = 5.632
     assert plan.preparation is not None
     assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (
         Decimal("0.12"),

@@ -1,4 +1,6 @@
-"""A script's arguments are any JSON values: stored and sent as they were written, and told apart."""
+"""A script's arguments are any JSON values: stored and sent as they were written, and told
+apart.
+"""
 
 import datetime
 import json
@@ -127,7 +129,10 @@ SAFE = string.ascii_letters + string.digits + "_-+=:,./@%^éß"
 
 @given(text=st.text(alphabet=SAFE + " ;&|<>()$`\"'\\*?[]#~{}\n", max_size=12))
 def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
-    """The toolkit joins the words and gives the line to a shell. What is accepted reaches the script unchanged."""
+    """The toolkit joins the words and gives the line to a shell.
+
+    What is accepted reaches the script unchanged.
+    """
     document = script_document()
     document["workload"]["hyperparameters"] = {"text": text}
     try:

@@ -12,7 +12,8 @@ HUB = "hf_" + "a1B2" * 9
 SECRET_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
 
 
-# Each name with a value that a secret of this name could have, and each value under a name that says nothing.
+# Each name with a value that a secret of this name could have, and each value under a name that
+# says nothing.
 PASSWORD, LONG = "hunter2!", "0123456789abcdef" * 2
 SECRET_NAMES = {
     **dict.fromkeys(

@@ -1,4 +1,6 @@
-"""A setting is described once, beside its field: checks, schema, effects and batches follow from there."""
+"""A setting is described once, beside its field: checks, schema, effects and batches follow from
+there.
+"""
 
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -54,16 +56,29 @@ def test_options_of_one_strategy_have_no_effect_with_others() -> None:
     assert not has_effect("pipeline_degree", tensor)
     assert has_effect("precision", tensor)
     assert options_of_strategies() == (
-        "shard_scope", "replicate_degree", "shard_degree", "tensor_degree", "tensor_plan", "pipeline_degree",
-        "pipeline_schedule", "micro_batches",
-    )  # fmt: skip
+        "shard_scope",
+        "replicate_degree",
+        "shard_degree",
+        "tensor_degree",
+        "tensor_plan",
+        "pipeline_degree",
+        "pipeline_schedule",
+        "micro_batches",
+    )
 
 
 def test_settings_are_listed_by_their_effect() -> None:
     assert settings_with(Effect.LEARNING) == (
-        "optimizer", "lr_schedule", "lr_warmup_steps", "weight_decay", "gradient_clip_norm", "seed", "packing",
-        "document_masking", "dropout",
-    )  # fmt: skip
+        "optimizer",
+        "lr_schedule",
+        "lr_warmup_steps",
+        "weight_decay",
+        "gradient_clip_norm",
+        "seed",
+        "packing",
+        "document_masking",
+        "dropout",
+    )
     assert settings_with(Effect.PLACEMENT) == ("instance", "instance_count", "strategy")
     assert settings_with(Effect.BATCH) == (
         "batch_size_per_device",

@@ -1,4 +1,6 @@
-"""The suites that come with the project: each can be read and planned, and asks for jobs that SageMaker knows."""
+"""The suites that come with the project: each can be read and planned, and asks for jobs that
+SageMaker knows.
+"""
 
 import re
 from pathlib import Path
@@ -26,7 +28,8 @@ MODERN = [SUITES / pack / "modern.yaml" for pack in PACKS]
 ORIGINAL = [SUITES / pack / "original.yaml" for pack in PACKS]
 LOCAL = [SUITES / pack / "local.yaml" for pack in PACKS]
 ON_AWS = [*ORIGINAL, *MODERN]
-# USD an hour. Published: trn1 in 2023, the others in 2021 to 2026. Nobody published g6e, trn2 and m7i: estimates.
+# USD an hour. Published: trn1 in 2023, the others in 2021 to 2026. Nobody published g6e, trn2 and
+# m7i: estimates.
 PRICES = {
     "ml.g4dn.12xlarge": "4.89",
     "ml.g5.12xlarge": "7.09",

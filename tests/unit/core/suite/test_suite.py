@@ -1,4 +1,6 @@
-"""The parts of a suite that answer questions about it, the limits of its numbers, and what holds without a value."""
+"""The parts of a suite that answer questions about it, the limits of its numbers, and what holds
+without a value.
+"""
 
 import pytest
 

@@ -129,8 +129,8 @@ def test_goals_have_a_short_form(written: Any, meant: Goal) -> None:
     [
         (
             {"goal": {"fastest-to": {"accuracy": 0.9}}},
-            "measurement.evaluate_every_steps: goal fastest-to needs evaluations during the run: got nothing, expected"
-            " a number of steps",
+            "measurement.evaluate_every_steps: goal fastest-to needs evaluations during the run: "
+            "got nothing, expected a number of steps",
         ),
         (
             {"goal": {"fastest-to": {"accuracy": 90}}, "measurement": {"evaluate_every_steps": 5}},
@@ -214,7 +214,10 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a misspelt choice": (
         {"matrix": {"compiler": ["none", "inductr"]}},
         [
-            'matrix.compiler[1]: got "inductr": did you mean "inductor"? Expected one of none, inductor, xla, neuron'
+            (
+                'matrix.compiler[1]: got "inductr": did you mean "inductor"? Expected one of '
+                "none, inductor, xla, neuron"
+            )
         ],
     ),
     "a value where a list belongs": (
@@ -405,7 +408,10 @@ CONTENT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "hyperparameters of a built-in task": (
         {"matrix": {"compiler": ["none"], "hyperparameters.lr": [1]}},
-        "matrix.hyperparameters.lr: only task script has hyperparameters of its own, expected a setting",
+        (
+            "matrix.hyperparameters.lr: only task script has hyperparameters of its own, "
+            "expected a setting"
+        ),
     ),
     "too many runs": (
         {
@@ -486,8 +492,8 @@ def test_a_script_needs_its_source_and_sees_only_its_own_axes() -> None:
         'workload.entry_point: got "train.sh", expected a .py file of source; the training toolkit of the containers '
         "starts files, not modules: for python -m package.module, name a file that holds import runpy; "
         'runpy.run_module("package.module", run_name="__main__", alter_sys=True)',
-        "matrix.batch_size_per_device: a script does not see batch_size_per_device, expected one of compiler, image, "
-        "instance, instance_count, strategy, hyperparameters.<name>",
+        "matrix.batch_size_per_device: a script does not see batch_size_per_device, expected one "
+        "of compiler, image, instance, instance_count, strategy, hyperparameters.<name>",
     ]
 
 
@@ -508,8 +514,11 @@ def test_content_is_checked_once_the_form_is_right() -> None:
     document["matrix"]["instance_count"] = [1, 4]
     document["limits"] = {"max_usd": 0, "max_hours": 1, "max_job_seconds": 60}
     assert {problem.split(": ")[0] for problem in problems(document)} == {
-        "name", "matrix.instance", "matrix.instance[1]", "limits.max_usd"
-    }  # fmt: skip
+        "name",
+        "matrix.instance",
+        "matrix.instance[1]",
+        "limits.max_usd",
+    }
 
 
 def without_search(**changes: Any) -> dict[str, Any]:

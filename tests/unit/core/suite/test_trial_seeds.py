@@ -104,8 +104,8 @@ def test_an_argument_that_the_suite_also_gives_is_refused(
     if given:
         document["workload"] = {**document["workload"], "hyperparameters": {}}
     assert problems(document) == [
-        f"{ARGUMENT}: {section} gives the argument lr too, expected it in one of them; training.seed is the seed of the"
-        " first trial"
+        f"{ARGUMENT}: {section} gives the argument lr too, expected it in one of them; "
+        "training.seed is the seed of the first trial"
     ]
 
 

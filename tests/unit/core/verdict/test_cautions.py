@@ -12,7 +12,10 @@ from traindyno.core.verdict.confounds import Confound, Difference
 from traindyno.core.verdict.control_cells import Control
 from traindyno.core.verdict.verdict import Finding
 
-HOSTS = "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may differ."
+HOSTS = (
+    "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; "
+    "others may differ."
+)
 UNKNOWN_HOSTS = (
     "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
 )
@@ -128,8 +131,8 @@ def test_unknown_parities_are_one_caution_for_each_reference() -> None:
     )
     agreeing = parity(ParityFinding.AGREES)
     assert cautions(parities=(unknown, agreeing)) == [
-        "The loss of fsdp can't be compared with that of ddp: a loss was not logged. Whether these cells did the same"
-        " work is unknown."
+        "The loss of fsdp can't be compared with that of ddp: a loss was not logged. Whether "
+        "these cells did the same work is unknown."
     ]
     third = parity(ParityFinding.UNKNOWN, cell_id=THIRD, ratio=None, interval=None)
     rows = make_row(), make_row(SECOND), make_row(THIRD)

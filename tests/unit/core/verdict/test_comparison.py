@@ -1,4 +1,6 @@
-"""Two executions side by side: only what is alike is compared, and a change is claimed only where it shows."""
+"""Two executions side by side: only what is alike is compared, and a change is claimed only where
+it shows.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""``confirm``: the two leaders run once more, for as long as the suite says, and their long runs decide."""
+"""``confirm``: the two leaders run once more, for as long as the suite says, and their long runs
+decide.
+"""
 
 from dataclasses import replace
 from decimal import Decimal

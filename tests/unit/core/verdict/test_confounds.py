@@ -40,7 +40,8 @@ def confound_of(
 
 
 def test_the_first_seed_changes_three_things_at_once() -> None:
-    # 4 T4s: batch 10 against 20 a device, 40 against 80 in all; 5e-5 / 32 x 40 = 6.25e-5 against 1.25e-4
+    # 4 T4s: batch 10 against 20 a device, 40 against 80 in all; 5e-5 / 32 x 40 = 6.25e-5 against
+    # 1.25e-4
     suite = planned_suite(
         matrix={"compiler": (Compiler.NONE,), "batch_size_per_device": (10,)},
         include=({"compiler": Compiler.INDUCTOR, "batch_size_per_device": 20},),
@@ -165,7 +166,8 @@ def test_a_control_brings_a_strategys_options_along_and_holds_the_global_batch()
     )
     assert confound is not None
     assert [each.name for each in confound.differences] == ["instance_count", "strategy"]
-    # ddp with 4 processes: 4 samples each; the pipeline with 2 processes: 16 for its one replica, a cell of the suite
+    # ddp with 4 processes: 4 samples each; the pipeline with 2 processes: 16 for its one replica, a
+    # cell of the suite
     more, other = confound.controls
     assert (more.isolates, more.include["batch_size_per_device"]) == ("instance_count", 4)
     assert other.isolates == "strategy"

@@ -1,4 +1,6 @@
-"""Each control cell that a report proposes is one that planning accepts, for the cells of all shipped suites."""
+"""Each control cell that a report proposes is one that planning accepts, for the cells of all
+shipped suites.
+"""
 
 import json
 import random
@@ -82,7 +84,9 @@ def proposed(suite: Suite, cells: Sequence[Cell]) -> list[Control]:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=named)
 def test_planning_accepts_each_proposed_control(path: Path) -> None:
-    """The suite as a user would write it, with all of them: parse_suite raises SuiteInvalid if planning refuses one."""
+    """The suite as a user would write it, with all of them: parse_suite raises SuiteInvalid if
+    planning refuses one.
+    """
     suite = load_suite(path, local=path.parent == SUITES).suite
     cells, document = expand_cells(suite), suite_document(suite)
     controls = proposed(suite, cells)

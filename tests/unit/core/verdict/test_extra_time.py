@@ -1,4 +1,6 @@
-"""Whose an interruption is: the cells of a type share capacity that fails, and it says nothing about one of them."""
+"""Whose an interruption is: the cells of a type share capacity that fails, and it says nothing
+about one of them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,7 +66,9 @@ def with_faults(results: Sequence[RunResult], count: int) -> list[RunResult]:
 def test_faults_of_the_service_cost_no_answer(
     faults: tuple[int, int], checkpoints: float | None
 ) -> None:
-    """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and without any."""
+    """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and
+    without any.
+    """
     schedule = None if checkpoints is None else FullRun(checkpoint_every_minutes=checkpoints)
     results = [
         replace(remeasured(each, one_time=CHECKPOINT), full_run=schedule)
@@ -131,7 +135,9 @@ def test_few_faults_in_minutes_of_trials_decide_nothing_and_remove_nothing(fault
 
 
 def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
-    """Spot, ten hours without checkpoints: two interruptions in trials of the slower cell make it no better."""
+    """Spot, ten hours without checkpoints: two interruptions in trials of the slower cell make it
+    no better.
+    """
     suite = make_suite(
         matrix={"strategy": ("ddp", "fsdp")},
         training={"instance": "ml.p4d.24xlarge"},
@@ -161,9 +167,11 @@ def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
 def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(
     lead: float, rate: float | None
 ) -> None:
-    """Two types, 4 trials, a checkpoint each 30 minutes in ten hours, and 0.02 an hour as the suite states.
+    """Two types, 4 trials, a checkpoint each 30 minutes in ten hours, and 0.02 an hour as the suite
+    states.
 
-    If it states none, one an hour is possible, which costs more than a fifth of the time with such checkpoints.
+    If it states none, one an hour is possible, which costs more than a fifth of the time with such
+    checkpoints.
     """
     terms = SpotTerms(discount=0.6, interruptions_per_hour=rate)
     suite = replace(

@@ -1,4 +1,6 @@
-"""A cell that searches its batch: one trial first, and the batch that it found for all later ones."""
+"""A cell that searches its batch: one trial first, and the batch that it found for all later
+ones.
+"""
 
 import json
 from collections.abc import Sequence
@@ -79,9 +81,9 @@ def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> Non
     results = first_results(suite, [6, 24])
     runs = plan_round(suite, cells, execution_id="e", round_number=2, results=results)
     resolved = with_batches(runs, results)
-    assert sorted((run.cell.label, run.trial, trained_settings(run).batch_size) for run in resolved) == [
-        ("compiled", 2, 24), ("compiled", 3, 24), ("eager", 2, 6), ("eager", 3, 6)
-    ]  # fmt: skip
+    assert sorted(
+        (run.cell.label, run.trial, trained_settings(run).batch_size) for run in resolved
+    ) == [("compiled", 2, 24), ("compiled", 3, 24), ("eager", 2, 6), ("eager", 3, 6)]
     assert not any(run.searches_batch for run in resolved)
     later = [
         replace(completed_result(run.cell, run.trial, suite=suite), run=run) for run in resolved
@@ -100,7 +102,9 @@ def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:
 
 @pytest.mark.parametrize("accumulation", [1, 3])
 def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -> None:
-    """As a later trial trains with it; the parent gives the first trial the same settings with the same batch."""
+    """As a later trial trains with it; the parent gives the first trial the same settings with the
+    same batch.
+    """
     suite = suite_of(2, learning_rate=RATE, gradient_accumulation_steps=accumulation)
     assert {planned_learning_rate(cell.settings) for cell in expand_cells(suite)} == {None}
     results = first_results(suite, [6, 24])
@@ -171,7 +175,10 @@ def test_the_row_says_which_batch_was_found(
 def test_no_larger_batch_is_possible_than_the_global_one_allows(
     whole: int | None, shown: object
 ) -> None:
-    """Each probe fits. The type has one device: the batch per device is 2 of 2, 3 of 3, or 2 of 4 samples."""
+    """Each probe fits.
+
+    The type has one device: the batch per device is 2 of 2, 3 of 3, or 2 of 4 samples.
+    """
     kept = {} if whole is None else {"global_batch_size": whole}
     suite = suite_of(1, batch_size_per_device={**SEARCH, "begin": 1}, **kept)
     cell, _ = expand_cells(suite)

@@ -40,9 +40,13 @@ def test_the_front_has_no_cell_that_another_one_beats_in_time_and_money() -> Non
         )
 
     rows = (
-        row("a", 100.0, 9.0), row("b", 200.0, 5.0), row("c", 300.0, 5.0),
-        row("d", 50.0, 20.0), row("e", 400.0, 4.0), row("f", 10.0, None),
-    )  # fmt: skip
+        row("a", 100.0, 9.0),
+        row("b", 200.0, 5.0),
+        row("c", 300.0, 5.0),
+        row("d", 50.0, 20.0),
+        row("e", 400.0, 4.0),
+        row("f", 10.0, None),
+    )
     verdict = make_verdict(
         rows=rows, recommended=None, expected=None, rivals=(), refused={"a": "its price"}
     )

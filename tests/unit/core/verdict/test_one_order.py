@@ -61,7 +61,9 @@ def drawn_suite(source: Random, search: Search) -> Suite:
 
 
 class Lab:
-    """Cells at levels that may be equal; noise, hosts of a job, a cold first run, lost and failing runs are drawn."""
+    """Cells at levels that may be equal; noise, hosts of a job, a cold first run, lost and failing
+    runs are drawn.
+    """
 
     def __init__(self, source: Random, suite: Suite) -> None:
         self.source, self.suite, self.cells = source, suite, expand_cells(suite)
@@ -184,7 +186,9 @@ def test_what_a_verdict_shows_is_in_one_order(search: Search) -> None:
 
 
 def with_a_slow_round(suite: Suite, *levels: float) -> list[RunResult]:
-    """Four trials of each cell, the last one half as slow again; that of the second cell is lost."""
+    """Four trials of each cell, the last one half as slow again; that of the second cell is
+    lost.
+    """
     rounds = [
         [
             level * slow * (1 + 0.001 * ((number + trial) % 3))

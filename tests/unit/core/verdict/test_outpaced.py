@@ -1,4 +1,6 @@
-"""A run that its job ended because it could not win is a result with a bound: no failure, and never recommended."""
+"""A run that its job ended because it could not win is a result with a bound: no failure, and never
+recommended.
+"""
 
 import re
 from dataclasses import replace
@@ -69,9 +71,9 @@ def test_an_outpaced_cell_takes_nothing_from_the_answer(verdict: Verdict) -> Non
     text = describe_verdict(verdict)
     says = " ".join(text.support)
     assert (
-        "2 cells were outpaced: their runs were at least 25 to 80 % slower than another run of the job"
-        in says
-    )
+        "2 cells were outpaced: their runs were at least 25 to 80 % slower than another run "
+        "of the job"
+    ) in says
     assert "failed" not in " ".join((text.headline, *text.support, *text.cautions))
 
 

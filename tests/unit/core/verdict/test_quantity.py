@@ -31,8 +31,9 @@ AFTER = [
     evaluation_line(START + 30, 20, {"accuracy": 0.85}),
     evaluation_line(START + 50, 40, {"accuracy": 0.92}),
 ]
-# 60 s to start, 20 s to download, then 10 s and 60 steps of 0.5 s with 8 samples and 80 tokens each, and 60 s besides:
-# 16 samples per second; 79,992 samples are left after the first step, 4,999.5 s
+# 60 s to start, 20 s to download, then 10 s and 60 steps of 0.5 s with 8 samples and 80 tokens
+# each, and 60 s besides: 16 samples per second; 79,992 samples are left after the first step,
+# 4,999.5 s
 RESULT = completed_result(
     make_cell(), 1, step_seconds=0.5, suite=make_suite(examples=80_000), after=AFTER
 )
@@ -42,7 +43,8 @@ BY_HAND: list[tuple[Quantity, float]] = [
     (tokens_per_second, 160.0),
     (steps_per_second, 2.0),
     (training_seconds, 5_000.0),
-    # 60 + 20 + 10 + 60 + 20 s are paid once, of which SageMaker bills 140 - 30 s less the steady ones
+    # 60 + 20 + 10 + 60 + 20 s are paid once, of which SageMaker bills 140 - 30 s less the steady
+    # ones
     (projected_seconds, 170.0 + 4_999.5),
     (projected_billable_seconds, 110.0 + 4_999.5),
     (projected_usd, (110.0 + 4_999.5) / 100),

@@ -1,4 +1,6 @@
-"""A race: every cell runs once, and the contenders run again, forward and backward, until the answer is settled."""
+"""A race: every cell runs once, and the contenders run again, forward and backward, until the
+answer is settled.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -47,9 +49,13 @@ def done(
     suite: Suite, batch: int, trial: int, seconds: float, outcome: Outcome | None = None
 ) -> RunResult:
     cell, is_shared = cell_of(suite, batch), suite.measurement.jobs is Jobs.SHARED
-    result = failed_result(cell, trial, outcome) if outcome else completed_result(
-        cell, trial, step_seconds=seconds * NOISE[(batch + trial) % 3], suite=suite
-    )  # fmt: skip
+    result = (
+        failed_result(cell, trial, outcome)
+        if outcome
+        else completed_result(
+            cell, trial, step_seconds=seconds * NOISE[(batch + trial) % 3], suite=suite
+        )
+    )
     number, turn = (1, 1) if trial == 1 else (1 + trial // 2, 1 + trial % 2)
     block = f"{number}.{turn}" if is_shared else f"{trial}.1"
     run = replace(result.run, job_id=f"job-{number}" if is_shared else None, block=block)
@@ -99,7 +105,10 @@ def test_contenders_run_once_where_each_cell_has_its_own_job() -> None:
 
 
 def test_in_a_race_all_cells_that_run_again_pay_for_probes_and_in_a_grid_all_cells() -> None:
-    """The verdict names two of three contenders. The fourth cell is dropped, or its result is lost."""
+    """The verdict names two of three contenders.
+
+    The fourth cell is dropped, or its result is lost.
+    """
     race = suite_of()
     race = replace(race, measurement=replace(race.measurement, probes=True))
     grid = replace(race, search=Search.GRID)
@@ -216,7 +225,9 @@ def test_a_sole_leader_says_that_none_came_near_it() -> None:
 
 
 def test_a_sole_leader_is_as_far_ahead_in_the_table_as_its_headline_says() -> None:
-    """Its further runs were slower, as on other hosts: a mean of its runs is 6 % below that of the next cell."""
+    """Its further runs were slower, as on other hosts: a mean of its runs is 6 % below that of the
+    next cell.
+    """
     suite = suite_of()
     results = [*first_round(suite, {1: 1.0, 2: 1.12}), done(suite, 4, 1, 1.0, Outcome.OUTPACED)]
     results += [
@@ -263,7 +274,9 @@ def test_if_the_leader_fails_the_next_ones_contend(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED])
 def test_a_cell_that_only_a_failing_cell_outpaced_runs_again(outcome: Outcome) -> None:
-    """Being behind that cell tells nothing of the others: without its own figure, no other is the fastest."""
+    """Being behind that cell tells nothing of the others: without its own figure, no other is the
+    fastest.
+    """
     suite = suite_of()
     behind, by = done(suite, 2, 1, 1.12, Outcome.OUTPACED), done(suite, 1, 1, 1.0)
     bound = OutpacedBound(by=by.run.run_id, least_ratio=1.05, steps=5)

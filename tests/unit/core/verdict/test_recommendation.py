@@ -26,7 +26,8 @@ def recommendation(*comparisons: Comparison) -> Recommendation:
 
 
 def test_contenders_share_the_upper_end_of_an_interval() -> None:
-    # one rival is 0.01 behind with an error of 0.01 (a contender), the other is clearly beaten: 2.5 % / 2 above
+    # one rival is 0.01 behind with an error of 0.01 (a contender), the other is clearly beaten: 2.5
+    # % / 2 above
     close, beaten = comparison_of(-0.01, 0.0001, 8), comparison_of(-0.2, 0.0001, 8)
     interval, is_detected = recommendation(close, beaten).simultaneous(close, 0.05)
     assert interval is not None
@@ -75,7 +76,9 @@ def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> N
 
 
 def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
-    """The prediction of the recommended cell is around its corrected mean, and no narrower than the mean's interval."""
+    """The prediction of the recommended cell is around its corrected mean, and no narrower than the
+    mean's interval.
+    """
     cells = [make_cell("00000000", label="a"), make_cell("00000001", label="b")]
     levels = [
         [level * (1 + trial * turn % 5 / 1000) for trial in range(1, 6)]

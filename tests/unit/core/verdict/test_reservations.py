@@ -1,4 +1,6 @@
-"""What a verdict makes of failed, diverged, contended and unlike trials, of hosts, and of accuracy."""
+"""What a verdict makes of failed, diverged, contended and unlike trials, of hosts, and of
+accuracy.
+"""
 
 import re
 from collections.abc import Sequence
@@ -124,7 +126,9 @@ def test_a_narrower_spread_from_history_decides() -> None:
 
 
 def test_work_is_counted_in_one_unit() -> None:
-    """A packed example holds twice the tokens: at the same samples per second it does the work in half the time."""
+    """A packed example holds twice the tokens: at the same samples per second it does the work in
+    half the time.
+    """
     facts = {line.WORK_UNIT: line.TOKENS}
     results = results_of(fsdp=FAST, facts=facts)
     twice = completed_results([FSDP], FAST, suite=SUITE, samples=4, facts=facts)

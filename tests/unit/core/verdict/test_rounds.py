@@ -47,8 +47,9 @@ def test_a_grid_is_one_round() -> None:
     cells = expand_cells(suite)
     runs = labelled(plan_round(suite, cells, execution_id="e", round_number=1))
     assert [sorted(runs[:3]), sorted(runs[3:])] == [
-        [("ddp", 1), ("fsdp", 1), ("zero1", 1)], [("ddp", 2), ("fsdp", 2), ("zero1", 2)]
-    ]  # fmt: skip
+        [("ddp", 1), ("fsdp", 1), ("zero1", 1)],
+        [("ddp", 2), ("fsdp", 2), ("zero1", 2)],
+    ]
     assert plan_round(suite, cells, execution_id="e", round_number=2) == ()
 
 
@@ -63,7 +64,8 @@ def test_where_everything_fails_the_search_is_over() -> None:
 
 
 def test_a_cell_that_may_keep_the_limit_after_all_stays() -> None:
-    # 100,000 samples at 8 a step: 12,500 steps; ddp takes 3.5 h, fsdp nearly the limit of 4.15 h, zero1 7 h
+    # 100,000 samples at 8 a step: 12,500 steps; ddp takes 3.5 h, fsdp nearly the limit of 4.15 h,
+    # zero1 7 h
     goal = Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal("4.15"))
     suite = suite_of(goal=goal)
     results = results_of(suite, [1.00, 1.02, 1.01], [1.15, 1.19, 1.16], [2.00, 2.02, 2.01])

@@ -1,4 +1,6 @@
-"""What a verdict says of the global batch of a user's script: what its step log measured, or nothing."""
+"""What a verdict says of the global batch of a user's script: what its step log measured, or
+nothing.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +20,9 @@ from traindyno.core.verdict.verdict import Verdict, judge
 
 
 def results_of(suite: Suite) -> list[RunResult]:
-    """Two trials of each cell, later cells faster, whose logs have the samples that the script trains on."""
+    """Two trials of each cell, later cells faster, whose logs have the samples that the script
+    trains on.
+    """
     return [
         completed_result(
             cell,
@@ -65,7 +69,9 @@ def all_measured(suite: Suite) -> dict[str, int]:
 def test_equal_measured_batches_are_no_difference_however_they_are_divided(
     name: str, first: int, second: int
 ) -> None:
-    """16 x 1 and 8 x 2; 32 x 1 and 16 x 2; P4d's batch of 32 x 8 GPUs and Trainium's 8 x 32 devices: both 256."""
+    """16 x 1 and 8 x 2; 32 x 1 and 16 x 2; P4d's batch of 32 x 8 GPUs and Trainium's 8 x 32
+    devices: both 256.
+    """
     suite = suite_of(name)
     cells = expand_cells(suite)
     if name == "bert-trainium/original":

@@ -25,7 +25,10 @@ def verdict_of(dropped: Mapping[str, float], failed: int = 0) -> Verdict:
         (
             1 / 1.07,
             0,
-            "only it was measured again; the closest alternative was 7.0 % behind in its single run",
+            (
+                "only it was measured again; the closest alternative was 7.0 % behind in its "
+                "single run"
+            ),
         ),
         (1 / 1.09, 1, "only it was measured again, and trials of the others failed"),
     ],
@@ -57,7 +60,10 @@ def test_seeds_make_times_to_a_quality_scatter_more() -> None:
         (
             0,
             0.01,
-            "only it was measured again; the closest alternative was at least 1 % behind when its run was ended",
+            (
+                "only it was measured again; the closest alternative was at least 1 % behind "
+                "when its run was ended"
+            ),
         ),
         (3, 0.01, None),
     ],
@@ -65,7 +71,9 @@ def test_seeds_make_times_to_a_quality_scatter_more() -> None:
 def test_a_cell_that_an_outpaced_run_dropped_was_as_near_as_its_bound(
     trials: int, least_behind: float, said: str | None
 ) -> None:
-    """One that ran again, because the run ahead of it failed later, is compared by its other runs."""
+    """One that ran again, because the run ahead of it failed later, is compared by its other
+    runs.
+    """
     row = make_row(SECOND, outpaced=1, trials=trials, least_behind=least_behind)
     assert none_near(make_verdict(rows=(make_row(), row), rivals=(), dropped={})) == said
 
@@ -81,7 +89,7 @@ def test_what_single_runs_say_is_said_with_their_scatter(
         make_verdict(rows=(best, make_row(SECOND)), rivals=(), dropped={SECOND: 1 / 1.07})
     )
     scatter = f" (single runs scatter by {said})" if said else ""
-    assert (
-        text
-        == f"1 cell was dropped: in its one run, measured 7 % dearer than the recommended cell{scatter}."
+    assert text == (
+        "1 cell was dropped: in its one run, measured 7 % dearer than the recommended "
+        f"cell{scatter}."
     )

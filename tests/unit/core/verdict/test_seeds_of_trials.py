@@ -1,4 +1,6 @@
-"""What trials show about a quality: with a seed each, how cells compare; with one seed, nothing beyond that seed."""
+"""What trials show about a quality: with a seed each, how cells compare; with one seed, nothing
+beyond that seed.
+"""
 
 import random
 from collections.abc import Sequence
@@ -48,7 +50,10 @@ def later(result: RunResult, factor: float) -> RunResult:
 
 
 def judged_by_seeds(suite: Suite, source: random.Random, cv: float, *, shows_seed: bool) -> Verdict:
-    """Equal cells. Each seed has its own time to the quality in each cell; without seeds, a cell has one time."""
+    """Equal cells.
+
+    Each seed has its own time to the quality in each cell; without seeds, a cell has one time.
+    """
     cells = expand_cells(suite)
     template = template_of(suite.goal)
     factors: dict[tuple[str, int | None], float] = {}
@@ -65,21 +70,22 @@ def test_a_verdict_of_one_seed_says_so() -> None:
     verdict = judged_by_seeds(quality_suite(2), random.Random(1), 0.1, shows_seed=False)
     text = describe_verdict(verdict)
     label = verdict.row(verdict.recommended or "").label
-    assert (
-        text.headline
-        == f"{label} was fastest to accuracy 90 % for this seed; other seeds may give another order."
+    assert text.headline == (
+        f"{label} was fastest to accuracy 90 % for this seed; other seeds may give another order."
     )
     labels = ", ".join(row.label for row in verdict.rows)
     assert text.cautions[0] == (
-        f"Trials of {labels} share a seed, or do not show their seed. The time and cost to the target hold for this"
-        " seed, and nothing is concluded for other seeds."
+        f"Trials of {labels} share a seed, or do not show their seed. The time and cost to the "
+        "target hold for this seed, and nothing is concluded for other seeds."
     )
     assert "Two trials of each cell" not in " ".join(text.changes)
     assert "measurement.seed_argument" in " ".join(text.changes)
 
 
 def test_simulated_runs_are_no_draws_of_their_seeds() -> None:
-    """They do not train: what they say of a quality comes from their trace, whatever the seed of the trial."""
+    """They do not train: what they say of a quality comes from their trace, whatever the seed of
+    the trial.
+    """
     suite = suite_of(FASTEST)
     fast, slow = expand_cells(suite)
     results = [
@@ -116,8 +122,8 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
     assert [parity.finding for parity in one_seed.likeness.parities] == [ParityFinding.ONE_SEED]
     said = [each for each in describe_verdict(one_seed).cautions if "seed" in each]
     assert said == [
-        "Trials of ddp, fsdp share a seed, or do not show their seed. The comparisons of losses hold for this seed, and"
-        " nothing is concluded for other seeds."
+        "Trials of ddp, fsdp share a seed, or do not show their seed. The comparisons of losses "
+        "hold for this seed, and nothing is concluded for other seeds."
     ]
     assert not any(row.part(CellQuality).repeats_a_seed for row in by_seed.rows)
 

@@ -30,7 +30,9 @@ def row(
     usd_per_hour: int = 36,
     **changes: Any,
 ) -> CellRow:
-    """Half of the overhead is training time; ``rate``: samples per second of the whole work, with all that slows it."""
+    """Half of the overhead is training time; ``rate``: samples per second of the whole work, with
+    all that slows it.
+    """
     seconds = overhead / 2 + EXAMPLES / rate
     given = {
         "overhead_seconds": overhead,
@@ -99,7 +101,9 @@ def test_two_cells_meet_where_less_overhead_makes_up_for_the_rate(
 def test_the_lines_give_the_figures_of_the_table_at_the_suites_work(
     metric: Metric, slower: float
 ) -> None:
-    """The full run's schedule, failures and interruptions make the work slower than the trial's rate."""
+    """The full run's schedule, failures and interruptions make the work slower than the trial's
+    rate.
+    """
     for found in (row(rate=100 / slower), other()):
         total, line = estimate_of(found, metric), cell_line(found, metric, EXAMPLES)
         assert line is not None

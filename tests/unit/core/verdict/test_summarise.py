@@ -48,11 +48,28 @@ def test_a_run_that_measured_nothing_has_no_figures() -> None:
     result = failed_result(make_cell(), 1, Outcome.OUT_OF_MEMORY)
     known = {name: value for name, value in run_columns(result).items() if value is not None}
     assert (known["outcome"], known["billable_seconds"], known["cost_usd"]) == (
-        Outcome.OUT_OF_MEMORY, 50.0, Decimal("0.50")
-    )  # fmt: skip
+        Outcome.OUT_OF_MEMORY,
+        50.0,
+        Decimal("0.50"),
+    )
     assert {*RUN_COLUMNS} - {*known} == {
-        "samples_per_second", "tokens_per_second", "mean_step_seconds", "steady_steps", "warmup_steps", "is_steady",
-        "accuracy", "evaluation_loss", "late_loss", "projected_seconds", "projected_usd", "hosts", "data_wait_share",
-        "overhead_seconds", "overhead_billable_seconds", "outpaced_by", "least_ratio", "probe_seconds",
-    }  # fmt: skip
+        "samples_per_second",
+        "tokens_per_second",
+        "mean_step_seconds",
+        "steady_steps",
+        "warmup_steps",
+        "is_steady",
+        "accuracy",
+        "evaluation_loss",
+        "late_loss",
+        "projected_seconds",
+        "projected_usd",
+        "hosts",
+        "data_wait_share",
+        "overhead_seconds",
+        "overhead_billable_seconds",
+        "outpaced_by",
+        "least_ratio",
+        "probe_seconds",
+    }
     assert summarise(result).steps is None

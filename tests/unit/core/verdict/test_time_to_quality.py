@@ -92,8 +92,8 @@ def test_time_and_money_to_the_target_by_hand() -> None:
     suite = suite_of(FASTEST)
     result = evaluated(expand_cells(suite)[0], 1, suite)
     found = reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.85))
-    # 80 s until training starts, of which 20 s of downloading are billed; 50 s of training: (20 + 50) s at $36/h,
-    # billed 170 s of a training time of 60 + 70 + 20 + 20 s = 170 s
+    # 80 s until training starts, of which 20 s of downloading are billed; 50 s of training: (20 +
+    # 50) s at $36/h, billed 170 s of a training time of 60 + 70 + 20 + 20 s = 170 s
     assert found == Reached(step=40, seconds=130.0, usd=Decimal("0.7"), since_seconds=20.0)
     loss = known(reach_target(result, QualityTarget(quality=Quality.LOSS, value=0.31)))
     assert loss.step == 20
@@ -165,7 +165,9 @@ def test_where_no_cell_reached_the_target_none_is_recommended() -> None:
 
 
 def test_cells_that_learn_otherwise_are_compared_by_what_they_reach() -> None:
-    """Loss parity refuses a cell for a whole workload; to a quality, its losses are its own affair."""
+    """Loss parity refuses a cell for a whole workload; to a quality, its losses are its own
+    affair.
+    """
     suite = suite_of(FASTEST)
     ddp, fsdp = expand_cells(suite)
     results = [evaluated(ddp, trial, suite) for trial in (1, 2, 3)]
@@ -205,7 +207,9 @@ def test_the_record_of_the_verdict_keeps_accuracy_and_quality() -> None:
 def stopped(
     cell: Cell, trial: int, suite: Suite, *, steps: int, accuracy: float = 0.91
 ) -> RunResult:
-    """A run that ended after ``steps`` steps, because the evaluation after the last one reached the target."""
+    """A run that ended after ``steps`` steps, because the evaluation after the last one reached the
+    target.
+    """
     seconds = [1.0 + trial / 1000] * steps
     lines = [
         phase_line("evaluate", START + sum(seconds), START + sum(seconds) + 2),
@@ -260,7 +264,9 @@ def test_a_short_run_that_did_not_end_at_its_target_is_called_unsteady() -> None
 def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(
     steps: int, reason: str | None
 ) -> None:
-    """Each step takes 1 s, and 2 s of evaluation follow after every 20 steps, also after the last one."""
+    """Each step takes 1 s, and 2 s of evaluation follow after every 20 steps, also after the last
+    one.
+    """
     suite = suite_of(FASTEST)
     seconds = [3.0 if index in (20, 40) else 1.0 for index in range(steps)]
     begins = [START + sum(seconds[:index]) for index in range(20, steps + 1, 20)]
@@ -283,12 +289,15 @@ def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(
     # 8 samples in 1 s + 2 s ÷ 20
     assert result.samples_per_second == pytest.approx(8 / 1.1)
     projection = known(project_run(result))
-    # 62 s are paid once: until training, and after the last step; 1 s of warm-up; 99,992 samples are left
+    # 62 s are paid once: until training, and after the last step; 1 s of warm-up; 99,992 samples
+    # are left
     assert projection.seconds == pytest.approx(63 + 99_992 * 1.1 / 8)
 
 
 def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
-    """400 s between two sessions, and 10 s of the first one that the second one repeated; 29 s of it are kept."""
+    """400 s between two sessions, and 10 s of the first one that the second one repeated; 29 s of
+    it are kept.
+    """
     suite = suite_of(FASTEST)
     cell = expand_cells(suite)[0]
     plain = evaluated(cell, 1, suite)

@@ -1,4 +1,6 @@
-"""Cells that count other work, or whose samples per step do not follow their batch size, get no recommendation."""
+"""Cells that count other work, or whose samples per step do not follow their batch size, get no
+recommendation.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -210,7 +212,10 @@ def test_a_cell_that_does_not_log_each_step_leaves_the_answer_open() -> None:
     assert results[1].samples_per_second is None
     verdict = judge(suite, (all_steps, some), results)
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
-    headline = "No recommendation: every 50 did 1,950 steps that are not in its log, so its rate is unknown."
+    headline = (
+        "No recommendation: every 50 did 1,950 steps that are not in its log, so its rate is "
+        "unknown."
+    )
     assert describe_verdict(verdict).headline == headline
     said = f"A trial of every 50: {results[1].message}."
     assert said in describe_verdict(verdict).cautions

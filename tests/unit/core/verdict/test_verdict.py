@@ -64,7 +64,8 @@ def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     assert verdict.finding is Finding.RECOMMENDED
     assert verdict.recommended == ddp.cell_id
     assert [rival.relation for rival in verdict.rivals] == [Relation.BEATEN, Relation.BEATEN]
-    # work left 99,992 samples / 8 per step: 12,499 s at 1.0 s and 14,999 s at 1.2 s, plus 110 s: ratio 0.8346
+    # work left 99,992 samples / 8 per step: 12,499 s at 1.0 s and 14,999 s at 1.2 s, plus 110 s:
+    # ratio 0.8346
     assert verdict.runner_up is not None
     assert verdict.runner_up.cell_id == fsdp.cell_id
     assert verdict.runner_up.comparison.ratio == pytest.approx(
@@ -80,9 +81,9 @@ def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> 
     verdict = judged(suite_of(), [1.00, 1.06, 0.94], [1.08, 1.02, 0.96])
     assert verdict.finding is Finding.UNDECIDED
     assert [rival.relation for rival in verdict.rivals] == [Relation.OPEN]
-    # no more than 2 % apart, with differences by round of -7.6, 3.8 and -2.1 %, a variance of 0.00326: one-sided
-    # t(0.95, 2) = 2.920, t(0.8, 2) = 1.061; the difference seen, 2 %, adds to the tolerance of 2 %:
-    # 0.00326 x (2.920 + 1.061)^2 / 0.0394^2 = 34
+    # no more than 2 % apart, with differences by round of -7.6, 3.8 and -2.1 %, a variance of
+    # 0.00326: one-sided t(0.95, 2) = 2.920, t(0.8, 2) = 1.061; the difference seen, 2 %, adds to
+    # the tolerance of 2 %: 0.00326 x (2.920 + 1.061)^2 / 0.0394^2 = 34
     assert (verdict.to_decide.trials, verdict.to_decide.is_script) == (34, False)
 
 
@@ -212,7 +213,8 @@ def test_a_cell_without_a_price_can_not_be_called_cheapest() -> None:
 
 
 def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None:
-    # seed 4: 6033 s x 24.725 $/h against 6553 s: equal where 6553 s x price = 6033 s x 24.725, 22.763 $/h
+    # seed 4: 6033 s x 24.725 $/h against 6553 s: equal where 6553 s x price = 6033 s x 24.725,
+    # 22.763 $/h
     suite = suite_of(instances=("ml.trn1.32xlarge", "ml.p4d.24xlarge"))
     trainium, p4d = expand_cells(suite)
     # billed is 100 + 10 + 60 x step seconds: overhead 110 s, then 12,499 steps
@@ -254,7 +256,8 @@ def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(go
     assert found.examples == pytest.approx(
         (fixed[0] - fixed[1]) / (slopes[1] - slopes[0]), rel=1e-3
     )
-    # checkpoints of 30 s each minute take half as long again; a crossover of the trial's rate would not know of them
+    # checkpoints of 30 s each minute take half as long again; a crossover of the trial's rate would
+    # not know of them
     assert found.examples == pytest.approx(4000 / 1.5, rel=0.01)
 
 

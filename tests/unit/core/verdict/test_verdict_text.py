@@ -102,11 +102,14 @@ def test_a_clear_winner_is_supported_by_its_margin() -> None:
         "Use ddp: it is cheapest.",
         "The whole work (100,000 examples) takes about 16 min 40 s and costs about $10.00, "
         "20.0 % less cost than the next best, fsdp.",
-        "6 runs measured 2 of 2 cells and cost $12.40; the claim that it is the best is wrong in at most 5 of 100 such"
-        " suites.",
+        "6 runs measured 2 of 2 cells and cost $12.40; the claim that it is the best is wrong in "
+        "at most 5 of 100 such suites.",
     )
     assert text.support == (
-        "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 trials).",
+        (
+            "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 "
+            "trials)."
+        ),
     )
     assert text.changes == ()
 
@@ -122,7 +125,8 @@ def test_a_margin_that_may_be_noise_says_so() -> None:
         rows=rows, finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),)
     )
     assert text.support[0] == (
-        "It was 20.0 % (95% interval 10.0 to 30.0 %) below fsdp (4 and 5 trials). This difference may be noise."
+        "It was 20.0 % (95% interval 10.0 to 30.0 %) below fsdp (4 and 5 trials). This "
+        "difference may be noise."
     )
 
 
@@ -142,7 +146,8 @@ def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -
     text = described(**changes, to_decide=ToDecide(trials=12))
     assert text.headline == "ddp and fsdp can't be told apart yet: 12 trials of each would decide."
     assert text.changes[0] == (
-        "A suite of these cells with 12 trials of each (3 were run) settles it with a probability of 80 %."
+        "A suite of these cells with 12 trials of each (3 were run) settles it with a "
+        "probability of 80 %."
     )
     many = described(**changes)
     assert (
@@ -192,8 +197,8 @@ def test_what_more_trials_would_not_decide_is_said_with_its_reason(
     )
     assert text.headline == f"ddp and fsdp can't be told apart yet: {said}."
     assert text.changes == (
-        "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
-        " and where a drift leads.",
+        "Longer trials (measurement.max_steps) decide sooner than more of them: they show "
+        "whether stalls recur, and where a drift leads.",
     )
 
 
@@ -271,7 +276,10 @@ def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
         (
             Finding.WITHIN_TOLERANCE,
             f"Use ddp: no other cell is cheaper by more than 2 %{WRONG}.",
-            "; no other cell is better by more than 2 %, a claim that is wrong in at most 5 of 100 such suites",
+            (
+                "; no other cell is better by more than 2 %, a claim that is wrong in at most 5 "
+                "of 100 such suites"
+            ),
         ),
         (Finding.ONLY_ONE, "Use ddp: it is the only cell that qualifies.", ""),
         (
@@ -316,8 +324,8 @@ def test_failures_and_the_size_of_short_trials_are_in_the_headline(finding: Find
     )
     # half of 900 to 1100 s is 10 % of 1,000 s; ten times 30 s at 4 steps a second
     noted = (
-        " Note: 2 of its 5 trials failed, 1 diverged. The trials ran for 30.0 s each, the work takes 16 min 40 s: take"
-        " it as ± 10 %; for more: measurement.max_steps: 1000."
+        " Note: 2 of its 5 trials failed, 1 diverged. The trials ran for 30.0 s each, the work "
+        "takes 16 min 40 s: take it as ± 10 %; for more: measurement.max_steps: 1000."
     )
     assert described(rows=(best, make_row(SECOND)), finding=finding).headline.endswith(noted)
     steady = described(
@@ -437,8 +445,8 @@ def test_losses_that_agree_are_counted_with_their_reference() -> None:
 def test_the_range_of_one_run_is_beside_the_figure() -> None:
     row = make_row(prediction=predicted(900.0, 1200.0))
     assert described(rows=(row, make_row(SECOND))).work.startswith(
-        "The whole work (100,000 examples) takes about 16 min 40 s (nine of ten runs: 15 to 20 min) and costs about"
-        " $10.00 (nine of ten runs: $9.00 to $12.00), "
+        "The whole work (100,000 examples) takes about 16 min 40 s (nine of ten runs: 15 to 20 "
+        "min) and costs about $10.00 (nine of ten runs: $9.00 to $12.00), "
     )
 
 

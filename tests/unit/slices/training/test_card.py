@@ -1,4 +1,6 @@
-"""The model card has what the Hub accepts in its front matter, and the figures of its receipt and comparison."""
+"""The model card has what the Hub accepts in its front matter, and the figures of its receipt and
+comparison.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""A training goes on from where it stood, under names of its own, and with no more than is left of its amount."""
+"""A training goes on from where it stood, under names of its own, and with no more than is left of
+its amount.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -119,7 +121,9 @@ def test_a_training_of_which_nothing_is_left_asks_for_an_amount(stopped: Stopped
 
 
 def test_an_execution_that_was_refused_is_not_the_end_of_its_training(stopped: Stopped) -> None:
-    """PlanSuite keeps no suite of an execution that it refuses, as one whose amount pays for no job."""
+    """PlanSuite keeps no suite of an execution that it refuses, as one whose amount pays for no
+    job.
+    """
     stopped.pay(300)
     suite, second = plan_to_resume(stopped.target, EXECUTION, max_usd=Decimal("0.01"))
     start_training(stopped.target, suite, second)

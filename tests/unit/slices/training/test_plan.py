@@ -1,4 +1,6 @@
-"""The suite of a training is one that the lab accepts, of the same cell, and its jobs are within its amount."""
+"""The suite of a training is one that the lab accepts, of the same cell, and its jobs are within
+its amount.
+"""
 
 import json
 from dataclasses import replace
@@ -87,7 +89,8 @@ def test_the_suite_of_a_training_is_accepted_and_has_its_cell_alone(
 
 
 def test_a_checkpoint_is_written_every_ten_minutes_and_ten_times_at_least() -> None:
-    # 10,000 examples in batches of 1 are 10,000 steps of 1 s: 600 steps are ten minutes, and 1000 a tenth
+    # 10,000 examples in batches of 1 are 10,000 steps of 1 s: 600 steps are ten minutes, and 1000 a
+    # tenth
     suite = parse_suite(small_document())
     (cell, _) = expand_cells(suite)
     made = training_suite(
@@ -170,9 +173,9 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
     # 500 steps of 2 s are left, after 200 s; and $0.90 + 1000 s × $0.001
     assert (told.time.actual, told.cost.actual) == (1200.0, 1.9)
     assert told.line() == (
-        "step 53 of 553; about 16 min 40 s, $1.00 left; in all 20 min, above the projected 16 min 40 s (15 min to "
-        "18 min 20 s); $1.90, inside the projected $2.00 ($1.80 to $2.20): a step takes 2.00 s, projected 1.00 s; "
-        "it was started again 1 time"
+        "step 53 of 553; about 16 min 40 s, $1.00 left; in all 20 min, above the projected 16 min "
+        "40 s (15 min to 18 min 20 s); $1.90, inside the projected $2.00 ($1.80 to $2.20): a step "
+        "takes 2.00 s, projected 1.00 s; it was started again 1 time"
     )
     inside = forecast(
         pace,
@@ -198,8 +201,8 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
     )
     assert not dear.is_inside
     assert dear.line().endswith(
-        "inside the projected 16 min 40 s (15 min to 18 min 20 s); $2.30, above the projected $2.00 ($1.80 to $2.20): "
-        "a step takes 2.00 s, projected 1.00 s"
+        "inside the projected 16 min 40 s (15 min to 18 min 20 s); $2.30, above the projected "
+        "$2.00 ($1.80 to $2.20): a step takes 2.00 s, projected 1.00 s"
     )
     unknown = forecast(
         pace, None, steps=453, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001, restarts=1

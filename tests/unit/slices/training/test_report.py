@@ -1,4 +1,6 @@
-"""What was projected stands beside what came of it: in a training's report, and in `traindyno list --projected`."""
+"""What was projected stands beside what came of it: in a training's report, and in `traindyno list
+--projected`.
+"""
 
 import json
 from dataclasses import replace
@@ -66,7 +68,10 @@ def finished(lab: MemoryLab) -> None:
 
 
 def test_the_report_of_a_training_has_what_was_projected_beside_what_it_took() -> None:
-    """With the executions that it continues. What trained without a projection has no such section."""
+    """With the executions that it continues.
+
+    What trained without a projection has no such section.
+    """
     lab = trained(**EARLIER)
     time, cost = parse_report(lab.bucket.read_json(report_data_key(EXECUTION))).part(
         PART, ProjectedActual

@@ -1,4 +1,7 @@
-"""Settings that can't be combined, each combination with its reason. A new rule is a new function."""
+"""Settings that can't be combined, each combination with its reason.
+
+A new rule is a new function.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -52,14 +55,19 @@ HEAD_COUNTS = ("num_attention_heads", "n_head")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impossible:
-    """A setting that can't be combined with the others of its cell; ``field`` is the setting to change."""
+    """A setting that can't be combined with the others of its cell; ``field`` is the setting to
+    change.
+    """
 
     field: str
     reason: str
 
 
 def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
-    """The settings that can't work in this cell. A user's script is checked for its launcher, not its model."""
+    """The settings that can't work in this cell.
+
+    A user's script is checked for its launcher, not its model.
+    """
     instance_type = find_instance_type(cell.settings.instance)
     if instance_type is None:
         return []
@@ -83,7 +91,10 @@ def check_instance(settings: Settings, instance_type: InstanceType) -> Iterator[
             reason="local.gpu is one machine's GPU: expected instance_count 1",
         )
     if TRAITS[settings.strategy].one_process and settings.instance_count > 1:
-        reason = f"strategy {settings.strategy} runs one process: expected instance_count 1, or strategy ddp"
+        reason = (
+            f"strategy {settings.strategy} runs one process: expected instance_count 1, or "
+            "strategy ddp"
+        )
         yield Impossible(field="instance_count", reason=reason)
 
 
@@ -93,18 +104,24 @@ def check_smddp(settings: Settings, instance_type: InstanceType) -> Iterator[Imp
         and instance_type.family not in SMDDP_FAMILIES
     ):
         families = ", ".join(f"ml.{family}" for family in SMDDP_FAMILIES)
-        reason = f"strategy {settings.strategy} does not run on {instance_type.name}: expected {families}"
+        reason = (
+            f"strategy {settings.strategy} does not run on {instance_type.name}: expected "
+            f"{families}"
+        )
         yield Impossible(field="strategy", reason=reason)
 
 
 def check_image(settings: Settings, workload: Workload) -> Iterator[Impossible]:
-    """Whether an image of AWS or of the lab can run a built-in task, if the suite names no image."""
+    """Whether an image of AWS or of the lab can run a built-in task, if the suite names no
+    image.
+    """
     if settings.image or workload.image:
         return
     if TRAITS[settings.strategy].sagemaker_collectives:
         reason = (
-            f"AWS's images with strategy {settings.strategy} lack transformers and datasets, which the built-in tasks"
-            " need: set workload.image to an image that has them too, or use task script"
+            f"AWS's images with strategy {settings.strategy} lack transformers and datasets, which "
+            "the built-in tasks need: set workload.image to an image that has them too, or use "
+            "task script"
         )
         yield Impossible(field="strategy", reason=reason)
     if settings.compiler is Compiler.NEURON:
@@ -123,17 +140,28 @@ def check_compiler(settings: Settings, instance_type: InstanceType) -> Iterator[
         yield Impossible(field="compiler", reason=reason)
     if compiler is Compiler.NEURON and instance_type.family not in NATIVE_NEURON_FAMILIES:
         families = ", ".join(f"ml.{family}" for family in NATIVE_NEURON_FAMILIES)
-        reason = f"compiler neuron (TorchNeuron) does not run on {instance_type.name}: expected {families}"
+        reason = (
+            f"compiler neuron (TorchNeuron) does not run on {instance_type.name}: expected "
+            f"{families}"
+        )
         yield Impossible(field="compiler", reason=reason)
     if compiler is Compiler.XLA and settings.strategy not in XLA_STRATEGIES:
-        reason = f"compiler xla does not run with strategy {settings.strategy}: expected {', '.join(XLA_STRATEGIES)}"
+        reason = (
+            f"compiler xla does not run with strategy {settings.strategy}: expected "
+            f"{', '.join(XLA_STRATEGIES)}"
+        )
         yield Impossible(field="strategy", reason=reason)
 
 
 def check_xla_in_training(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    """The Training Compiler's latest images have Python 3.9, which is too old for the built-in tasks."""
+    """The Training Compiler's latest images have Python 3.9, which is too old for the built-in
+    tasks.
+    """
     if settings.compiler is Compiler.XLA and not _runs_xla(instance_type):
-        reason = f"compiler xla does not run the built-in tasks on {instance_type.name}: expected Trainium or local.cpu"
+        reason = (
+            f"compiler xla does not run the built-in tasks on {instance_type.name}: expected "
+            "Trainium or local.cpu"
+        )
         yield Impossible(field="compiler", reason=reason)
 
 
@@ -141,7 +169,10 @@ def check_xla_in_scripts(settings: Settings, instance_type: InstanceType) -> Ite
     offered = _runs_xla(instance_type) or instance_type.family in TRAINING_COMPILER_FAMILIES
     if settings.compiler is Compiler.XLA and not offered:
         families = ", ".join(f"ml.{family}" for family in TRAINING_COMPILER_FAMILIES)
-        reason = f"compiler xla does not run on {instance_type.name}: expected Trainium, {families} or local.cpu"
+        reason = (
+            f"compiler xla does not run on {instance_type.name}: expected Trainium, {families} or "
+            "local.cpu"
+        )
         yield Impossible(field="compiler", reason=reason)
 
 
@@ -165,30 +196,44 @@ def check_precision(settings: Settings, instance_type: InstanceType) -> Iterator
 
 def check_offloading(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
     if settings.activation_offloading and instance_type.accelerator_kind is not AcceleratorKind.GPU:
-        reason = f"{instance_type.name} has no GPU, from which activation_offloading moves activations to the host"
+        reason = (
+            f"{instance_type.name} has no GPU, from which activation_offloading moves activations "
+            "to the host"
+        )
         yield Impossible(field="activation_offloading", reason=reason)
 
 
 def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    """A setting that the strategy does not use has its default; shard_scope and tensor_plan need what they divide."""
+    """A setting that the strategy does not use has its default; shard_scope and tensor_plan need
+    what they divide.
+    """
     plain = Settings(instance=settings.instance)
     for field, description in setting_descriptions().items():
         value = getattr(settings, field)
         if not has_effect(field, settings) and value != getattr(plain, field):
             named = f"{field} {value}" if isinstance(value, ShardScope) else field
             users = " or ".join(description.used_by)
-            reason = f"{named} has no effect with strategy {settings.strategy}: expected strategy {users}"
+            reason = (
+                f"{named} has no effect with strategy {settings.strategy}: expected strategy "
+                f"{users}"
+            )
             yield Impossible(field=field, reason=reason)
     is_hybrid = settings.shard_scope is ShardScope.HYBRID and has_effect("shard_scope", settings)
     if is_hybrid and instance_type.devices_per_instance == 1:
-        reason = f"{instance_type.name} has one device, and shard_scope hybrid shards within an instance: expected full"
+        reason = (
+            f"{instance_type.name} has one device, and shard_scope hybrid shards within an "
+            "instance: expected full"
+        )
         yield Impossible(field="shard_scope", reason=reason)
     if (
         settings.tensor_plan
         and has_effect("tensor_plan", settings)
         and not settings.tensor_plan.styles()
     ):
-        reason = "tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.*.mlp.up_proj]"
+        reason = (
+            "tensor_plan divides no layer: expected a path of a linear layer, such as colwise: "
+            "[layers.*.mlp.up_proj]"
+        )
         yield Impossible(field="tensor_plan", reason=reason)
 
 
@@ -196,7 +241,10 @@ def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     used = [field for field in settings_with(Effect.DEGREE) if has_effect(field, settings)]
     processes = world_size(settings)
     if used and processes is None:
-        reason = f"the number of devices of {settings.instance} is not known, so {used[0]} can't be checked"
+        reason = (
+            f"the number of devices of {settings.instance} is not known, so {used[0]} can't be "
+            "checked"
+        )
         yield Impossible(field="instance", reason=reason)
     elif used and processes:
         yield from _check_product(settings, used, processes)
@@ -205,7 +253,10 @@ def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
 def _check_product(settings: Settings, used: list[str], processes: int) -> Iterator[Impossible]:
     degrees, given = degrees_of(settings, processes), given_degrees(settings)
     if len(used) == 1 and degrees.per_replica < 2:
-        reason = f"{used[0]} is {degrees.per_replica} with strategy {settings.strategy}: expected 2 or more"
+        reason = (
+            f"{used[0]} is {degrees.per_replica} with strategy {settings.strategy}: expected 2 or "
+            "more"
+        )
         yield Impossible(field=used[0], reason=reason)
     elif degrees.processes != processes:
         asked = " × ".join(f"{name}_degree {degree}" for name, degree in given.items())
@@ -216,19 +267,25 @@ def _check_product(settings: Settings, used: list[str], processes: int) -> Itera
 
 
 def check_global_batch(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
-    """A global batch is kept exactly: a batch per device that does not divide it is no other batch by rounding."""
+    """A global batch is kept exactly: a batch per device that does not divide it is no other batch
+    by rounding.
+    """
     if settings.global_batch_size is None:
         return
     if settings.gradient_accumulation_steps != 1:
         reason = (
-            f"gradient_accumulation_steps {settings.gradient_accumulation_steps} beside global_batch_size"
-            f" {settings.global_batch_size}, from which the steps follow: expected one of the two"
+            f"gradient_accumulation_steps {settings.gradient_accumulation_steps} beside "
+            f"global_batch_size {settings.global_batch_size}, from which the steps follow: "
+            "expected one of the two"
         )
         yield Impossible(field="gradient_accumulation_steps", reason=reason)
         return
     processes = world_size(settings)
     if processes is None:
-        reason = f"the number of devices of {settings.instance} is not known, so global_batch_size can't be divided"
+        reason = (
+            f"the number of devices of {settings.instance} is not known, so global_batch_size "
+            "can't be divided"
+        )
         yield Impossible(field="instance", reason=reason)
         return
     yield from _check_division(settings, processes)
@@ -244,15 +301,18 @@ def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
         nearest = " or ".join(
             str(each) for each in (whole // unit * unit, (whole // unit + 1) * unit) if each
         )
-        reason = f"global_batch_size {whole} is no multiple of {unit}, for {replicas} replicas: expected {nearest}"
+        reason = (
+            f"global_batch_size {whole} is no multiple of {unit}, for {replicas} replicas: "
+            f"expected {nearest}"
+        )
         yield Impossible(field="global_batch_size", reason=reason)
     elif settings.batch_search is None and settings.batch_size not in possible:
         below = [each for each in possible if each < settings.batch_size]
         above = [each for each in possible if each > settings.batch_size]
         nearest = " or ".join(map(str, [*below[-1:], *above[:1]]))
         reason = (
-            f"batch_size_per_device {settings.batch_size} on {replicas} replicas does not divide global_batch_size"
-            f" {whole}: expected {nearest}"
+            f"batch_size_per_device {settings.batch_size} on {replicas} replicas does not divide "
+            f"global_batch_size {whole}: expected {nearest}"
         )
         yield Impossible(field="batch_size_per_device", reason=reason)
 
@@ -268,14 +328,20 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
         )
         yield Impossible(field="micro_batches", reason=reason)
     if settings.pipeline_schedule is PipelineSchedule.ONE_F_ONE_B and degree and count < degree:
-        reason = f"micro_batches is {count} with pipeline_schedule 1f1b: expected {degree} or more, one for each stage"
+        reason = (
+            f"micro_batches is {count} with pipeline_schedule 1f1b: expected {degree} or more, one "
+            "for each stage"
+        )
         yield Impossible(field="micro_batches", reason=reason)
     if (
         settings.pipeline_schedule is PipelineSchedule.INTERLEAVED
         and degree
         and count % max(1, count // degree)
     ):
-        reason = f"micro_batches {count} does not fill {count // degree} equal rounds of pipeline_schedule interleaved"
+        reason = (
+            f"micro_batches {count} does not fill {count // degree} equal rounds of "
+            "pipeline_schedule interleaved"
+        )
         yield Impossible(field="micro_batches", reason=reason)
 
 
@@ -326,33 +392,44 @@ def check_document_masking(settings: Settings, workload: Workload) -> Iterator[I
         return
     dataset = workload.dataset
     if workload.task is not Task.CAUSAL_LM or not settings.packing:
-        reason = "document_masking has no effect without packed texts: expected task causal-lm and packing true"
+        reason = (
+            "document_masking has no effect without packed texts: expected task causal-lm and "
+            "packing true"
+        )
         yield Impossible(field="document_masking", reason=reason)
     elif dataset is not None and dataset.format is DatasetFormat.SYNTHETIC:
-        reason = "a synthetic dataset has no documents: expected document_masking false, or a dataset of texts"
+        reason = (
+            "a synthetic dataset has no documents: expected document_masking false, or a dataset "
+            "of texts"
+        )
         yield Impossible(field="document_masking", reason=reason)
     elif workload.sequence_length is not None and workload.sequence_length < DOCUMENT_CHECK_TOKENS:
         reason = (
-            f"document_masking is tried on {DOCUMENT_CHECK_TOKENS} tokens before the first step: expected a"
-            " sequence_length of at least that"
+            f"document_masking is tried on {DOCUMENT_CHECK_TOKENS} tokens before the first step: "
+            "expected a sequence_length of at least that"
         )
         yield Impossible(field="document_masking", reason=reason)
     elif (degrees := _planned_degrees(settings)) and degrees.pipeline > 1:
-        reason = f"strategy {settings.strategy} has no document_masking between stages: expected strategy ddp or fsdp"
+        reason = (
+            f"strategy {settings.strategy} has no document_masking between stages: expected "
+            "strategy ddp or fsdp"
+        )
         yield Impossible(field="document_masking", reason=reason)
 
 
 def check_padding(settings: Settings, workload: Workload) -> Iterator[Impossible]:
-    """A stage is tried for each new shape of a batch, and gathers its shards: shards with other shapes wait."""
+    """A stage is tried for each new shape of a batch, and gathers its shards: shards with other
+    shapes wait.
+    """
     degrees = _planned_degrees(settings)
     is_packed = settings.packing and workload.task is not Task.SEQUENCE_CLASSIFICATION
     if settings.padding is Padding.MAX_LENGTH or is_packed or degrees is None:
         return
     if degrees.shard > 1 and degrees.pipeline > 1:
         reason = (
-            f"padding {settings.padding} gives processes batches of different lengths, for which the shards of a"
-            " pipeline's stages would wait for each other: expected padding max-length, packed texts, shard_degree 1 or"
-            " pipeline_degree 1"
+            f"padding {settings.padding} gives processes batches of different lengths, for which "
+            "the shards of a pipeline's stages would wait for each other: expected padding "
+            "max-length, packed texts, shard_degree 1 or pipeline_degree 1"
         )
         yield Impossible(field="padding", reason=reason)
 

@@ -1,4 +1,6 @@
-"""The axes and points of a suite's grid: known axes, values within bounds, each once, and cells that can run."""
+"""The axes and points of a suite's grid: known axes, values within bounds, each once, and cells
+that can run.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -89,7 +91,10 @@ def check_matrix(suite: Suite) -> Iterator[Problem]:
     if cells > CELL_LIMIT:
         yield Problem(path="matrix", message=f"got {cells} cells, expected at most {CELL_LIMIT}")
     elif cells * suite.measurement.trials > RUN_LIMIT:
-        message = f"got {cells} cells × {suite.measurement.trials} trials, expected at most {RUN_LIMIT} runs"
+        message = (
+            f"got {cells} cells × {suite.measurement.trials} trials, expected at most {RUN_LIMIT} "
+            "runs"
+        )
         yield Problem(path="measurement.trials", message=message)
 
 
@@ -121,7 +126,8 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
         if typed(value) in seen:
             yield Problem(
                 path=f"{path}[{index}]",
-                message=f"got {shown(suite_converter().unstructure(value))} again, expected each value once",
+                message=f"got {shown(suite_converter().unstructure(value))} again, expected each "
+                "value once",
             )
         seen.add(typed(value))
         yield from check_value(f"{path}[{index}]", name, value)
@@ -203,7 +209,9 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_documents(suite: Suite) -> Iterator[Problem]:
-    """What a job of a cell gets as text: SageMaker bounds each value, and a shell reads a script's arguments."""
+    """What a job of a cell gets as text: SageMaker bounds each value, and a shell reads a script's
+    arguments.
+    """
     refused: dict[tuple[str, str], None] = {}
     for cell in expand_cells(suite):
         if suite.workload.task is Task.SCRIPT:
@@ -211,7 +219,10 @@ def _check_documents(suite: Suite) -> Iterator[Problem]:
         elif (
             size := len(json.dumps(settings_document(cell.settings)))
         ) > HYPERPARAMETER_CHARACTERS:
-            too_long = f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
+            too_long = (
+                f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a "
+                "job's limit)"
+            )
             refused["training", f"the settings of cell {cell.label}: {too_long}"] = None
     yield from (Problem(path=path, message=message) for path, message in refused)
 
@@ -229,8 +240,9 @@ def _read_by_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str]]:
                 what = f"{found[0]!r} in it" if found[0] else "an empty value"
                 yield (
                     path,
-                    f"got {shown(word)}: SageMaker's training toolkit gives a script's arguments to a shell without"
-                    f" quotes, which would read {what}. Expected one word without spaces, quotes and ;&|<>()$*?[]",
+                    f"got {shown(word)}: SageMaker's training toolkit gives a script's arguments "
+                    f"to a shell without quotes, which would read {what}. Expected one word "
+                    "without spaces, quotes and ;&|<>()$*?[]",
                 )
 
 

@@ -62,13 +62,16 @@ def _hint(arn: str) -> str:
     if not EC2_RESERVATION.search(arn):
         return ""
     return (
-        " of EC2: training jobs can't use EC2 capacity reservations (reserve a SageMaker training plan for the target"
-        " training-job)"
+        " of EC2: training jobs can't use EC2 capacity reservations (reserve a SageMaker training "
+        "plan for the target training-job)"
     )
 
 
 def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:
-    """Path, number, the most, and what is counted. A value's characters are those of its JSON, quotes included."""
+    """Path, number, the most, and what is counted.
+
+    A value's characters are those of its JSON, quotes included.
+    """
     workload, metrics, seed = suite.workload, suite.job.metrics, suite.measurement.seed_argument
     names = _argument_names(suite) | ({seed} if seed else set())
     yield "workload.hyperparameters", len(names), HYPERPARAMETER_KEYS, "names"
@@ -94,7 +97,9 @@ def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:
 
 
 def given_values(suite: Suite, name: str) -> Iterator[tuple[str, Any]]:
-    """Each value that the suite gives a setting, with its path; a baseline's is one of the matrix."""
+    """Each value that the suite gives a setting, with its path; a baseline's is one of the
+    matrix.
+    """
     points = {
         "training": suite.training,
         **{f"include[{index}]": point for index, point in enumerate(suite.include)},
@@ -122,7 +127,10 @@ def _check_launcher_names(suite: Suite) -> Iterator[Problem]:
             )
         is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in _argument_names(suite)
         if name.startswith(SDK_PREFIX) and name != SMDDP_OPTIONS and not is_for_mpi:
-            message = f"{SDK_PREFIX} is the prefix of the launcher's hyperparameters, expected a name without it"
+            message = (
+                f"{SDK_PREFIX} is the prefix of the launcher's hyperparameters, expected a name "
+                "without it"
+            )
             yield Problem(path=path, message=message)
 
 
@@ -132,8 +140,8 @@ def _check_environment(suite: Suite) -> Iterator[Problem]:
     given = suite.workload.environment
     if len(given) + own > ENVIRONMENT_KEYS:
         message = (
-            f"got {len(given)} names, expected at most {ENVIRONMENT_KEYS - own}: a job has at most {ENVIRONMENT_KEYS},"
-            f" and a job of this suite gets {own} from the lab"
+            f"got {len(given)} names, expected at most {ENVIRONMENT_KEYS - own}: a job has at most "
+            f"{ENVIRONMENT_KEYS}, and a job of this suite gets {own} from the lab"
         )
         yield Problem(path="workload.environment", message=message)
     for name in given:
@@ -158,5 +166,8 @@ def _efa_variables(suite: Suite) -> int:
 def _check_channel_names(workload: Workload) -> Iterator[Problem]:
     for name in workload.channels:
         if name in RESERVED_CHANNELS or not CHANNEL_NAME.fullmatch(name):
-            message = f"got {shown(name)}, expected letters, digits, . _ - and none of {', '.join(RESERVED_CHANNELS)}"
+            message = (
+                f"got {shown(name)}, expected letters, digits, . _ - and none of "
+                f"{', '.join(RESERVED_CHANNELS)}"
+            )
             yield Problem(path=f"workload.channels.{name}", message=message)

@@ -1,4 +1,6 @@
-"""Finds what looks like a secret in a suite or a job: suites, executions' inputs and descriptions are read by many."""
+"""Finds what looks like a secret in a suite or a job: suites, executions' inputs and descriptions
+are read by many.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,7 +8,8 @@ from typing import Any
 
 from traindyno.core.errors import Problem
 
-# What a value shows by itself: the prefixes of the tokens of well-known services, and addresses with a password.
+# What a value shows by itself: the prefixes of the tokens of well-known services, and addresses
+# with a password.
 KINDS = {
     "a Hugging Face token": re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20,}"),
     "an AWS access key": re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b"),
@@ -40,8 +43,8 @@ ASSIGNMENT = re.compile(
     r"""(?:(?P<name>[A-Za-z][\w.\-]*)["']?\s*[=:]|--(?P<option>[A-Za-z][\w.\-]*)\s)\s*["']?(?P<value>[^\s"'&;,})\]]+)"""
 )
 ADVICE = (
-    "keep it in AWS Secrets Manager. For a gated model, give the secret's ARN as workload.hub_token_secret;"
-    " a script of your own can read the secret itself"
+    "keep it in AWS Secrets Manager. For a gated model, give the secret's ARN as "
+    "workload.hub_token_secret; a script of your own can read the secret itself"
 )
 
 
@@ -56,7 +59,8 @@ def find_secrets(
 ) -> Iterator[tuple[str, str]]:
     """The path and the kind of each text or number that looks like a secret.
 
-    ``name``: of the variable or argument with this value; None outside of NAMED_SECTIONS, where a name says nothing.
+    ``name``: of the variable or argument with this value; None outside of NAMED_SECTIONS, where a
+    name says nothing.
     """
     match value:
         case Mapping():

@@ -1,4 +1,6 @@
-"""What a well-formed suite must also satisfy, section by section; the grid is checked once the sections are right."""
+"""What a well-formed suite must also satisfy, section by section; the grid is checked once the
+sections are right.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -36,7 +38,10 @@ ARGUMENT_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.\-]{0,255}")
 
 
 def _check_argument(suite: Suite, path: str, name: str | None, what: str = "") -> Iterator[Problem]:
-    """The name of a script's argument that the lab gives. ``what``: it is needed, because it is this."""
+    """The name of a script's argument that the lab gives.
+
+    ``what``: it is needed, because it is this.
+    """
     is_script = suite.workload.task is Task.SCRIPT
     if is_script and name is None and what:
         yield Problem(
@@ -65,8 +70,8 @@ def check_seed_argument(suite: Suite) -> Iterator[Problem]:
     for section, given in _given_arguments(suite):
         if name in given:
             message = (
-                f"{section} gives the argument {name} too, expected it in one of them; training.seed is the seed of"
-                " the first trial"
+                f"{section} gives the argument {name} too, expected it in one of them; "
+                "training.seed is the seed of the first trial"
             )
             yield Problem(path=SEED_ARGUMENT, message=message)
 
@@ -109,7 +114,10 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from _check_confirm(suite)
     yield from _check_goal(suite)
     if suite.measurement.probes and suite.workload.task is Task.SCRIPT:
-        message = "a script's steps can't be probed, expected false; its wait for data is measured without probes"
+        message = (
+            "a script's steps can't be probed, expected false; its wait for data is measured "
+            "without probes"
+        )
         yield Problem(path="measurement.probes", message=message)
     most, longest = suite.limits.max_job_seconds, suite.limits.max_run_seconds
     if longest is not None and longest > most:
@@ -149,7 +157,10 @@ def _check_confirm(suite: Suite) -> Iterator[Problem]:
     if confirm is None:
         return
     if suite.goal.target is not None:
-        message = f"a run for goal {suite.goal.kind} ends at its target, and nothing is projected: expected no confirm"
+        message = (
+            f"a run for goal {suite.goal.kind} ends at its target, and nothing is projected: "
+            "expected no confirm"
+        )
         yield Problem(path=CONFIRM, message=message)
     yield from _check_argument(
         suite, f"{CONFIRM}.argument", confirm.argument, "its number of steps"
@@ -175,7 +186,10 @@ def _check_goal(suite: Suite) -> Iterator[Problem]:
     if target is None or task is Task.SCRIPT:
         return
     if suite.measurement.evaluate_every_steps is None:
-        message = f"goal {suite.goal.kind} needs evaluations during the run: got nothing, expected a number of steps"
+        message = (
+            f"goal {suite.goal.kind} needs evaluations during the run: got nothing, expected a "
+            "number of steps"
+        )
         yield Problem(path="measurement.evaluate_every_steps", message=message)
     if target.quality is Quality.PERPLEXITY and task is Task.SEQUENCE_CLASSIFICATION:
         message = f"task {task} has no perplexity, expected accuracy or loss"
@@ -189,7 +203,10 @@ def _check_preparation(suite: Suite) -> Iterator[Problem]:
     yield from check_instance_type("preparation.instance", name)
     found = find_instance_type(name)
     if found and found.has_accelerator:
-        message = f"got {shown(name)}, expected a type without accelerators: {REMOTE_INSTANCE} or {LOCAL_INSTANCE}"
+        message = (
+            f"got {shown(name)}, expected a type without accelerators: {REMOTE_INSTANCE} or "
+            f"{LOCAL_INSTANCE}"
+        )
         yield Problem(path="preparation.instance", message=message)
 
 
@@ -216,15 +233,24 @@ def check_batch_search(suite: Suite) -> Iterator[Problem]:
             suite, f"{path}.argument", value.argument, "its batch per device"
         )
         if f"{HYPERPARAMETER_PREFIX}{value.argument}" in suite.matrix:
-            message = f"got {value.argument}, which is an axis of the matrix: expected another hyperparameter"
+            message = (
+                f"got {value.argument}, which is an axis of the matrix: expected another "
+                "hyperparameter"
+            )
             yield Problem(path=f"{path}.argument", message=message)
     if not found:
         return
     if suite.measurement.jobs is not Jobs.SHARED:
-        message = f"got {suite.measurement.jobs}, expected shared: the parent of a shared job probes batches"
+        message = (
+            f"got {suite.measurement.jobs}, expected shared: the parent of a shared job probes "
+            "batches"
+        )
         yield Problem(path="measurement.jobs", message=message)
     if suite.measurement.save_model:
-        message = "got true, expected false: a run that saves its model has a job without a parent that probes batches"
+        message = (
+            "got true, expected false: a run that saves its model has a job without a parent that "
+            "probes batches"
+        )
         yield Problem(path="measurement.save_model", message=message)
 
 

@@ -111,9 +111,15 @@ def _check_built_in(workload: Workload) -> Iterator[Problem]:
         and workload.tokenizer is None
         and reads_text
     ):
-        message = "a model from a config brings no tokenizer: got nothing, expected path or train_vocabulary_size"
+        message = (
+            "a model from a config brings no tokenizer: got nothing, expected path or "
+            "train_vocabulary_size"
+        )
         yield Problem(path="workload.tokenizer", message=message)
     size = len(json.dumps(suite_converter().unstructure(workload)))
     if size > HYPERPARAMETER_CHARACTERS:
-        message = f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
+        message = (
+            f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's "
+            "limit)"
+        )
         yield Problem(path="workload", message=message)

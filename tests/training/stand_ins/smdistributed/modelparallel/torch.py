@@ -1,7 +1,8 @@
-"""SageMaker's model parallel library v1 as one process sees it that holds the whole model: groups of one, microbatches.
+"""SageMaker's model parallel library v1 as one process sees it that holds the whole model: groups
+of one, microbatches.
 
-Every call is bound to its published signature (tests/data/frozen_signatures), so that a script that passes here passes
-arguments that the library takes.
+Every call is bound to its published signature (tests/data/frozen_signatures), so that a script that
+passes here passes arguments that the library takes.
 """
 
 import contextlib
