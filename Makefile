@@ -76,9 +76,10 @@ mutants: install .envs/mutants/.installed ## Change the core in small ways, and 
 bench: install .envs/syne_tune/.installed ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
-nightly: install ## Run every test, those marked nightly too: simulations, chaos, every strategy with every model (hours)
-	TRAINDYNO_NIGHTLY=1 $(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --ignore tests/local
-	TRAINDYNO_NIGHTLY=1 $(BIN)/python -m pytest tests/local
+nightly: install ## Run every test, those marked nightly too (hours), or a part of them: make nightly PART=1/4
+	TRAINDYNO_NIGHTLY=1 TRAINDYNO_PART=$(PART) $(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --ignore tests/local || [ $$? = 5 ]
+	TRAINDYNO_NIGHTLY=1 TRAINDYNO_PART=$(PART) $(BIN)/python -m pytest tests/local || [ $$? = 5 ]
+	$(if $(PART),$(BIN)/python -m tests.nightly $(PART))
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m tests.xla.xla_environment .envs/xla

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 HEADING = "## "
 PREFACE = """# Performance
 
-Written by `make bench` (`python -m bench`), which measures all groups, or by `python -m bench GROUP …`, which
-replaces the sections of these groups and keeps the other sections with their dates. Each section has the commit
-that it measured. Ratios compare two things that ran in turn (A B A B) on the same machine; a figure is the median of
-its repetitions; the number in brackets after minimum and maximum is the number of repetitions. Only `make bench` checks
-the budgets: a test would fail by chance on a busy machine.
-"""
+Written by `make bench` (`python -m bench`), which measures all groups, or by `python -m bench GROUP
+…`, which replaces the sections of these groups and keeps the other sections with their dates. Each
+section has the commit that it measured. Ratios compare two things that ran in turn (A B A B) on the
+same machine; a figure is the median of its repetitions; the number in brackets after minimum and
+maximum is the number of repetitions. Only `make bench` checks the budgets: a test would fail by
+chance on a busy machine. """
 
 
 def merge(before: str, measured: Mapping[str, str], titles: Sequence[str]) -> str:

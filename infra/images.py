@@ -189,12 +189,19 @@ class ImageBuild(Construct):
 
 def _acknowledge(project: codebuild.Project) -> None:
     name = cdk.Stack.of(project).resolve(project.project_name)
-    group = f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:/aws/codebuild/<{name['Ref']}>:*"
+    account = "arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>"
+    group = f"{account}:log-group:/aws/codebuild/<{name['Ref']}>:*"
     reasons = {
-        f"IAM5[Resource::{group}]": "The CDK's grant: CodeBuild names a stream per build in the project's group.",
-        "IAM5[Resource::*]": "ecr:GetAuthorizationToken does not support resource-level permissions.",
+        f"IAM5[Resource::{group}]": (
+            "The CDK's grant: CodeBuild names a stream per build in the project's group."
+        ),
+        "IAM5[Resource::*]": (
+            "ecr:GetAuthorizationToken does not support resource-level permissions."
+        ),
         **{
-            f"IAM5[Action::s3:{action}*]": "The CDK's grant: the build reads the image's folder from the asset bucket."
+            f"IAM5[Action::s3:{action}*]": (
+                "The CDK's grant: the build reads the image's folder from the asset bucket."
+            )
             for action in ("GetBucket", "GetObject", "List")
         },
         "CB3": "Docker builds the image, which needs the privileged mode.",

@@ -12,6 +12,7 @@ from constructs import Construct
 from infra.functions import Functions
 from traindyno.core.lab_names import FAILED_SUITES_METRIC, METRIC_NAMESPACE
 
+ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 PERIOD = cdk.Duration.minutes(5)
 SWEEPS_MISSED = 3
 CALLED_AGAIN = "Step Functions repeats the call after throttling and service faults only."
@@ -111,7 +112,7 @@ class Monitoring(Construct):
         description: str,
         enough: int | None = None,
         threshold: int = 0,
-        comparison: cloudwatch.ComparisonOperator = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+        comparison: cloudwatch.ComparisonOperator = ABOVE,
         missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
     ) -> cloudwatch.Alarm:
         """``enough``: the number of ``periods`` that must exceed the threshold; None: all of

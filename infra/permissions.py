@@ -85,12 +85,12 @@ def arn(stack: cdk.Stack, service: str, resource: str, *, account: str | None = 
 
 def _wildcards(stack: cdk.Stack, grants: Sequence[Grant]) -> dict[str, str]:
     """Finding → reason."""
-    return {
-        f"AwsSolutions-IAM5[Resource::{_as_reported(stack.resolve(resource))}]": grant.wildcard_reason
-        or ""
-        for grant in grants
-        for resource in grant.wild_resources
-    }
+    reasons = {}
+    for grant in grants:
+        for resource in grant.wild_resources:
+            reported = _as_reported(stack.resolve(resource))
+            reasons[f"AwsSolutions-IAM5[Resource::{reported}]"] = grant.wildcard_reason or ""
+    return reasons
 
 
 def _as_reported(arn: Any) -> str:

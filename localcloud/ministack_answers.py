@@ -183,7 +183,10 @@ def error_answer(path: str, headers: Mapping[str, str], codes: Codes, message: s
     code, status = codes["query" if is_query else "s3"]
     error = f"<Code>{code}</Code><Message>{escape(message)}</Message>"
     if is_query:
-        xml = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error><RequestId>refused</RequestId></ErrorResponse>"
+        xml = (
+            f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error>"
+            "<RequestId>refused</RequestId></ErrorResponse>"
+        )
         return HttpAnswer(status, {"content-type": "text/xml"}, xml.encode())
     return HttpAnswer(
         status, {"content-type": "application/xml"}, f"<Error>{error}</Error>".encode()

@@ -3,12 +3,13 @@ together, longest first.
 """
 
 import gc
+import json
 import os
 from collections.abc import Generator
 
 import pytest
 
-from tests.nightly import NIGHTLY
+from tests.nightly import NIGHTLY, PART, SECONDS, deal, known_seconds, parse_part
 
 # Fixtures of a session: a local cloud with the deployed app.
 SHARED_FIXTURES = ("lab", "chaos")
@@ -21,6 +22,10 @@ ORDER = (
     "tests/browser/",
     "",
 )
+
+# Of a part of `make nightly`: the group of each test, and the seconds that each group took.
+GROUPS: dict[str, str] = {}
+TOOK: dict[str, float] = {}
 
 # The threads of PyTorch spin while they wait for each other: beside other workers they take three
 # times the time.
@@ -49,6 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    if PART:
+        keep_part(config, items)
     if hasattr(config, "workerinput"):
         groups = {item: group_of(item) for item in items}
         for item, group in groups.items():
@@ -57,6 +64,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item._id = item.id.parse(f"{item.nodeid}@{group}")
             assert item.nodeid.endswith(f"@{group}")
         items.sort(key=lambda item: (place_of(item), groups[item] not in SHARED_FIXTURES))
+
+
+def keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the tests of this part. The tests of a file, or of a shared fixture, are in one."""
+    part, parts = parse_part(PART)
+    own = set(deal([group_of(item) for item in items], known_seconds(), parts)[part - 1])
+    config.hook.pytest_deselected(items=[item for item in items if group_of(item) not in own])
+    items[:] = [item for item in items if group_of(item) in own]
+    GROUPS.update({item.nodeid: group_of(item) for item in items})
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """With several workers, the name of a test ends with its group."""
+    path, _, group = report.nodeid.rpartition("@")
+    name = GROUPS.get(report.nodeid, group if path else "")
+    if PART and name:
+        TOOK[name] = TOOK.get(name, 0.0) + report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keeps what the groups of this part took, by which the next parts are dealt."""
+    if TOOK and not hasattr(session.config, "workerinput"):
+        seconds = known_seconds() | {name: round(spent, 1) for name, spent in TOOK.items()}
+        SECONDS.write_text(json.dumps(seconds, indent=1, sort_keys=True) + "\n")
 
 
 def group_of(item: pytest.Item) -> str:

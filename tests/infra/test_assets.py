@@ -37,7 +37,8 @@ before = set(sys.modules)
 sys.path.insert(0, sys.argv[1])
 assert callable(importlib.import_module(sys.argv[2]).handle)
 new = [module for name, module in [*sys.modules.items()] if name not in before]
-print(*{module.__name__.split(".")[0] for module in new if "site-packages" in (module.__dict__.get("__file__") or "")})
+files = {module.__name__: module.__dict__.get("__file__") or "" for module in new}
+print(*{name.split(".")[0] for name, path in files.items() if "site-packages" in path})
 """
 
 

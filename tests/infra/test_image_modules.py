@@ -31,7 +31,8 @@ before = set(sys.modules)
 for line in lines:
     exec(line)
 roots = {line.split()[1].partition(".")[0] for line in lines}
-print("\\n".join(sorted(name for name in set(sys.modules) - before if name.partition(".")[0] in roots)))
+new = set(sys.modules) - before
+print("\\n".join(sorted(name for name in new if name.partition(".")[0] in roots)))
 """
 SAY_WHAT_IS_LOADED = """
 import importlib, sys

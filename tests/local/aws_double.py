@@ -95,7 +95,8 @@ def _handler(double: AwsDouble) -> type[BaseHTTPRequestHandler]:
             elif (found := double.objects.get(self._name())) is None:
                 self._send(
                     404,
-                    b"<Error><Code>NoSuchKey</Code><Message>The key does not exist.</Message></Error>",
+                    b"<Error><Code>NoSuchKey</Code>"
+                    b"<Message>The key does not exist.</Message></Error>",
                 )
             else:
                 self._send(200, found)

@@ -8,7 +8,9 @@ from traindyno.callbacks import checkpoints, step_log
 given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 folder = pathlib.Path(checkpoints.checkpoint_folder())
 found = checkpoints.newest_complete(folder)
-state = json.loads(pathlib.Path(found, "state.json").read_text()) if found else {{"step": 0, "value": 1.0}}
+state = {{"step": 0, "value": 1.0}}
+if found:
+    state = json.loads(pathlib.Path(found, "state.json").read_text())
 step_log.resume(state["step"])
 for number in range(state["step"] + 1, int(given["--steps"]) + 1):
     with step_log.step(samples=8) as step:

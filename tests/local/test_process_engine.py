@@ -26,7 +26,8 @@ TRAINING = frozenset({"Training"})
 TWO_HOSTS = {"InstanceType": "local.cpu", "InstanceCount": 2, "VolumeSizeInGB": 1}
 SLEEP_FOR_EVER = """
 import os, pathlib, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+child = subprocess.Popen(sleeper, start_new_session=True)
 pathlib.Path(os.environ["SM_MODEL_DIR"], "pids").write_text(f"{os.getpid()} {child.pid}")
 pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "began").write_text("yes")
 time.sleep(600)
@@ -69,7 +70,9 @@ import os, pathlib
 data = pathlib.Path(os.environ["SM_CHANNEL_TRAIN"], "part", "a.txt").read_text()
 pathlib.Path(os.environ["SM_MODEL_DIR"], "model.txt").write_text(data.upper())
 pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "note.txt").write_text("n")
-folder = pathlib.Path(os.environ["LOG_FOLDER"]); folder.mkdir(); (folder / "step.txt").write_text("s")
+folder = pathlib.Path(os.environ["LOG_FOLDER"])
+folder.mkdir()
+(folder / "step.txt").write_text("s")
 print("trained on", data)
 """,
     )
@@ -170,7 +173,9 @@ def test_an_uncompressed_model_is_uploaded_file_by_file(aws: AwsDouble, sagemake
         aws,
         """
 import os, pathlib
-folder = pathlib.Path(os.environ["SM_MODEL_DIR"], "train"); folder.mkdir(); (folder / "tokens.npy").write_text("t")
+folder = pathlib.Path(os.environ["SM_MODEL_DIR"], "train")
+folder.mkdir()
+(folder / "tokens.npy").write_text("t")
 pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "note.txt").write_text("n")
 """,
     )
@@ -287,7 +292,8 @@ def test_a_failed_script_gives_the_reason_that_it_wrote_with_its_exit_code(
         aws,
         """
 import os, pathlib, sys
-pathlib.Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text("traindyno-outcome: out_of_memory: 12 GiB wanted")
+failure = pathlib.Path(os.environ["SM_OUTPUT_DIR"], "failure")
+failure.write_text("traindyno-outcome: out_of_memory: 12 GiB wanted")
 sys.exit(3)
 """,
     )

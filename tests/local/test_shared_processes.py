@@ -61,8 +61,10 @@ if does == "hang":
     stops = pathlib.Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"]).parent / "stops"
     stops.parent.mkdir(exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: stops.open("a").write("SIGTERM "))
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-    pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "pids").write_text(f"{{os.getpid()}} {{child.pid}}")
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    child = subprocess.Popen(sleeper, start_new_session=True)
+    pids = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "pids")
+    pids.write_text(f"{{os.getpid()}} {{child.pid}}")
     while not stops.exists():
         time.sleep(0.1)
     time.sleep(1)

@@ -86,7 +86,8 @@ def test_one_process_is_plain_python_and_torchrun_gets_one_launcher_for_each_hos
 def test_a_launcher_that_this_machine_lacks_is_refused_by_name() -> None:
     with pytest.raises(
         UnsupportedJob,
-        match=r"^sagemaker_distributed_dataparallel_enabled: SMDDP is not offered; .*Python and torchrun$",
+        match=r"^sagemaker_distributed_dataparallel_enabled: SMDDP is not offered; .*Python and "
+        r"torchrun$",
     ):
         read_program(job_with({"sagemaker_distributed_dataparallel_enabled": "true"}))
 

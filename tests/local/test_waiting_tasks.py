@@ -37,7 +37,8 @@ def handle(event, context):
     with Path(event["tokens"]).open("a") as tokens:
         tokens.write(event["token"] + chr(10))
     if number in event["answers_in"]:
-        boto3.client("stepfunctions").send_task_success(taskToken=event["token"], output=json.dumps({"in": number}))
+        answer = json.dumps({"in": number})
+        boto3.client("stepfunctions").send_task_success(taskToken=event["token"], output=answer)
     if number < event["fails"]:
         raise Throttled(f"attempt {number}")
 """

@@ -92,7 +92,9 @@ TEXT_FILES = {
     "text in UTF-16": DataCase(files={"a.txt": "größe".encode("utf-16")}, texts=["größe"]),
     "text in latin-1": DataCase(
         files={"a.txt": "one\ncafé\n".encode("latin-1")},
-        message=r"a.txt, line 2: b'one\ncaf\xe9\n' is not UTF-8; expected UTF-8, or UTF-16 with a byte order mark",
+        message=r"a.txt, line 2: b'one\n"
+        r"caf\xe9\n"
+        r"' is not UTF-8; expected UTF-8, or UTF-16 with a byte order mark",
     ),
     "a picture": DataCase(
         files={"a.bin": b"\x89PNG\r\n\x00\x00\x00"},
@@ -338,7 +340,8 @@ PARQUET_FILES = {
     ),
     "a text column with bytes that are no text": DataCase(
         files={"a.parquet": _parquet_of_latin_1()},
-        message=r"a.parquet, row 2: the column 'text' has b'caf\xe9', which is not UTF-8; expected text",
+        message=r"a.parquet, row 2: the column 'text' has b'caf\xe9', which is not UTF-8; "
+        r"expected text",
     ),
     "no parquet at all": DataCase(
         files={"a.parquet": b"text\none\n"}, message="a.parquet can't be read as parquet"

@@ -35,7 +35,8 @@ ROW = re.compile(
 ROWS = [row.groupdict() for row in ROW.finditer(PAGE.read_text())]
 PRINTS = """
 import json, os, sys
-print(json.dumps([sys.argv[1:], {name: value for name, value in os.environ.items() if "SM_HP_" in name}]))
+given = {name: value for name, value in os.environ.items() if "SM_HP_" in name}
+print(json.dumps([sys.argv[1:], given]))
 """
 
 

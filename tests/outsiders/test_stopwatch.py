@@ -73,10 +73,12 @@ class Stopwatch(TrainerCallback):
         lap()
 
 options = TrainingArguments(
-    output_dir="out", per_device_train_batch_size=8, num_train_epochs=1, logging_steps=1000, save_strategy="no",
+    output_dir="out", per_device_train_batch_size=8, num_train_epochs=1, logging_steps=1000,
+    save_strategy="no",
     report_to=[], use_cpu=True, disable_tqdm=True,
 )
-Trainer(model=Model(), args=options, train_dataset=Rows(), callbacks=[StepLogCallback(), Stopwatch()]).train()
+callbacks = [StepLogCallback(), Stopwatch()]
+Trainer(model=Model(), args=options, train_dataset=Rows(), callbacks=callbacks).train()
 """,
     "lightning": """
 import lightning as L
@@ -98,8 +100,9 @@ class Stopwatch(L.Callback):
         lap()
 
 L.Trainer(
-    max_epochs=1, accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False,
-    enable_model_summary=False, callbacks=[StepLogCallback(), Stopwatch()],
+    max_epochs=1, accelerator="cpu", devices=1, logger=False, enable_checkpointing=False,
+    enable_progress_bar=False, enable_model_summary=False,
+    callbacks=[StepLogCallback(), Stopwatch()],
 ).fit(Module(), torch.utils.data.DataLoader(Rows(), batch_size=8))
 """,
 }

@@ -30,71 +30,78 @@ SMALL: Mapping[str, int] = {
     **_keys(
         VOCABULARY,
         """
-        vocab_size encoder_hash_byte_group_vocab decoder_vocab_size unpadded_vocab_size vocab_size_per_layer_input
+        vocab_size encoder_hash_byte_group_vocab decoder_vocab_size unpadded_vocab_size
+        vocab_size_per_layer_input
         """,
     ),
     **_keys(
         64,
         """
-        max_position_embeddings n_positions n_ctx max_seq_len context_length original_max_position_embeddings
-        model_max_length max_source_positions max_target_positions intermediate_size decoder_ffn_dim encoder_ffn_dim
-        ffn_dim n_inner d_inner dim_ff dff hidden_dim ffn_hidden_size dense_intermediate_size intermediate_size_mlp
-        feed_forward_size output_embedding_size
+        max_position_embeddings n_positions n_ctx max_seq_len context_length
+        original_max_position_embeddings model_max_length max_source_positions max_target_positions
+        intermediate_size decoder_ffn_dim encoder_ffn_dim ffn_dim n_inner d_inner dim_ff dff
+        hidden_dim ffn_hidden_size dense_intermediate_size intermediate_size_mlp feed_forward_size
+        output_embedding_size
         """,
     ),
     **_keys(
         32,
         """
-        hidden_size d_model n_embd dim emb_dim embedding_size embedding_dim word_embed_proj_dim decoder_hidden_size
-        mamba_d_ssm lru_width pooler_hidden_size prediction_head_size backbone_hidden_size attention_hidden_size
-        true_hidden_size intra_bottleneck_size input_embedding_size d_latents moe_intermediate_size
-        expert_ffn_hidden_size shared_expert_intermediate_size entity_emb_size shared_intermediate_size
+        hidden_size d_model n_embd dim emb_dim embedding_size embedding_dim word_embed_proj_dim
+        decoder_hidden_size mamba_d_ssm lru_width pooler_hidden_size prediction_head_size
+        backbone_hidden_size attention_hidden_size true_hidden_size intra_bottleneck_size
+        input_embedding_size d_latents moe_intermediate_size expert_ffn_hidden_size
+        shared_expert_intermediate_size entity_emb_size shared_intermediate_size
         shared_experts_intermediate_size moe_shared_expert_intermediate_size
         """,
     ),
     **_keys(
         2,
         """
-        num_hidden_layers n_layer n_layers num_layers decoder_layers encoder_layers num_decoder_layers
-        num_encoder_layers num_layers_per_stack num_blocks num_self_attends_per_block num_key_value_heads
-        num_kv_heads swa_num_key_value_heads linear_num_key_heads num_experts_per_tok num_experts_per_token moe_topk
-        moe_k top_k_experts n_group num_expert_group
+        num_hidden_layers n_layer n_layers num_layers decoder_layers encoder_layers
+        num_decoder_layers num_encoder_layers num_layers_per_stack num_blocks
+        num_self_attends_per_block num_key_value_heads num_kv_heads swa_num_key_value_heads
+        linear_num_key_heads num_experts_per_tok num_experts_per_token moe_topk moe_k top_k_experts
+        n_group num_expert_group
         """,
     ),
     **_keys(
         4,
         """
-        num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads attention_heads
-        num_encoder_attention_heads num_decoder_attention_heads swa_num_attention_heads linear_num_heads
-        linear_num_value_heads index_n_heads num_self_attention_heads num_cross_attention_heads num_experts
-        num_local_experts n_routed_experts moe_num_experts zero_expert_num
+        num_attention_heads n_head n_heads num_heads decoder_attention_heads encoder_attention_heads
+        attention_heads num_encoder_attention_heads num_decoder_attention_heads
+        swa_num_attention_heads linear_num_heads linear_num_value_heads index_n_heads
+        num_self_attention_heads num_cross_attention_heads num_experts num_local_experts
+        n_routed_experts moe_num_experts zero_expert_num
         """,
     ),
     **_keys(
         8,
         """
-        head_dim d_head dim_head v_head_dim swa_head_dim linear_key_head_dim linear_value_head_dim linear_head_dim
-        attention_head_size q_lora_rank kv_lora_rank o_lora_rank index_head_dim qk_nope_head_dim qk_rope_head_dim
-        router_hidden_size hidden_size_per_layer_input laurel_rank kv_channels rotary_dim gated_norm_rank
-        embedding_rank hc_lowrank adapter_rank attention_head_dim mamba_d_state state_size ssm_state_size
-        time_step_rank mamba_dt_rank mamba_d_head mamba_head_dim chunk_size mamba_chunk_size block_size
-        num_query_groups mamba_n_heads mamba_num_heads entity_vocab_size prompt_length pronunciation_embed_dim
+        head_dim d_head dim_head v_head_dim swa_head_dim linear_key_head_dim linear_value_head_dim
+        linear_head_dim attention_head_size q_lora_rank kv_lora_rank o_lora_rank index_head_dim
+        qk_nope_head_dim qk_rope_head_dim router_hidden_size hidden_size_per_layer_input laurel_rank
+        kv_channels rotary_dim gated_norm_rank embedding_rank hc_lowrank adapter_rank
+        attention_head_dim mamba_d_state state_size ssm_state_size time_step_rank mamba_dt_rank
+        mamba_d_head mamba_head_dim chunk_size mamba_chunk_size block_size num_query_groups
+        mamba_n_heads mamba_num_heads entity_vocab_size prompt_length pronunciation_embed_dim
         shape_embed_dim prompt_mid_dim query_pre_attn_scalar
         """,
     ),
     **_keys(
         1,
         """
-        topk_group mamba_n_groups mamba_ngroups first_k_dense_replace num_dense_layers n_groups max_window_layers
-        num_random_blocks
+        topk_group mamba_n_groups mamba_ngroups first_k_dense_replace num_dense_layers n_groups
+        max_window_layers num_random_blocks
         """,
     ),
     **_keys(
         WINDOW,
         """
-        sliding_window window_size attention_chunk_size local_attention attention_window_size sliding_window_size
-        attention_window keep_window_size local_attn_chunk_length lsh_attn_chunk_length local_attention_window_len
-        segment_means_seq_len num_landmarks index_topk index_block_size
+        sliding_window window_size attention_chunk_size local_attention attention_window_size
+        sliding_window_size attention_window keep_window_size local_attn_chunk_length
+        lsh_attn_chunk_length local_attention_window_len segment_means_seq_len num_landmarks
+        index_topk index_block_size
         """,
     ),
 }

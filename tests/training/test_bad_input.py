@@ -86,7 +86,9 @@ SAID = {
     "plain.csv.gz": "plain.csv if it is not packed",
     "twice.csv.gz": "is packed twice: unpack it once",
     "other.csv.gz": "it is packed by bzip2: name it other.csv.bz2",
-    "backslash.csv": "backslash.csv, line 2: text follows a closing quote; expected each quoted value closed",
+    "backslash.csv": (
+        "backslash.csv, line 2: text follows a closing quote; expected each quoted value closed"
+    ),
     "stray.csv": "stray.csv, line 4: text follows a closing quote",
     "last.csv": "a quote is open; expected each quoted value closed",
     "header of other names.csv": "has no rows; expected at least one",

@@ -268,9 +268,11 @@ class Counting(Trainer):
         seen.append(len(inputs["x"]))
         return super().compute_loss(model, inputs, *arguments, **others)
 
-given = dict(output_dir="out", save_strategy="no", report_to=[], use_cpu=True, disable_tqdm=True, max_steps=7)
+given = dict(output_dir="out", save_strategy="no", report_to=[], use_cpu=True, max_steps=7)
+given["disable_tqdm"] = True
 data = Stream() if sys.argv[2] == "stream" else rows
-Counting(Model(), TrainingArguments(**given, **options), train_dataset=data, callbacks=[StepLogCallback()]).train()
+arguments = TrainingArguments(**given, **options)
+Counting(Model(), arguments, train_dataset=data, callbacks=[StepLogCallback()]).train()
 print(f"truth {torch.distributed.get_rank()} {seen}", flush=True)
 time.sleep(0.3)
 torch.distributed.destroy_process_group()

@@ -22,8 +22,10 @@ sys.path.insert(0, str(folder))
 names = [".".join(path.relative_to(folder).with_suffix("").parts) for path in folder.rglob("*.py")]
 for name in names:
     importlib.import_module(name.removesuffix(".__init__"))
-ours = [module for name, module in sys.modules.items() if name.split(".")[0] in ("traindyno", "training")]
-print([module.__name__ for module in ours if not module.__file__.startswith(str(folder))], len(ours))
+packages = ("traindyno", "training")
+ours = [module for name, module in sys.modules.items() if name.split(".")[0] in packages]
+elsewhere = [each for each in ours if not each.__file__.startswith(str(folder))]
+print([module.__name__ for module in elsewhere], len(ours))
 """
 
 

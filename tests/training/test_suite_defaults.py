@@ -305,7 +305,10 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
                 **ALL,
             },
             [
-                r"workload.dataset.path: the labels 'caf\xe9' and 'cafe\u0301' are one text in two Unicode forms"
+                (
+                    r"workload.dataset.path: the labels 'caf\xe9' and 'cafe\u0301' are one text in "
+                    r"two Unicode forms"
+                )
             ],
         ),
         (

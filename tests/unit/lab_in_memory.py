@@ -102,7 +102,8 @@ def set_environment(patch: pytest.MonkeyPatch, **changes: str) -> None:
             "TOPIC_ARN": "arn:aws:sns:us-east-1:111111111111:verdicts",
         },
         **{
-            "STATE_MACHINE_ARN": "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
+            "STATE_MACHINE_ARN": "arn:aws:states:us-east-1:111111111111:"
+            "stateMachine:traindyno-suites"
         },
     }
     for name, value in {**settings, **changes}.items():

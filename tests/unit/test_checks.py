@@ -7,7 +7,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
+
+from tests.nightly import deal, note_passed, parse_part
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (REPO_ROOT / "Makefile").read_text()
@@ -90,3 +93,23 @@ def test_names_of_tests_have_fewer_than_80_characters() -> None:
     }
     assert "test_names_of_tests_have_fewer_than_80_characters" in names
     assert [name for name in sorted(names) if len(name) >= 80] == []
+
+
+def test_each_group_of_tests_is_in_one_part_of_make_nightly_the_longest_apart() -> None:
+    seconds = {"local": 90.0, "training": 60.0, "unit": 40.0}
+    dealt = deal(["unit", "local", "training", "new", "unit"], seconds, 2)
+    assert [set(part) for part in dealt] == [{"local", "new"}, {"training", "unit"}]
+
+
+@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "a/b", "1/4/2"])
+def test_a_part_of_make_nightly_that_there_is_not_is_refused(text: str) -> None:
+    with pytest.raises(SystemExit, match=rf"PART={text}: expected a part .* such as 1/4"):
+        parse_part(text)
+
+
+def test_a_part_that_passed_again_has_one_row() -> None:
+    table = "| part | commit | date |\n|---|---|---|\n| 1/4 | old | before |\n| 2/4 | x | y |\n"
+    assert note_passed("1/4", table, commit="new", date="today").splitlines()[2:] == [
+        "| 2/4 | x | y |",
+        "| 1/4 | new | today |",
+    ]

@@ -12,7 +12,8 @@ CORE, SLICES = REPO_ROOT / "traindyno" / "core", REPO_ROOT / "traindyno" / "slic
 JUDGING_SLICES = ("claims", "pricing", "scaling", "slowness")
 PAGE = REPO_ROOT / "docs" / "constants.md"
 ROW = re.compile(
-    r"\| `(?P<module>[\w/.]+)` `(?P<name>\w+)` \| (?P<value>[^|]+) \| (?P<kind>[^|]+) \| (?P<source>[^|]+) \|"
+    r"\| `(?P<module>[\w/.]+)` `(?P<name>\w+)` \| (?P<value>[^|]+) \| (?P<kind>[^|]+) \| "
+    r"(?P<source>[^|]+) \|"
 )
 KINDS = ("threshold", "level", "definition", "least count", "search")
 MOST_CHOSEN = 12

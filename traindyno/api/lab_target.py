@@ -53,7 +53,8 @@ class LabTarget:
             names = [
                 found.execution_id for found in self.executions.list_latest(SEARCHED_EXECUTIONS)
             ]
-            latest = f"{', '.join(names[:SHOWN_EXECUTIONS])}{', …' if len(names) > SHOWN_EXECUTIONS else ''}"
+            more = ", …" if len(names) > SHOWN_EXECUTIONS else ""
+            latest = f"{', '.join(names[:SHOWN_EXECUTIONS])}{more}"
             expected = (
                 f"one of the executions that `traindyno list{self.option}` shows: "
                 f"{latest or 'there are none'}"

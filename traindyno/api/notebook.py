@@ -87,7 +87,8 @@ class Results(Sequence[ResultRow]):
             "".join(f"<td>{escape(text)}</td>" for text in cells) for cells in self._shown()
         ]
         lines = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<table><thead><tr>{heading.replace('td>', 'th>')}</tr></thead><tbody>{lines}</tbody></table>"
+        head = f"<thead><tr>{heading.replace('td>', 'th>')}</tr></thead>"
+        return f"<table>{head}<tbody>{lines}</tbody></table>"
 
     def _shown(self) -> Iterator[list[str]]:
         yield [name.replace("_", " ") for name in SHOWN]

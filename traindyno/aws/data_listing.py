@@ -71,7 +71,8 @@ class DataListing:
             objects = self._objects(uri)
         except _Unreadable as error:
             message = (
-                f"{field}: the lab can't list {uri} ({error}); expected a bucket that exists and that"
+                f"{field}: the lab can't list {uri} ({error}); expected "
+                "a bucket that exists and that"
                 ' labs/LAB.toml names, as in data_buckets = ["my-bucket"]'
             )
             raise SuiteRefused([message]) from error

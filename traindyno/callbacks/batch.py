@@ -44,7 +44,8 @@ def count_rows(batch: Any, instead: str = "samples=...") -> Any:
         numbers = sorted({count, rows[0], count * rows[0]})
         raise ValueError(
             "the batch holds a list of {} parts of one kind, the first tensor of shape {}: they "
-            "may be samples, fields or micro-batches, so that it holds {} samples; expected {}".format(
+            "may be samples, fields or micro-batches, so that "
+            "it holds {} samples; expected {}".format(
                 count, tuple(found[0].shape), " or ".join(map(str, numbers)), instead
             )
         )

@@ -187,9 +187,9 @@ def check_log(folder: Path, log: LogSizes) -> None:
         found = path.stat().st_size if path.is_file() else 0
         if found < size:
             raise CheckpointRefused(
-                "{} is not used: the log of its steps, {}, has {} bytes; expected at least {}".format(
-                    folder, path, found, size
-                )
+                (
+                    "{} is not used: the log of its steps, {}, has {} bytes; expected at least {}"
+                ).format(folder, path, found, size)
             )
 
 

@@ -159,9 +159,8 @@ class StepLogCallback(TrainerCallback):
             if joins_rows and not is_joined(inputs) and isinstance(samples, int) and samples == 1:
                 raise ValueError(
                     "the collator joins rows into one, and the batch does not say how many they "
-                    "are; expected position_ids in the batch (return_position_ids=True), or {}".format(
-                        SAMPLES_PER_BATCH
-                    )
+                    "are; expected position_ids in the batch "
+                    "(return_position_ids=True), or {}".format(SAMPLES_PER_BATCH)
                 )
             self._samples += samples
             return training_step(model, inputs, *arguments, **options)

@@ -180,9 +180,8 @@ def require_process_group(launched: int) -> Dict[str, Any]:
         raise RuntimeError(
             "{} processes were started, but this one has no process group: each trains alone on "
             "all of the data, and their samples would be counted as those of one run; expected "
-            "{}; or step_log.independent() before the first step, if each is meant to train alone".format(
-                launched, remedy
-            )
+            "{}; or step_log.independent() before the first step, "
+            "if each is meant to train alone".format(launched, remedy)
         )
     return {PROCESS_GROUP: group[0], "process_group_size": group[1]}
 

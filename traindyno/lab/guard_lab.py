@@ -78,6 +78,7 @@ def refusal_to_forget(
     ):
         return None
     return (
-        f"labs/{lab}.toml lacks settings of the deployed lab: {'; '.join(lost)[:MOST_CHARACTERS]}. Add them, or name"
+        f"labs/{lab}.toml lacks settings of the deployed lab: "
+        f"{'; '.join(lost)[:MOST_CHARACTERS]}. Add them, or name"
         ' each with its default, such as false, "" or [], to give it up. Then deploy again.'
     )

@@ -75,10 +75,11 @@ def _note(result: RunResult) -> str | None:
 def _rows(result: RunResult) -> list[list[str | None]]:
     finding = result.batch_finding
     assert finding is not None
+    measured_batch = finding.batch if _is_measured(result) else None
     return [
         [
             result.run.cell.label,
-            f"{probe.batch}{' (measured)' if _is_measured(result) and probe.batch == finding.batch else ''}",
+            f"{probe.batch} (measured)" if probe.batch == measured_batch else f"{probe.batch}",
             "yes" if probe.fits else "no margin" if probe.retries else "no",
             None if probe.samples_per_second is None else number_text(probe.samples_per_second),
             bytes_text(probe.peak_bytes),

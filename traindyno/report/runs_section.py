@@ -83,7 +83,8 @@ def _run_text(result: RunResult) -> str:
     unknown = " not shown by the script" if seed and result.seed is None else ""
     last = result.attempts[-1] if result.attempts else None
     place = place_text(last.share.place, last.share.runs) if last and last.share else None
-    return f"{result.run.run_id}{seed}{unknown}{f', {place} in job {last.job_name}' if last and place else ''}"
+    shared = f", {place} in job {last.job_name}" if last and place else ""
+    return f"{result.run.run_id}{seed}{unknown}{shared}"
 
 
 def _outcome(result: RunResult) -> str:

@@ -23,7 +23,9 @@ SIGNAL_BASE = 128
 # Reasons for which the lab, and not the run, is to blame.
 FAULTS = {
     JOBS_DIED: "its job died twice while it ran, so that it was not started again",
-    DEVICE_BUSY: "it was not started: what ran before it in its job had not freed the device's memory",
+    DEVICE_BUSY: (
+        "it was not started: what ran before it in its job had not freed the device's memory"
+    ),
 }
 
 
@@ -68,8 +70,8 @@ def _toolkit_text(end: RunEnd) -> str:
 # Where ``report_failure`` writes: at the begin of the failure file, or of a line of stderr, which
 # the training toolkit quotes. Elsewhere the text is part of somebody's message.
 OWN_TEXT = re.compile(
-    rf"(?:\A(?:AlgorithmError: )?|^|ErrorMessage \")"
-    rf"{FAILURE_PREFIX}: (?P<outcome>{'|'.join(sorted(set(Outcome) - NOT_OF_CONTAINER))}): (?P<message>.*)",
+    rf"(?:\A(?:AlgorithmError: )?|^|ErrorMessage \"){FAILURE_PREFIX}: "
+    rf"(?P<outcome>{'|'.join(sorted(set(Outcome) - NOT_OF_CONTAINER))}): (?P<message>.*)",
     re.DOTALL | re.MULTILINE,
 )
 OF_CONTAINER = re.compile(r"\AAlgorithmError\b|ExecuteUserScriptError")
@@ -94,8 +96,9 @@ MORE_DISK = "; on AWS job.volume_size_gb is the size of the job's disk"
 # What a process can cause; the first match counts.
 PROCESS_RULES = (
     _rule(
-        r"out of memory|OutOfMemory|CUBLAS_STATUS_ALLOC_FAILED|use an instance type with more memory"
-        r"|MemoryError\b|can't allocate memory|cannot allocate memory(?! in static TLS)|std::bad_alloc",
+        r"out of memory|OutOfMemory|CUBLAS_STATUS_ALLOC_FAILED|use an instance type with more "
+        r"memory|MemoryError\b|can't allocate memory|cannot allocate memory(?! in static "
+        r"TLS)|std::bad_alloc",
         Outcome.OUT_OF_MEMORY,
     ),
     _rule(r"NRT_RESOURCE|failed to allocate .*(device|HBM)", Outcome.OUT_OF_MEMORY),
@@ -106,7 +109,10 @@ PROCESS_RULES = (
     ),
     _rule(r"exit code:? ?(-9|137)\b|signal 9|SIGKILL", Outcome.KILLED),
     _rule(
-        r"uncorrectable ECC error|GPU is lost|fallen off the bus|NRT_EXEC_HW_ERR|uncorrectable NVLink",
+        (
+            r"uncorrectable ECC error|GPU is lost|fallen off the "
+            r"bus|NRT_EXEC_HW_ERR|uncorrectable NVLink"
+        ),
         Outcome.INTERNAL_ERROR,
         "; a device of the host is faulty, which is no fault of the script: run it again",
     ),

@@ -37,7 +37,9 @@ OTHER_FORMATS = {
     b"PAR1": "is a Parquet file: name it {stem}.parquet",
     b"ARROW1": "is an Arrow file: name it {stem}.arrow",
     b"PK\x03\x04": "is a zip archive, as .xlsx files are: unpack it, or save it as .csv",
-    b"\xd0\xcf\x11\xe0": "is an old spreadsheet or document: save it as .csv or text, as is expected",
+    b"\xd0\xcf\x11\xe0": (
+        "is an old spreadsheet or document: save it as .csv or text, as is expected"
+    ),
     b"\x28\xb5\x2f\xfd": "is packed by zstd: unpack it",
 }
 CHUNK_BYTES = 2**20

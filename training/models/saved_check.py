@@ -60,7 +60,9 @@ def check_saved(
     named = getattr(config, "transformers_weights", None)
     if named is not None or not stored:
         found = f"its config.json names {named} as its weights" if named else "it has no weights"
-        yield f"{found}; expected {SAFE_WEIGHTS_NAME}, {WEIGHTS_NAME}, or their shards with an index"
+        yield (
+            f"{found}; expected {SAFE_WEIGHTS_NAME}, {WEIGHTS_NAME}, or their shards with an index"
+        )
         return
     yield from _check_names(task, model, stored)
 

@@ -108,7 +108,9 @@ class RequestHandler(GatedRequestHandler):
             self.send_json(
                 415,
                 {
-                    "message": f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"
+                    "message": (
+                        f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"
+                    )
                 },
             )
         elif wanted == JSON:

@@ -68,7 +68,9 @@ MESSAGES = {
     SecondaryStatus.UPLOADING: "Uploading generated training model",
     SecondaryStatus.STOPPING: "Stopping the training job",
     SecondaryStatus.STOPPED: "Training job stopped",
-    SecondaryStatus.MAX_RUNTIME_EXCEEDED: "Training job runtime exceeded MaxRuntimeInSeconds provided",
+    SecondaryStatus.MAX_RUNTIME_EXCEEDED: (
+        "Training job runtime exceeded MaxRuntimeInSeconds provided"
+    ),
     SecondaryStatus.MAX_WAIT_TIME_EXCEEDED: "Training job wait time exceeded the maximum provided",
     SecondaryStatus.COMPLETED: "Training job completed",
     SecondaryStatus.FAILED: "Training job failed",

@@ -17,8 +17,8 @@ from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
 # cloud.FORMAT.
 SCHEMA = """
 create table if not exists jobs (
-  name text primary key, created_ms integer, modified_ms integer, status text, engine text, claimed integer,
-  instance_type text, instance_count integer, is_spot integer, document text);
+  name text primary key, created_ms integer, modified_ms integer, status text, engine text,
+  claimed integer, instance_type text, instance_count integer, is_spot integer, document text);
 create index if not exists jobs_by_creation on jobs (created_ms, name);
 create index if not exists jobs_by_status on jobs (status, created_ms);
 create table if not exists events (

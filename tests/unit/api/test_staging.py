@@ -92,10 +92,16 @@ def test_an_entry_point_or_data_that_would_stay_are_refused_with_the_remedy(tmp_
         (tmp_path / name).write_text("x")
     (tmp_path / "own/.gitignore").write_text("train.py")
     (tmp_path / "data/.gitignore").write_text("*")
-    words = r"'train\.py' would not travel\..* 1 named by \.gitignore \(train\.py\).*add --also-send .*own/train\.py"
+    words = (
+        r"'train\.py' would not travel\..* 1 named by \.gitignore \(train\.py\).*add --also-send "
+        r".*own/train\.py"
+    )
     with pytest.raises(StagingRefused, match=words):
         list(travel_lines({"source": "own", "entry_point": "train.py"}, beside=tmp_path))
-    words = r"0 files \(0\.0 KiB\) travel; left out: .*2 named by \.gitignore \(a\.csv, b\.csv\).*--also-send PATH"
+    words = (
+        r"0 files \(0\.0 KiB\) travel; left out: .*2 named by \.gitignore \(a\.csv, "
+        r"b\.csv\).*--also-send PATH"
+    )
     with pytest.raises(StagingRefused, match=words):
         list(travel_lines({"dataset": {"path": "data"}}, beside=tmp_path))
 

@@ -93,7 +93,8 @@ BESIDE = {
     ),
 }
 ACCEPTED = re.compile(
-    r"[Ee]xpected|accepted:|at least|at most|not one of|exists, |did you mean|does not exist|not valid YAML"
+    r"[Ee]xpected|accepted:|at least|at most|not one of|exists, |did you mean|does not exist|not "
+    r"valid YAML"
 )
 
 

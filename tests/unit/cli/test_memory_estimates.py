@@ -24,7 +24,8 @@ request = json.load(sys.stdin)
 open("{folder}/requests", "a").write("asked\\n")
 for settings in request["settings"]:
     size = 30 * 10**9 if settings["compiler"] == "none" else 10**9
-    estimate = dict(peak_bytes=size, parameter_bytes=10**9, gradient_bytes=10**9, optimizer_bytes=2 * 10**9)
+    estimate = dict(peak_bytes=size, parameter_bytes=10**9, gradient_bytes=10**9)
+    estimate["optimizer_bytes"] = 2 * 10**9
     print(json.dumps(dict(estimate=estimate, smaller_batch=4)))
 '
 """

@@ -46,7 +46,9 @@ def refusal_of(headers: Mapping[str, str], query: str = "") -> str | None:
 def signed(key: str) -> dict[str, str]:
     scope = "20261123/us-east-1/s3/aws4_request"
     return {
-        "authorization": f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders=host, Signature=00"
+        "authorization": (
+            f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders=host, Signature=00"
+        )
     }
 
 

@@ -38,7 +38,9 @@ for line in sys.stdin:
         "folder": os.getcwd(),
         "environment": dict(os.environ),
         "has_boto3": "boto3" in sys.modules,
-        "has_lab": any(name.partition(".")[0] in {"localcloud", "traindyno"} for name in sys.modules),
+        "has_lab": not {"localcloud", "traindyno"}.isdisjoint(
+            name.partition(".")[0] for name in sys.modules
+        ),
         "random": random.random(),
         "parent": os.getppid(),
     }

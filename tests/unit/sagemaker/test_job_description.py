@@ -326,7 +326,9 @@ TRANSITIONS = [
         "Status": "Starting",
         "StartTime": at(0),
         "EndTime": at(100),
-        "StatusMessage": "Insufficient capacity error from EC2 while launching instances, retrying!",
+        "StatusMessage": (
+            "Insufficient capacity error from EC2 while launching instances, retrying!"
+        ),
     },
     {
         "Status": "Starting",

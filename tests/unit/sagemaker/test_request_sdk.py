@@ -190,7 +190,8 @@ def test_a_job_of_the_model_parallel_librarys_version_2_is_the_sdks_own(sdk_sess
         **script_document()["workload"],
         "hyperparameters": {"mp_parameters": '{"hybrid_shard_degree": 8}'},
     }
-    image = "658645717510.dkr.ecr.us-east-1.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311-cu121"
+    registry = "658645717510.dkr.ecr.us-east-1.amazonaws.com"
+    image = f"{registry}/smdistributed-modelparallel:2.4.1-gpu-py311-cu121"
     workload["image"] = image
     suite = parse_suite(
         script_document(

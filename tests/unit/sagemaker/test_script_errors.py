@@ -170,8 +170,10 @@ def test_a_warning_is_no_cause() -> None:
 
 def test_torchruns_own_error_is_not_the_users() -> None:
     torchrun = (
-        'Traceback (most recent call last):\n  File "/opt/conda/bin/torchrun", line 8, in <module>\n'
-        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED\n"
+        "Traceback (most recent call last):\n  File "
+        '"/opt/conda/bin/torchrun", line 8, in <module>\n'
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
+        "\n====\ntrain.py FAILED\n"
     )
     _, message = read_failure_reason(
         wrapped(f"{TRACEBACK}ModuleNotFoundError: No module named 'nope'\n{torchrun}")

@@ -308,9 +308,15 @@ def test_a_model_is_copied_deployed_once_checked_listed_and_undeployed(
 
 def test_what_fails_or_differs_is_told_and_deleted(lab: MemoryServing, call: Call) -> None:
     said = {
-        "CreateEndpoint": r"\(DeploymentRefused\): SageMaker refused the endpoint: .* limit is 0 Instances",
+        "CreateEndpoint": (
+            r"\(DeploymentRefused\): SageMaker refused the "
+            r"endpoint: .* limit is 0 Instances"
+        ),
         "InvokeEndpoint": r"\(InvocationFailed\): .* limit is 0 Instances",
-        "no answer": r"\(AnswersDiffer\): .*2 answers differ.*sample 'a bad film': got 0.500, expected 'bad'",
+        "no answer": (
+            r"\(AnswersDiffer\): .*2 answers differ.*sample 'a bad film': got 0.500, expected "
+            r"'bad'"
+        ),
         "no reason": rf"gave no reason\nthe container's log is /aws/sagemaker/Endpoints/{NAME}",
     }
     for fault, pattern in said.items():

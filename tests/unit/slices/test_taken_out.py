@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,19 +38,41 @@ def test_without_a_slice_the_rest_plans_runs_and_judges(name: str, tmp_path: Pat
 
 
 def take_out(name: str, table: Path) -> None:
-    """The slice's imports, and the entries that use them, each of which has a line of its own."""
+    """The slice's imports, and the entries of the tables that use them."""
     text, own = table.read_text(), f"slices.{name}."
+    tree = ast.parse(text)
     imports = [
-        node
-        for node in ast.parse(text).body
-        if isinstance(node, ast.ImportFrom) and own in f"{node.module}."
+        node for node in tree.body if isinstance(node, ast.ImportFrom) and own in f"{node.module}."
     ]
     bound = [alias.asname or alias.name for node in imports for alias in node.names]
-    gone = {number for node in imports for number in range(node.lineno, (node.end_lineno or 0) + 1)}
-    entry = re.compile("|".join(rf"^    .*\b{each}\b" for each in (*bound, re.escape(own))))
-    kept = [
-        line
-        for number, line in enumerate(text.splitlines(), 1)
-        if number not in gone and not entry.match(line)
+    uses = re.compile("|".join(rf"\b{word}\b" for word in (*bound, re.escape(own))))
+    entries = [
+        (first, last)
+        for first, last in entries_of(tree)
+        if uses.search(ast.unparse(first)) or uses.search(ast.unparse(last))
     ]
+    spans = [(node, node) for node in imports] + entries
+    gone = {
+        number
+        for first, last in spans
+        for number in range(first.lineno, (last.end_lineno or 0) + 1)
+    }
+    lines = text.splitlines()
+    kept = [line for number, line in enumerate(lines, 1) if number not in gone]
     table.write_text("\n".join(kept) + "\n")
+
+
+def entries_of(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """First and last part of each base of a class, and of each entry of a list or a mapping."""
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(bases=bases):
+                yield from zip(bases, bases, strict=True)
+            case ast.Assign(value=ast.List(elts=parts)) | ast.AnnAssign(value=ast.List(elts=parts)):
+                yield from zip(parts, parts, strict=True)
+            case ast.Assign(value=ast.Dict() as table) | ast.AnnAssign(value=ast.Dict() as table):
+                yield from (
+                    (key, value)
+                    for key, value in zip(table.keys, table.values, strict=True)
+                    if key is not None
+                )

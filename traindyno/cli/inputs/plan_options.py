@@ -46,7 +46,8 @@ PricesOption = Annotated[
 QuotasOption = Annotated[
     Path | None,
     typer.Option(
-        help="A file of quotas: {region: us-east-1, quotas: {NAME: 8, NAME: {applied: 8, in_use: 2}}}; NAME as in "
+        help="A file of quotas: {region: us-east-1, quotas: {NAME: 8, NAME: "
+        "{applied: 8, in_use: 2}}}; NAME as in "
         'Service Quotas, such as "ml.g5.xlarge for training job usage".'
     ),
 ]

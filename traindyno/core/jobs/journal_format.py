@@ -5,7 +5,7 @@ that SageMaker copies to the job's checkpoint prefix while it runs:
 
     <run id>/step_log/<job name>/…                 the step log of the run, as in a job of its own
     <run id>/state/…                               its checkpoints
-    <run id>/ended/<job name>/<host>.json          how it ended on that host, written last, by rename
+    <run id>/ended/<job name>/<host>.json          how it ended on that host, written last (rename)
     journal/<job name>/<host>.jsonl                what the parent on that host did, a line each
 
 A run has ended if each host's file is there, whose ``files`` all have the bytes and checksums that

@@ -266,7 +266,9 @@ def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) 
                 if lane.quota and lane.quota.unknown_because
                 else ""
             )
-            yield f"the quota for {lane.instance_type} is unknown: its runs start one at a time{why}"
+            yield (
+                f"the quota for {lane.instance_type} is unknown: its runs start one at a time{why}"
+            )
         elif (
             lane.quota.available is not None
             and lane.quota.available < lane.largest_instance_count <= lane.quota.limit

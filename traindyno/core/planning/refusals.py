@@ -113,8 +113,10 @@ def refuse_instances(
         ]
         meant = get_close_matches(instance_type, listed, n=1)
         yield (
-            f'Service Quotas lists no quota "{quota.name}" for this region, so SageMaker training does not offer'
-            f" {instance_type} here: expected an instance type that it lists{f', such as {meant[0]}' if meant else ''}"
+            f'Service Quotas lists no quota "{quota.name}" for this region, '
+            "so SageMaker training does not offer"
+            f" {instance_type} here: expected an instance type that it "
+            f"lists{f', such as {meant[0]}' if meant else ''}"
         )
     yield from refuse_quota(quotas.get(quota.name), count, what)
 

@@ -78,7 +78,8 @@ def next_batch(probes: Sequence[Probe], first: int, possible: Sequence[int]) -> 
         most = left[0] if len(probes) > MOST_MOVES else failing // factor
     elif len(probes) >= FEW_PROBES and left[-1] - fitting <= LEAST_GAIN * fitting:
         return None
-    else:  # the middle; that of the logarithms while the two are further apart than by a factor of two
+    else:
+        # the middle; that of the logarithms while the two are further apart than by a factor of two
         most = (
             isqrt(fitting * failing)
             if failing > NEAR_FACTOR * fitting

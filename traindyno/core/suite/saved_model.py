@@ -37,10 +37,9 @@ def model_problem(path: str, names: Sequence[str] | None) -> str | None:
     """
     expected = "; expected a folder with a model as save_pretrained of transformers writes it"
     if names is None:
-        return (
-            f"{path} is a "
-            f"{'GGUF file, made for inference' if path.lower().endswith('.gguf') else 'file'}{expected}"
-        )
+        is_gguf = path.lower().endswith(".gguf")
+        kind = "GGUF file, made for inference" if is_gguf else "file"
+        return f"{path} is a {kind}{expected}"
     if ADAPTER_FILE in names:
         return (
             f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter "

@@ -146,11 +146,8 @@ def _find_measured(
     accepted = (
         " to ".join(ends) if len(ends) > 1 else f"{ends[0]} and {'less' if low == -inf else 'more'}"
     )
-    text = (
-        "measured "
-        f"{number_text(measured.mean)}{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else ', one trial'}, "
-        f"accepted {accepted}"
-    )
+    spread = f" ({number_text(reach.low)} to {number_text(reach.high)})" if reach else ", one trial"
+    text = f"measured {number_text(measured.mean)}{spread}, accepted {accepted}"
     if reach is None:
         return ClaimFinding.UNDECIDED, text
     if low <= reach.low and reach.high <= high:

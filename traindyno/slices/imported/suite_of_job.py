@@ -108,9 +108,15 @@ REASONS = {
     "ProfilerConfig": "no profiler runs during a measurement",
     "ProfilerRuleConfigurations": "no profiler runs during a measurement",
     "HyperParameters.sagemaker_": "the launcher of the training toolkit in AWS's images",
-    "AlgorithmSpecification.ContainerEntrypoint": "the SDK 3 starts its own drivers; a suite's script, the toolkit",
-    "AlgorithmSpecification.ContainerArguments": "the SDK 3 starts its own drivers; a suite's script, the toolkit",
-    "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries": "as the SDK 2 asks for it with AWS's images",
+    "AlgorithmSpecification.ContainerEntrypoint": (
+        "the SDK 3 starts its own drivers; a suite's script, the toolkit"
+    ),
+    "AlgorithmSpecification.ContainerArguments": (
+        "the SDK 3 starts its own drivers; a suite's script, the toolkit"
+    ),
+    "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries": (
+        "as the SDK 2 asks for it with AWS's images"
+    ),
     "InputDataConfig.sm_drivers": "the drivers of the SDK 3",
     "InputDataConfig.code": "the toolkit reads the code from sagemaker_submit_directory",
     "StoppingCondition.MaxPendingTimeInSeconds": "the lab bounds the wait for an accelerator",

@@ -261,7 +261,8 @@ def read_forecast(target: LabTarget, training: Training, now: float) -> Forecast
     if training.steps is None or not rows or rows[-1].end is not None:
         return None
     row = rows[-1]
-    prefix = f"{checkpoints_prefix(execution, run_id_of(training.cell.cell_id, 1))}step_log/{row.job_name}/"
+    run_id = run_id_of(training.cell.cell_id, 1)
+    prefix = f"{checkpoints_prefix(execution, run_id)}step_log/{row.job_name}/"
     logs = first_rank_logs(target.results.list_keys(prefix))
     pace = (
         read_pace(log_entries(target.results.read_tail(logs[-1], LOG_TAIL_BYTES))) if logs else None

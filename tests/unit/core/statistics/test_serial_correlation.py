@@ -19,8 +19,8 @@ def rising(count: int) -> list[float]:
 def test_the_inflation_is_the_variance_of_the_mean_by_the_expected_sample_variance(
     correlation: float, count: int
 ) -> None:
-    # unit variance: the mean has the mean of all covariances; s^2 is expected to be (1 - that) n /
-    # (n - 1)
+    # unit variance: the mean has the mean of all covariances; s^2 is expected to be
+    # (1 - that) n / (n - 1) on average
     covariances = [
         correlation ** abs(row - column) for row in range(count) for column in range(count)
     ]

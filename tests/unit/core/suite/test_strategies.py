@@ -39,8 +39,12 @@ TABLES = {
 }
 NAMES = {
     "traindyno/slices/imported/client.py": "DDP and FSDP are the axes of a run of a built-in task",
-    "traindyno/slices/imported/job.py": "DDP, SMDDP and SINGLE are what launchers of other jobs start",
-    "traindyno/slices/estimates/candidates.py": "SINGLE, DDP, ZERO1 and FSDP are the candidates of a first suite",
+    "traindyno/slices/imported/job.py": (
+        "DDP, SMDDP and SINGLE are what launchers of other jobs start"
+    ),
+    "traindyno/slices/estimates/candidates.py": (
+        "SINGLE, DDP, ZERO1 and FSDP are the candidates of a first suite"
+    ),
     "traindyno/core/suite/preparation.py": "SINGLE is the strategy of the job that prepares data",
 }
 

@@ -182,8 +182,10 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
     "an unknown field": (
         {"serch": "grid"},
         [
-            'serch: unknown field "serch": did you mean "search"? Expected one of name, goal, workload, matrix, '
-            "training, baseline, include, exclude, preparation, measurement, limits, tolerance, search, purchase, "
+            'serch: unknown field "serch": did you mean "search"? Expected '
+            "one of name, goal, workload, matrix, "
+            "training, baseline, include, exclude, preparation, measurement, "
+            "limits, tolerance, search, purchase, "
             "training_plans, job, pricing, estimates, claims, "
             "notes"
         ],
@@ -199,7 +201,8 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             "workload.model: got 5, expected text or a mapping with path, config, revision",
-            'training.learning_rate: got "high", expected a number or a mapping with base, reference_batch_size, '
+            'training.learning_rate: got "high", expected a number or a '
+            "mapping with base, reference_batch_size, "
             "scale_with",
         ],
     ),
@@ -238,7 +241,8 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a goal that is none": (
         {"goal": "best"},
         [
-            'goal: got "best": did you mean "fastest"? Expected one of cheapest, fastest, cheapest-within: '
+            'goal: got "best": did you mean "fastest"? Expected one '
+            "of cheapest, fastest, cheapest-within: "
             "{hours: <number>}, "
             "fastest-within: {usd: <number>}, "
             "cheapest-to: {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}, "
@@ -489,8 +493,10 @@ def test_a_script_needs_its_source_and_sees_only_its_own_axes() -> None:
     )
     assert problems(document) == [
         "workload.source: got nothing, expected text with task script",
-        'workload.entry_point: got "train.sh", expected a .py file of source; the training toolkit of the containers '
-        "starts files, not modules: for python -m package.module, name a file that holds import runpy; "
+        'workload.entry_point: got "train.sh", expected a .py file of '
+        "source; the training toolkit of the containers "
+        "starts files, not modules: for python -m package.module, "
+        "name a file that holds import runpy; "
         'runpy.run_module("package.module", run_name="__main__", alter_sys=True)',
         "matrix.batch_size_per_device: a script does not see batch_size_per_device, expected one "
         "of compiler, image, instance, instance_count, strategy, hyperparameters.<name>",

@@ -231,7 +231,8 @@ def test_an_image_goes_with_its_compiler() -> None:
         include=[
             {
                 "compiler": "xla",
-                "image": "huggingface-pytorch-trcomp-training:1.11-transformers4.21-gpu-py38-cu113-ubuntu20.04",
+                "image": "huggingface-pytorch-trcomp-training:"
+                "1.11-transformers4.21-gpu-py38-cu113-ubuntu20.04",
                 "hyperparameters.batch_size": 20,
             }
         ],

@@ -64,7 +64,8 @@ class Stopped:
         self.lab.attempts.close(row.job_name)
 
     def checkpoint_key(self, execution: str) -> str:
-        return f"{checkpoints_prefix(execution, run_id_of(self.training.cell.cell_id, 1))}state/step-3/state"
+        run_id = run_id_of(self.training.cell.cell_id, 1)
+        return f"{checkpoints_prefix(execution, run_id)}state/step-3/state"
 
     def plan_again(self) -> Training:
         _, following = plan_to_resume(self.target, EXECUTION, max_usd=None)

@@ -78,8 +78,10 @@ def _check_script(workload: Workload) -> Iterator[Problem]:
     if workload.entry_point and not workload.entry_point.endswith(".py"):
         yield Problem(
             path="workload.entry_point",
-            message=f'got "{workload.entry_point}", expected a .py file of source; the training toolkit of the '
-            "containers starts files, not modules: for python -m package.module, name a file that holds "
+            message=f'got "{workload.entry_point}", expected a .py file of '
+            "source; the training toolkit of the "
+            "containers starts files, not modules: for python -m "
+            "package.module, name a file that holds "
             'import runpy; runpy.run_module("package.module", run_name="__main__", alter_sys=True)',
         )
 
