@@ -118,6 +118,7 @@ MAY_IMPORT = {
         "traindyno.core.search.largest_batch",
         "traindyno.core.search.outpaced",
         "traindyno.core.search.race",
+        "traindyno.core.search.run_scatter",
         "traindyno.core.step_log.fields",
         "traindyno.core.step_log.line",
         "traindyno.callbacks.failure",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Optional
 
 from traindyno.callbacks.clock import cuda_in_use
-from traindyno.core.step_log.line import SHARED_JOB, SHARED_JOB_VARIABLE
+from traindyno.core.step_log.line import SCATTER, SCATTER_VARIABLE, SHARED_JOB, SHARED_JOB_VARIABLE
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 VERSIONED_PACKAGES = (
@@ -42,6 +42,8 @@ def environment_facts() -> Dict[str, Any]:
     shared_job = os.environ.get(SHARED_JOB_VARIABLE)
     if shared_job:
         facts[SHARED_JOB] = json.loads(shared_job)
+    if SCATTER_VARIABLE in os.environ:
+        facts[SCATTER] = os.environ[SCATTER_VARIABLE]
     return facts
 
 

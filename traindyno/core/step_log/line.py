@@ -31,6 +31,9 @@ SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = (
     "place",
     "forked",
 )
+# By how much single runs scatter on this machine, as a share of their time, where it was measured;
+# the environment's fact has the same text
+SCATTER_VARIABLE, SCATTER = "TRAINDYNO_RUN_SCATTER", "run_scatter"
 # The seed of the trial, for a user's script, and the fact of the environment that says that the
 # script took it
 SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"

@@ -1,0 +1,46 @@
+"""The scatter of single runs that is assumed, by kind of machine."""
+
+from math import hypot
+
+import pytest
+
+from traindyno.callbacks.environment import environment_facts
+from traindyno.core.instances.instance_types import instance_types
+from traindyno.core.search.run_scatter import (
+    ACCELERATORS,
+    CPUS,
+    SEEDS,
+    THIS_MACHINE,
+    measured_scatter,
+    scatter_of,
+)
+from traindyno.core.step_log.line import SCATTER, SCATTER_VARIABLE
+
+
+def test_each_type_of_the_catalogue_has_the_scatter_of_its_kind() -> None:
+    for name, kind in instance_types().items():
+        of_aws = ACCELERATORS if kind.has_accelerator else CPUS
+        assert scatter_of(name) == (THIS_MACHINE if kind.is_local else of_aws), name
+
+
+def test_a_measurement_replaces_the_assumption_of_this_machine_only() -> None:
+    assert scatter_of("local.cpu", 0.02) == 0.02
+    assert scatter_of("ml.g5.xlarge", 0.02) == ACCELERATORS
+
+
+def test_seeds_add_to_the_scatter_of_a_quality() -> None:
+    assert scatter_of("ml.c7i.large", has_target=True) == hypot(CPUS, SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("0.034", 0.034), (None, None), ("much", None), ("0", None), ("-1", None), ("nan", None)],
+)
+def test_a_share_is_measured_and_nothing_else(text: object, share: float | None) -> None:
+    assert measured_scatter(text) == share
+
+
+def test_the_log_of_a_run_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SCATTER not in environment_facts()
+    monkeypatch.setenv(SCATTER_VARIABLE, "0.034")
+    assert measured_scatter(environment_facts()[SCATTER]) == 0.034
