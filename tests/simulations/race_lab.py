@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import exp
 from random import Random
 from statistics import fmean
+from typing import Any, Protocol
 
 from tests.simulations.response_surface import Surface, SurfaceCell
 from tests.simulations.surface_lab import STEPS, Played, at_rate, result_template
@@ -18,10 +19,12 @@ from tests.unit.run_samples import known
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.planning.jobs import runs_again, share_jobs
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, early_end, pace_of
-from traindyno.core.search.race import NONE_NEARER, contenders_in_job
+from traindyno.core.search.race import contenders_in_job
+from traindyno.core.search.run_scatter import NONE_NEARER, run_scatter
 from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Run, Suite
@@ -46,6 +49,11 @@ BILL = (JOB_STARTS, RUN_STARTS, THROWN_AWAY, WHOLE_STEPS, STEPS_OF_ENDED) = (
 )
 
 
+class Recording(Protocol):
+    def from_one_on(self, source: Random) -> Iterator[Sequence[float]]:
+        """The steps of its runs, each as a share of the true ones."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """Standard deviations of the logarithm: of a run's level, of a step, and of the hosts of a job.
@@ -53,7 +61,7 @@ class Conditions:
     ``cold``: by how much the first run of a job is slower, if the job does not begin with some
     steps that don't count, as a race's does. ``slow_hosts``: the share of jobs that are slower, and
     the logarithm of by how much. ``more_noise`` draws what is added to the logarithm of a run's
-    level.
+    level. ``recording``: its runs, in their order, in place of all noise.
     """
 
     noise: float = 0.01
@@ -64,6 +72,7 @@ class Conditions:
     job_start: float = 300.0
     run_start: float = 45.0
     more_noise: Callable[[SurfaceCell, Random], float] = lambda cell, source: 0.0
+    recording: Recording | None = None
 
 
 def race(
@@ -90,6 +99,9 @@ def measure_grid(surface: Surface, seed: int, conditions: Conditions) -> Played:
 def _play(surface: Surface, suite: Suite, seed: int, conditions: Conditions) -> Played:
     """Round by round until the lab plans no more."""
     results, bill, number = list[RunResult](), dict.fromkeys(BILL, 0.0), 1
+    recorded = None
+    if conditions.recording is not None:
+        recorded = conditions.recording.from_one_on(Random(f"{surface.name} {seed}"))
     while True:
         runs = plan_round(
             suite,
@@ -103,7 +115,12 @@ def _play(surface: Surface, suite: Suite, seed: int, conditions: Conditions) -> 
         for job in share_jobs(runs, suite):
             source = Random(f"{surface.name} {seed} {job.job_id}")
             carried = _Carried(
-                surface=surface, suite=suite, conditions=conditions, job=job, source=source
+                surface=surface,
+                suite=suite,
+                conditions=conditions,
+                job=job,
+                source=source,
+                recorded=recorded,
             )
             results += carried.results()
             bill = {part: bill[part] + carried.bill[part] * job.instance_count for part in BILL}
@@ -172,8 +189,17 @@ class _Carried:
     """One job, run after run."""
 
     def __init__(
-        self, *, surface: Surface, suite: Suite, conditions: Conditions, job: Job, source: Random
+        self,
+        *,
+        surface: Surface,
+        suite: Suite,
+        conditions: Conditions,
+        job: Job,
+        source: Random,
+        recorded: Iterator[Sequence[float]] | None = None,
     ) -> None:
+        self.recorded = recorded
+        self.scatter = run_scatter(job.runs[0].cell.settings.instance)
         self.surface, self.suite, self.conditions, self.job, self.source = (
             surface,
             suite,
@@ -200,13 +226,10 @@ class _Carried:
             result, pace = self._run(run, cell, paces if round_of(run) == "1" else {})
             paces |= {run.run_id: pace} if pace else {}
             yield self._in_job(result, place + 1)
-        contenders = contenders_in_job(
-            {
-                run.cell.cell_id: paces[run.run_id].seconds_per_sample
-                for run in self.job.runs
-                if run.run_id in paces
-            }
-        )
+        completed = {
+            run.cell.cell_id: paces[run.run_id] for run in self.job.runs if run.run_id in paces
+        }
+        contenders = contenders_in_job(completed, self.scatter)
         for run in runs_again(self.job, self.suite):
             if run.cell.cell_id in contenders:
                 self.bill[RUN_STARTS] += self.conditions.run_start
@@ -219,22 +242,36 @@ class _Carried:
         if cell.seconds is None:
             self.bill[STEPS_OF_ENDED] += FAILING_SECONDS
             return self._result(run, outcome=cell.outcome), None
+        times = self._step_seconds(cell)
+        # Steps of unlike batches are compared by the work in them.
+        work = step_seconds(self.surface, cell) / cell.seconds
+        end = early_end(times, work, earlier, self.suite.workload.examples, self.scatter)
+        if end is not None:
+            self.bill[STEPS_OF_ENDED] += sum(times[: end.steps]) + end.overdue_seconds
+            return self._ended(self._result(run, outcome=Outcome.OUTPACED), end.bound), None
+        self.bill[WHOLE_STEPS] += sum(times)
+        seen = fmean(times[WARM_UP_STEPS:]) / step_seconds(self.surface, cell)
+        return self._result(run, seconds=cell.seconds * seen), pace_of(times, work)
+
+    def _step_seconds(self, cell: SurfaceCell) -> list[float]:
+        step = step_seconds(self.surface, cell)
+        if self.recorded is not None:
+            return [step * share for share in next(self.recorded)]
         deviation = self.source.gauss(0, self.conditions.noise) + self.conditions.more_noise(
             cell, self.source
         )
         level = self.level * exp(deviation)
-        step, steps = step_seconds(self.surface, cell) * level, run_steps(self.surface, cell)
+        steps = run_steps(self.surface, cell)
         steps = min(steps, STEPS_OF_A_RACE) if self.suite.search.is_race else steps
-        times = [step * exp(self.source.gauss(0, self.conditions.step_noise)) for _ in range(steps)]
-        # Steps of unlike batches are compared by the work in them.
-        work = step_seconds(self.surface, cell) / cell.seconds
-        end = early_end(times, work, earlier, self.suite.workload.examples)
-        if end is not None:
-            self.bill[STEPS_OF_ENDED] += sum(times[: end.steps]) + end.overdue_seconds
-            return self._result(run, outcome=Outcome.OUTPACED), None
-        self.bill[WHOLE_STEPS] += sum(times)
-        seen = fmean(times[WARM_UP_STEPS:]) / step_seconds(self.surface, cell)
-        return self._result(run, seconds=cell.seconds * seen), pace_of(times, work)
+        return [
+            step * level * exp(self.source.gauss(0, self.conditions.step_noise))
+            for _ in range(steps)
+        ]
+
+    def _ended(self, result: RunResult, bound: Mapping[str, Any]) -> RunResult:
+        """As the product reads it from the job's journal."""
+        (attempt,) = result.attempts
+        return replace(result, attempts=(replace(attempt, bound=OutpacedBound(**bound)),))
 
     def _in_job(self, result: RunResult, place: int) -> RunResult:
         share = None
@@ -258,7 +295,8 @@ class _Carried:
         attempt = replace(template.attempts[0], outcome=outcome, billable_seconds=STEPS)
         price = PaidPrice(usd_per_instance_hour=self.surface.price(run.cell.cell_id))
         result = replace(template, run=run, outcome=outcome, attempts=(attempt,), price=price)
-        hosts = tuple(f"{self.job.job_id} {number}" for number in range(self.job.instance_count))
+        draw = "this machine" if self.scatter.has_stalls else self.job.job_id
+        hosts = tuple(f"{draw} {number}" for number in range(self.job.instance_count))
         result = replace(result, environment=replace(known(template.environment), host_ids=hosts))
         if seconds is None:
             return replace(result, measured=None)

@@ -32,6 +32,8 @@ from traindyno.core.search.outpaced import (
     pace_of,
 )
 from traindyno.core.search.race import contenders_in_job
+from traindyno.core.search.run_scatter import measured_scatter, run_scatter
+from traindyno.core.step_log.line import SCATTER_VARIABLE
 from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.batch_search import Finding, Searched, find_batch
 from traindyno.parent.disk import remove
@@ -81,6 +83,10 @@ class Race:
     def __init__(self, attempt: JobAttempt) -> None:
         self._host, self._count = attempt.host, attempt.peers.count
         self._samples = attempt.job.race_samples if attempt.peers.rank == 0 else None
+        self._scatter = run_scatter(
+            attempt.job.instance_type,
+            measured_scatter(attempt.host.environment.get(SCATTER_VARIABLE)),
+        )
         self._runs = {run.run_id for run in attempt.job.runs}
         self._completed: List[Completed] = []
         self._clocks: Dict[str, QuietClock] = {}
@@ -103,9 +109,8 @@ class Race:
     def contenders(self) -> List[str]:
         """The ids of the runs whose cells run again, each of which was completed."""
         paces = {each.run.run_id: _pace(each, self._completed[0].steps) for each in self._completed}
-        return contenders_in_job(
-            {run_id: pace.seconds_per_sample for run_id, pace in paces.items() if pace}
-        )
+        known = {run_id: pace for run_id, pace in paces.items() if pace}
+        return contenders_in_job(known, self._scatter)
 
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
         """For a run that is about to begin.
@@ -148,7 +153,12 @@ class Race:
         is_overdue = quiet_seconds > most_seconds(paces[by], steps.samples, compile_seconds)
         overdue_seconds = quiet_seconds if is_overdue else None
         bound = ended_by(
-            steps.seconds, steps.samples, paces, self._samples, overdue_seconds=overdue_seconds
+            steps.seconds,
+            steps.samples,
+            paces,
+            self._samples,
+            self._scatter,
+            overdue_seconds=overdue_seconds,
         )
         return None if bound is None else EndVerdict(reason=OUTPACED, bound=bound)
 

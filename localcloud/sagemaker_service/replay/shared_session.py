@@ -27,6 +27,7 @@ from traindyno.core.jobs.journal_format import (
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.search.outpaced import MOST_STEPS, Pace, early_end, pace_of
 from traindyno.core.search.race import contenders_in_job
+from traindyno.core.search.run_scatter import run_scatter
 
 
 def as_begun(job: TrainingJob, work: SharedWork, records: Mapping[str, bytes]) -> TrainingJob:
@@ -205,9 +206,7 @@ def next_session(
     )
     spans = [*turns.spans(pending)]
     if all(span.reason for span in spans) and len(spans) == len(pending):
-        contenders = contenders_in_job(
-            {run_id: pace.seconds_per_sample for run_id, pace in turns.paces().items()}
-        )
+        contenders = contenders_in_job(turns.paces(), run_scatter(job.instance_type))
         again = [run for run in not_ended if run.first in contenders]
         spans += turns.spans(again)
         pending += again
@@ -308,7 +307,13 @@ def _ended(work: SharedWork, span: Span, paces: Mapping[str, Pace]) -> Span:
     run, first_step = span.run, span.first_step
     behind = None
     if work.race_samples is not None and run.first is None:
-        behind = early_end(_steps_of(run, first_step), _samples_of(run), paces, work.race_samples)
+        behind = early_end(
+            _steps_of(run, first_step),
+            _samples_of(run),
+            paces,
+            work.race_samples,
+            run_scatter(run.job.instance_type),
+        )
     last_step = first_step + behind.steps if behind else None
     overdue_ms = round(1000 * behind.overdue_seconds) if behind else 0
     ended = replace(

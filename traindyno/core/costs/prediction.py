@@ -15,8 +15,9 @@ from traindyno.core.costs.hazard import (
 from traindyno.core.costs.interruptions import Interrupted, mean_work
 from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.search.run_scatter import KNOWN_DEGREES
 from traindyno.core.statistics.distributions import incomplete_beta, t_quantile
-from traindyno.core.statistics.estimates import NO_RANGE, Interval, Range
+from traindyno.core.statistics.estimates import NO_RANGE, Interval, Range, moderate
 from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread, Trial, one_more_run
 
 PREDICTION_CONFIDENCE = 0.90
@@ -65,6 +66,7 @@ def predict_run(
     trials: Sequence[Trial] | None = None,
     host_spread: HostSpread = STATED_PRIOR,
     inflation: float = 1.0,
+    scatter: float | None = None,
 ) -> Prediction | None:
     """The prediction from the trials of one cell; None without a measured one that can be
     projected.
@@ -77,7 +79,7 @@ def predict_run(
     those that are stated of the cell; by default, the trials' mean with incidents. ``shift`` moves
     one end of the interval outwards. ``trials``: their hosts; None: other ones for each.
     ``host_spread``: a later run is on other hosts. ``inflation`` of the variance of the trials'
-    mean: for trials that resemble the one before.
+    mean: for trials that resemble the one before. ``scatter``: assumed of single runs, as a share.
     """
     projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
@@ -96,6 +98,9 @@ def predict_run(
             host_spread,
             inflation,
         )
+        if scatter is not None:
+            assumed = scatter**2 * (1 + 1 / len(values))
+            spread, degrees = moderate(spread, degrees, assumed, KNOWN_DEGREES)
         reach = t_quantile(1 - _TAIL, degrees) * sqrt(spread)
         plain = log(mean / incidents.mean) if mean else fmean(map(log, values))
         low = plain + min(0.0, shift) + undecided.low + log(incidents.low) - reach

@@ -10,20 +10,20 @@ batch. Goals of quality are not judged so: a slower step may need fewer of them.
 from math import hypot, sqrt
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from traindyno.core.search.run_scatter import NONE_NEARER, RunScatter
+
 #: The first steps compile, allocate and open files: they are part of the start.
 WARM_UP_STEPS = 2
 #: The fewest steps after them.
 LEAST_STEPS = 5
 #: Later steps say nothing new, and reading them costs the run's host time.
 MOST_STEPS = 1000
-#: A run is outpaced when it is behind by more than both: this share, and so many standard errors.
+#: A run is outpaced when it is behind by more than this share, and by more than is said of it
+#: (``NONE_NEARER``) beyond so many standard errors.
 LEAST_BEHIND, STANDARD_ERRORS = 0.1, 3.0
 #: A standard error from few steps is uncertain: Student's t has the same tail at three times these
 #: factors.
 FEW_STEPS = (2.5, 9.0)
-#: Standard deviation of a run's level, as a share: runs of one cell in one job scatter beyond their
-#: steps.
-RUN_SCATTER = 0.01
 #: A step is overdue when it lasts so many times as long as the longest of the best run, and so many
 #: seconds more: a stall of less is none of a cell's own.
 TIMES_BEST, STALL_SECONDS = 2.0, 30.0
@@ -36,6 +36,8 @@ class Pace(NamedTuple):
 
     ``startup_seconds``: the run's own time until the steps that are counted, its warm-up steps
     included. ``steps``: how many are counted. ``longest_seconds``: between the ends of two of them.
+
+    ``quick_seconds_per_sample``: the lower quartile, which a stall does not move; 0 is unknown.
     """
 
     seconds_per_sample: float
@@ -44,6 +46,7 @@ class Pace(NamedTuple):
     steps: int
     samples_per_step: float = 1.0
     longest_seconds: float = 0.0
+    quick_seconds_per_sample: float = 0.0
 
     def seconds_of(self, samples: float) -> float:
         """Seconds for ``samples``, the start included."""
@@ -84,6 +87,7 @@ def pace_of(
         steps=count,
         samples_per_step=samples_per_step,
         longest_seconds=max(counted),
+        quick_seconds_per_sample=sorted(counted)[count // 4] / samples_per_step,
     )
 
 
@@ -101,6 +105,7 @@ def ended_by(
     samples_per_step: float,
     earlier: Mapping[str, Pace],
     samples: float,
+    scatter: RunScatter,
     *,
     overdue_seconds: Optional[float] = None,
 ) -> Optional[Dict[str, Any]]:
@@ -125,11 +130,11 @@ def ended_by(
         rate = sum(seconds) / len(seconds) / samples_per_step
         judged.append(Pace(rate, standard_error=0.0, startup_seconds=0.0, steps=len(seconds)))
     for own in judged:
-        if own is not None and is_outpaced(own, earlier[by], samples):
+        if own is not None and is_outpaced(own, earlier[by], samples, scatter):
             return {
                 "by": by,
                 "steps": own.steps,
-                "least_ratio": least_ratio(own, earlier[by], samples),
+                "least_ratio": least_ratio(own, earlier[by], samples, scatter),
             }
     return None
 
@@ -151,6 +156,7 @@ def early_end(
     samples_per_step: float,
     earlier: Mapping[str, Pace],
     samples: float,
+    scatter: RunScatter,
 ) -> Optional[EarlyEnd]:
     """Where a run that would have these steps is ended; None: it does all of them."""
     by = fastest_of(earlier, samples)
@@ -161,26 +167,39 @@ def early_end(
         (step for step in range(WARM_UP_STEPS, last + 1) if step_seconds[step] > most), None
     )
     whole = step_seconds[: last if overdue is None else overdue]
-    bound = ended_by(whole, samples_per_step, earlier, samples)
+    bound = ended_by(whole, samples_per_step, earlier, samples, scatter)
     if bound is not None:
         return EarlyEnd(WARM_UP_STEPS + int(bound["steps"]), 0.0, bound)
     if overdue is not None:
-        bound = ended_by(whole, samples_per_step, earlier, samples, overdue_seconds=most)
+        bound = ended_by(whole, samples_per_step, earlier, samples, scatter, overdue_seconds=most)
     return None if bound is None else EarlyEnd(len(whole), most, bound)
 
 
-def is_outpaced(run: Pace, best: Pace, samples: float) -> bool:
+def is_outpaced(run: Pace, best: Pace, samples: float, scatter: RunScatter) -> bool:
     """Only the best run's start counts: a first run pays in its own what a later one of its cell
     may not.
     """
-    behind = samples * run.seconds_per_sample - best.seconds_of(samples)
-    return behind > max(
-        LEAST_BEHIND * best.seconds_of(samples), samples * hypot(run.error, best.error)
+    least_behind = scatter.within() if scatter.has_stalls else LEAST_BEHIND
+    is_behind = _seconds_beside(run, best, samples, scatter) > (
+        (1 + least_behind) * best.seconds_of(samples)
     )
+    return is_behind and least_ratio(run, best, samples, scatter) > 1 + NONE_NEARER
 
 
-def least_ratio(run: Pace, best: Pace, samples: float) -> float:
+def least_ratio(run: Pace, best: Pace, samples: float, scatter: RunScatter) -> float:
     """The run's time ÷ the best run's, as near to 1 as the spread of steps and of runs allows."""
-    of_runs = STANDARD_ERRORS * sqrt(2.0) * RUN_SCATTER * best.seconds_of(samples)
+    of_runs = STANDARD_ERRORS * sqrt(2.0) * scatter.share * best.seconds_of(samples)
     error = hypot(samples * run.error, samples * best.error, of_runs)
-    return (samples * run.seconds_per_sample - error) / best.seconds_of(samples)
+    own = _seconds_beside(run, best, samples, scatter)
+    return (own - error) / best.seconds_of(samples)
+
+
+def _seconds_beside(run: Pace, best: Pace, samples: float, scatter: RunScatter) -> float:
+    """Seconds of the run's steps; where other work may stall them, no more than its quick steps
+    take beside those of the best run.
+    """
+    pace = run.seconds_per_sample
+    quick, best_quick = run.quick_seconds_per_sample, best.quick_seconds_per_sample
+    if scatter.has_stalls and quick and best_quick:
+        pace = min(pace, quick / best_quick * best.seconds_per_sample)
+    return samples * pace

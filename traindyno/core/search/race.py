@@ -10,13 +10,9 @@ the noise of a run. A cell in another job may also differ by its hosts.
 from math import hypot, log
 from typing import Dict, List, Mapping, NamedTuple, Sequence
 
-#: A cell that was measured once is a contender if it is behind the best one by no more than this
-#: share. Of the time or the cost until a quality it is more: published ones of one system scatter
-#: by 4 to 13 % from seed to seed.
-WITHIN, WITHIN_OF_QUALITY = 0.08, 0.3
-#: What is said of the cells that were not contenders: none is as near as this. The difference is
-#: for the scatter of the runs that dropped them.
-NONE_NEARER, NONE_NEARER_OF_QUALITY = 0.05, 0.1
+from traindyno.core.search.outpaced import Pace
+from traindyno.core.search.run_scatter import RunScatter
+
 #: Of one job, the best ones.
 MOST_CONTENDERS = 6
 #: Hosts of two jobs may differ by so many standard deviations.
@@ -38,9 +34,9 @@ class Racer(NamedTuple):
     host_deviation: float = 0.0
 
 
-def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> List[str]:
-    """The ids of the cells that run again: the best one, and those that may be as good; of each job
-    the best first.
+def pick_contenders(racers: Sequence[Racer], *, within: float) -> List[str]:
+    """The ids of the cells that run again: the best one, and those that are ``within`` a share of
+    it; of each job the best first.
 
     A job whose best cell can't win, even if its hosts were slow, has none. There are none at all
     without racers.
@@ -66,10 +62,17 @@ def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> List[
     ]
 
 
-def contenders_in_job(seconds_per_sample: Mapping[str, float]) -> List[str]:
-    """The ids of the runs whose cells run again in the job itself; ``seconds_per_sample``: of those
-    that completed.
+def contenders_in_job(paces: Mapping[str, Pace], scatter: RunScatter) -> List[str]:
+    """The ids of the runs whose cells run again in the job itself; ``paces``: of those that
+    completed.
+
+    Where other work may stall runs, a cell is left out if it is behind by its quick steps too.
     """
-    return pick_contenders(
-        [Racer(run_id, job="", value=value) for run_id, value in seconds_per_sample.items()]
-    )
+    values = [{run_id: pace.seconds_per_sample for run_id, pace in paces.items()}]
+    if scatter.has_stalls:
+        values.append({run_id: pace.quick_seconds_per_sample for run_id, pace in paces.items()})
+    found: Dict[str, None] = {}
+    for by in values:
+        racers = [Racer(run_id, job="", value=value) for run_id, value in by.items()]
+        found.update(dict.fromkeys(pick_contenders(racers, within=scatter.within())))
+    return list(found)[:MOST_CONTENDERS]

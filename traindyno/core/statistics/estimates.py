@@ -187,6 +187,14 @@ class Comparison:
             return self
         return self._of(log(self.ratio), least_variance, KNOWN)
 
+    def moderated(self, known: float, degrees: float) -> "Comparison":
+        """With what is known of the variance beforehand: see ``moderate``."""
+        if self.standard_error is None or self.degrees_of_freedom is None:
+            return self
+        own = self.standard_error**2
+        found = moderate(own, self.degrees_of_freedom, known, degrees)
+        return self._of(log(self.ratio), *found)
+
     def inflated(self, factor: float) -> "Comparison":
         """With a larger variance of the trials; what hosts contribute stays."""
         if self.standard_error is None:
@@ -235,6 +243,13 @@ class LogMean:
             return self
         return replace(self, variance=least_variance, degrees_of_freedom=KNOWN)
 
+    def moderated(self, known: float, degrees: float) -> "LogMean":
+        """With what is known of the variance beforehand: see ``moderate``."""
+        if self.variance is None or self.degrees_of_freedom is None:
+            return self
+        found = moderate(self.variance, self.degrees_of_freedom, known, degrees)
+        return replace(self, variance=found[0], degrees_of_freedom=found[1])
+
     def plus(self, shift: float, variance: float) -> "LogMean":
         """The ratio times a further factor: its logarithm is normal, with mean ``shift`` and
         ``variance``.
@@ -245,6 +260,14 @@ class LogMean:
         return LogMean(
             mean=self.mean + shift, variance=self.variance + variance, degrees_of_freedom=degrees
         )
+
+
+def moderate(own: float, own_degrees: float, known: float, degrees: float) -> tuple[float, float]:
+    """A variance and its degrees of freedom, with what is known of it beforehand, like that of so
+    many degrees of freedom (Smyth 2004).
+    """
+    both = own_degrees + degrees
+    return (own_degrees * own + degrees * known) / both, both
 
 
 def variance(values: Sequence[float]) -> float:

@@ -201,7 +201,7 @@ def build_row(
     costs = [paid_usd(each) for each in everything]
     projections = [each for each in map(project_run, measured) if each]
     contended = [run.contention for run in runs if run.contention and run.is_contended]
-    spread = noise.spread_of(trials)
+    spread, scatter = noise.spread_of(trials), trials.scatter(projected_seconds)
     reach = trials.extra(
         projected_seconds if target is None else ToTarget(target=target)
     ).interruptions
@@ -217,6 +217,7 @@ def build_row(
         inflation=len(measured) if long else noise.inflation(len(measured)),
         means=(seconds.mean if seconds else None, usd.mean if usd else None),
         shift=correction.shift if correction else 0.0,
+        scatter=scatter.share if scatter.has_stalls else None,
     )
     return CellRow(
         cell_id=cell.cell_id,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 from statistics import fmean
+from typing import TypeVar
 
 from traindyno.core.costs.hazard import (
     Hazard,
@@ -18,6 +19,12 @@ from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.throughput import Throughput
+from traindyno.core.search.run_scatter import (
+    KNOWN_DEGREES,
+    RunScatter,
+    measured_scatter,
+    scatter_of,
+)
 from traindyno.core.statistics.autocorrelation import (
     largest_correlation,
     serial_correlation,
@@ -29,6 +36,7 @@ from traindyno.core.statistics.estimates import (
     NO_RANGE,
     Comparison,
     Estimate,
+    LogMean,
     Range,
     comparison_of,
     estimate_of_mean,
@@ -52,6 +60,7 @@ from traindyno.core.statistics.hosts import (
     one_more_run,
 )
 from traindyno.core.statistics.selection import Correction
+from traindyno.core.step_log.line import SCATTER
 from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.extra_time import ExtraTime, extra_time
@@ -125,6 +134,14 @@ class CellTrials:
             if isinstance(found, Mapping)
             else {}
         )
+
+    def scatter(self, quantity: Quantity) -> RunScatter:
+        """Assumed of its single runs, or measured before on their machine."""
+        instance = self.cell.settings.instance
+        environment = self.measured[0].environment if self.measured else None
+        measured = measured_scatter(environment.facts.get(SCATTER)) if environment else None
+        share = scatter_of(instance, measured, has_target=isinstance(quantity, ToTarget))
+        return RunScatter(share, has_stalls=instance.startswith(LOCAL_PREFIX))
 
     @property
     def rates(self) -> list[Throughput]:
@@ -358,6 +375,7 @@ def estimate_cell(
     )
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
+    found = _moderated(found, [trials], quantity)
     found = found.known_to(trials.least_variance(quantity))
     mean = trials.confirmed_mean(quantity)
     if mean is not None and found.variance is not None:
@@ -391,6 +409,7 @@ def compare_cells(
     )
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
         found = Comparison(ratio=found.ratio, host_variance=found.host_variance)
+    found = _moderated(found, [first, second], quantity)
     found = found.at(noise.mean(first, quantity) - noise.mean(second, quantity))
     long, other_long = (each.confirmed_mean(quantity) for each in (first, second))
     if long is None or other_long is None:  # trials are compared with trials
@@ -404,6 +423,19 @@ def compare_cells(
         return found.with_range(reach).with_interval()
     reach = reach.plus(_range_of(range_between(first.undecided, second.undecided), quantity))
     return found.with_range(reach).with_interval()
+
+
+Found = TypeVar("Found", LogMean, Comparison)
+
+
+def _moderated(found: Found, cells: Sequence[CellTrials], quantity: Quantity) -> Found:
+    """Where other work may stall runs, a few that agree by chance are not believed to scatter so
+    little.
+    """
+    if not any(each.scatter(quantity).has_stalls for each in cells):
+        return found
+    known = sum(each.scatter(quantity).share ** 2 / len(each.values(quantity)) for each in cells)
+    return found.moderated(known, KNOWN_DEGREES)
 
 
 def _of_long_runs(

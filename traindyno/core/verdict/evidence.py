@@ -12,7 +12,15 @@ from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import WITHIN, WITHIN_OF_QUALITY, Racer, pick_contenders
+from traindyno.core.search.race import Racer, pick_contenders
+from traindyno.core.search.run_scatter import (
+    BEHIND_IN_ONE_RUN,
+    KNOWN_DEGREES,
+    NONE_NEARER,
+    NONE_NEARER_OF_QUALITY,
+    RunScatter,
+)
+from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.goal import Goal, QualityTarget
@@ -128,7 +136,7 @@ def find_contenders(
     *,
     refused: Mapping[str, str],
     priors: HostPriors,
-    has_target: bool,
+    within: float,
 ) -> frozenset[str]:
     """The ids of the cells. They are others if the leader is refused, or fails, in a further run.
 
@@ -145,21 +153,37 @@ def find_contenders(
         if each.measured and not each.failed and may_yet_win(refused.get(each.cell.cell_id))
         if (values := each.values(quantity))
     ]
-    return frozenset(pick_contenders(racers, within=WITHIN_OF_QUALITY if has_target else WITHIN))
+    return frozenset(pick_contenders(racers, within=within))
 
 
-# One of two equal runs is behind by so many times their scatter in one of twenty pairs: 1.645 times
-# the root of 2.
-RUNS_APART = 2.33
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsApart:
+    """How far single runs scatter, and what one of them therefore shows of its cell.
 
-
-def scatter_of_runs(rows: Sequence[CellRow], metric: Metric) -> float | None:
-    """Coefficient of variation of the cells' runs, the root of its mean square; None if none ran
-    again.
+    ``scatter``: standard deviation, as a share: what is assumed of the machine, moderated by what
+    the cells that ran again show (Smyth 2004). ``nearer``: no cell is said to be as near as this
+    share of the best one, unless a single run of it is further behind than ``least_behind``.
     """
-    found = [estimate_of(row, metric) for row in rows]
-    known = [each.variation**2 for each in found if each and each.variation is not None]
-    return sqrt(fmean(known)) if known else None
+
+    scatter: float
+    nearer: float
+    least_behind: float
+
+
+def find_apart(
+    rows: Sequence[CellRow], metric: Metric, assumed: RunScatter, *, runs: int
+) -> RunsApart:
+    """``rows``: of the cells that ran again. ``runs``: of the best one."""
+    found = [each for row in rows if (each := estimate_of(row, metric))]
+    known = [(each.count - 1, each.variation) for each in found if each.variation is not None]
+    degrees = KNOWN_DEGREES + sum(count for count, _ in known)
+    squares = sum(count * variation**2 for count, variation in known)
+    scatter = sqrt((KNOWN_DEGREES * assumed.share**2 + squares) / degrees)
+    nearer = NONE_NEARER_OF_QUALITY if metric.is_to_target else NONE_NEARER
+    least = nearer + t_quantile(1 - SIGNIFICANCE / 2, degrees) * scatter * sqrt(1 + 1 / runs)
+    if assumed.has_stalls:
+        least = max(least, BEHIND_IN_ONE_RUN)
+    return RunsApart(scatter=scatter, nearer=nearer, least_behind=least)
 
 
 def equalise_work(trials: Sequence[CellTrials], baseline: Cell) -> tuple[CellTrials, ...]:
@@ -217,6 +241,8 @@ class Evidence:
     #: Those that a race runs again, by their first runs and by the scatter of later ones; empty in
     #: a grid.
     contenders: frozenset[str] = frozenset()
+    #: None in a grid.
+    apart: RunsApart | None = None
     #: Why cells do unlike work, so that none is compared; None where all do the same.
     unlike: str | None = None
 
@@ -278,7 +304,7 @@ def gather_evidence(
         ],
     )
     priors = {**STATED_PRIORS, **(host_priors or {})}
-    quantity, has_target = quantity_of(metric, suite.goal.target), suite.goal.target is not None
+    quantity = quantity_of(metric, suite.goal.target)
     noise = measure_noise(trials, quantity, priors)
     rows = tuple(build_row(each, noise, suite.goal.target) for each in trials)
     parities = check_parities(suite.workload, trials, wanted)
@@ -294,22 +320,29 @@ def gather_evidence(
         for each in trials
         if each.measured and each.cell.cell_id not in refused and unlike is None
     ]
+    assumed = max((each.scatter(quantity) for each in trials), default=RunScatter(0.0))
+    within = assumed.within(NONE_NEARER_OF_QUALITY if metric.is_to_target else NONE_NEARER)
     contenders = (
-        find_contenders(trials, quantity, refused=refused, priors=priors, has_target=has_target)
+        find_contenders(trials, quantity, refused=refused, priors=priors, within=within)
         if suite.search.is_race and unlike is None
         else frozenset[str]()
     )
     # A race compares the cells that it has run again or has to, after the first round all; it
     # dropped the others.
     again = [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
-    if suite.search.is_race and any(len(each.measured) > 1 for each in again):
-        best = min(noise.level(each, quantity) for each in again)
-        scatter = scatter_of_runs(
-            [row for row, each in zip(rows, trials, strict=True) if each in again], metric
+    apart = None
+    if suite.search.is_race and again:
+        leader = min(again, key=lambda each: noise.level(each, quantity))
+        apart = find_apart(
+            [row for row, each in zip(rows, trials, strict=True) if each in again],
+            metric,
+            assumed,
+            runs=len(leader.measured),
         )
-        near = best + log1p(RUNS_APART * (scatter or 0.0))
+    if apart is not None and any(len(each.measured) > 1 for each in again):
+        near = noise.level(leader, quantity) + log1p(apart.least_behind)
         long = {each.cell.cell_id: each.confirmed_mean(quantity) or inf for each in eligible}
-        near_long = min(long.values()) + log1p(WITHIN)
+        near_long = min(long.values()) + log1p(within)
         eligible = [
             each
             for each in eligible
@@ -328,6 +361,7 @@ def gather_evidence(
         refused=refused,
         compared=tuple(eligible),
         contenders=contenders,
+        apart=apart,
         unlike=unlike.reason if unlike else None,
     )
 

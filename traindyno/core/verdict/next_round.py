@@ -44,6 +44,8 @@ def open_cells(verdict: Verdict, searched: Sequence[CellTrials]) -> list[CellTri
 
 def is_futile(suite: Suite, verdict: Verdict) -> bool:
     """Whether the remaining trials are unlikely to settle the answer, because it needs far more."""
+    if verdict.related(Relation.UNKNOWN):  # a cell with one run may win
+        return False
     if (
         not verdict.related(Relation.OPEN) or verdict.to_decide.other_hosts
     ):  # a further job is another draw of hosts

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import expm1
 
 from traindyno.core.costs.quantity_text import share_text
-from traindyno.core.search.race import NONE_NEARER, NONE_NEARER_OF_QUALITY
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.evidence import RUNS_APART, scatter_of_runs
-from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.core.verdict.verdict import Finding, Verdict, left_behind
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NUMBERS = re.compile(r"#(?:, #)*(?:, …)?")
@@ -100,45 +98,20 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
     return list(found.values())
 
 
-def left_behind(verdict: Verdict) -> list[float]:
-    """By which shares the cells are behind that a race dropped after one run, as the table shows
-    them, sorted.
-    """
-    failed = {row.cell_id for row in verdict.rows if row.failed}
-    return sorted(
-        1 / ratio - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed
-    )
-
-
 def none_near(verdict: Verdict) -> str | None:
     """Why a race compared no other cell; None if it has dropped and outpaced none."""
-    behind = left_behind(verdict)
-    within = NONE_NEARER if verdict.goal.target is None else NONE_NEARER_OF_QUALITY
-    ended = [row.least_behind for row in verdict.rows if row.outpaced and not row.trials]
-    if not verdict.dropped and not ended:
+    has_ended = any(row.outpaced and not row.trials for row in verdict.rows)
+    if verdict.apart is None or not (verdict.dropped or has_ended):
         return None
-    if verdict.dropped and not behind:
+    if verdict.dropped and not left_behind(verdict.rows, verdict.dropped):
         return "only it was measured again, and trials of the others failed"
-    if behind and behind[0] < within + RUNS_APART * (_scatter(verdict) or 0.0):
-        closest = share_text(behind[0])
-        return (
-            f"only it was measured again; the closest alternative was {closest} behind in its "
-            "single run"
-        )
-    closest_ended = min((least for least in ended if least is not None), default=within)
-    if closest_ended < within:
-        least = share_text(closest_ended, digits=0)
-        return (
-            f"only it was measured again; the closest alternative was at least {least} behind when "
-            "its run was ended"
-        )
-    return f"no other cell was within {share_text(within, digits=0)} of it"
+    return f"no other cell was within {share_text(verdict.apart.nearer, digits=0)} of it"
 
 
 def describe_search(verdict: Verdict) -> Iterator[str]:
-    if behind := left_behind(verdict):
+    if behind := left_behind(verdict.rows, verdict.dropped):
         word = "slower" if verdict.metric.is_time else "dearer"
-        scatter = _scatter(verdict)
+        scatter = verdict.apart.scatter if verdict.apart else None
         known = None if scatter is None else share_text(scatter, digits=0 if scatter >= 0.01 else 1)
         by = "" if known is None else f" (single runs scatter by about {known})"
         runs = "its one run" if len(behind) == 1 else "one run each"
@@ -152,7 +125,7 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
         runs = "its run was" if len(least) == 1 else "their runs were"
         yield (
             f"{_cells(least)} outpaced: {runs} at least {_ends(least)} slower than another run of "
-            "the job, whatever the scatter of steps and runs."
+            "the job."
         )
 
 
@@ -164,8 +137,3 @@ def _ends(behind: Sequence[float]) -> str:
     return (
         " to ".join(dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))) + " %"
     )
-
-
-def _scatter(verdict: Verdict) -> float | None:
-    compared = {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)}
-    return scatter_of_runs([row for row in verdict.rows if row.cell_id in compared], verdict.metric)

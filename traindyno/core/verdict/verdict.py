@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
-from math import exp
+from math import exp, inf
 from typing import Any
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
@@ -23,7 +23,7 @@ from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.confounds import Confound, find_confound
-from traindyno.core.verdict.evidence import Evidence, gather_evidence
+from traindyno.core.verdict.evidence import Evidence, RunsApart, gather_evidence
 from traindyno.core.verdict.goal_metric import (
     Metric,
     Sensitivity,
@@ -35,6 +35,9 @@ from traindyno.core.verdict.quantity import Quantity
 from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecide, recommend
 
 VERDICT = Format(name="verdict", version=1)
+# Where other work may stall runs, their noise is none that the tests know: recorded runs of equal
+# cells keep to 1 % by it.
+SIGNIFICANCE_OF_STALLED_RUNS = 0.01
 # One trial has no spread.
 LEAST_COMPARED = 2
 
@@ -124,6 +127,10 @@ class Verdict:
     missing: MissingRuns
     #: Cell id → recommended ÷ it, of cells that a race left out after one run.
     dropped: Mapping[str, float]
+    #: What single runs show; None in a grid.
+    apart: RunsApart | None = None
+    #: That of all looks together.
+    level: float = SIGNIFICANCE
 
     @property
     def runner_up(self) -> Rival | None:
@@ -190,11 +197,14 @@ def judge_evidence(
     costs = [row.spent_usd for row in rows if row.outcomes]
     compared = evidence.compared
     # each look's share, without regard to what looks share with each other (Bonferroni)
-    significance = SIGNIFICANCE / looks_of(suite, evidence)
     quantity = quantity_of(metric, suite.goal.target)
+    has_stalls = any(each.scatter(quantity).has_stalls for each in compared)
+    level = SIGNIFICANCE_OF_STALLED_RUNS if has_stalls else SIGNIFICANCE
+    significance = level / looks_of(suite, evidence)
     found = recommend(
         compared, quantity, noise, tolerance=suite.tolerance, significance=significance
     )
+    dropped = _ratios_of_dropped(found, evidence, quantity) if found else {}
     expected, beaten = None, list[CellRow]()
     if found:
         correction = correct_for_selection(found.comparisons, significance)
@@ -216,7 +226,9 @@ def judge_evidence(
         examples=suite.workload.examples,
         tolerance=suite.tolerance,
         significance=significance,
-        finding=_find(rows, found, metric) if evidence.unlike is None else Finding.UNLIKE_WORK,
+        finding=_find(rows, found, evidence, dropped)
+        if evidence.unlike is None
+        else Finding.UNLIKE_WORK,
         recommended=found.best.cell.cell_id if found else None,
         expected=expected,
         rivals=found.rivals if found else (),
@@ -239,7 +251,9 @@ def judge_evidence(
             result.is_simulated for each in evidence.trials for result in each.results
         ),
         missing=missing,
-        dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
+        dropped=dropped,
+        apart=evidence.apart,
+        level=level,
     )
 
 
@@ -261,7 +275,12 @@ def looks_of(suite: Suite, evidence: Evidence) -> int:
     )
 
 
-def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric) -> Finding:
+def _find(
+    rows: Sequence[CellRow],
+    found: Recommendation | None,
+    evidence: Evidence,
+    dropped: Mapping[str, float],
+) -> Finding:
     if found is None:
         return (
             Finding.NONE_WITHIN_LIMIT if any(row.trials for row in rows) else Finding.NONE_MEASURED
@@ -270,10 +289,13 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
     compared = [found.best.cell.cell_id, *(rival.cell_id for rival in found.rivals)]
     relations = {rival.relation for rival in found.rivals}
     if not relations:
-        return Finding.ONLY_ONE
+        is_far = evidence.apart is None or are_far(evidence.apart, rows, dropped)
+        return Finding.ONLY_ONE if is_far else Finding.TOO_FEW_TRIALS
     if Relation.UNKNOWN in relations:
         known = [by_id[cell_id] for cell_id in compared]
-        if metric.is_to_target and any(row.part(CellQuality).repeats_a_seed for row in known):
+        if evidence.metric.is_to_target and any(
+            row.part(CellQuality).repeats_a_seed for row in known
+        ):
             return Finding.ONE_SEED
         return (
             Finding.TOO_FEW_TRIALS
@@ -283,6 +305,23 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
     if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
+
+
+def left_behind(rows: Sequence[CellRow], dropped: Mapping[str, float]) -> list[float]:
+    """By which shares the cells are behind that a race ``dropped`` after one run, as the table
+    shows them, sorted.
+    """
+    failed = {row.cell_id for row in rows if row.failed}
+    return sorted(1 / ratio - 1 for cell_id, ratio in dropped.items() if cell_id not in failed)
+
+
+def are_far(apart: RunsApart, rows: Sequence[CellRow], dropped: Mapping[str, float]) -> bool:
+    """Whether single runs show that none of the cells that ran once is near the best one."""
+    ended = [row.least_behind or 0.0 for row in rows if row.outpaced and not row.trials]
+    behind = left_behind(rows, dropped)
+    return (
+        min(behind, default=inf) >= apart.least_behind and min(ended, default=inf) >= apart.nearer
+    )
 
 
 def _ratios_of_dropped(

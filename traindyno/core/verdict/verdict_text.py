@@ -18,7 +18,6 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.suite.choices import GoalKind
@@ -49,7 +48,7 @@ HEADLINES = {
     Finding.RECOMMENDED: "Use {cell}: it is {goal}.",
     Finding.WITHIN_TOLERANCE: "Use {cell}{within}.",
     Finding.UNDECIDED: "{undecided}.",
-    Finding.TOO_FEW_TRIALS: "{cell} was {goal}, but cells with one trial can't be compared.",
+    Finding.TOO_FEW_TRIALS: "{cell} was {goal}{once}.",
     Finding.ONE_SEED: "{cell} was {goal}{seed}.",
     Finding.ONLY_ONE: "Use {cell}: {only}.",
     Finding.UNLIKE_WORK: "No recommendation: {unlike}.",
@@ -142,7 +141,7 @@ def _headline(verdict: Verdict) -> str:
     seed = " for this seed; other seeds may give another order"
     if verdict.is_simulated:
         seed = " in simulated runs, which do not train: real ones may give another order"
-    error = f" (wrong in at most {share_text(SIGNIFICANCE, digits=0)} of suites)"
+    error = f" (wrong in at most {share_text(verdict.level, digits=0)} of suites)"
     return HEADLINES[verdict.finding].format(
         cell=row.label if row else None,
         goal=describe_goal(verdict.goal),
@@ -152,9 +151,17 @@ def _headline(verdict: Verdict) -> str:
         undecided=_undecided(verdict, row)
         if row and verdict.finding is Finding.UNDECIDED
         else None,
+        once=_once(verdict),
         unlike=verdict.likeness.unlike,
         ended=_ended(verdict.rows),
     ) + (_note(verdict, row) + _baseline(verdict) if row else "")
+
+
+def _once(verdict: Verdict) -> str:
+    if verdict.rivals:
+        return ", but cells with one trial can't be compared"
+    others = [row for row in verdict.rows if row.outcomes and row.cell_id != verdict.recommended]
+    return f"; {counted(len(others), 'other cell')} ran once"
 
 
 def _only(verdict: Verdict) -> str:
@@ -304,7 +311,7 @@ def _certainty(verdict: Verdict) -> str:
         told += (
             f"{' and' if measured == runs else f'; the {ended}'} cost {usd_text(verdict.spent_usd)}"
         )
-    wrong = f"wrong in at most {SIGNIFICANCE * 100:g} of 100 such suites"
+    wrong = f"wrong in at most {verdict.level * 100:g} of 100 such suites"
     not_better = f"no other cell is better by more than {verdict.tolerance * 100:g} %"
     certainty = {
         Finding.RECOMMENDED: f"; the claim that it is the best is {wrong}",
@@ -368,7 +375,7 @@ def _margin(verdict: Verdict, best: CellRow, rival: Rival) -> str:
     least = share_text(verdict.significance, digits=2)
     look = (
         ""
-        if verdict.significance == SIGNIFICANCE
+        if verdict.significance == verdict.level
         else f" by the test of this look of the race, at {least}"
     )
     return f"It was {saving} below {second.label} ({trials}). This difference may be noise{look}."

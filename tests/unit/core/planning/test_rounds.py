@@ -15,7 +15,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.jobs import runs_again, share_jobs
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.planned_jobs import most_rounds, planned_jobs, typical_rounds
-from traindyno.core.search.race import WITHIN
+from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
@@ -128,8 +128,9 @@ def play(suite: Suite, source: Random) -> list[list[Job]]:
         for number, job in enumerate(rounds[-1]):
             first = [result_of(run) for run in job.runs]
             best = min(seconds for seconds, _ in first)
+            within = run_scatter(job.runs[0].cell.settings.instance).within()
             leaders = {
-                each.run.cell.cell_id for seconds, each in first if seconds < (1 + WITHIN) * best
+                each.run.cell.cell_id for seconds, each in first if seconds < (1 + within) * best
             }
             again = tuple(run for run in runs_again(job, suite) if run.cell.cell_id in leaders)
             results += [result for _, result in (*first, *map(result_of, again))]

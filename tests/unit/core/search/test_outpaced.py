@@ -10,7 +10,6 @@ from tests.unit.run_samples import known
 from traindyno.core.search.outpaced import (
     LEAST_STEPS,
     MOST_STEPS,
-    RUN_SCATTER,
     STALL_SECONDS,
     WARM_UP_STEPS,
     EarlyEnd,
@@ -22,6 +21,7 @@ from traindyno.core.search.outpaced import (
     most_seconds,
     pace_of,
 )
+from traindyno.core.search.run_scatter import ACCELERATORS, RunScatter, run_scatter
 from traindyno.core.statistics.distributions import t_quantile
 
 BEST = Pace(
@@ -31,8 +31,10 @@ BEST = Pace(
     steps=98,
     samples_per_step=100,
     longest_seconds=1.0,
+    quick_seconds_per_sample=0.01,
 )
 SAMPLES = 1e6
+GPU, LOCAL = RunScatter(ACCELERATORS), run_scatter("local.cpu")
 
 
 def pace(steps: list[float], startup: float = 0.0) -> Pace:
@@ -40,8 +42,8 @@ def pace(steps: list[float], startup: float = 0.0) -> Pace:
     return found
 
 
-def early(steps: list[float], best: Pace = BEST) -> EarlyEnd | None:
-    return early_end(steps, 100, {"best": best}, SAMPLES)
+def early(steps: list[float], best: Pace = BEST, scatter: RunScatter = GPU) -> EarlyEnd | None:
+    return early_end(steps, 100, {"best": best}, SAMPLES, scatter)
 
 
 def test_the_error_of_few_steps_has_the_tail_of_students_t() -> None:
@@ -60,29 +62,32 @@ def test_nothing_is_known_before_five_steps_after_two() -> None:
         steps=5,
         samples_per_step=100,
         longest_seconds=1.0,
+        quick_seconds_per_sample=0.01,
     )
 
 
 def test_a_run_is_outpaced_beyond_a_tenth_only() -> None:
-    assert not is_outpaced(pace([9.0, 9.0, *[1.099] * 5]), BEST, SAMPLES)
-    assert is_outpaced(pace([9.0, 9.0, *[1.101] * 5]), BEST, SAMPLES)
-    assert not is_outpaced(pace([9.0, 9.0, *[0.5] * 5]), BEST, SAMPLES)
+    assert not is_outpaced(pace([9.0, 9.0, *[1.099] * 5]), BEST, SAMPLES, GPU)
+    assert is_outpaced(pace([9.0, 9.0, *[1.101] * 5]), BEST, SAMPLES, GPU)
+    assert not is_outpaced(pace([9.0, 9.0, *[0.5] * 5]), BEST, SAMPLES, GPU)
 
 
 def test_the_batch_is_that_of_all_devices() -> None:
     twice = known(pace_of([2.0] * 7, 200))
-    assert not is_outpaced(twice, BEST, SAMPLES)
+    assert not is_outpaced(twice, BEST, SAMPLES, GPU)
 
 
 def test_a_run_is_judged_after_seven_steps_and_whenever_they_have_doubled() -> None:
     """How often the steps are read changes nothing."""
     slow_later = [1.0] * 12 + [3.0] * 40
     looks = {
-        steps for steps in range(53) if ended_by(slow_later[:steps], 100, {"best": BEST}, SAMPLES)
+        steps
+        for steps in range(53)
+        if ended_by(slow_later[:steps], 100, {"best": BEST}, SAMPLES, GPU)
     }
     assert looks == {*range(28, 53)}
     assert early(slow_later) == EarlyEnd(
-        28, 0.0, ended_by(slow_later, 100, {"best": BEST}, SAMPLES) or {}
+        28, 0.0, ended_by(slow_later, 100, {"best": BEST}, SAMPLES, GPU) or {}
     )
     assert early([2.0] * 7) is None  # it has no step left
     assert early([2.0] * 8) is not None
@@ -91,9 +96,9 @@ def test_a_run_is_judged_after_seven_steps_and_whenever_they_have_doubled() -> N
 
 def test_the_run_ahead_is_the_fastest_of_those_that_ended() -> None:
     paces = {"slow": BEST._replace(seconds_per_sample=0.1), "best": BEST}
-    bound = known(ended_by([2.0] * 7, 100, paces, SAMPLES))
+    bound = known(ended_by([2.0] * 7, 100, paces, SAMPLES, GPU))
     assert (bound["by"], bound["steps"]) == ("best", 5)
-    assert ended_by([2.0] * 7, 100, {}, SAMPLES) is None
+    assert ended_by([2.0] * 7, 100, {}, SAMPLES, GPU) is None
 
 
 def test_a_step_that_lasts_too_long_ends_its_run() -> None:
@@ -104,7 +109,7 @@ def test_a_step_that_lasts_too_long_ends_its_run() -> None:
     )  # a pause is no shorter with a smaller batch
     end = known(early([500.0, 40.0, 40.0, 40.0]))
     assert (end.steps, end.overdue_seconds, end.bound["steps"]) == (2, 32.0, 1)
-    assert end.bound["least_ratio"] == pytest.approx(32 - 3 * 2**0.5 * RUN_SCATTER)
+    assert end.bound["least_ratio"] == pytest.approx(32 - 3 * 2**0.5 * ACCELERATORS)
     assert early([500.0, 400.0, *[1.0] * 9]) is None  # the warm-up steps compile
     assert early([1.0, 1.0, 1.0, STALL_SECONDS, *[1.0] * 9]) is None
     assert early([1.0] * 3 + [99.0] * 9, BEST._replace(longest_seconds=inf)) is None
@@ -112,7 +117,7 @@ def test_a_step_that_lasts_too_long_ends_its_run() -> None:
 
 @pytest.mark.parametrize("stall", [2.0, 20.0, 2000.0])
 def test_one_stall_outpaces_no_run(stall: float) -> None:
-    assert not is_outpaced(pace([1.0, 1.0, 1.0, 1.0, stall, 1.0, 1.0]), BEST, SAMPLES)
+    assert not is_outpaced(pace([1.0, 1.0, 1.0, 1.0, stall, 1.0, 1.0]), BEST, SAMPLES, GPU)
 
 
 def test_what_only_the_first_run_of_a_cell_pays_ends_no_cell() -> None:
@@ -121,11 +126,33 @@ def test_what_only_the_first_run_of_a_cell_pays_ends_no_cell() -> None:
     That of the run ahead counts.
     """
     for samples in (10_000, SAMPLES):
-        assert not is_outpaced(pace([500.0, 20.0, *[1.0] * 5], 500.0), BEST, samples)
+        assert not is_outpaced(pace([500.0, 20.0, *[1.0] * 5], 500.0), BEST, samples, GPU)
     slow = pace([1.2] * 7)
-    assert is_outpaced(slow, BEST, 10_000)
-    assert not is_outpaced(slow, BEST._replace(startup_seconds=100.0), 10_000)
-    assert is_outpaced(slow, BEST._replace(startup_seconds=100.0), SAMPLES)
+    assert is_outpaced(slow, BEST, 10_000, GPU)
+    assert not is_outpaced(slow, BEST._replace(startup_seconds=100.0), 10_000, GPU)
+    assert is_outpaced(slow, BEST._replace(startup_seconds=100.0), SAMPLES, GPU)
+
+
+@pytest.mark.parametrize("ratio", [1.5, 1.9])
+def test_where_other_work_may_stall_runs_one_run_shows_a_factor_of_two_only(ratio: float) -> None:
+    assert early([ratio] * 50, scatter=GPU) is not None
+    assert early([ratio] * 50, scatter=LOCAL) is None
+    assert early([2.1] * 50, scatter=LOCAL) is not None
+
+
+def test_stalled_steps_end_no_run_of_this_machine() -> None:
+    """Half of its steps are quick."""
+    stalled = [1.0, 1.0, *[1.0, 9.0] * 25]
+    assert early(stalled, scatter=LOCAL) is None
+    assert early(stalled, scatter=GPU) is not None
+
+
+@pytest.mark.parametrize("every", [4, 8])
+def test_steps_that_wait_for_loader_workers_end_a_run_on_aws(every: int) -> None:
+    """Each k-th step waits, and the mean is 1.5 times that of the best run."""
+    waits = 1 + 0.5 * every
+    loader_bound = [waits if step % every == 0 else 1.0 for step in range(400)]
+    assert early(loader_bound, scatter=GPU) is not None
 
 
 def test_steps_as_noisy_as_the_difference_need_more_of_them() -> None:
@@ -134,20 +161,20 @@ def test_steps_as_noisy_as_the_difference_need_more_of_them() -> None:
     wrong = late = 0
     for _ in range(300):
         steps = [exp(source.gauss(0, 0.2)) for _ in range(202)]
-        wrong += any(is_outpaced(pace(steps[:count]), BEST, SAMPLES) for count in range(7, 30))
-        late += not is_outpaced(pace([1.25 * step for step in steps]), BEST, SAMPLES)
+        wrong += any(is_outpaced(pace(steps[:count]), BEST, SAMPLES, GPU) for count in range(7, 30))
+        late += not is_outpaced(pace([1.25 * step for step in steps]), BEST, SAMPLES, GPU)
     assert wrong <= 0.05 * 300
     assert late == 0
 
 
 def test_the_bound_holds_for_steps_and_runs_that_scatter() -> None:
     run = pace([1.0, 1.0, 1.5, 1.4, 1.6, 1.5, 1.5])
-    assert 1.1 < least_ratio(run, BEST, SAMPLES) < 1.5
+    assert 1.1 < least_ratio(run, BEST, SAMPLES, GPU) < 1.5
     source, wrong = Random(8), 0
     for _ in range(300):
         true = exp(abs(source.gauss(0.1, 0.1)))
-        level = true * exp(source.gauss(0, RUN_SCATTER) - source.gauss(0, RUN_SCATTER))
+        level = true * exp(source.gauss(0, ACCELERATORS) - source.gauss(0, ACCELERATORS))
         steps = [level * exp(source.gauss(0, 0.02)) for _ in range(20)]
-        bound = ended_by(steps, 100, {"best": BEST}, SAMPLES)
+        bound = ended_by(steps, 100, {"best": BEST}, SAMPLES, GPU)
         wrong += bound is not None and bound["least_ratio"] > true
     assert wrong <= 3

@@ -5,37 +5,65 @@ from random import Random
 
 import pytest
 
+from tests.unit.run_samples import known
+from traindyno.core.search.outpaced import Pace, pace_of
 from traindyno.core.search.race import (
     HOST_DEVIATIONS,
     MOST_CONTENDERS,
-    WITHIN,
-    WITHIN_OF_QUALITY,
     Racer,
+    contenders_in_job,
     pick_contenders,
 )
+from traindyno.core.search.run_scatter import (
+    NONE_NEARER_OF_QUALITY,
+    RunScatter,
+    run_scatter,
+    scatter_of,
+)
+
+GPU, GPU_TYPE = run_scatter("ml.p4d.24xlarge"), "ml.p4d.24xlarge"
 
 
 def racer(cell_id: str, value: float, job: str = "j", hosts: float = 0.02) -> Racer:
     return Racer(cell_id=cell_id, job=job, value=value, host_deviation=hosts)
 
 
-def test_contenders_are_within_eight_per_cent_of_the_best_run_of_their_job() -> None:
-    found = pick_contenders([racer("far", 108.1), racer("near", 107.9), racer("best", 100.0)])
+def paces(**seconds: list[float]) -> dict[str, Pace]:
+    return {name: known(pace_of([1.0, 1.0, *each], 1)) for name, each in seconds.items()}
+
+
+@pytest.mark.parametrize(
+    ("instance", "share"), [(GPU_TYPE, 0.089), ("ml.c7i.large", 0.168), ("local.cpu", 1.0)]
+)
+def test_contenders_are_as_near_as_single_runs_of_their_machine_scatter(
+    instance: str, share: float
+) -> None:
+    scatter = run_scatter(instance)
+    assert scatter.within() == pytest.approx(share, abs=0.001)
+    level = {"far": 1.01 * (1 + share), "near": 0.99 * (1 + share), "best": 1.0}
+    found = contenders_in_job(paces(**{name: [each] * 20 for name, each in level.items()}), scatter)
     assert found == ["best", "near"]
 
 
 def test_the_margin_is_wider_where_seeds_count() -> None:
-    racers = [racer("far", 131.0), racer("near", 129.0), racer("best", 100.0)]
-    assert pick_contenders(racers, within=WITHIN_OF_QUALITY) == ["best", "near"]
+    scatter = RunScatter(scatter_of(GPU_TYPE, has_target=True))
+    assert scatter.within(NONE_NEARER_OF_QUALITY) == pytest.approx(0.416, abs=0.001)
+
+
+def test_a_run_that_other_work_stalled_runs_again_on_this_machine_only() -> None:
+    found = paces(best=[1.0] * 20, stalled=[1.0] * 10 + [9.0] * 10, slow=[5.0] * 20)
+    assert contenders_in_job(found, run_scatter("local.cpu")) == ["best", "stalled"]
+    assert contenders_in_job(found, GPU) == ["best"]
 
 
 def test_a_job_may_have_had_slow_hosts_but_not_by_any_amount() -> None:
     reach = exp(HOST_DEVIATIONS * 0.05 * sqrt(2))
     apart = [racer("best", 100.0, hosts=0.05), racer("other", 100 * reach - 0.1, "k", 0.05)]
-    assert pick_contenders(apart) == ["best", "other"]
+    assert pick_contenders(apart, within=GPU.within()) == ["best", "other"]
     hopeless = racer("other", 100 * reach + 0.1, "k", 0.05)
     assert pick_contenders(
-        [racer("best", 100.0, hosts=0.05), hopeless, racer("next", 115.0, "k")]
+        [racer("best", 100.0, hosts=0.05), hopeless, racer("next", 115.0, "k")],
+        within=GPU.within(),
     ) == ["best"]
 
 
@@ -46,7 +74,7 @@ def test_the_best_cell_always_runs_again_and_few_of_a_job(seed: int) -> None:
         racer(str(number), exp(source.gauss(0, 0.1)), f"j{source.randrange(3)}")
         for number in range(40)
     ]
-    found = pick_contenders(racers)
+    found = pick_contenders(racers, within=GPU.within())
     by_id = {each.cell_id: each for each in racers}
     best = min(racers, key=lambda each: each.value)
     assert best.cell_id in found
@@ -55,4 +83,4 @@ def test_the_best_cell_always_runs_again_and_few_of_a_job(seed: int) -> None:
         again = [by_id[cell_id] for cell_id in found if by_id[cell_id].job == job]
         assert again == of_job[: len(again)]
         assert len(again) <= MOST_CONTENDERS
-        assert all(log(each.value / of_job[0].value) <= log(1 + WITHIN) for each in again)
+        assert all(log(each.value / of_job[0].value) <= log(1 + GPU.within()) for each in again)

@@ -5,31 +5,23 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.verdict_samples import SECOND, make_estimate, make_row, make_verdict
-from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.goal import Goal
+from tests.unit.verdict_samples import SECOND, make_row, make_verdict
+from traindyno.core.verdict.evidence import RunsApart
 from traindyno.core.verdict.open_text import describe_search, none_near
-from traindyno.core.verdict.verdict import Verdict
+from traindyno.core.verdict.verdict import Verdict, are_far
+
+APART = RunsApart(scatter=0.01, nearer=0.05, least_behind=0.08)
 
 
 def verdict_of(dropped: Mapping[str, float], failed: int = 0) -> Verdict:
-    return make_verdict(
-        rows=(make_row(), make_row(SECOND, failed=failed)), rivals=(), dropped=dropped
-    )
+    rows = (make_row(), make_row(SECOND, failed=failed))
+    return make_verdict(rows=rows, rivals=(), dropped=dropped, apart=APART)
 
 
 @pytest.mark.parametrize(
     ("ratio", "failed", "said"),
     [
         (1 / 1.09, 0, "no other cell was within 5 % of it"),
-        (
-            1 / 1.07,
-            0,
-            (
-                "only it was measured again; the closest alternative was 7.0 % behind in its "
-                "single run"
-            ),
-        ),
         (1 / 1.09, 1, "only it was measured again, and trials of the others failed"),
     ],
 )
@@ -44,52 +36,32 @@ def test_without_a_race_nothing_is_said_of_dropped_cells() -> None:
 
 
 def test_seeds_make_times_to_a_quality_scatter_more() -> None:
-    verdict = replace(
-        verdict_of({SECOND: 1 / 1.4}), goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.8)
-    )
+    verdict = replace(verdict_of({SECOND: 1 / 1.4}), apart=replace(APART, nearer=0.1))
     assert none_near(verdict) == "no other cell was within 10 % of it"
-    assert "closest alternative was 9.0 %" in (
-        none_near(replace(verdict, dropped={SECOND: 1 / 1.09})) or ""
-    )
 
 
 @pytest.mark.parametrize(
-    ("trials", "least_behind", "said"),
+    ("dropped", "least_behind", "is_far"),
     [
-        (0, 0.06, "no other cell was within 5 % of it"),
-        (
-            0,
-            0.01,
-            (
-                "only it was measured again; the closest alternative was at least 1 % behind "
-                "when its run was ended"
-            ),
-        ),
-        (3, 0.01, None),
+        ({}, 0.06, True),
+        ({}, 0.01, False),
+        ({}, None, False),
+        ({SECOND: 1 / 1.09}, 0.06, True),
+        ({SECOND: 1 / 1.07}, 0.06, False),
     ],
 )
-def test_a_cell_that_an_outpaced_run_dropped_was_as_near_as_its_bound(
-    trials: int, least_behind: float, said: str | None
+def test_none_is_near_by_what_single_runs_and_bounds_show(
+    dropped: Mapping[str, float], least_behind: float | None, is_far: bool
 ) -> None:
-    """One that ran again, because the run ahead of it failed later, is compared by its other
-    runs.
-    """
-    row = make_row(SECOND, outpaced=1, trials=trials, least_behind=least_behind)
-    assert none_near(make_verdict(rows=(make_row(), row), rivals=(), dropped={})) == said
+    rows = (make_row(), make_row("third", outpaced=1, trials=0, least_behind=least_behind))
+    assert are_far(APART, rows, dropped) is is_far
 
 
-@pytest.mark.parametrize(
-    ("deviation", "said"), [(0.01, "about 1 %"), (0.003, "about 0.3 %"), (None, None)]
-)
-def test_what_single_runs_say_is_said_with_their_scatter(
-    deviation: float | None, said: str | None
-) -> None:
-    best = make_row(usd=replace(make_estimate(10.0), variation=deviation))
-    (text,) = describe_search(
-        make_verdict(rows=(best, make_row(SECOND)), rivals=(), dropped={SECOND: 1 / 1.07})
-    )
-    scatter = f" (single runs scatter by {said})" if said else ""
+@pytest.mark.parametrize(("scatter", "said"), [(0.01, "about 1 %"), (0.003, "about 0.3 %")])
+def test_what_single_runs_say_is_said_with_their_scatter(scatter: float, said: str) -> None:
+    verdict = verdict_of({SECOND: 1 / 1.09})
+    (text,) = describe_search(replace(verdict, apart=replace(APART, scatter=scatter)))
     assert text == (
-        "1 cell was dropped: in its one run, measured 7 % dearer than the recommended "
-        f"cell{scatter}."
+        "1 cell was dropped: in its one run, measured 9 % dearer than the recommended cell "
+        f"(single runs scatter by {said})."
     )
