@@ -1,6 +1,8 @@
-"""Runs that end before their last step: at the target of their goal."""
+"""Runs that set their own end: at the target of their goal, or once their steps lasted long enough."""
 
+from math import ceil
 from pathlib import Path
+from statistics import median
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training
@@ -42,3 +44,23 @@ def test_a_run_that_does_not_reach_its_target_does_all_its_steps(
     assert [line["step"] for line in end.of_kind("evaluation")] == [3, 6, 7]
     (last,) = end.of_kind("end")
     assert (last["steps"], "reason" in last) == (7, False)
+
+
+def test_a_run_of_short_steps_sets_the_same_number_on_all_ranks(
+    tmp_path: Path, texts: Path
+) -> None:
+    document = run_document(
+        settings={"strategy": "ddp"}, measurement={"max_steps": 8, "least_seconds": 1.0}
+    )
+    end = run_training(tmp_path, document, texts, processes=2)
+    assert end.exit_code == 0, end.output
+    steps = [end.of_kind("step", rank) for rank in (0, 1)]
+    assert len(steps[0]) == len(steps[1]) > 8
+    first = [step["end"] - step["begin"] for step in steps[0][2:7]]
+    assert len(steps[0]) == max(8, 2 + ceil(1.0 / median(first)))
+    assert "reason" not in end.of_kind("end")[0]
+
+
+def test_a_run_of_long_steps_keeps_its_number(tmp_path: Path, texts: Path) -> None:
+    document = run_document(measurement={"max_steps": 9, "least_seconds": 1e-4})
+    assert len(run_training(tmp_path, document, texts).of_kind("step")) == 9

@@ -20,6 +20,7 @@ from traindyno.core.jobs.journal_format import (
     RUN_ENDED,
     RUN_LEFT,
     RUN_SKIPPED,
+    STALLED,
     STOPPED,
 )
 from traindyno.core.search.outpaced import (
@@ -47,6 +48,8 @@ from traindyno.parent.step_times import RunLogs, StepsSoFar, are_alike, files_of
 from traindyno.parent.throw_away import warm_up
 
 LOOK_AGAIN_SECONDS = 0.5
+# What a built-in task is asked to do between two steps, or after the last one
+PAUSES = ("evaluate", "evaluate_every_steps", "checkpoint_every_steps", "save_model", "probes")
 Judge = Callable[[], Optional[EndVerdict]]
 
 
@@ -133,13 +136,15 @@ class Race:
             quiet_seconds = clock.seconds(logs.step_count)
             steps = None if logs.has_ended else logs.steps()
             return (
-                None if steps is None else self._verdict(steps, quiet_seconds, logs.compile_seconds)
+                None
+                if steps is None
+                else self._verdict(run, steps, quiet_seconds, logs.compile_seconds)
             )
 
         return judge
 
     def _verdict(
-        self, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float
+        self, run: RunOrder, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float
     ) -> Optional[EndVerdict]:
         assert self._samples is not None
         paces = {
@@ -149,7 +154,11 @@ class Race:
         }
         by = fastest_of(paces, self._samples)
         if by is None:
-            return None
+            own = pace_of(steps.seconds, steps.samples)
+            is_stalled = own is not None and quiet_seconds > most_seconds(
+                own, steps.samples, compile_seconds
+            )
+            return EndVerdict(reason=STALLED) if is_stalled and not _may_pause(run) else None
         is_overdue = quiet_seconds > most_seconds(paces[by], steps.samples, compile_seconds)
         overdue_seconds = quiet_seconds if is_overdue else None
         bound = ended_by(
@@ -164,6 +173,12 @@ class Race:
 
     def _folder(self, run_id: str, job_name: str) -> Path:
         return self._host.step_log(run_id) / job_name
+
+
+def _may_pause(run: RunOrder) -> bool:
+    """Whether the run may be quiet while nothing is wrong; a script always may."""
+    measurement = run.hyperparameters.get("measurement")
+    return not isinstance(measurement, dict) or any(map(measurement.get, PAUSES))
 
 
 def _pace(run: Completed, reference: StepsSoFar) -> Optional[Pace]:

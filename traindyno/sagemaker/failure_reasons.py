@@ -14,7 +14,14 @@ from pathlib import PurePosixPath
 from signal import SIGKILL
 
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable
-from traindyno.core.jobs.journal_format import DEVICE_BUSY, EXITED, JOBS_DIED, OUTPACED, TIME_LIMIT
+from traindyno.core.jobs.journal_format import (
+    DEVICE_BUSY,
+    EXITED,
+    JOBS_DIED,
+    OUTPACED,
+    STALLED,
+    TIME_LIMIT,
+)
 from traindyno.core.jobs.outcome import NOT_OF_CONTAINER, Outcome
 from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.step_log.line import FAILURE_PREFIX
@@ -33,6 +40,12 @@ def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
     """The outcome, and a message unless the run completed."""
     if end.reason == TIME_LIMIT:
         return Outcome.TIMED_OUT, f"still running after {end.own_seconds:.0f} seconds"
+    if end.reason == STALLED:
+        return (
+            Outcome.TIMED_OUT,
+            f"ended after {end.own_seconds:.0f} seconds, when a step lasted far longer than those "
+            "before it",
+        )
     if end.reason == OUTPACED:
         return (
             Outcome.OUTPACED,

@@ -117,7 +117,9 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
     target, measurement = suite.goal.target, suite.job_measurement
     if run.confirming_steps is not None:
-        measurement = replace(measurement, max_steps=run.confirming_steps, stop_when=None)
+        measurement = replace(
+            measurement, max_steps=run.confirming_steps, stop_when=None, least_seconds=None
+        )
     return {
         "run_id": run.run_id,
         "workload": workload_document(suite.workload),

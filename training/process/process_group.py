@@ -101,11 +101,16 @@ def is_so_on_all_ranks(is_so: bool) -> bool:
 
 def decided_by_first_rank(decision: bool) -> bool:
     """Returns the first rank's decision on every rank."""
+    return bool(number_of_first_rank(decision))
+
+
+def number_of_first_rank(number: int) -> int:
+    """Returns the first rank's number on every rank, all of which must call this."""
     if not distributed.is_initialized():
-        return decision
-    answer = _where_collectives_run(torch.tensor(int(decision)))
+        return number
+    answer = _where_collectives_run(torch.tensor(int(number)))
     distributed.broadcast(answer, src=0)
-    return bool(answer)
+    return int(answer)
 
 
 def _where_collectives_run(values: torch.Tensor) -> torch.Tensor:

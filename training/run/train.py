@@ -14,7 +14,13 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from traindyno.callbacks import StepLogger
-from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
+from traindyno.core.measurement.stop_rule import (
+    STEPS_TO_TELL,
+    is_known_well_enough,
+    is_look_due,
+    steps_that_last,
+)
+from traindyno.core.search.outpaced import WARM_UP_STEPS
 from traindyno.core.step_log.line import RATE_KNOWN, TARGET_REACHED, LoggedStep
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.processes import global_batch_size, scaled_learning_rate
@@ -27,7 +33,7 @@ from training.data.loader import StepBatches, load
 from training.errors import LossDiverged
 from training.models.gradients import drop_gradients
 from training.models.optimizer import build_optimizer, schedule_learning_rate
-from training.process.process_group import decided_by_first_rank
+from training.process.process_group import decided_by_first_rank, number_of_first_rank
 from training.process.run_settings import RunSettings
 from training.strategies import Setup, TrainingStrategy
 
@@ -35,7 +41,8 @@ from training.strategies import Setup, TrainingStrategy
 class Stopping:
     """The first rank decides, the others follow.
 
-    At the quality ``target`` the run has done its work.
+    At the quality ``target`` the run has done its work, and where the measurement has
+    ``least_seconds``, after the number of steps that it sets itself.
     """
 
     def __init__(self, measurement: Measurement, target: QualityTarget | None = None) -> None:
@@ -44,6 +51,9 @@ class Stopping:
         self._half_width = (
             measurement.stop_when.relative_half_width if measurement.stop_when else None
         )
+        self._least_seconds = measurement.least_seconds
+        self._least_steps = measurement.max_steps
+        self._own_steps: int | None = None
         self._warmup_steps = measurement.warmup
         self._step_seconds: list[float] = []
         self._previous_end: float | None = None
@@ -56,7 +66,7 @@ class Stopping:
                 step.loss
             ):  # the speed would be that of meaningless numbers
                 raise LossDiverged(f"the loss of step {step.step} is {step.loss}")
-        if self._half_width is None:
+        if self._half_width is None and self._least_seconds is None:
             return
         for step in steps:
             begin = step.begin if self._previous_end is None else self._previous_end
@@ -70,6 +80,15 @@ class Stopping:
             self._is_target_reached = decided_by_first_rank(self._target.is_reached(value))
 
     def should_stop(self, step_log: StepLogger) -> bool:
+        if self._least_seconds is not None and step_log.steps_of_this_process >= STEPS_TO_TELL:
+            if self._own_steps is None:
+                step_log.close_window()
+                counted = self._step_seconds[WARM_UP_STEPS:]
+                self._own_steps = number_of_first_rank(
+                    max(self._least_steps, steps_that_last(self._least_seconds, counted))
+                )
+            if step_log.steps >= self._own_steps:
+                return True
         reason = (
             TARGET_REACHED
             if self._is_target_reached
@@ -121,7 +140,8 @@ def train(
         lambda parameters: build_optimizer(parameters, settings, learning_rate)
     )
     all_steps = ceil(run.workload.examples / samples_per_step)
-    step_count = min(run.measurement.max_steps, all_steps)
+    sets_own_number = run.measurement.least_seconds is not None
+    step_count = all_steps if sets_own_number else min(run.measurement.max_steps, all_steps)
     done = checkpoints.resume(optimizer) if checkpoints else 0
     run_steps(
         load_batches(run, strategy, dataset, range(done, step_count)),

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from localcloud.sagemaker_service.jobs.job import TrainingJob
@@ -43,6 +43,9 @@ class JobWork:
     sequence_length: int
     checkpoint_every_steps: int | None = None
     evaluate_every_steps: int | None = None
+    #: For so long it trains beyond ``steps``, to the end of its examples at most.
+    least_seconds: float | None = None
+    all_steps: float = inf
 
     def samples_of(self, rank: int) -> int:
         """The samples of this process in a step, as the training strategies count them: they add up
@@ -72,7 +75,7 @@ def read_work(job: TrainingJob) -> JobWork:
     measurement = _mapping(given.get("measurement"))
     most_steps = _whole(measurement.get("max_steps")) or DEFAULT_STEPS
     examples = _whole(workload.get("examples"))
-    steps = most_steps if examples is None else min(most_steps, max(ceil(examples / batch_size), 1))
+    all_steps = inf if examples is None else max(ceil(examples / batch_size), 1)
     return JobWork(
         values={
             **given,
@@ -82,7 +85,9 @@ def read_work(job: TrainingJob) -> JobWork:
         },
         world_size=processes,
         processes_per_host=processes // job.instance_count,
-        steps=steps,
+        steps=int(min(most_steps, all_steps)),
+        least_seconds=measurement.get("least_seconds"),
+        all_steps=all_steps,
         global_batch_size=batch_size,
         sequence_length=_whole(workload.get("sequence_length")) or NOMINAL_SEQUENCE_LENGTH,
         checkpoint_every_steps=_whole(measurement.get("checkpoint_every_steps")),

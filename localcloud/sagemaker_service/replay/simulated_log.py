@@ -14,6 +14,7 @@ from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.trace import Trace, implied_rate
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer, split_uri
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, ENDED, JOURNAL
+from traindyno.core.measurement.stop_rule import steps_that_last
 from traindyno.core.step_log.line import (
     CHECKPOINT,
     DIRECTORY_VARIABLE,
@@ -65,7 +66,11 @@ def _phases_before(step: int, trace: Trace, work: JobWork) -> Mapping[str, float
 
 
 def total_steps(trace: Trace, work: JobWork) -> int:
-    return trace.steps if trace.steps is not None else work.steps
+    if trace.steps is not None or work.least_seconds is None:
+        return work.steps if trace.steps is None else trace.steps
+    typical = trace.recorded_step_seconds or [trace.step_seconds or math.inf]
+    own_steps = steps_that_last(work.least_seconds, typical)
+    return int(min(max(work.steps, own_steps), work.all_steps))
 
 
 def step_seconds(trace: Trace, job_name: str) -> Iterator[float]:

@@ -11,6 +11,7 @@ from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import DEFAULT_SAMPLES, read_work
 from localcloud.sagemaker_service.replay.simulated_log import (
     step_seconds,
+    total_steps,
     training_seconds,
     write_stretch,
 )
@@ -100,6 +101,22 @@ def test_a_simulated_job_has_the_batch_of_a_real_one(
     assert samples_by_rank(job) == samples
     assert sum(samples) == planned_batch_size(cell.settings)
     assert read_work(job).steps == steps
+
+
+@pytest.mark.parametrize(
+    ("seconds", "examples", "steps"), [(2.0, 10**6, 202), (0.1, 10**6, 50), (2.0, 1600, 200)]
+)
+def test_a_simulated_run_has_as_many_steps_as_last_the_least_time(
+    seconds: float, examples: int, steps: int
+) -> None:
+    given = {
+        "measurement": json.dumps({"max_steps": 50, "least_seconds": seconds}),
+        "settings": json.dumps({"batch_size_per_device": 1}),
+        "workload": json.dumps({"examples": examples}),
+    }
+    job = plain_job(**given)
+    trace = replace(nominal_trace(job, read_work(job)), step_seconds=0.01)
+    assert total_steps(trace, read_work(job)) == steps
 
 
 def test_the_nominal_time_of_a_step_is_that_of_its_samples_on_one_device() -> None:

@@ -121,6 +121,26 @@ def test_a_run_whose_step_lasts_too_long_ends(tmp_path: Path) -> None:
     assert bound["least_ratio"] > 1.5 / FAST / 3
 
 
+@pytest.mark.parametrize(
+    ("hyperparameters", "reason"),
+    [
+        ({"measurement": {"max_steps": 20, "evaluate": False}}, "stalled"),
+        ({"measurement": {"max_steps": 20, "evaluate_every_steps": 8}}, "exited"),
+        ({"depth": 3}, "exited"),
+    ],
+    ids=["built-in task", "it may evaluate", "script"],
+)
+def test_a_first_run_that_stalls_is_ended_by_its_own_earlier_steps(
+    hyperparameters: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    waits = LONG_SECONDS if reason == "stalled" else 2.5
+    stalls = racing("stalls", FAST, steps=8, waits=waits)
+    job = race(tmp_path, {**stalls, "hyperparameters": hyperparameters}, racing("later", FAST))
+    job.entry = f"from traindyno.core.search import outpaced; outpaced.STALL_SECONDS = 1.0; {ENTRY}"
+    assert job.carry()[0] == 0
+    assert reasons(job) == {"stalls": reason, "later": "exited"}
+
+
 def test_the_contenders_run_again_after_the_last_run(tmp_path: Path) -> None:
     """A cell's further run goes on to its end, however slow.
 

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from tests.unit.sagemaker.test_script_errors import TRACEBACK, wrapped
-from traindyno.core.jobs.journal_format import EXITED, OUTPACED, REASONS, TIME_LIMIT
+from traindyno.core.jobs.journal_format import (
+    EXITED,
+    OUTPACED,
+    REASONS,
+    STALLED,
+    TIME_LIMIT,
+)
 from traindyno.core.jobs.outcome import NOT_OF_CONTAINER, Outcome
 from traindyno.core.jobs.run_end import OutpacedBound, RunEnd
 from traindyno.core.step_log.line import failure_text
@@ -61,9 +67,12 @@ def test_a_process_that_the_kernel_killed_for_memory_was_out_of_memory() -> None
 @pytest.mark.parametrize("reason", [*sorted(set(REASONS) - {EXITED}), "a later version's"])
 def test_every_other_reason_is_named(reason: str) -> None:
     outcome, message = outcome_of(ended(reason=reason, exit_code=None))
-    assert outcome is {TIME_LIMIT: Outcome.TIMED_OUT, OUTPACED: Outcome.OUTPACED}.get(
-        reason, Outcome.INTERNAL_ERROR
-    )
+    told = {
+        TIME_LIMIT: Outcome.TIMED_OUT,
+        STALLED: Outcome.TIMED_OUT,
+        OUTPACED: Outcome.OUTPACED,
+    }
+    assert outcome is told.get(reason, Outcome.INTERNAL_ERROR)
     assert message
 
 

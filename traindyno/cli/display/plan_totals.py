@@ -4,6 +4,7 @@ alone.
 
 from collections.abc import Iterator
 from decimal import Decimal
+from math import inf
 
 from rich.table import Table
 
@@ -36,6 +37,7 @@ from traindyno.core.suite.preparation import names_commit
 from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.runs import compares_seeds, most_probe_steps, trial_seed
 from traindyno.core.suite.suite import Confirm, Suite
+from traindyno.core.suite.suite_file import SECONDS_OF_A_RACE
 from traindyno.core.suite.workload import Model
 
 #: Fewer steps say little of a rate.
@@ -103,6 +105,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     yield "runs", f"{_runs_text(suite, planned)}; {lanes}{at_once}"
     if (measured := measured_text(suite, planned)) is not None:
         yield "", measured
+    if (short := short_script_text(suite, planned)) is not None:
+        yield "", short
     if suite.measurement.confirm is not None:
         yield "confirm", confirm_text(planned, suite.measurement.confirm)
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
@@ -203,10 +207,22 @@ def measured_text(suite: Suite, planned: Plan) -> str | None:
         if fewer >= FEWEST_STEPS
         else "one run of each cell is less"
     )
-    found = f"they train on up to {measured:,} examples, the whole work has {work:,}"
+    least = "up to" if suite.measurement.least_seconds is None else "at least"
+    found = f"they train on {least} {measured:,} examples, the whole work has {work:,}"
     return (
         f"{found}: measuring costs more than it can save; {less}, or give examples the size of the "
         "work that you mean"
+    )
+
+
+def short_script_text(suite: Suite, planned: Plan) -> str | None:
+    """Where earlier runs of a script trained for so short a time that they say little."""
+    known = [each.trained_seconds for each in planned.history if each.trained_seconds is not None]
+    if suite.workload.task is not Task.SCRIPT or min(known, default=inf) >= SECONDS_OF_A_RACE:
+        return None
+    return (
+        f"an earlier run trained for {seconds_text(min(known))} only: what else the machine did in "
+        f"it decides; let the script do more steps, {SECONDS_OF_A_RACE:g} s of them at least"
     )
 
 

@@ -90,7 +90,8 @@ MOST_DEATHS = 2
 DEVICE_BUSY = "device_busy"  # the device's memory was not freed before it: it was not started
 THROWN_AWAY = "thrown_away"  # a throw-away run has done its steps; no run of the document ends so
 OUTPACED = "outpaced"  # it is so far behind an earlier run of the job that it can't win
-REASONS = (EXITED, TIME_LIMIT, JOBS_DIED, DEVICE_BUSY, OUTPACED)
+STALLED = "stalled"  # a step lasts far longer than its earlier ones, and no other run is to compare
+REASONS = (EXITED, TIME_LIMIT, JOBS_DIED, DEVICE_BUSY, OUTPACED, STALLED)
 
 # Why a run is left for the next attempt
 DEADLINE = "deadline"  # the job had too little time for it

@@ -1,16 +1,27 @@
-"""When a run's mean step time is known well enough to end the run."""
+"""How many steps a run has: those that last long enough, or until its mean step time is known well
+enough.
+"""
 
 from collections.abc import Sequence
-from statistics import fmean
+from math import ceil
+from statistics import fmean, median
 
 from traindyno.core.measurement.steady_window import LEAST_STEADY_SHARE
 from traindyno.core.measurement.step_time import measure_step_time
+from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 
+# After so many steps a run sets its number of steps.
+STEPS_TO_TELL = WARM_UP_STEPS + LEAST_STEPS
 # A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot
 # be seen.
 FIRST_LOOK_STEPS = 400
 GROWTH = 1.5  # each look waits for the device and for all ranks, so they become rarer
+
+
+def steps_that_last(seconds: float, step_seconds: Sequence[float]) -> int:
+    """With those of the warm-up; ``step_seconds`` are of counted steps, of which a few may stall."""
+    return WARM_UP_STEPS + ceil(seconds / max(median(step_seconds), 1e-6))
 
 
 def is_look_due(steps: int, looks_done: int) -> bool:

@@ -10,6 +10,7 @@ from statistics import fmean
 
 from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.jobs.run_summary import RunSummary
+from traindyno.core.measurement.stop_rule import steps_that_last
 from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.statistics.hosts import (
     STATED_PRIORS,
@@ -26,8 +27,8 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import measurement_document, suite_converter, workload_document
 
 WORK_ID_DIGITS = 16
-# The settings that decide when a run stops, without max_steps: the difference in steps is computed
-# instead.
+# The settings that decide when a run stops, without max_steps and least_seconds: the difference in
+# steps is computed instead.
 DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 
 
@@ -44,7 +45,7 @@ class CellHistory:
     """Means over ``run_count`` earlier runs of this cell, converted to this suite's limits.
 
     The overhead is what a job has once, however many runs it carries; 0 where no earlier run shows
-    it.
+    it. ``trained_seconds``: of all steps of the shortest run that completed.
     """
 
     cell_id: str
@@ -54,6 +55,7 @@ class CellHistory:
     is_simulated: bool
     overhead_seconds: float = 0.0
     overhead_billable_seconds: float = 0.0
+    trained_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +158,14 @@ def _learn(cell_id: str, past: list[PastRun], suite: Suite) -> CellHistory:
         is_simulated=any(run.is_simulated for run in runs),
         overhead_seconds=mean_of(time.overhead_seconds for time in times) or 0.0,
         overhead_billable_seconds=mean_of(time.overhead_billable_seconds for time in times) or 0.0,
+        trained_seconds=min(
+            (
+                run.steps * run.mean_step_seconds
+                for run in runs
+                if run.outcome is Outcome.COMPLETED and run.steps and run.mean_step_seconds
+            ),
+            default=None,
+        ),
     )
 
 
@@ -205,12 +215,18 @@ def _probe_seconds(run: RunSummary, suite: Suite) -> float | None:
 
 
 def _seconds_of_more_steps(past: PastRun, suite: Suite) -> float | None:
-    """Extra (or fewer) seconds if ``max_steps`` changes; None if unknown."""
+    """Extra (or fewer) seconds if the number of steps changes; None if unknown.
+
+    A run that set its own number had more than ``max_steps``.
+    """
     run, max_steps = past.summary, suite.measurement.max_steps
-    if past.max_steps == max_steps:
+    seconds, set_its_own = suite.measurement.least_seconds, (run.steps or 0) > past.max_steps
+    if past.max_steps == max_steps and set_its_own == (seconds is not None):
         return 0.0
     if run.steps is None or run.mean_step_seconds is None:
-        return None
+        return 0.0 if past.max_steps == max_steps else None
+    if seconds is not None:
+        max_steps = max(max_steps, steps_that_last(seconds, [run.mean_step_seconds]))
     ended_by_itself = run.steps < past.max_steps
     steps = min(run.steps, max_steps) if ended_by_itself else max_steps
     return (steps - run.steps) * run.mean_step_seconds

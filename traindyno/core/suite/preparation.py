@@ -261,6 +261,8 @@ def preparation_settings(instance: str) -> Settings:
 
 # At most this many training sequences are held out if there is no evaluation split.
 MOST_HELD_OUT = 512
+# A run that sets its own number of steps, and has more of them, begins another epoch.
+STEPS_OF_SHORT_RUNS = 100
 
 
 def needed_sequences(suite: Suite, cells: Iterable[Cell]) -> int | None:
@@ -275,8 +277,12 @@ def needed_sequences(suite: Suite, cells: Iterable[Cell]) -> int | None:
     known = [batch for batch in batches if batch is not None]
     if len(known) < len(batches):
         return None
-    needed = suite.job_measurement.max_steps * max(known, default=0)
+    measurement = suite.job_measurement
+    steps = measurement.max_steps
+    if measurement.least_seconds is not None:
+        steps = max(steps, STEPS_OF_SHORT_RUNS)
+    needed = steps * max(known, default=0)
     dataset = suite.workload.dataset
-    if suite.job_measurement.evaluates and (dataset is None or dataset.evaluation_split is None):
+    if measurement.evaluates and (dataset is None or dataset.evaluation_split is None):
         needed += MOST_HELD_OUT
     return needed if 0 < needed < suite.workload.examples else None

@@ -83,6 +83,15 @@ class Measurement:
         bound=STEPS,
         default="20 in a race that names nothing about the length of runs, else 200",
     )
+    least_seconds: float | None = described(
+        None,
+        (
+            "a run trains beyond max_steps until its steps have lasted so long; it sets their "
+            "number after its fifth counted step; not for script"
+        ),
+        bound=Bound(above=0, most=24 * 3600),
+        default="2 in a race that names nothing about the length of runs, else none",
+    )
     evaluate: bool = described(False, "evaluate on dataset.evaluation_split at the end")
     evaluate_every_steps: int | None = described(
         None,

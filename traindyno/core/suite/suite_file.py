@@ -64,11 +64,20 @@ CHOICES = [
 JOBS = "jobs"
 # The first run of a leading cell, and four times two more, forward and backward
 TRIALS_OF_A_RACE = 9
-# Two warm up. The leading cells run again, so that the answer has several times as many.
-STEPS_OF_A_RACE = 20
+# Two warm up. The leading cells run again, so that the answer has several times as many. Short steps
+# are more, because a run of a fraction of a second shows what else the machine did in it.
+STEPS_OF_A_RACE, SECONDS_OF_A_RACE = 20, 2.0
 # What a suite may name so that its runs are longer; a quality needs evaluations.
 SAY_LENGTH = frozenset(
-    {"max_steps", "warmup", "stop_when", "evaluate_every_steps", "checkpoint_every_steps", "probes"}
+    {
+        "max_steps",
+        "least_seconds",
+        "warmup",
+        "stop_when",
+        "evaluate_every_steps",
+        "checkpoint_every_steps",
+        "probes",
+    }
 )
 BATCH = int | BatchSearch
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
@@ -145,6 +154,9 @@ def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
         measurement = replace(measurement, trials=TRIALS_OF_A_RACE)
     if search.is_race and not named.keys() & SAY_LENGTH:
         measurement = replace(measurement, max_steps=STEPS_OF_A_RACE)
+        # A script decides itself, and the full run's schedule is tried at a step that is named.
+        if suite.workload.task is not choices.Task.SCRIPT and suite.workload.full_run is None:
+            measurement = replace(measurement, least_seconds=SECONDS_OF_A_RACE)
     return replace(suite, measurement=measurement, search=search)
 
 

@@ -182,6 +182,7 @@ def training_suite(
             warmup=None,
             stop_when=None,
             max_steps=steps or MOST_STEPS,
+            least_seconds=None,
             evaluate=not is_script,
             evaluate_every_steps=evaluate_every,
             save_model=not is_script,

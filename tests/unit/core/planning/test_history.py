@@ -10,7 +10,11 @@ from tests.unit.core.planning.test_plan import LIMITS, readings
 from tests.unit.planned_suites import past_cell, price
 from tests.unit.run_samples import known, make_summary
 from tests.unit.suites import script_document, small_document, small_suite
-from traindyno.cli.display.plan_totals import expected_cost_text, expected_time_text
+from traindyno.cli.display.plan_totals import (
+    expected_cost_text,
+    expected_time_text,
+    short_script_text,
+)
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.history import (
     CellHistory,
@@ -151,6 +155,37 @@ def test_more_or_fewer_steps_than_last_time_take_their_own_time(
     )
     assert (learned and learned.billable_seconds) == billable
     assert learned is None or learned.seconds == learned.billable_seconds + 120
+
+
+@pytest.mark.parametrize(
+    ("given", "earlier", "billable"),
+    [
+        ({"least_seconds": 2}, {"steps": 260}, 300.0),  # it had set its own number
+        ({}, {"steps": 260}, 270.0),  # 60 steps of half a second less
+        ({"least_seconds": 200}, {"steps": 200}, 401.0),  # 400 steps and two of the warm-up
+        ({"least_seconds": 2}, {"steps": 200}, 300.0),  # 200 steps last longer
+        ({"least_seconds": 200, "max_steps": 100}, {"steps": 200}, 401.0),
+    ],
+)
+def test_a_run_that_sets_its_own_number_of_steps_is_expected_to_do_so_again(
+    given: dict[str, Any], earlier: dict[str, Any], billable: float
+) -> None:
+    suite = small_suite(measurement={"max_steps": 200, **given})
+    assert learn_from(suite, [past(**earlier)])["cell"].billable_seconds == billable
+
+
+def test_a_script_whose_run_was_short_is_told_so() -> None:
+    suite = parse_suite(script_document())
+    cell = expand_cells(suite)[0].cell_id
+    runs = [{"steps": 20, "mean_step_seconds": 0.05}, {"steps": 20, "mean_step_seconds": 0.5}]
+
+    def told(*earlier: dict[str, Any]) -> str | None:
+        found = learn_from(suite, [past(cell_id=cell, **each) for each in earlier])
+        return short_script_text(suite, plan(suite, *found.values()))
+
+    assert "an earlier run trained for 1.00 s only" in (told(*runs) or "")
+    assert told(runs[1]) is None
+    assert told({**runs[0], "outcome": Outcome.TIMED_OUT}) is None
 
 
 def test_a_script_keeps_to_no_bound_of_ours() -> None:

@@ -40,6 +40,11 @@ def test_the_cell_with_the_largest_step_decides() -> None:
     assert needed(suite_of()) == STEPS * 16 * 4  # four devices
 
 
+def test_a_run_that_sets_its_own_number_of_steps_reads_at_least_a_hundred() -> None:
+    assert needed(suite_of(measurement={"least_seconds": 2.0})) == 100 * 16 * 4
+    assert needed(suite_of(measurement={"least_seconds": 2.0, "max_steps": 300})) == 300 * 16 * 4
+
+
 @pytest.mark.parametrize("examples", [1, STEPS * 16 * 4, STEPS * 16 * 4 + 1])
 def test_never_more_than_the_examples(examples: int) -> None:
     assert min(needed(suite_of(examples=examples)) or examples, examples) == min(

@@ -552,17 +552,33 @@ def test_a_race_is_the_default_where_runs_share_jobs(
 
 
 @pytest.mark.parametrize(
-    ("measurement", "steps"),
+    ("measurement", "steps", "seconds"),
     [
-        ({}, 20),
-        ({"max_steps": 100}, 100),
-        ({"warmup": 50}, 200),
-        ({"evaluate_every_steps": 50}, 200),
+        ({}, 20, 2.0),
+        ({"max_steps": 100}, 100, None),
+        ({"least_seconds": 5}, 200, 5.0),
+        ({"warmup": 50}, 200, None),
+        ({"evaluate_every_steps": 50}, 200, None),
     ],
 )
-def test_a_run_of_a_race_has_twenty_steps_unless_the_suite_says_more(
-    measurement: dict[str, Any], steps: int
+def test_a_run_of_a_race_has_twenty_steps_and_two_seconds_unless_the_suite_says_more(
+    measurement: dict[str, Any], steps: int, seconds: float | None
 ) -> None:
-    assert parse_suite(without_search(measurement=measurement)).measurement.max_steps == steps
-    in_grid = parse_suite(small_document(measurement=measurement))
-    assert in_grid.measurement.max_steps == measurement.get("max_steps", 200)
+    of_race = parse_suite(without_search(measurement=measurement)).measurement
+    assert (of_race.max_steps, of_race.least_seconds) == (steps, seconds)
+    in_grid = parse_suite(small_document(measurement=measurement)).measurement
+    assert in_grid.max_steps == measurement.get("max_steps", 200)
+    assert in_grid.least_seconds == measurement.get("least_seconds")
+
+
+def test_a_script_and_a_schedule_of_the_full_run_keep_the_number_of_steps() -> None:
+    script = {name: value for name, value in script_document().items() if name != "search"}
+    assert parse_suite(script).measurement.least_seconds is None
+    workload = {**small_document()["workload"], "full_run": {"evaluate_every_steps": 1000}}
+    assert parse_suite(without_search(workload=workload)).measurement.least_seconds is None
+
+
+def test_jobs_of_an_older_version_are_told_no_field_that_they_do_not_know() -> None:
+    for document, is_told in ((without_search(), True), (small_document(), False)):
+        measurement = parse_suite(document).measurement
+        assert ("least_seconds" in measurement_document(measurement)) is is_told
