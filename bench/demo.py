@@ -125,7 +125,7 @@ def shared_ratio(
 
 def with_jobs(suite: Path, path: Path, jobs: str, search: str) -> Path:
     document = yaml.safe_load(suite.read_text())
-    document["measurement"]["jobs"] = jobs
+    document["measurement"] = {"jobs": jobs}
     document["search"] = search
     path.write_text(yaml.safe_dump(document, sort_keys=False))
     return path
@@ -133,6 +133,6 @@ def with_jobs(suite: Path, path: Path, jobs: str, search: str) -> Path:
 
 def shortened(suite: Path, path: Path) -> Path:
     document = yaml.safe_load(suite.read_text())
-    document["measurement"] |= {"trials": 1, "max_steps": QUICK_STEPS}
+    document["measurement"] = {"trials": 1, "max_steps": QUICK_STEPS}
     path.write_text(yaml.safe_dump(document, sort_keys=False))
     return path

@@ -1,4 +1,4 @@
-"""Pairs in turn: the quickstart's cells in fp32, in processes of their own and in one shared job.
+"""Pairs in turn: the quickstart's cells of one batch, in processes of their own and in one shared job.
 
 ``TRAINDYNO_PAIRS`` says how many; ``--resume`` goes on with those of a measurement that was cut
 off.
@@ -35,10 +35,10 @@ from traindyno.core.step_log.line import LoggedStep
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Precision
 from traindyno.core.suite.suite_file import settings_document, structure_suite
 
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
+BATCH, MAX_STEPS = 8, 100
 ENTRY = REPO_ROOT / "training" / "entry"
 TRAINING, RANKS = ENTRY / "traindyno_train.py", ENTRY / "traindyno_ranks.py"
 COUNT_VARIABLE = "TRAINDYNO_PAIRS"
@@ -124,7 +124,7 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
             ),
         ),
         notes=(
-            f"The quickstart's {len(documents)} cells in fp32 on synthetic sequences, {threads()} "
+            f"The quickstart's {len(documents)} cells of batch {BATCH} on synthetic sequences, {threads()} "
             "threads, without the state machine; rates as the lab measures them: a pair is "
             "measured again if other work slowed down a run. A pair is each cell once in a new "
             "interpreter, and once in one shared job, in turn; the geometric mean of the cells' "
@@ -135,8 +135,7 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
 
 def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
     """By cell, what its runs get; on synthetic sequences, because tokenising would take most of a
-    run's time. Without bf16, whose steps take ten times as long on a processor that has no
-    instructions for it.
+    run's time.
     """
     document = yaml.safe_load(SUITE.read_text(encoding="utf-8"))
     workload = document["workload"]
@@ -148,10 +147,10 @@ def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
             "run_id": cell.cell_id,
             "workload": workload,
             "settings": settings_document(cell.settings),
-            "measurement": {"max_steps": max_steps or suite.measurement.max_steps},
+            "measurement": {"max_steps": max_steps or MAX_STEPS},
         }
         for cell in expand_cells(suite)
-        if cell.settings.precision is Precision.FP32
+        if cell.settings.batch_size == BATCH
     }
 
 

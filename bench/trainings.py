@@ -85,7 +85,7 @@ def _quickstart(scale: Scale) -> dict[str, Any]:
         **suite,
         "search": "grid",
         "workload": {**suite["workload"], "examples": BATCH * scale.steps},
-        "training": {**suite["training"], "padding": "longest", "precision": "fp32"},
+        "training": {**suite["training"], "padding": "longest", "batch_size_per_device": BATCH},
         "measurement": {"trials": scale.trials, "max_steps": scale.trial_steps},
     }
 

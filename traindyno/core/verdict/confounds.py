@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arguments import arguments_of, with_all_arguments
 from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
@@ -32,6 +34,7 @@ from traindyno.core.verdict.control_cells import (
 Versions = Mapping[str, str]
 
 LearningKey = tuple[Hashable, ...]
+THREADS = "threads of a process"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,19 @@ class Confound:
     controls: tuple[Control, ...]
 
 
+def threads_of(cell: Cell, measured: Sequence[RunResult]) -> Versions:
+    """What the first measured trial reported; empty if its log has none, and where an accelerator
+    computes.
+    """
+    kind = find_instance_type(cell.settings.instance)
+    environment = measured[0].environment if measured else None
+    found = environment.facts.get("thread_settings") if environment else None
+    if not isinstance(found, Mapping) or (kind is not None and kind.has_accelerator):
+        return {}
+    count = found.get("torch", found.get("OMP_NUM_THREADS"))
+    return {} if count is None else {THREADS: str(count)}
+
+
 def find_confound(
     first: Cell,
     second: Cell,
@@ -65,7 +81,7 @@ def find_confound(
     """None if the two cells differ in one setting only.
 
     By cell id, ``samples_per_step`` is what the step logs of all ranks measured, ``versions`` what
-    the runs reported.
+    the runs reported, their threads with it.
     """
     workload = suite.workload
     batches = GlobalBatches(

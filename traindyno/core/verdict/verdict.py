@@ -22,7 +22,7 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import CellTrials
-from traindyno.core.verdict.confounds import Confound, find_confound
+from traindyno.core.verdict.confounds import Confound, find_confound, threads_of
 from traindyno.core.verdict.evidence import Evidence, RunsApart, gather_evidence
 from traindyno.core.verdict.goal_metric import (
     Metric,
@@ -377,7 +377,10 @@ def _find_confounds(
             suite=suite,
             cells=cells,
             samples_per_step=evidence.samples_per_step,
-            versions={each.cell.cell_id: each.versions for each in evidence.trials},
+            versions={
+                each.cell.cell_id: {**each.versions, **threads_of(each.cell, each.measured)}
+                for each in evidence.trials
+            },
         )
         for other in others
     )

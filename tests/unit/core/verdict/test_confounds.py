@@ -1,13 +1,23 @@
+from dataclasses import replace
 from typing import Any
 
-from tests.unit.run_samples import known, make_suite
+import pytest
+
+from tests.unit.run_samples import completed_result, completed_results, known, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
 from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.settings import LearningRate
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.verdict.confounds import Confound, find_confound, learning_key
+from traindyno.core.verdict.confounds import (
+    THREADS,
+    Confound,
+    find_confound,
+    learning_key,
+    threads_of,
+)
+from traindyno.core.verdict.verdict import judge
 
 SCALED = LearningRate(
     base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
@@ -189,6 +199,47 @@ def test_another_version_beside_another_compiler_is_named() -> None:
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
         ("compiler", "none", "xla"),
         ("torch", "2.13.0", "2.9.0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("instance", "facts", "threads"),
+    [
+        ("local.cpu", {"thread_settings": {"OMP_NUM_THREADS": "2", "torch": 1}}, {THREADS: "1"}),
+        ("local.cpu", {"thread_settings": {"OMP_NUM_THREADS": "2"}}, {THREADS: "2"}),
+        ("ml.g5.xlarge", {"thread_settings": {"torch": 1}}, {}),
+        ("local.cpu", {"thread_settings": {}}, {}),
+        ("local.cpu", {}, {}),
+    ],
+)
+def test_a_cell_has_the_threads_that_its_run_reported_where_the_processor_computes(
+    instance: str, facts: dict[str, Any], threads: dict[str, str]
+) -> None:
+    (cell,) = expand_cells(suite_of({}, instance=instance, strategy=Strategy.SINGLE))
+    result = completed_result(cell, 1)
+    measured = replace(result, environment=replace(known(result.environment), facts=facts))
+    assert threads_of(cell, [measured]) == threads
+    assert threads_of(cell, []) == {}
+
+
+def test_the_verdict_names_other_threads_beside_another_batch() -> None:
+    suite = suite_of(
+        {"batch_size_per_device": (4, 8)}, instance="local.cpu", strategy=Strategy.SINGLE
+    )
+    cells = expand_cells(suite)
+    results = [
+        replace(
+            result,
+            environment=replace(
+                known(result.environment), facts={"thread_settings": {"torch": threads}}
+            ),
+        )
+        for cell, seconds, threads in zip(cells, (1.0, 3.0), (2, 1), strict=True)
+        for result in completed_results([cell], [seconds, 1.001 * seconds], suite=suite)
+    ]
+    (confound,) = judge(suite, cells, results).likeness.confounds
+    assert (THREADS, "1", "2") in [
+        (each.name, each.first, each.second) for each in confound.differences
     ]
 
 
