@@ -12,7 +12,7 @@ from traindyno.callbacks.log import StepLogger
 from traindyno.core.measurement.measured_run import measure_run
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
-from traindyno.core.step_log.unlogged_steps import count_unlogged, describe_unlogged
+from traindyno.core.step_log.unknown_work import count_unlogged, describe_unknown_work
 from traindyno.parent.step_times import RunLogs
 
 BATCH = torch.randn(4, 2)
@@ -77,7 +77,7 @@ def test_a_log_that_lacks_steps_shows_no_rate(seed: int, tmp_path: Path) -> None
     assert (measured.throughput is None) == (of_parent.steps() is None) == (every > 1)
     if every > 1:
         assert f"the optimizer did {between:,} steps between the 25 logged ones" in (
-            describe_unlogged(session) or ""
+            describe_unknown_work(session) or ""
         )
 
 

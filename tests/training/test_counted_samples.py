@@ -207,7 +207,7 @@ def test_joined_rows_that_a_batch_does_not_number_are_refused(
             None,
             "the collator joins rows into one",
         ),
-        (lambda rows: [{"text": "a"}] * len(rows), None, "holds no tensor with a first dimension"),
+        (lambda rows: {"text": ["a"] * len(rows)}, None, "holds no tensor with a first dimension"),
         (DataCollatorWithFlattening(return_position_ids=False), 4, None),
     ):
         trainer = Trainer(

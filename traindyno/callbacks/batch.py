@@ -1,8 +1,9 @@
 """How many samples a batch holds: the rows of its tensors, or an error where the batch does not say
-it.
+it; and a checksum of its content.
 """
 
 import itertools
+import zlib
 from typing import Any, Iterator, Mapping, Optional, Tuple
 
 from traindyno.callbacks.recorder import is_on_device
@@ -13,19 +14,25 @@ DIMENSIONS_OF_AN_IMAGE = 3
 # the rows.
 POSITIONS_OF_JOINED, INDEX_OF_JOINED = "position_ids", "seq_idx"
 ENDS_OF_JOINED = ("cu_seq_lens_q", "cu_seqlens_q", "cu_seqlens")
+ROWS_OF_TOKENS = "input_ids"
+MOST_CHECKED_VALUES = 2**16  # of a tensor
 
 
 def count_rows(batch: Any, instead: str = "samples=...") -> Any:
     """Returns the samples of a batch: the first dimension of the tensors in nested lists, tuples
     and mappings.
 
-    Of rows that a collator joined into one, the result is a tensor if only a device has their
+    Rows of tokens are the samples whatever else is beside them, as patches of their pictures. Of
+    rows that a collator joined into one, the result is a tensor if only a device has their
     number. Raises ValueError if there is no tensor, if their first dimensions differ, or if a list
     may hold samples or micro-batches. ``instead`` is what the script can write then.
     """
     joined = _joined_rows(batch)
     if joined is not None:
         return joined
+    tokens = batch.get(ROWS_OF_TOKENS) if isinstance(batch, Mapping) else None
+    if len(getattr(tokens, "shape", ())) > 1:
+        return int(tokens.shape[0])  # type: ignore[union-attr]
     rows = sorted({int(tensor.shape[0]) for tensor in _tensors(batch)})
     if not rows:
         raise ValueError(
@@ -50,6 +57,25 @@ def count_rows(batch: Any, instead: str = "samples=...") -> Any:
             )
         )
     return rows[0]
+
+
+def own_part(count: Any, parts: int, place: int) -> Any:
+    """What one of ``parts`` places counts of ``count``, so that consecutive places count it once."""
+    return (place + 1) * count // parts - place * count // parts
+
+
+def checksum(batch: Any) -> Optional[int]:
+    """Of the values of its tensors, evenly drawn from large ones; None without tensors. It waits
+    for a device.
+    """
+    found = None
+    for tensor in _tensors(batch):
+        values = tensor.detach().cpu() if hasattr(tensor, "detach") else tensor
+        flat = values.reshape(-1)
+        drawn = flat[:: max(1, flat.shape[0] // MOST_CHECKED_VALUES)]
+        text = repr((tuple(values.shape), drawn.tolist()))
+        found = zlib.crc32(text.encode(), found or 0)
+    return found
 
 
 def refuse_length_of_batch(samples: int, variables: Mapping[str, Any]) -> None:

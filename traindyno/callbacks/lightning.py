@@ -23,11 +23,15 @@ class StepLogCallback(Callback):  # type: ignore[misc]
     A step covers the batches that it accumulates.
 
     If ``samples_per_batch`` is not given, the rows of each batch are counted (see ``count_rows``).
+    Rows that several processes train on together are counted once: ``shared_by`` processes, by
+    default as many as the strategy says.
     """
 
-    def __init__(self, samples_per_batch: Optional[int] = None) -> None:
+    def __init__(
+        self, samples_per_batch: Optional[int] = None, *, shared_by: Optional[int] = None
+    ) -> None:
         super().__init__()
-        self._samples_per_batch = samples_per_batch
+        self._samples_per_batch, self._shared_by = samples_per_batch, shared_by
         self._samples = 0
         self._steps_done = 0
         self._is_open = False
@@ -46,6 +50,7 @@ class StepLogCallback(Callback):  # type: ignore[misc]
             step_log.begin_training(
                 trainer.global_step, getattr(trainer.train_dataloader, "batch_size", None)
             )
+            step_log.share_rows(self._shared_by or _processes_that_share_rows(trainer))
             step_log.model(sum(parameter.numel() for parameter in pl_module.parameters()))
 
     def on_train_batch_start(
@@ -56,6 +61,7 @@ class StepLogCallback(Callback):  # type: ignore[misc]
             self._is_open = True
             self._samples = 0
         if step_log.is_enabled:
+            step_log.note_batch(batch)
             self._samples += self._samples_per_batch or sum(
                 count_rows(part, instead=SAMPLES_PER_BATCH)
                 for part in _batches_of_loaders(trainer, batch)
@@ -87,6 +93,13 @@ class StepLogCallback(Callback):  # type: ignore[misc]
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         step_log.end_training()
+
+
+def _processes_that_share_rows(trainer: Any) -> Optional[int]:
+    """The strategy deals the rows to fewer processes than there are; None if it does not."""
+    dealt = getattr(trainer.strategy, "distributed_sampler_kwargs", None) or {}
+    shared = trainer.world_size // (dealt.get("num_replicas") or trainer.world_size)
+    return shared if shared > 1 else None
 
 
 def _batches_of_loaders(trainer: Any, batch: Any) -> List[Any]:

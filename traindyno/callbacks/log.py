@@ -4,12 +4,13 @@ step.
 
 import atexit
 import math
+import operator
 import os
 import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from traindyno.callbacks import failure, process
-from traindyno.callbacks.batch import count_rows, refuse_length_of_batch
+from traindyno.callbacks.batch import checksum, count_rows, own_part, refuse_length_of_batch
 from traindyno.callbacks.checkpoints import AnyPath
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, host_id, peak_memory_bytes
@@ -20,7 +21,10 @@ from traindyno.callbacks.recorder import StepLogFile, StepRecorder, is_on_device
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
 from traindyno.core.step_log.line import (
     BATCH_SEARCH,
+    CHECKSUMS,
     DIRECTORY_VARIABLE,
+    FIRST_BATCHES,
+    IN_BACKGROUND,
     KEPT_STEPS,
     PAUSE,
     SEED,
@@ -36,6 +40,7 @@ from traindyno.core.step_log.line import (
 )
 
 TEARDOWN = "teardown"
+CHECKED_BATCHES = 3
 
 
 class _Training:
@@ -82,6 +87,9 @@ class StepLogger:
             None  # a phase that the next step ends
         )
         self._facts: Dict[str, Any] = {}
+        self._shared_by: Optional[int] = None
+        self._batches_noted = 0
+        self._checksums: List[int] = []
 
     def measure_with(
         self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]
@@ -103,19 +111,23 @@ class StepLogger:
         learning_rate: Optional[float] = None,
         *,
         batch: Any = None,
+        shared_by: Optional[int] = None,
     ) -> Step:
         """The step's samples are the rows of ``batch`` (see ``count_rows``), or ``samples`` if the
         script counts them.
 
-        ``samples`` and ``tokens`` are this process's own share of the step's work. Steps must not
-        overlap.
+        ``samples`` and ``tokens`` are this process's own share of the step's work; with
+        ``shared_by`` those of the rows that so many processes train on together, of which this one
+        then counts its share. Steps must not overlap.
         """
         self.open()  # a refusal is also written to the log
         if (samples is None) == (batch is None):
             raise TypeError("a step needs batch=... or samples=..., and not both")
         if self.is_enabled:
+            self.share_rows(shared_by)
             if samples is None:
                 samples = count_rows(batch)
+                self.note_batch(batch)
             elif self._recorder is None:
                 refuse_length_of_batch(samples, sys._getframe(1).f_locals)
             # The number of processes now: a script may log a phase before it joins its process
@@ -155,6 +167,31 @@ class StepLogger:
         samples count too.
         """
         self._is_independent = True
+
+    def share_rows(self, processes: Optional[int]) -> None:
+        """So many processes train on the rows that this one counts; None is unknown."""
+        if processes is not None and processes != self._shared_by:
+            launched = process.this_process().world_size
+            if operator.index(processes) < 1 or launched % processes:
+                raise ValueError(
+                    "got shared_by={}, the number of processes that train on the same rows, in a "
+                    "run of {}; expected a divisor of {}".format(processes, launched, launched)
+                )
+            self._shared_by = processes
+
+    def note_batch(self, batch: Any) -> None:
+        """The first batches of several processes are compared when the log is read: those of
+        processes that share their rows would be counted once in each.
+        """
+        if self._batches_noted == CHECKED_BATCHES:
+            return
+        self._batches_noted += 1
+        is_alone = self._is_independent or process.this_process().world_size == 1
+        found = None if is_alone or self._shared_by is not None else checksum(batch)
+        self._checksums += [] if found is None else [found]
+        if len(self._checksums) == CHECKED_BATCHES:
+            at, facts = now(), {CHECKSUMS: self._checksums, IN_BACKGROUND: True}
+            self.add_phase(FIRST_BATCHES, at, at, facts)
 
     def describe(self, facts: Dict[str, Any]) -> None:
         """Conditions of the measurement that are known before the first step; they are facts of the
@@ -295,6 +332,10 @@ class StepLogger:
         self.steps += 1
         if self._training is not None and not is_on_device(samples):
             self._training.least_samples = min(samples, self._training.least_samples)
+        if self._shared_by is not None and self._shared_by > 1:
+            place = process.this_process().rank % self._shared_by
+            samples = own_part(samples, self._shared_by, place)
+            tokens = None if tokens is None else own_part(tokens, self._shared_by, place)
         self._recorder.end(self.steps, samples, tokens, loss, learning_rate)
         self._write_host_load(self._host_load.due_line())
 

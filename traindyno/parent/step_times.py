@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Dict, FrozenSet, List, NamedTuple, Optional
 
 from traindyno.core.search.outpaced import MOST_STEPS
-from traindyno.core.step_log.fields import ProcessLines, facts_between_steps, facts_of
+from traindyno.core.step_log.fields import (
+    ProcessLines,
+    facts_between_steps,
+    facts_of,
+    have_equal_batches,
+)
 from traindyno.core.step_log.line import (
     ALLOCATOR_RETRIES,
     COMPILE,
@@ -157,13 +162,15 @@ class RunLogs:
     def steps(self) -> Optional[StepsSoFar]:
         """Steps that every process has ended.
 
-        None before the first, while the log of a process is missing, and where a process trains in
-        steps that it does not log.
+        None before the first, while the log of a process is missing, where a process trains in
+        steps that it does not log, and where several count the same batches.
         """
         logs, count = self._newest(), self.step_count
         if not count or any(log.processes is None or log.lacks_steps for log in logs):
             return None
         if len(logs) * self._hosts < max(log.processes or 0 for log in logs):
+            return None
+        if have_equal_batches([log.lines for log in logs]):
             return None
         ranks = [log.steps[:count] for log in logs]
         return StepsSoFar(

@@ -19,12 +19,17 @@ FOR_US = {
         *("check_files", "check_log", "describe_files", "problem_of"),
         *("measure_log", "remove_marker", "write_marker", "written_bytes"),
     },
-    "hf_trainer": {"unit_of_samples"},
+    "hf_trainer": {
+        *("unit_of_samples", "processes_that_share_rows", "samples_of_batches", "is_prompt"),
+    },
     "log": {
         "step_log_of_this_process",
         *(
             f"StepLogger.{name}"
-            for name in ("__init__", "measure_with", "observe_with", "begin_step", "end_step")
+            for name in (
+                *("__init__", "measure_with", "observe_with", "begin_step", "end_step"),
+                *("note_batch", "share_rows"),
+            )
         ),
         *(
             f"StepLogger.{name}"

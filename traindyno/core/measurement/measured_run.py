@@ -19,7 +19,7 @@ from traindyno.core.step_log.content import ProcessLog, Session, StepLog
 from traindyno.core.step_log.fields import Evaluation, ModelSize, facts_of
 from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
-from traindyno.core.step_log.unlogged_steps import count_unlogged
+from traindyno.core.step_log.unknown_work import name_unknown_work
 
 
 def checkpoint_seconds(session: Session) -> float | None:
@@ -165,8 +165,8 @@ class MeasuredRun:
     drift: Drift | None
     #: What a step consists of; None without a rate.
     step_parts: StepParts | None
-    #: Steps that are not in the log, so that there is no rate.
-    unlogged_steps: int
+    #: Why there is no rate, as a part of a sentence: the log lacks steps, or has rows twice.
+    unknown_work: str | None
 
     @property
     def ended_at_target(self) -> bool:
@@ -221,8 +221,8 @@ def measure_run(
         if each.session is not session and each.session.job_name == session.job_name
     ]
     kept_seconds = sum(wall_seconds(each.kept) for each in others)
-    unlogged_steps = count_unlogged(session)
-    is_whole = not session.missing_ranks and not unlogged_steps
+    unknown_work = name_unknown_work(session)
+    is_whole = not session.missing_ranks and not unknown_work
     throughput = None
     if is_whole:
         throughput = measure_throughput(
@@ -265,7 +265,7 @@ def measure_run(
         undecided_stalls=step_time.undecided_stalls,
         drift=step_time.drift,
         step_parts=measure_parts(session, table, throughput, step_time.relative_error),
-        unlogged_steps=unlogged_steps,
+        unknown_work=unknown_work,
     )
 
 

@@ -25,7 +25,7 @@ from traindyno.core.measurement.throughput import Throughput
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import tabulate_steps
-from traindyno.core.step_log.unlogged_steps import describe_unlogged
+from traindyno.core.step_log.unknown_work import describe_unknown_work
 from traindyno.core.suite.choices import Precision, Task
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run, Suite
@@ -225,13 +225,13 @@ def build_run_result(
         suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None
     )
     says_seed = environment is not None and environment.facts.get(SEED) == run.seed
-    unlogged = describe_unlogged(session) if session else None
+    unknown = describe_unknown_work(session) if session else None
     doubt = describe_doubt(step_log, log_tail) if outcome is Outcome.COMPLETED else None
     return RunResult(
         run=run,
         examples=suite.workload.examples,
         outcome=contradicted[0] if contradicted else outcome,
-        message=contradicted[1] if contradicted else message or unlogged or doubt,
+        message=contradicted[1] if contradicted else message or unknown or doubt,
         log_tail=tuple(log_tail) if doubt or outcome is not Outcome.COMPLETED else (),
         attempts=tuple(attempts),
         phases_seconds=phases,

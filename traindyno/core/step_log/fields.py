@@ -29,6 +29,7 @@ from typing import (
 
 from traindyno.core.step_log.line import (
     BATCH_SEARCH,
+    CHECKSUMS,
     IN_BACKGROUND,
     KEPT_STEPS,
     SCHEMA_VERSION,
@@ -232,6 +233,19 @@ def _types_of(hint: Any) -> List[type]:
     if get_origin(hint) is not None:
         return [dict]
     return [int, float] if hint is float else [hint]
+
+
+def have_equal_batches(processes: Sequence[ProcessLines]) -> bool:
+    """Whether two processes trained on the same first batches, and did not say that they share
+    them.
+    """
+    found = [
+        tuple(phase.facts[CHECKSUMS])
+        for process in processes
+        for phase in process.phases
+        if isinstance(phase.facts.get(CHECKSUMS), list)
+    ]
+    return any(found.count(each) > 1 for each in found)
 
 
 _STEP_FIELDS = itemgetter(*LoggedStep._fields)

@@ -71,6 +71,8 @@ BETWEEN_STEPS, UNLOGGED_STEPS, CPU_SECONDS, WAIT_SECONDS = (
     "cpu_seconds",
     "wait_seconds",
 )
+# A phase without length: checksums of the first batches of one of several processes
+FIRST_BATCHES, CHECKSUMS = "first_batches", "checksums"
 IN_BACKGROUND = (
     "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
 )

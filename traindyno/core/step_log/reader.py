@@ -9,7 +9,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.step_log.content import ProcessLog, Session, StepLog
 from traindyno.core.step_log.fields import LineInvalid
 from traindyno.core.step_log.steps import MOST_STEPS
-from traindyno.core.step_log.unlogged_steps import describe_lost, describe_unlogged
+from traindyno.core.step_log.unknown_work import describe_lost, describe_unknown_work
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
@@ -163,7 +163,7 @@ def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session
     )
     if session.missing_ranks:
         problems.append(session.describe_missing_ranks())
-    unlogged = describe_unlogged(session)
+    unlogged = describe_unknown_work(session)
     if unlogged is not None:
         problems.append(unlogged)
     return session

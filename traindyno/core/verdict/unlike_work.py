@@ -56,22 +56,21 @@ def find_unlike_work(trials: Sequence[CellTrials], workload: Workload) -> Unlike
     Runs that were outpaced count too: a wrong count may be why.
     """
     return (
-        _unlogged(trials) or _other_units(trials, workload) or _ignored_batch_size(trials, workload)
+        _unknown(trials) or _other_units(trials, workload) or _ignored_batch_size(trials, workload)
     )
 
 
-def _unlogged(trials: Sequence[CellTrials]) -> UnlikeWork | None:
+def _unknown(trials: Sequence[CellTrials]) -> UnlikeWork | None:
     """A cell of which no run has a rate: whether it is faster is unknown."""
     for each in trials:
-        missing = [
-            run.measured.unlogged_steps
+        unknown = [
+            run.measured.unknown_work
             for run in each.others
-            if run.measured and run.measured.unlogged_steps
+            if run.measured and run.measured.unknown_work
         ]
-        if missing and not each.measured:
+        if unknown and not each.measured:
             return UnlikeWork(
-                reason=f"{each.cell.label} did {missing[0]:,} steps that are not in its log, so "
-                "its rate is unknown",
+                reason=f"{each.cell.label} {unknown[0]}, so its rate is unknown",
                 cell_ids=frozenset({each.cell.cell_id}),
             )
     return None

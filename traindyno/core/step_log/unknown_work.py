@@ -1,13 +1,12 @@
-"""Steps that are missing between the logged ones: their time is in the log, and their work is not.
-
-Such a log shows no rate: how much of the run's work it lacks is unknown.
+"""Logs that show no rate, because how much work the run did is unknown: steps are missing between
+the logged ones, whose time is in the log and whose work is not, or processes log the same batches.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from traindyno.core.step_log.content import Session
-from traindyno.core.step_log.fields import facts_between_steps
+from traindyno.core.step_log.fields import facts_between_steps, have_equal_batches
 from traindyno.core.step_log.line import UNLOGGED_STEPS
 
 MOST_NAMED = 3
@@ -30,8 +29,31 @@ def _missing(session: Session) -> int:
     return _numbered(session) - len(session.common_steps)
 
 
-def describe_unlogged(session: Session) -> str | None:
-    """None if no step is missing."""
+def name_unknown_work(session: Session) -> str | None:
+    """What makes the work of a session unknown, as a part of a sentence; None if it is known."""
+    if unlogged := count_unlogged(session):
+        return f"did {unlogged:,} steps that are not in its log"
+    return "has processes with the same batches" if have_equal_batches(session.processes) else None
+
+
+def describe_unknown_work(session: Session) -> str | None:
+    """None if no step is missing, and none is in the logs of several processes."""
+    return _describe_unlogged(session) or _describe_equal_batches(session)
+
+
+def _describe_equal_batches(session: Session) -> str | None:
+    if not have_equal_batches(session.processes):
+        return None
+    return (
+        f"job {session.job_name}: several of its {session.world_size} processes had the same first "
+        "batches, so that their rows would be counted once in each, and no rate is measured; "
+        "expected a part of the data for each process (DistributedSampler); or, in "
+        "step_log.step(...) or StepLogCallback(...), shared_by=N if N processes train on the same "
+        "rows (sequence, context, tensor parallel), shared_by=1 if their data are constant"
+    )
+
+
+def _describe_unlogged(session: Session) -> str | None:
     missing, between, numbers = _missing(session), _between(session), session.common_steps
     if between and not missing:
         return (
