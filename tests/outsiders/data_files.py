@@ -251,8 +251,18 @@ JSON_FILES = {
     ),
     "a list as text": DataCase(
         files={"a.jsonl": _jsonl({"text": ["one"]})},
-        message="a.jsonl, row 1: the text is list \"['one']\"; expected text; join a list, such as "
-        "the messages",
+        message="a.jsonl, row 1: the text is list \"['one']\"; expected text; join a list to one "
+        "text first",
+    ),
+    "a chat as text": DataCase(
+        files={"a.jsonl": _jsonl({"text": [{"role": "user", "content": "one"}]})},
+        message="expected text, not the turns of a chat; a built-in task trains on one column of "
+        "texts: train them with a script",
+    ),
+    "a chat as JSON in a text": DataCase(
+        files={"a.jsonl": _jsonl({"text": '[{"role": "user", "content": "one"}]'})},
+        message='a.jsonl, row 1: the text is str \'[{"role": "user", "content": "one"}]\', the '
+        "turns of a chat as JSON; a built-in task",
     ),
     "a number as text": DataCase(
         files={"a.jsonl": _jsonl({"text": 7})},

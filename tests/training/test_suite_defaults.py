@@ -133,6 +133,42 @@ def test_two_candidates_are_asked_for_by_name(
     assert f"columns: {told}" in str(caught.value)
 
 
+def causal_problem(folder: Path, rows: list[dict[str, Any]]) -> str:
+    """What is said of the data's columns for causal-lm; without a problem the column."""
+    (folder / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    document = {"task": "causal-lm", "model": {"config": {}}, "dataset": "data.jsonl"}
+    found = CompletedSuite(document, stem="a", folder=folder, is_local=True)
+    told = [str(each) for each in found.problems if each.path.startswith("workload.dataset")]
+    return "\n".join(told) or str(found.document["workload"]["dataset"]["text_column"])
+
+
+LONG = "the cat sat on the mat"
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"review": LONG, "stars": 3, "day": "2026-01-01"}, "review"),
+        ({"body": LONG, "reply": "no"}, "expected one of the data's columns: body, reply"),
+        ({"body": LONG, "reply": LONG}, "expected one of the data's columns: body, reply"),
+        ({"messages": [{"role": "user", "content": "a"}]}, "data has chats (messages); a built-in"),
+        ({"conversations": [{"from": "gpt", "value": "a"}]}, "has chats (conversations); a built-"),
+        ({"prompt": "Explain", "completion": LONG}, "with their completions (prompt, completion)"),
+        ({"instruction": LONG, "input": "", "output": "no"}, "answers (instruction, output); a"),
+        ({"prompt": LONG, "chosen": "yes", "rejected": "no"}, "pairs (chosen, rejected); a built"),
+        ({"question": LONG, "answer": "no"}, "questions with their answers (question, answer); a"),
+        ({"dialog": json.dumps([{"role": "user", "content": LONG}])}, "got nothing, expected one"),
+        ({"text": json.dumps([{"role": "user", "content": LONG}])}, "the turns of a chat as JSON"),
+    ],
+)
+def test_a_column_is_chosen_only_where_no_other_has_texts(
+    row: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    found = causal_problem(tmp_path, [row] * 4)
+    assert told in found
+    assert found.count("\n") == 0
+
+
 def test_data_of_texts_alone_is_told_to_have_no_labels(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("\n".join(["review", *(f"a b c {n}" for n in range(9))]))
     suite = {
@@ -327,7 +363,10 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
         ),
         ({"limits": {"max_hours": 0}}, ["limits.max_hours: got 0"]),
         (
-            {"workload": {"task": "causal-lm"}},
+            {
+                "workload": {"task": "causal-lm"},
+                "dataset": {"path": "data.csv", "text_column": "review"},
+            },
             ["task: got it here and in workload, expected task in one of the two"],
         ),
     ],

@@ -364,8 +364,13 @@ class CompletedSuite:
     ) -> bool:
         """Whether each column that is needed is known, or given."""
         is_known = True
+        texts = columns.texts
+        if len(texts) == 1:
+            label = named.get("label_column", "label")
+            of_label = {label, *columns.labels} if with_labels else set()
+            texts = (*texts, *(each for each in columns.worded if each not in {*texts, *of_label}))
         for field, usual, candidates, is_needed in (
-            ("text_column", "text", columns.texts, True),
+            ("text_column", "text", texts, True),
             ("label_column", "label", columns.labels, with_labels),
         ):
             if not is_needed:
@@ -387,6 +392,9 @@ class CompletedSuite:
                     is_known = False
             elif usual in columns.names:
                 continue  # the form's own default
+            elif field == "text_column" and columns.form and not (with_labels and candidates):
+                self._refuse(path, f"got nothing: {columns.form}", leaves_open=OF_DATA)
+                is_known = False
             elif len(candidates) == 1:
                 self._give(
                     path,

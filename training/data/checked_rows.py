@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindyno.core.suite.workload import Dataset
+from training.data.known_forms import WAY, is_chat
 from training.errors import WorkloadError
 
 SHOWN_CHARACTERS = 40
@@ -78,13 +79,15 @@ def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]
         row, text = next(
             item for item in enumerate(texts, start=first_row) if not isinstance(item[1], str)
         )
-        hint = (
-            "; join a list, such as the messages of a chat, to one text first"
-            if isinstance(text, list)
-            else ""
-        )
+        hint = "; join a list to one text first" if isinstance(text, list) else ""
+        hint = f", not the turns of a chat; {WAY}" if is_chat(text) else hint
         raise WorkloadError(
             f"{name}, row {row}: the text is {described(text)}; expected text{hint}"
+        )
+    if found and all(map(is_chat, found)):
+        raise WorkloadError(
+            f"{name}, row {first_row}: the text is {described(found[0])}, the turns of a chat as "
+            f"JSON; {WAY}"
         )
     for row, text in enumerate(found, start=first_row):
         try:

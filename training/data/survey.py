@@ -3,6 +3,7 @@ defaults.
 """
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import header_hint, require_columns
 from training.data.files import files_format, find_files
+from training.data.known_forms import is_chat, known_form
 from training.data.labels import Labelled, LabelValues, label_cautions, label_of, number_labels
 from training.data.rows import file_rows, objects
 from training.errors import WorkloadError
@@ -21,14 +23,22 @@ FIRST_ROWS = 200
 WORDS_OF_TEXT = 2.0
 #: Values of a label repeat: on average each comes at least so often in the first rows.
 REPEATS_OF_LABEL = 2.0
+LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The columns that can be the text and the label; ``names`` are all."""
+    """The columns that can be the text and the label; ``names`` are all.
+
+    ``worded``: those with any text that is no number, a chat neither.
+
+    ``form``: the sentence about a known form of fine-tuning data.
+    """
 
     names: tuple[str, ...]
     texts: tuple[str, ...]
+    worded: tuple[str, ...]
+    form: str | None
     labels: tuple[str, ...]
 
 
@@ -63,11 +73,19 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
         return None
     if header_hint(names) and kind is DatasetFormat.CSV:
         require_columns([dataset.text_column], names, files[0].name)
-    texts = [name for name in names if _words([row.get(name) for row in rows]) >= WORDS_OF_TEXT]
+    values = {name: _texts([row.get(name) for row in rows]) for name in names}
+    texts = [name for name in names if _words(values[name]) >= WORDS_OF_TEXT]
     labels = [
         name for name in names if name not in texts and _repeats([row.get(name) for row in rows])
     ]
-    return Columns(names=names, texts=tuple(texts), labels=tuple(labels))
+    worded = [name for name in names if any(map(LETTER.search, values[name]))]
+    return Columns(
+        names=names,
+        texts=tuple(texts),
+        worded=tuple(worded),
+        form=known_form(names),
+        labels=tuple(labels),
+    )
 
 
 def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
@@ -102,9 +120,14 @@ def label_problem(found: Survey, label_count: int) -> str | None:
     return None
 
 
-def _words(values: list[Any]) -> float:
-    """Of numbers, and where no value is a text: 0."""
+def _texts(values: list[Any]) -> list[str]:
+    """Of a column with chats: none."""
     texts = [value for value in values if isinstance(value, str)]
+    return [] if texts and all(map(is_chat, texts)) else texts
+
+
+def _words(texts: list[str]) -> float:
+    """Where no value is a text: 0."""
     return sum(len(text.split()) for text in texts) / len(texts) if texts else 0.0
 
 
