@@ -9,12 +9,15 @@ import re
 import tarfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import yaml
 
+from localcloud.cloud import environment_of
 from tests.local.chaos_lab import ENDED, ChaosLab, killed_functions
 from tests.local.checkpointed import EVERY, SCRIPT, losses_of_script
 from tests.local.forked_programs import REPO_ROOT
@@ -22,10 +25,13 @@ from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab, script_suite
 from tests.local.oracle import check_ended, check_paid, find_strays, gather
 from tests.nightly import NIGHTLY
+from traindyno.api.lab_target import Lab
+from traindyno.aws.account import account_of
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.s3_keys import results_prefix
 from traindyno.sagemaker.job_names import execution_digest
+from traindyno.slices.training.lab import plan_from_verdict, start_training
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
 # TRAINDYNO_WHOLE_QUICKSTART=1: the page's own suite, which takes eight minutes on a busy machine
@@ -142,27 +148,29 @@ def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
     assert "has trained the whole workload" in over.errors
 
 
-def chained_suite(limits: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "goal": "fastest",
-        "workload": {
-            "source": "trained",
-            "entry_point": "train.py",
-            "examples": 8 * STEPS,
-            "hyperparameters": {"steps": STEPS, "delay": 0.1},
-        },
-        "training": {"instance": "local.cpu", "strategy": "single"},
-        "limits": {"max_hours": 10, **limits},
-    }
+def start_chained(lab: LocalLab, name: str, measured: str, is_spot: bool, **limits: Any) -> None:
+    """With jobs that are shorter than `train` makes them."""
+    with account_of(environment_of(lab.home)):
+        target = Lab(local=True).find()
+        suite, training = plan_from_verdict(
+            target,
+            measured,
+            cell=None,
+            name=name,
+            max_usd=None,
+            is_spot=is_spot,
+            changes={"steps": STEPS, "delay": 0.1},
+        )
+        chosen = replace(suite.limits, max_hours=Decimal(10), max_job_seconds=10, **limits)
+        start_training(target, replace(suite, limits=chosen), training)
 
 
 def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(
-    lab: LocalLab, whole: RunResult
+    lab: LocalLab, measured: str, whole: RunResult
 ) -> None:
-    """From a suite without an execution, by its own limits."""
     lab.administer("/_local/faults", {})
-    path = lab.write_suite("chained", chained_suite({"max_usd": 1, "max_job_seconds": 10}))
-    lab.succeed("train", str(path), "--name", "chained", "--local")
+    start_chained(lab, "chained", measured, is_spot=False, max_usd=Decimal(1))
+    lab.succeed("watch", "chained", "--local")
     found = result_of(lab, "chained")
     *before, last = [(each.outcome, each.error) for each in found.attempts]
     assert before
@@ -187,29 +195,23 @@ CHAOS = {
 THROTTLED_SHARE = 0.03
 # A job of 10 s may be billed for 490 s, $0.01362: beside it there is room for less than a minute of
 # jobs before.
-TIGHT_USD, ROOMY_USD = 0.0143, 1
+TIGHT_USD, ROOMY_USD = Decimal("0.0143"), Decimal(1)
 
 
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 13))]
 )
 def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(
-    lab: LocalLab, seed: int
+    lab: LocalLab, measured: str, seed: int
 ) -> None:
     """Every third seed has a tight cap, and every fourth one is stopped and resumed once."""
     chaos, name, is_capped = ChaosLab(lab, ()), f"chaos-{seed}", seed % 3 == 0
-    lab.write_script("trained", SCRIPT)
-    limits = {
-        "max_usd": TIGHT_USD if is_capped else ROOMY_USD,
-        "max_job_seconds": 10,
-        "max_attempts": 8,
-    }
-    path, executions = lab.write_suite(name, chained_suite(limits)), [name]
+    executions, amount = [name], TIGHT_USD if is_capped else ROOMY_USD
     lab.administer("/_local/faults", {**CHAOS, "seed": seed})
     chaos.throttle(THROTTLED_SHARE, seed)
     try:
         with killed_functions(chaos, seed) as killed:
-            chaos.command("train", str(path), "--spot", "--name", name, "--no-wait", "--local")
+            start_chained(lab, name, measured, is_spot=True, max_usd=amount, max_attempts=8)
             if seed % 4 == 0:
                 time.sleep(12)
                 chaos.command("stop", name, "--local")

@@ -248,7 +248,9 @@ def start_suite(
     check_execution_name(execution_id)
     for line in files:
         say(line)
-    target.executions.start(execution_id, stage(suite, target, allowed=allowed, say=say))
+    staged = stage(suite, target, allowed=allowed, say=say)
+    say(f"starting {execution_id}")
+    target.executions.start(execution_id, staged)
     return execution_id
 
 

@@ -61,6 +61,13 @@ def check_execution_name(name: str) -> None:
         )
 
 
+def name_taken(execution_id: str) -> ExecutionNameRefused:
+    return ExecutionNameRefused(
+        f"an execution {execution_id} exists already, and its name is kept for 90 days; expected "
+        "another name"
+    )
+
+
 class Executions:
     def __init__(self, stepfunctions: "SFNClient", state_machine_arn: str) -> None:
         self._stepfunctions = stepfunctions
@@ -76,10 +83,7 @@ class Executions:
         except ClientError as error:
             if error_code(error) != "ExecutionAlreadyExists":
                 raise
-            raise ExecutionNameRefused(
-                f"an execution {execution_id} exists already, and its name is kept for 90 days; "
-                "expected another name"
-            ) from error
+            raise name_taken(execution_id) from error
 
     def describe(self, execution_id: str) -> Execution:
         try:

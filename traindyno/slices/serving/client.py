@@ -143,6 +143,7 @@ def _deploy(choice: DeploymentChoice, execution: str, cell: str | None) -> None:
     target = choice.find_target()
     target.require_execution(execution)
     deployment, serving = _plan(choice, execution, cell, target), serving_of(target)
+    refuse_second(deployment, serving)
     for line in lines_before(deployment):
         tell(line)
     name, poll_seconds = (
@@ -193,6 +194,20 @@ def _plan(
         max_usd=None if choice.max_usd is None else Decimal(str(choice.max_usd)),
     )
     return parse_deployment(deployment_document(deployment), lab=lab)
+
+
+def refuse_second(deployment: ModelDeployment, serving: Serving) -> None:
+    """Another endpoint of the same model, as after a command that died, would be billed too.
+
+    Raises ModelNotServable.
+    """
+    same = (deployment.job_name, deployment.instance_type, deployment.owner)
+    for other in filter(None, map(serving.find, serving.names())):
+        if (other.job_name, other.instance_type, other.owner) == same:
+            raise ModelNotServable(
+                f"{other.name} has the model of {other.job_name} on {other.instance_type} already; "
+                f"delete it with: traindyno undeploy {other.name}"
+            )
 
 
 def serving_of(target: LabTarget) -> Serving:

@@ -9,9 +9,7 @@ from typing import Annotated
 import typer
 
 from traindyno.api.lab_target import LabTarget
-from traindyno.api.plans import file_lines, stage
 from traindyno.api.reports import ExecutionFailed, write_report
-from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE
 from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
 from traindyno.cli.inputs.execution_receipt import load_paid
@@ -39,16 +37,15 @@ from traindyno.core.s3_keys import (
     saved_model_key,
     suite_key,
 )
-from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.slices.training.card import Trained, model_card
 from traindyno.slices.training.lab import (
     TrainingDisplay,
+    checkpoint_keys,
     find_result,
     find_training,
-    plan_from_suite,
     plan_from_verdict,
     plan_to_resume,
     start_training,
@@ -57,10 +54,6 @@ from traindyno.slices.training.plan import Training
 from traindyno.slices.training.report import compared, compared_time_and_cost
 
 CARD = "README.md"
-
-
-def _is_suite(source: str) -> bool:
-    return Path(source).suffix in (".yaml", ".yml")
 
 
 def _hyperparameters(given: list[str] | None) -> dict[str, JsonValue]:
@@ -94,9 +87,8 @@ def train(
     source: Annotated[
         str,
         typer.Argument(
-            help="An execution, whose verdict's cell is trained; or a suite's YAML file; with "
-            "--resume, a training.",
-            callback=lambda value: value if _is_suite(value) else execution_name(value),
+            help="An execution, whose verdict's cell is trained; with --resume, a training.",
+            callback=execution_name,
         ),
     ],
     *,
@@ -140,33 +132,23 @@ def train(
     """
     amount = None if max_usd is None else Decimal(str(max_usd))
     changes = _hyperparameters(set_)
+    target = choice.find_target()
     if resume:
-        target = choice.find_target()
         suite, training = plan_to_resume(target, source, max_usd=amount)
-    elif _is_suite(source):
-        loaded = load_startable_suite(Path(source), local=choice.local)
-        files = [*loaded.lines, *file_lines(loaded, ())]
-        plan_from_suite(
-            loaded.suite, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes
-        )
-        target = choice.find_target()
-        for line in files:
-            tell(line)
-        staged = parse_suite(stage(loaded, target, say=tell))
-        suite, training = plan_from_suite(
-            staged, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes
-        )
+        if not any(checkpoint_keys(target, training).values()):
+            before = training.earlier[-1]
+            tell(f"{before} left no checkpoint: {training.execution_id} begins again with step 1")
     else:
-        target = choice.find_target()
         target.require_execution(source)
         suite, training = plan_from_verdict(
             target, source, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes
         )
     if changes and suite.workload.task is not Task.SCRIPT:
         raise typer.BadParameter("only a script has hyperparameters of its own", param_hint="--set")
-    start_training(target, suite, training)
     for line in _start_lines(suite, training, target.option):
         tell(line)
+    start_training(target, suite, training)
+    tell(f"started {training.execution_id}")
     if no_wait:
         return
     show_training(target, training, folder)
@@ -187,12 +169,13 @@ def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]
             "the training stops"
         )
     yield (
-        f"started {training.execution_id}: cell {training.cell.label}, at most "
+        f"starting {training.execution_id}: cell {training.cell.label}, at most "
         f"{usd_text(limits.max_usd)}, jobs of {seconds_text(limits.max_job_seconds)} at most"
     )
     yield (
-        f"stop it with: traindyno stop {training.execution_id}{option}; go on with: traindyno "
-        f"train --resume {training.training_id}{option}"
+        f"follow it with: traindyno watch {training.execution_id}{option}; stop it with: traindyno "
+        f"stop {training.execution_id}{option}; go on with: traindyno train --resume "
+        f"{training.training_id}{option}"
     )
 
 

@@ -9,17 +9,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from botocore.exceptions import ClientError
+
 from traindyno.api.execution_state import State, first_rank_logs, log_entries
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import QUIET_SECONDS, PlainDisplay
-from traindyno.aws.client_errors import AwsError
-from traindyno.aws.executions import check_execution_name
+from traindyno.aws.client_errors import AwsError, is_service_fault
+from traindyno.aws.executions import (
+    ExecutionNameRefused,
+    ExecutionUnknown,
+    check_execution_name,
+    name_taken,
+)
 from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projected_actual import job_seconds, job_usd
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import TraindynoError
+from traindyno.core.jobs.journal_format import STEP_LOG
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import checkpoints_prefix, suite_key, verdict_key
@@ -110,35 +118,6 @@ def plan_from_verdict(
     return suite, _planned(suite, chosen, name, verdict_of=execution_id, projected=projected)
 
 
-def plan_from_suite(
-    suite: Suite,
-    *,
-    cell: str | None,
-    name: str | None,
-    max_usd: Decimal | None,
-    is_spot: bool,
-    changes: Mapping[str, JsonValue],
-) -> tuple[Suite, Training]:
-    """Nothing was measured: the suite's own limits count. Raises TrainingRefused."""
-    cells = expand_cells(suite)
-    found = [each for each in cells if cell is None or cell in (each.cell_id, each.label)]
-    if len(found) != 1:
-        listed = "; ".join(f"{each.cell_id} ({each.label})" for each in cells)
-        raise TrainingRefused(
-            f"the suite has {len(cells)} cells; name one with --cell: {listed}; or run the suite, "
-            "and train with the name of its execution what the verdict recommends"
-        )
-    (chosen,) = found
-    if chosen.settings.batch_search is not None:
-        raise TrainingRefused(
-            f"cell {chosen.cell_id} searches its batch: run the suite first, or give a number"
-        )
-    limits = suite.limits if max_usd is None else replace(suite.limits, max_usd=max_usd)
-    purchase = Purchase.SPOT if is_spot else suite.purchase
-    made = training_suite(suite, chosen, limits=limits, purchase=purchase, changes=changes)
-    return made, _planned(made, chosen, name)
-
-
 def _planned(
     suite: Suite,
     cell: Cell,
@@ -164,10 +143,9 @@ def _planned(
 def plan_to_resume(
     target: LabTarget, name: str, *, max_usd: Decimal | None
 ) -> tuple[Suite, Training]:
-    """Copies the checkpoints of the latest execution of the training, from which the next one goes
-    on.
+    """Changes nothing. ``max_usd`` of None: what is left of the amount before.
 
-    ``max_usd`` of None: what is left of the amount before. Raises TrainingRefused.
+    Raises TrainingRefused.
     """
     training = find_training(target, name)
     if training is None:
@@ -187,8 +165,9 @@ def plan_to_resume(
     result = find_result(target, training)
     if result is not None and result.outcome is Outcome.COMPLETED:
         raise TrainingRefused(
-            f"{before} has trained the whole workload; serve its model with: traindyno deploy "
-            f"{before}"
+            f"{before} has trained the whole workload; see its model card with: traindyno watch "
+            f"{before}{target.option}; serve its model with: traindyno deploy "
+            f"{before}{target.option}"
         )
     suite, left = _planned_last(target, training)
     if max_usd is None and left <= 0:
@@ -199,31 +178,39 @@ def plan_to_resume(
     suite = replace(
         suite, limits=replace(suite.limits, max_usd=left if max_usd is None else max_usd)
     )
-    paid, run_id = load_paid(before, target.services)[1], run_id_of(training.cell.cell_id, 1)
+    paid = load_paid(before, target.services)[1]
     following = training.resumed(next_name, job_seconds(paid), job_usd(paid))
     check_execution_name(following.execution_id)
-    old, new = (checkpoints_prefix(each.execution_id, run_id) for each in (training, following))
-    keys = list(target.results.list_keys(old))
-    with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
-        list(
-            pool.map(
-                lambda key: target.results.copy_large(key, f"{new}{key.removeprefix(old)}"), keys
-            )
-        )
     return suite, following
 
 
 def _latest(target: LabTarget, training: Training) -> tuple[Training, str]:
-    """As its latest execution, and the name of the next one: no other execution has it."""
+    """As its latest execution that has begun, and the name of the next one: no other execution has
+    it, but a command that died before the start may have recorded it.
+    """
     number = 1
     while True:
         number += 1
         name = f"{training.training_id}-{number}"
         later = find_training(target, name)
-        if later is not None and later.training_id == training.training_id:
-            training = later
-        elif later is None and target.services.executions.find(name) is None:
+        is_ours = later is not None and later.training_id == training.training_id
+        if (is_ours or later is None) and not _has_begun(target, name):
             return training, name
+        if later is not None and is_ours:
+            training = later
+
+
+def _has_begun(target: LabTarget, execution_id: str) -> bool:
+    """Step Functions forgets an execution 90 days after its end, and its row is written after its
+    start.
+    """
+    if target.services.executions.find(execution_id) is not None:
+        return True
+    try:
+        target.executions.describe(execution_id)
+    except ExecutionUnknown:
+        return False
+    return True
 
 
 def _planned_last(target: LabTarget, training: Training) -> tuple[Suite, Decimal]:
@@ -239,11 +226,51 @@ def _planned_last(target: LabTarget, training: Training) -> tuple[Suite, Decimal
 
 
 def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
-    """Raises ExecutionNameRefused."""
-    target.executions.start(
-        training.execution_id, suite_document(suite)
-    )  # refuses a name that has a training
-    target.results.write_json(training_key(training.execution_id), training_document(training))
+    """Records the training before anything of it is billed; the record of a command that died
+    before its start is replaced.
+
+    Raises ExecutionNameRefused.
+    """
+    name, bucket = training.execution_id, target.results
+    check_execution_name(name)
+    if _has_begun(target, name):
+        raise name_taken(name)
+    key, document = training_key(name), training_document(training)
+    bucket.write_json(key, document)
+    _copy_checkpoints(target, training)
+    try:
+        target.executions.start(name, suite_document(suite))
+    except (ClientError, ExecutionNameRefused) as error:
+        # After a fault of the service, the execution may exist
+        is_refused = isinstance(error, ExecutionNameRefused) or not is_service_fault(error)
+        if is_refused and bucket.find_as(key, parse_training) == training:
+            bucket.delete(key)
+        raise
+
+
+def checkpoint_keys(target: LabTarget, training: Training) -> Mapping[str, bool]:
+    """Key → whether it is of a checkpoint, of what the execution before has left: the rest is its
+    step log.
+    """
+    if not training.earlier:
+        return {}
+    prefix = checkpoints_prefix(training.earlier[-1], run_id_of(training.cell.cell_id, 1))
+    log = f"{prefix}{STEP_LOG}/"
+    return {key: not key.startswith(log) for key in target.results.list_keys(prefix)}
+
+
+def _copy_checkpoints(target: LabTarget, training: Training) -> None:
+    """What is there already was copied by a command that died, or is newer: its execution runs."""
+    run_id, bucket = run_id_of(training.cell.cell_id, 1), target.results
+    new = checkpoints_prefix(training.execution_id, run_id)
+    keys = {
+        key: f"{new}{key.removeprefix(checkpoints_prefix(training.earlier[-1], run_id))}"
+        for key in checkpoint_keys(target, training)
+    }
+    there = set(bucket.list_keys(new)) if keys else set()
+    left = [(key, copy) for key, copy in keys.items() if copy not in there]
+    with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
+        list(pool.map(lambda each: bucket.copy_large(*each), left))
 
 
 def find_result(target: LabTarget, training: Training) -> RunResult | None:

@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from botocore.exceptions import ClientError
+from typer.testing import CliRunner
 
 from tests.unit.cli.test_execution_receipt import attempt_of, target_of
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.store.samples import ROW
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import ExecutionNameRefused
+from traindyno.cli.lab_choice import LabChoice
+from traindyno.cli.main import commands
 from traindyno.core.s3_keys import checkpoints_prefix, suite_key
 from traindyno.core.suite.runs import run_id_of
 from traindyno.core.suite.suite import Run, Suite
@@ -24,7 +29,7 @@ from traindyno.slices.training.lab import (
     plan_to_resume,
     start_training,
 )
-from traindyno.slices.training.plan import Training
+from traindyno.slices.training.plan import Training, training_document, training_key
 
 
 class NamedOnce(MemoryExecutions):
@@ -72,8 +77,7 @@ class Stopped:
         return following
 
 
-@pytest.fixture
-def stopped() -> Stopped:
+def stopped_training() -> Stopped:
     lab, (run, *_) = make_lab(limits={"max_usd": 1, "max_hours": 1, "max_job_seconds": 1800})
     target = replace(target_of(lab), executions=NamedOnce())
     suite = target.results.read_as(suite_key(EXECUTION), read_stored_suite)
@@ -84,10 +88,21 @@ def stopped() -> Stopped:
         suite,
         Training(training_id=EXECUTION, execution_id=EXECUTION, cell=run.cell, steps=9),
     )
-    start_training(target, suite, made.training)
+    lab.bucket.write_json(training_key(EXECUTION), training_document(made.training))
+    target.executions.start(EXECUTION, {})
     target.executions.stop(EXECUTION, reason="test")
     lab.bucket.write(made.checkpoint_key(EXECUTION), b"three", "")
     return made
+
+
+@pytest.fixture
+def stopped() -> Stopped:
+    return stopped_training()
+
+
+def client_error(status: int) -> ClientError:
+    response: Any = {"Error": {"Code": "x"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, "StartExecution")
 
 
 def test_the_next_execution_has_the_checkpoints_and_what_is_left_of_the_amount(
@@ -101,6 +116,7 @@ def test_the_next_execution_has_the_checkpoints_and_what_is_left_of_the_amount(
     )
     assert following.execution_id == f"{EXECUTION}-2"
     assert following.earlier_usd == pytest.approx(0.1)
+    start_training(stopped.target, suite, following)
     assert stopped.lab.objects.contents[stopped.checkpoint_key(f"{EXECUTION}-2")] == b"three"
 
 
@@ -132,6 +148,7 @@ def test_an_execution_that_was_refused_is_not_the_end_of_its_training(stopped: S
     suite, third = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
     assert suite.limits.max_usd == Decimal("0.9")
     assert third.earlier == (EXECUTION, f"{EXECUTION}-2")
+    start_training(stopped.target, suite, third)
     assert stopped.lab.objects.contents[stopped.checkpoint_key(f"{EXECUTION}-3")] == b"three"
 
 
@@ -153,3 +170,37 @@ def test_a_name_that_is_taken_keeps_its_training(stopped: Stopped) -> None:
     with pytest.raises(ExecutionNameRefused):
         start_training(stopped.target, stopped.suite, replace(stopped.training, steps=99))
     assert find_training(stopped.target, EXECUTION) == stopped.training
+
+
+def test_a_start_that_is_refused_takes_its_record_back(stopped: Stopped) -> None:
+    """A plain execution took the name after the look at it. After a fault, it may have started."""
+    suite, following = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
+    for refusal, is_kept in ((ExecutionNameRefused("taken"), False), (client_error(500), True)):
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(type(refusal)):
+            patch.setattr(NamedOnce, "start", MagicMock(side_effect=refusal))
+            start_training(stopped.target, suite, following)
+        assert (find_training(stopped.target, f"{EXECUTION}-2") is not None) is is_kept
+
+
+def test_what_a_command_that_died_has_copied_stays(stopped: Stopped) -> None:
+    """It may be newer: its execution may have begun to write."""
+    stopped.lab.bucket.write(stopped.checkpoint_key(f"{EXECUTION}-2"), b"newer", "")
+    suite, following = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
+    start_training(stopped.target, suite, following)
+    assert stopped.lab.objects.contents[stopped.checkpoint_key(f"{EXECUTION}-2")] == b"newer"
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_training_without_a_checkpoint_says_that_it_begins_again(
+    stopped: Stopped, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = stopped.checkpoint_key(EXECUTION).replace("state/step-3/state", "step_log/job/rank.jsonl")
+    stopped.lab.bucket.write(log, b"{}", "")
+    if not is_kept:
+        stopped.lab.bucket.delete(stopped.checkpoint_key(EXECUTION))
+    monkeypatch.setattr(LabChoice, "find_target", lambda _: stopped.target)
+    answer = CliRunner().invoke(commands, ["train", "--resume", EXECUTION, "--no-wait"])
+    assert answer.exit_code == 0, answer.output
+    said = f"{EXECUTION} left no checkpoint: {EXECUTION}-2 begins again with step 1"
+    assert (said in answer.output) is not is_kept
+    assert log.replace(EXECUTION, f"{EXECUTION}-2") in stopped.lab.objects.contents
