@@ -98,7 +98,7 @@ def test_an_evaluation_split_is_covered_whole(
 @pytest.mark.parametrize(
     ("task", "kept", "told"),
     [
-        (Task.CAUSAL_LM, [2, 3], "2 (such as train.csv, row 3)"),
+        (Task.CAUSAL_LM, [2, 3, 4], "1 (such as train.csv, row 3)"),  # the end is learnt too
         (
             Task.MASKED_LM,
             [3, 4, 5],

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from tests.training.run_documents import run_document, run_training, write_reviews
 from tests.training.strategy_cases import Case, blueprint_of
 from tests.training.strategy_trial import make_setup
-from training.data.collate import positions_in_documents
+from training.data.sequences import end_to_end
 from training.errors import WorkloadError
 from training.process.process_group import Topology
 from training.run.document_check import refuse_unless_documents_are_apart
@@ -32,20 +32,24 @@ def case_of(kind: str, *, masking: bool) -> Case:
 def logits_of(model: PreTrainedModel, tokens: list[int], *, masking: bool) -> torch.Tensor:
     """Returns [L, V]."""
     block = np.asarray([tokens])
-    inputs = (
-        {"position_ids": torch.from_numpy(positions_in_documents(block, END))} if masking else {}
-    )
+    inputs = {}
+    if masking:
+        begins = np.cumsum([0, *map(len, DOCUMENTS)])[:-1]
+        packed = end_to_end(block[0], np.asarray([len(tokens)]), documents=begins)
+        inputs["position_ids"] = torch.from_numpy(packed.positions(np.asarray([0]), len(tokens)))
     with torch.no_grad():
         logits: torch.Tensor = model.eval()(input_ids=torch.from_numpy(block), **inputs).logits[0]
     return logits
 
 
-def test_positions_begin_again_after_each_end_token() -> None:
-    block = np.asarray([[7, 8, END, 9, END, END, 7], [END, 7, 8, 9, 9, 9, END]])
-    assert positions_in_documents(block, END).tolist() == [
-        [0, 1, 2, 0, 1, 0, 0],
+def test_positions_begin_again_with_each_document() -> None:
+    packed = end_to_end(np.zeros(21), np.asarray([7, 7, 7]), documents=np.asarray([0, 3, 5, 6, 15]))
+    assert packed.positions(np.asarray([2, 0, 1]), 7).tolist() == [
         [0, 0, 1, 2, 3, 4, 5],
+        [0, 1, 2, 0, 1, 0, 0],
+        [0, 1, 2, 3, 4, 5, 6],  # within a document that began before
     ]
+    assert packed.select(np.asarray([1, 2])).positions(np.asarray([1]), 3).tolist() == [[0, 0, 1]]
 
 
 @pytest.mark.parametrize("kind", APART)

@@ -38,6 +38,7 @@ ROOMS = {
     "training": (
         *(
             "errors",
+            "inference",
             "models",
             "process",
             "data",

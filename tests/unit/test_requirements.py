@@ -70,7 +70,7 @@ def test_uv_resolves_pytorch_by_what_its_cpu_build_requires() -> None:
 
 def commands() -> list[str]:
     """What the Makefile and the Dockerfiles run."""
-    names = ("lint", "mutants", "golden", "model_trainer", "syne_tune", "uv")
+    names = ("lint", "mutants", "golden", "model_trainer", "syne_tune", "trl", "uv")
     targets = ["install", "image-tables", *(f".envs/{name}/.installed" for name in names)]
     made = subprocess.run(
         ["make", "--dry-run", "--always-make", *targets],
@@ -98,6 +98,7 @@ def test_every_installation_of_a_requirements_file_requires_hashes() -> None:
             "model_trainer",
             "image_tables",
             "syne_tune",
+            "trl",
             "uv",
         )
     }

@@ -12,7 +12,6 @@ from traindyno.core.suite.workload import Workload
 from training.data.batch import AnyArray, Array, Batch, Mask
 from training.data.sequences import Sequences
 from training.errors import WorkloadError
-from training.models.model_config import end_token
 from training.models.objective import IGNORED_LABEL
 
 MASKED_SHARE = 0.15
@@ -118,15 +117,11 @@ class PadTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
-    """The special tokens of a vocabulary that batching uses.
-
-    ``end`` follows each document in packed sequences.
-    """
+    """The special tokens of a vocabulary that batching uses."""
 
     vocabulary_size: int
     pad: int
     mask: int | None
-    end: int | None
 
 
 def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
@@ -135,7 +130,6 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
         vocabulary_size=len(tokenizer),
         pad=0 if pad is None else pad,
         mask=tokenizer.mask_token_id,
-        end=end_token(tokenizer),
     )
 
 
@@ -144,13 +138,13 @@ class Collate:
     """``pad_to`` is None if all sequences have one length, ``masking`` but for a masked language
     model.
 
-    ``document_end``: the token after which positions begin again; None if they count through.
+    ``has_positions``: positions begin again with each document of a sequence.
     """
 
     task: Task
     pad_to: PadTo | None
     masking: Masking | None = None
-    document_end: int | None = None
+    has_positions: bool = False
 
     def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
         """The batch of ``samples`` [B].
@@ -174,10 +168,9 @@ class Collate:
         if mask is not None:
             batch["attention_mask"] = torch.from_numpy(mask.astype(np.int64))
         batch["labels"] = batch["input_ids"] if labels is inputs else torch.from_numpy(labels)
-        if self.document_end is not None:
-            batch["position_ids"] = torch.from_numpy(
-                positions_in_documents(tokens, self.document_end)
-            )
+        if self.has_positions:
+            positions = sequences.positions(samples, tokens.shape[1])
+            batch["position_ids"] = torch.from_numpy(positions)
         return batch
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
@@ -190,22 +183,12 @@ class Collate:
         return lengths - 1 if self.masking is None else self.masking.counts(lengths)
 
 
-def positions_in_documents(tokens: Array, end: int) -> Array:
-    """Returns [B, L]: the position of each of ``tokens`` [B, L] in its document, which ends with
-    the token ``end``.
-    """
-    columns = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
-    begins = np.zeros(tokens.shape, dtype=np.int64)
-    begins[:, 1:] = np.where(tokens[:, :-1] == end, columns[:, 1:], 0)
-    return columns - np.maximum.accumulate(begins, axis=1)
-
-
 def choose_collate(
     workload: Workload, settings: Settings, special: SpecialTokens, *, is_uniform: bool
 ) -> Collate:
     """With ``is_uniform``, all sequences have the workload's length, so that nothing is padded."""
     assert workload.sequence_length is not None
-    masking = document_end = None
+    masking = None
     if workload.task is Task.MASKED_LM:
         if special.mask is None:
             raise WorkloadError(
@@ -214,10 +197,6 @@ def choose_collate(
         masking = Masking(
             seed=settings.seed, mask_token=special.mask, vocabulary_size=special.vocabulary_size
         )
-    elif workload.task is Task.CAUSAL_LM and settings.document_masking:
-        document_end = special.end
-        if document_end is None:
-            raise WorkloadError("the tokenizer has no end token; expected one for document_masking")
     padded = PadTo(
         padding=settings.padding, sequence_length=workload.sequence_length, pad_token=special.pad
     )
@@ -225,5 +204,5 @@ def choose_collate(
         task=workload.task,
         pad_to=None if is_uniform else padded,
         masking=masking,
-        document_end=document_end,
+        has_positions=workload.task is Task.CAUSAL_LM and settings.document_masking,
     )

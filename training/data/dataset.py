@@ -47,7 +47,7 @@ SEED = 20261121
 
 
 def synthetic_tokens(vocabulary_size: int) -> SpecialTokens:
-    return SpecialTokens(vocabulary_size=vocabulary_size, pad=PAD, mask=MASK, end=PAD)
+    return SpecialTokens(vocabulary_size=vocabulary_size, pad=PAD, mask=MASK)
 
 
 def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:

@@ -1,5 +1,7 @@
 """Turns rows of text into token sequences: packed end to end for language models, or one per row.
 
+A causal language model reads a text as the tokenizer gives it, with one end token behind it.
+
 A text that is read in pieces gets the tokens of its pieces. They begin with a line or before a
 blank, where tokenizers that split text into words cut it too. Others can give a token more or less
 there: once in 262,144 characters at most.
@@ -16,6 +18,7 @@ from traindyno.core.suite.choices import Task
 from training.data.batch import Array
 from training.data.checked_rows import Rows
 from training.data.labels import Labelled, label_of
+from training.inference import Frame, begun_texts, frame_of
 from training.models.model_config import end_token
 
 # The fewest tokens with something to predict: a causal model's first token is not predicted, and a
@@ -25,9 +28,13 @@ LEAST_TOKENS = {Task.CAUSAL_LM: 2, Task.MASKED_LM: 3, Task.SEQUENCE_CLASSIFICATI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """One sequence of ``tokens`` [L], without padding."""
+    """One sequence of ``tokens`` [L], without padding.
+
+    ``documents`` [D] are the places where a text begins, if the sequence is packed.
+    """
 
     tokens: Array
+    documents: Array | None = None
     label: Labelled | None = None
 
 
@@ -48,6 +55,11 @@ class Encoder:
         self._options: dict[str, Any] = {"add_special_tokens": False, "verbose": False}
         if self._is_classified:
             self._options = {"truncation": True, "max_length": sequence_length}
+        self._is_causal = task is Task.CAUSAL_LM
+        self._frame = frame_of(tokenizer) if self._is_causal else Frame(0, [])
+        end, behind = end_token(tokenizer), self._frame.behind
+        # What is behind a text of a causal language model, and between packed texts
+        self._end = [*behind, *([] if end is None or behind[-1:] == [end] else [end])]
         has_frame = tokenizer.cls_token_id is not None and tokenizer.sep_token_id is not None
         self._is_framed = task is Task.MASKED_LM and has_frame
         # The tokens of text that fit beside the frame
@@ -60,30 +72,34 @@ class Encoder:
         return self._packed(rows) if self._packing else self._one_per_row(rows)
 
     def _one_per_row(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
-        beginnings = (batch for batch in rows if not batch.continues)
-        for document, batch, place in self._documents(beginnings):
-            tokens = self._framed(document[: self._room])
+        held = np.zeros(0, dtype=np.int64)
+        needed = (batch for batch in rows if not batch.continues or len(held) < self._room)
+        for piece, batch, place in self._pieces(needed):
+            held = np.concatenate([held, piece]) if batch.continues else piece
+            if batch.goes_on and len(held) < self._room:
+                continue
+            tokens = self._framed(held[: self._room])
             if len(tokens) < LEAST_TOKENS[self._task]:
                 self._leave_out(batch, place)
             else:
                 yield Encoded(tokens=tokens, label=label_of(batch, place))
 
     def _packed(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
-        """Yields blocks of one length without padding.
-
-        The end token is between documents; a rest is dropped.
-        """
-        after = end_token(self._tokenizer)
-        end = np.asarray([] if after is None else [after], dtype=np.int64)
+        """Yields blocks of one length without padding; a rest is dropped."""
         rest = np.zeros(0, dtype=np.int64)
-        for document, batch, _ in self._documents(rows):
-            rest = np.concatenate([rest, document, rest[:0] if batch.goes_on else end])
-            whole = len(rest) // self._room * self._room
-            for block in rest[:whole].reshape(-1, self._room):
-                yield Encoded(tokens=self._framed(block))
-            rest = rest[whole:]
+        begins = np.zeros(0, dtype=np.int64)
+        for piece, batch, _ in self._pieces(rows):
+            if not batch.continues:
+                begins = np.append(begins, len(rest))
+            rest = np.concatenate([rest, piece])
+            while len(rest) >= self._room:
+                of_block = begins[begins < self._room]
+                documents = of_block if self._is_causal else None
+                yield Encoded(tokens=self._framed(rest[: self._room]), documents=documents)
+                rest = rest[self._room :]
+                begins = begins[len(of_block) :] - self._room
 
-    def _documents(self, rows: Iterator[Rows]) -> Iterator[tuple[Array, Rows, int]]:
+    def _pieces(self, rows: Iterator[Rows]) -> Iterator[tuple[Array, Rows, int]]:
         """Each text, or piece of one, as tokens [N], with the rows that it is one of and its place
         in them.
         """
@@ -96,11 +112,28 @@ class Encoder:
                 else:
                     self._leave_out(batch, place)
             if kept:
-                encoded = self._tokenizer([batch.texts[place] for place in kept], **self._options)[
-                    "input_ids"
-                ]
+                encoded = self._encoded([batch.texts[place] for place in kept], batch)
                 for tokens, place in zip(encoded, kept, strict=True):
                     yield np.asarray(tokens, dtype=np.int64), batch, place
+
+    def _encoded(self, texts: list[str], batch: Rows) -> list[list[int]]:
+        is_begun = self._is_causal and not batch.continues
+        if is_begun:
+            encoded = begun_texts(self._tokenizer, texts, self._frame)
+        else:
+            encoded = self._tokenizer(texts, **self._options)["input_ids"]
+        if batch.goes_on or not (self._is_causal or self._packing):
+            return encoded
+        first = self._frame.before if is_begun else 0
+        return [self._ended(tokens, is_empty=len(tokens) == first) for tokens in encoded]
+
+    def _ended(self, tokens: list[int], *, is_empty: bool) -> list[int]:
+        """A causal language model's text may have the end token as its own last one.
+
+        A text without a token stays too short to train on.
+        """
+        is_ended = is_empty or tokens[-1:] == self._end[-1:]
+        return tokens if self._is_causal and is_ended else [*tokens, *self._end]
 
     def _leave_out(self, rows: Rows, place: int) -> None:
         """``place`` is the row's number within ``rows``, from 0."""

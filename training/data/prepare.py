@@ -185,7 +185,7 @@ def _write_split(
     for one in itertools.islice(
         encoder.encode(rows), workload.examples if folder.name == TRAIN else None
     ):
-        writer.append(one.tokens)
+        writer.append(one.tokens, one.documents)
         of_unknown, of_all = (
             of_unknown + int((one.tokens == unknown).sum()),
             of_all + len(one.tokens),

@@ -3,16 +3,22 @@ of a host without copying.
 """
 
 import json
-from array import array
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from traindyno.core.documents.versions import Format, VersionUnknown
 from training.data.batch import AnyArray, Array
+from training.errors import WorkloadError
 
 MANIFEST = "traindyno-data.json"
+# Version 1 found the documents of packed sequences by their end token.
+PART = Format(name=MANIFEST, version=2)
+DOCUMENTS = "documents"
+# The manifest names a part's arrays: one that is not known here may change what is trained on.
+KNOWN_ARRAYS = {"tokens", "offsets", DOCUMENTS}
 # These are the parts of a folder of tokens.
 TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
 
@@ -22,13 +28,17 @@ class Sequences:
     """Sequence i is ``tokens[begins[i] : begins[i] + lengths[i]]``; ``labels`` has one number each,
     or is None.
 
-    ``tokens`` [T], ``begins`` [N], ``lengths`` [N], ``labels`` [N].
+    ``documents`` are the places in ``tokens`` where a text begins, in their order; None if each
+    sequence is of one text.
+
+    ``tokens`` [T], ``begins`` [N], ``lengths`` [N], ``labels`` [N], ``documents`` [D].
     """
 
     tokens: AnyArray
     begins: Array
     lengths: Array
     labels: Array | None = None
+    documents: Array | None = None
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -61,16 +71,43 @@ class Sequences:
             begins=self.begins[samples],
             lengths=self.lengths[samples],
             labels=labels,
+            documents=self.documents,
         )
 
+    def positions(self, samples: Array, width: int) -> Array:
+        """Returns [B, L]: of ``samples`` [B], the position of each of ``width`` tokens in its
+        document, which begins in its sequence or before.
+        """
+        columns = np.broadcast_to(np.arange(width), (len(samples), width))
+        if self.documents is None:
+            return columns.copy()
+        begins = self.begins[samples]
+        first = np.searchsorted(self.documents, begins)
+        counts = np.searchsorted(self.documents, begins + width) - first
+        rows = np.repeat(np.arange(len(samples)), counts)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = self.documents[first[rows] + within] - begins[rows]
+        latest = np.zeros((len(samples), width), dtype=np.int64)
+        latest[rows, places] = places
+        return columns - np.maximum.accumulate(latest, axis=1)
 
-def end_to_end(tokens: AnyArray, lengths: Array, labels: Array | None = None) -> Sequences:
+
+def end_to_end(
+    tokens: AnyArray,
+    lengths: Array,
+    labels: Array | None = None,
+    documents: Array | None = None,
+) -> Sequences:
     """Sequences of ``lengths`` [N] and ``labels`` [N] that are stored in ``tokens`` [T] one after
-    another.
+    another; ``documents`` [D] begin there.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     return Sequences(
-        tokens=tokens, begins=np.cumsum(lengths) - lengths, lengths=lengths, labels=labels
+        tokens=tokens,
+        begins=np.cumsum(lengths) - lengths,
+        lengths=lengths,
+        labels=labels,
+        documents=documents,
     )
 
 
@@ -78,41 +115,64 @@ def token_type(vocabulary_size: int) -> type[np.integer]:
     return np.uint16 if vocabulary_size <= np.iinfo(np.uint16).max + 1 else np.uint32
 
 
-class SequenceWriter:
-    """Writes each sequence when it is given; only the offsets stay in memory.
+class ArrayFile:
+    """An array [N] in NumPy's format, whose values are written as they come."""
 
-    The manifest is written last.
-    """
+    def __init__(self, path: Path, kind: type[np.integer]) -> None:
+        self._type = np.dtype(kind)
+        self._count = 0
+        self._file = path.open("wb")
+        self._write_header()
+
+    def _write_header(self) -> None:
+        """NumPy leaves room in it for a larger count: its size is always the same."""
+        described = {"descr": self._type.str, "fortran_order": False, "shape": (self._count,)}
+        np.lib.format.write_array_header_1_0(self._file, described)
+
+    def append(self, values: AnyArray) -> None:
+        """Writes ``values`` [N]."""
+        self._file.write(values.astype(self._type).tobytes())
+        self._count += len(values)
+
+    def close(self) -> None:
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()
+
+
+class SequenceWriter:
+    """Writes each sequence when it is given. The manifest is written last."""
 
     def __init__(self, folder: Path, vocabulary_size: int) -> None:
         folder.mkdir(parents=True)
         self._folder = folder
-        self._vocabulary_size = vocabulary_size
-        self._type = np.dtype(token_type(vocabulary_size))
-        self._offsets = array("q", [0])
-        self._file = (folder / "tokens.npy").open("wb")
-        self._write_header(0)
+        self._described = {"vocabulary_size": vocabulary_size, "sequences": 0, "tokens": 0}
+        self._tokens = ArrayFile(folder / "tokens.npy", token_type(vocabulary_size))
+        self._offsets = ArrayFile(folder / "offsets.npy", np.int64)
+        self._offsets.append(np.zeros(1))
+        self._documents: ArrayFile | None = None
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return self._described["sequences"]
 
-    def append(self, tokens: Array) -> None:
-        """Writes ``tokens`` [L]."""
-        self._file.write(tokens.astype(self._type).tobytes())
-        self._offsets.append(self._offsets[-1] + len(tokens))
-
-    def _write_header(self, count: int) -> None:
-        """NumPy leaves room in it for a larger ``count``: its size is always the same."""
-        described = {"descr": self._type.str, "fortran_order": False, "shape": (count,)}
-        np.lib.format.write_array_header_1_0(self._file, described)
+    def append(self, tokens: Array, documents: Array | None = None) -> None:
+        """Writes ``tokens`` [L]; at ``documents`` [D] of them a text begins."""
+        if documents is not None:
+            if self._documents is None:
+                self._documents = ArrayFile(self._folder / f"{DOCUMENTS}.npy", np.int64)
+            self._documents.append(documents + self._described["tokens"])
+        self._tokens.append(tokens)
+        self._described["sequences"] += 1
+        self._described["tokens"] += len(tokens)
+        self._offsets.append(np.asarray([self._described["tokens"]]))
 
     def close(self) -> None:
-        self._file.seek(0)
-        self._write_header(self._offsets[-1])
-        self._file.close()
-        np.save(self._folder / "offsets.npy", np.frombuffer(self._offsets, dtype=np.int64))
-        described = {"sequences": len(self), "vocabulary_size": self._vocabulary_size}
-        (self._folder / MANIFEST).write_text(json.dumps(described))
+        files = {"tokens": self._tokens, "offsets": self._offsets, DOCUMENTS: self._documents}
+        written = {name: file for name, file in files.items() if file is not None}
+        for file in written.values():
+            file.close()
+        described = {**self._described, "arrays": sorted(written)}
+        (self._folder / MANIFEST).write_text(json.dumps(PART.mark(described)))
 
 
 def write_labels(folder: Path, labels: Array) -> None:
@@ -121,10 +181,21 @@ def write_labels(folder: Path, labels: Array) -> None:
 
 
 def read_sequences(folder: Path) -> Sequences:
+    """Raises WorkloadError for tokens of another Traindyno, which may mean something else."""
+    try:
+        arrays = PART.read(json.loads((folder / MANIFEST).read_text()))["arrays"]
+    except VersionUnknown as error:
+        raise WorkloadError(f"{folder}: {error}; make the tokens again") from error
+    if unknown := set(arrays) - KNOWN_ARRAYS:
+        raise WorkloadError(
+            f"{folder} has arrays of another Traindyno ({', '.join(sorted(unknown))}); expected "
+            f"{', '.join(sorted(KNOWN_ARRAYS))} at most"
+        )
     labels = folder / "labels.npy"
     return end_to_end(
         # A plain view of the mapped file: the mapping's own class makes every access slower.
         np.asarray(np.load(folder / "tokens.npy", mmap_mode="r")),
         np.diff(np.load(folder / "offsets.npy")),
         np.load(labels) if labels.exists() else None,
+        np.load(folder / f"{DOCUMENTS}.npy") if DOCUMENTS in arrays else None,
     )

@@ -119,10 +119,17 @@ class StreamedBatches(IterableDataset[Batch]):
 
 def _held(rows: list[Encoded], numbers: LabelNumbers) -> Sequences:
     labels = [numbers.number(row.label) for row in rows if row.label is not None]
+    lengths = np.asarray([len(row.tokens) for row in rows])
+    documents = [
+        row.documents + begin
+        for row, begin in zip(rows, np.cumsum(lengths) - lengths, strict=True)
+        if row.documents is not None
+    ]
     return end_to_end(
         np.concatenate([row.tokens for row in rows]),
-        np.asarray([len(row.tokens) for row in rows]),
+        lengths,
         np.asarray(labels, dtype=np.int64) if labels else None,
+        np.concatenate(documents) if documents else None,
     )
 
 

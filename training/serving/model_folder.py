@@ -22,9 +22,9 @@ from traindyno.core.serving.samples import (
 )
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.choices import Task
+from training import inference
 from training.data.dataset import TokenDataset
 from training.data.sequences import Sequences
-from training.serving import inference
 
 SAMPLE_COUNT = 8
 # Texts are short: the samples are answered on the CPU while the job is still billed.

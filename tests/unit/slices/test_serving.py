@@ -58,7 +58,7 @@ from traindyno.slices.serving.client import (
     lines_before,
 )
 from traindyno.store.results_bucket import ResultsBucket
-from training.serving import inference
+from training import inference
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/abc"
 SUBNETS, GROUPS = ("subnet-0123456789abcdef0",), ("sg-0123456789abcdef0",)

@@ -24,7 +24,9 @@ from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Model, Workload
 
 TOKENS_MANIFEST = "traindyno-tokens.json"
-MANIFEST = Format(name=TOKENS_MANIFEST, version=1)
+# Version 2: a text of causal-lm is as its tokenizer gives it, with one end token behind it, and
+# packed documents are known by their offsets.
+MANIFEST = Format(name=TOKENS_MANIFEST, version=2)
 TOKENS_MARKER = Format(name="tokens marker", version=1)
 
 
@@ -216,7 +218,11 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
         for name in names
         if (value := getattr(token_set, name))
     }
-    made = {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
+    made = {
+        "packing": token_set.packing,
+        "format": MANIFEST.version,
+        "origin": suite_converter().unstructure(origin),
+    }
     return _digest(
         {**content, **made, "asked": {"model": document.get("model"), **asked} if asked else {}}
     )

@@ -41,6 +41,13 @@ class BadRequest(ValueError):
     """The request does not have the form that the handler reads."""
 
 
+class Frame(NamedTuple):
+    """How many tokens a tokenizer puts before each text, and those that it puts behind it."""
+
+    before: int
+    behind: list[int]
+
+
 class Served(NamedTuple):
     """A model in evaluation mode, with its tokenizer and task.
 
@@ -50,6 +57,7 @@ class Served(NamedTuple):
     task: str
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
+    frame: Frame
     device: torch.device
     longest: int
 
@@ -76,7 +84,31 @@ def load(folder: Path, device: torch.device) -> Served:
         tokenizer.pad_token = tokenizer.eos_token
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     longest = int(min(positions or tokenizer.model_max_length, tokenizer.model_max_length))
-    return Served(task, model, tokenizer, device, longest)
+    return Served(task, model, tokenizer, frame_of(tokenizer), device, longest)
+
+
+def frame_of(tokenizer: PreTrainedTokenizerBase) -> Frame:
+    framed: list[int] = tokenizer("a")["input_ids"]
+    bare: list[int] = tokenizer("a", add_special_tokens=False)["input_ids"]
+    places = range(len(framed) - len(bare) + 1)
+    before = next((place for place in places if framed[place : place + len(bare)] == bare), 0)
+    return Frame(before, framed[before + len(bare) :])
+
+
+def begun_texts(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], frame: Frame
+) -> list[list[int]]:
+    """The tokens of each text as a causal language model reads it before it goes on: those that
+    the tokenizer gives, without the ones behind the text.
+
+    A text that itself begins with the tokenizer's first tokens has them once.
+    """
+    found = []
+    for tokens in tokenizer(texts, verbose=False)["input_ids"]:
+        begin = tokens[: frame.before]
+        rest = tokens[frame.before : len(tokens) - len(frame.behind)]
+        found.append(rest if rest[: frame.before] == begin else begin + rest)
+    return found
 
 
 def input_fn(request_body: str | bytes, content_type: str = "application/json") -> Answer:
@@ -114,9 +146,15 @@ def predict(texts: list[str], model: Served) -> list[Answer]:
     """Gives for each text the most probable labels, tokens for its mask, or next tokens, with their
     probabilities.
     """
-    batch = model.tokenizer(
-        texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt"
-    ).to(model.device)
+    tokenizer = model.tokenizer
+    if model.task == "causal-lm":
+        begun = begun_texts(tokenizer, texts, model.frame)
+        rows = {"input_ids": [tokens[: model.longest] for tokens in begun]}
+        batch = tokenizer.pad(rows, return_tensors="pt").to(model.device)
+    else:
+        batch = tokenizer(
+            texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt"
+        ).to(model.device)
     ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.inference_mode():
         logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
