@@ -59,7 +59,7 @@ class SharedRuns:
         return JobProgress(
             left=self.left,
             runs=len(self.job.runs),
-            began=bool(journal.began),
+            began=journal.has_worked,
             advanced=bool(journal.ends),
         )
 

@@ -14,7 +14,13 @@ from typing import Any, Protocol
 from traindyno.aws.client_errors import AwsError, temporary
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
-from traindyno.core.errors import JobTimeUsed, NextAttempt, ServiceFault, StartLater
+from traindyno.core.errors import (
+    CapacityUnavailable,
+    JobTimeUsed,
+    NextAttempt,
+    ServiceFault,
+    StartLater,
+)
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import is_last_attempt
@@ -290,12 +296,20 @@ class _Submission:
             case Run() as run:
                 return build_training_job_request(run, suite, attempt=number, settings=settings)
             case Job() as job:
-                cut_off = [row.job_name for row in attempts if row.end and row.end.was_cut_off]
+                cut_off = [row.job_name for row in attempts if _was_cut_off(row)]
                 document = job_document(job, suite, settings, cut_off=cut_off)
                 self.services.bucket.write_json(
                     job_document_key(job.execution_id, job.job_id), document
                 )
                 return build_shared_job_request(job, suite, attempt=number, settings=settings)
+
+
+def _was_cut_off(row: AttemptRow) -> bool:
+    """Whether the service or the lab ended the job, and not what ran in it."""
+    if row.stopped_for is not None:
+        return True
+    end = row.end
+    return end is not None and (end.was_cut_off or end.error == CapacityUnavailable.__name__)
 
 
 def _is_last(

@@ -41,12 +41,13 @@ class Searched(NamedTuple):
     """``run`` has its batch.
 
     ``finding``: what the probes found; None where no batch is searched. ``answers``: how many
-    probes of this attempt told whether their batch fits.
+    probes of this attempt told whether their batch fits. ``has_probed``: whether one began.
     """
 
     run: RunOrder
     finding: Optional[Finding]
     answers: int
+    has_probed: bool
 
 
 def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
@@ -57,13 +58,14 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
     """
     order = run.batch
     if order is None:
-        return Searched(run, None, 0)
+        return Searched(run, None, 0, has_probed=False)
     peers = attempt.peers
     probes = probes_before(attempt.host, run.run_id, attempt.job.cut_off) if peers.rank == 0 else []
     possible = order.possible or range(
         order.step, MOST_TIMES * max(order.step, order.first) + 1, order.step
     )
     at = least_failing(probes) or order.first
+    has_probed = False
     for answers in count():
         key = "{}/batch/{}".format(run.run_id, answers)
         batch = int(
@@ -71,6 +73,7 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
         )
         probe = _probe(run, batch, attempt, order) if batch else None
         at = batch or at
+        has_probed = has_probed or bool(batch)
         if probe is None:
             break
         probes.append(probe)
@@ -78,7 +81,7 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
     own = {"batch": found, "probes": [asdict(probe) for probe in probes]}
     finding = json.loads(peers.first_says("{}/batch".format(run.run_id), lambda: json.dumps(own)))
     say("{}: batch {batch} of {} probes".format(run.run_id, len(finding["probes"]), **finding))
-    return Searched(with_batch(run, finding["batch"]), finding, answers)
+    return Searched(with_batch(run, finding["batch"]), finding, answers, has_probed)
 
 
 def with_batch(run: RunOrder, batch: int) -> RunOrder:

@@ -4,7 +4,7 @@ import json
 import time
 from math import inf
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from traindyno.core.jobs.journal_format import (
     DEADLINE,
@@ -39,7 +39,7 @@ from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.batch_search import Finding, Searched, find_batch
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
-from traindyno.parent.ends import EndVerdict, forget_end, has_ended, whole_ends, write_end
+from traindyno.parent.ends import EndVerdict, forget_end, keep_end, whole_ends, write_end
 from traindyno.parent.journal import count_deaths
 from traindyno.parent.output import RunOutput
 from traindyno.parent.peers import PeerLost
@@ -83,7 +83,7 @@ class QuietClock:
 class Race:
     """What the job's completed runs took. The first host decides; the others hear it."""
 
-    def __init__(self, attempt: JobAttempt) -> None:
+    def __init__(self, attempt: JobAttempt, earlier: Mapping[str, List[Dict[str, Any]]]) -> None:
         self._host, self._count = attempt.host, attempt.peers.count
         self._samples = attempt.job.race_samples if attempt.peers.rank == 0 else None
         self._scatter = run_scatter(
@@ -94,7 +94,7 @@ class Race:
         self._completed: List[Completed] = []
         self._clocks: Dict[str, QuietClock] = {}
         for run in attempt.job.runs if self._samples is not None else ():
-            for end in whole_ends(self._host.folder, run.run_id):
+            for end in earlier[run.run_id]:
                 self.add(run, end, str(end.get("job_name")))
 
     def add(self, run: RunOrder, end: Dict[str, Any], job_name: str) -> None:
@@ -197,18 +197,27 @@ BEGIN, SKIP = "begin", "skip"
 
 
 class Conductor:
-    """One attempt of a job, on this host. ``left_because``: why it ended before its last run."""
+    """One attempt of a job, on this host. ``left_because``: why it ended before its last run.
+
+    Which runs have ended is read once, before any run of this attempt can write ends of others.
+    """
 
     def __init__(self, attempt: JobAttempt) -> None:
         self.left_because: Optional[str] = None
         self._attempt = attempt
         self._write = attempt.journal.write
         self._begun = 0
-        self._race = Race(attempt)
+        runs = [*attempt.job.runs, *(run for _, run in attempt.job.again)]
+        earlier = {run.run_id: list(whole_ends(attempt.host.folder, run.run_id)) for run in runs}
+        self._ended_earlier = {run_id for run_id, ends in earlier.items() if ends}
+        self._ends: Dict[str, Optional[str]] = dict.fromkeys(
+            run_id for run_id in earlier if run_id not in self._ended_earlier
+        )
+        self._race = Race(attempt, earlier)
 
     def conduct(self) -> None:
         """Raises PeerLost."""
-        warm_up(self._attempt)
+        warm_up(self._attempt, self._ended_earlier)
         for run in self._attempt.job.runs:
             self._carry(run)
         if self._attempt.job.again and self.left_because is None:
@@ -218,6 +227,7 @@ class Conductor:
             for first, run in self._attempt.job.again:
                 if first in json.loads(said):
                     self._carry(run)
+        self._keep_ends()
         self._attempt.peers.barrier("all")
         self._write(PARENT_ENDED, reason=self.left_because)
         self._attempt.peers.leave()
@@ -227,7 +237,7 @@ class Conductor:
         what = attempt.peers.first_says("{}/what".format(run.run_id), lambda: self._what(run))
         output, searched = (
             RunOutput(attempt.host.log(run.run_id), run.run_id),
-            Searched(run, None, 0),
+            Searched(run, None, 0, has_probed=False),
         )
         if what == BEGIN:
             searched = find_batch(run, attempt)
@@ -240,6 +250,7 @@ class Conductor:
             if what == BEGIN:
                 what = made_ready(run, attempt, output)
         if what == SKIP:
+            self._ends.pop(run.run_id, None)
             self._write(RUN_SKIPPED, run_id=run.run_id)
         elif what in (JOBS_DIED, DEVICE_BUSY):
             ended = Ended(verdict=EndVerdict(reason=what), failure=None, leftovers={}, oom_kills=0)
@@ -247,11 +258,11 @@ class Conductor:
         elif what in (FORK, FRESH):
             self._begin(run, output, is_forked=what == FORK, searched=searched)
         else:
-            self._leave(run, what, began=False)
+            self._leave(run, what, began=searched.has_probed)
 
     def _what(self, run: RunOrder) -> str:
         attempt = self._attempt
-        if has_ended(attempt.host.folder, run.run_id):
+        if run.run_id in self._ended_earlier:
             return SKIP
         if attempt.stop.is_made or self.left_because == STOPPED:
             return STOPPED
@@ -323,12 +334,22 @@ class Conductor:
             "batch": batch,
         }
         key = "{}/not_recorded".format(run.run_id)
-        if not write_end(attempt.host, run.run_id, end):
+        text = write_end(attempt.host, run.run_id, end)
+        if text is None:
             attempt.peers.say(key, attempt.host.name)
         attempt.peers.barrier("{}/recorded".format(run.run_id))
         if attempt.peers.heard(key) is not None:
             self._leave(run, NOT_RECORDED, began=place is not None)
             return
+        self._ends[run.run_id] = text
         self._race.add(run, end, attempt.host.job_name)
         remove(attempt.host.state(run.run_id))
         self._write(RUN_ENDED, run_id=run.run_id, reason=verdict.reason)
+
+    def _keep_ends(self) -> None:
+        """A run can write ends of others: those of this attempt are as this parent gave them."""
+        for run_id, text in self._ends.items():
+            if text is None:
+                forget_end(self._attempt.host, run_id)
+            else:
+                keep_end(self._attempt.host, run_id, text)

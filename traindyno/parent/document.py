@@ -58,8 +58,8 @@ class JobOrder(NamedTuple):
     ``race_samples``: a run that would need much longer for so many samples than an earlier one is
     ended; None: every run goes on to its end. ``again``: further runs of the contenders among them,
     by the ids of their cells' first runs. ``warm_up_steps``: of a throw-away run before the first
-    one. ``cut_off``: earlier jobs that the service ended at their time limit: they did not die of
-    their run in progress.
+    one. ``cut_off``: earlier jobs that the service or the lab ended: they did not die of their run
+    in progress.
     """
 
     job_id: str

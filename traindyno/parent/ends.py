@@ -62,8 +62,10 @@ def of_status(status: int, host: str) -> EndVerdict:
 BLOCK_BYTES = 2**20
 
 
-def write_end(host: Host, run_id: str, end: Dict[str, Any]) -> bool:
-    """Whether it is there. Nothing of the run's step log is written after it."""
+def write_end(host: Host, run_id: str, end: Dict[str, Any]) -> Optional[str]:
+    """Its text; None if it could not be written. Nothing of the run's step log is written after
+    it.
+    """
     folder = host.step_log(run_id) / host.job_name
     files = {
         path.relative_to(host.folder).as_posix(): described(path) for path in files_below(folder)
@@ -77,25 +79,32 @@ def write_end(host: Host, run_id: str, end: Dict[str, Any]) -> bool:
         **end,
         "files": files,
     }
-    return write_last(host.end_file(run_id), json.dumps(document, indent=1))
+    text = json.dumps(document, indent=1)
+    return text if write_last(host.end_file(run_id), text) else None
+
+
+def keep_end(host: Host, run_id: str, text: str) -> None:
+    """Writes it again if a later run of the job has changed it."""
+    path = host.end_file(run_id)
+    try:
+        is_same = path.read_bytes() == text.encode()
+    except OSError:
+        is_same = False
+    if not is_same:
+        write_last(path, text)
 
 
 def forget_end(host: Host, run_id: str) -> None:
     """A parent of the same job, before a spot interruption, may have written it while another host
-    had not.
+    had not; another run of the job may have forged it.
     """
     remove(host.end_file(run_id))
 
 
-def has_ended(folder: Path, run_id: str) -> bool:
-    """Whether the files of all hosts of one attempt are there, and what they name has the bytes
-    that they say.
-    """
-    return any(True for _ in whole_ends(folder, run_id))
-
-
 def whole_ends(folder: Path, run_id: str) -> Iterator[Dict[str, Any]]:
-    """Yield the first host's end for each attempt with a complete end."""
+    """Yield the first host's end for each attempt in which the run has ended: the files of all its
+    hosts are there, and what they name has the bytes that they say.
+    """
     for attempt in sorted((folder / run_id / ENDED).glob("*")):
         ends = [_read(path) for path in sorted(attempt.glob("*.json"))]
         found = {

@@ -17,8 +17,8 @@ from traindyno.core.jobs.journal_format import (
     PROBED,
     RUN_BEGAN,
     RUN_LEFT,
+    STOPPED,
     WARM_UP_BEGAN,
-    WARMED_UP,
     read_object,
 )
 from traindyno.core.search.largest_batch import Probe
@@ -45,25 +45,23 @@ class Journal:
 
 
 def count_deaths(host: Host, run_id: str, cut_off: Sequence[str]) -> int:
-    """In how many earlier jobs this host's parent, or another host, died while the run was in
-    progress.
+    """In how many earlier jobs this host's parent, or another host, died or got SIGTERM while the
+    run was in progress.
 
     A job that the service started again under its own name, after a spot interruption, has not
-    died, nor has one of ``cut_off``, which the service ended at its time limit: no signal may have
-    told its parent.
+    died, nor has one of ``cut_off``, which the service or the lab ended. In any other job, SIGTERM
+    came from the run, as from a script that ends its launcher.
     """
     jobs = _earlier_jobs(host, cut_off)
     return sum(any(_died_in(lines, run_id) for lines in hosts) for hosts in jobs)
 
 
 def has_died_warming_up(host: Host, cut_off: Sequence[str]) -> bool:
-    """Whether an earlier job died in its throw-away run, which another one then leaves out."""
-    events = (
-        [line.get("event") for line in lines]
-        for hosts in _earlier_jobs(host, cut_off)
-        for lines in hosts
-    )
-    return any(each.count(WARM_UP_BEGAN) > each.count(WARMED_UP) for each in events)
+    """Whether an earlier job died, or got SIGTERM, in its throw-away run, which another one then
+    leaves out.
+    """
+    jobs = _earlier_jobs(host, cut_off)
+    return any(_died_warming_up(lines) for hosts in jobs for lines in hosts)
 
 
 def _earlier_jobs(host: Host, cut_off: Sequence[str]) -> Iterator[List[List[Dict[str, Any]]]]:
@@ -132,14 +130,30 @@ def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:
     is_in_progress = False
     for line in lines:
         event = line.get("event")
-        if event in (PARENT_STARTED, PARENT_ENDED):
+        if _ends_session(line):
             is_in_progress = False
         elif line.get("run_id") == run_id:
-            was_lost = (
-                event == RUN_LEFT and line.get("reason") == PEER_LOST and line.get("began") is True
-            )
-            is_in_progress = event == RUN_BEGAN or was_lost
+            was_cut_short = event == RUN_LEFT and line.get("reason") in (PEER_LOST, STOPPED)
+            had_begun = line.get("began") is True
+            is_in_progress = event == RUN_BEGAN or (was_cut_short and had_begun)
     return is_in_progress
+
+
+def _died_warming_up(lines: List[Dict[str, Any]]) -> bool:
+    is_warming_up = False
+    for line in lines:
+        if line.get("event") == WARM_UP_BEGAN:
+            is_warming_up = True
+        elif _ends_session(line) or line.get("event") in (RUN_BEGAN, PROBE_BEGAN):
+            is_warming_up = False
+    return is_warming_up
+
+
+def _ends_session(line: Dict[str, Any]) -> bool:
+    """Whether what was in progress before this line has nothing to do with the job's end."""
+    if line.get("event") == PARENT_ENDED:
+        return line.get("reason") != STOPPED
+    return line.get("event") == PARENT_STARTED
 
 
 def _lines(path: Path) -> List[Dict[str, Any]]:

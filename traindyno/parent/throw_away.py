@@ -4,14 +4,14 @@ It is the first run that has not ended, ended after a few steps.
 """
 
 import time
-from typing import NamedTuple, Optional
+from typing import Container, NamedTuple, Optional
 
 from traindyno.core.jobs.journal_format import THROWN_AWAY, WARM_UP_BEGAN, WARMED_UP
 from traindyno.core.search.largest_batch import LONGEST_PROBE_SECONDS
 from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
-from traindyno.parent.ends import EndVerdict, has_ended
+from traindyno.parent.ends import EndVerdict
 from traindyno.parent.journal import has_died_warming_up
 from traindyno.parent.output import RunOutput
 from traindyno.parent.run_one import FORK, FRESH, Ended, Turn, made_ready, run_one
@@ -60,15 +60,16 @@ RUN_ID = "warm-up"
 NO_RUN = "-"
 
 
-def warm_up(attempt: JobAttempt) -> None:
-    """Nothing, unless the document asks for it. Raises PeerLost."""
+def warm_up(attempt: JobAttempt, ended: Container[str]) -> None:
+    """Nothing, unless the document asks for it. ``ended``: runs of earlier attempts.
+
+    Raises PeerLost.
+    """
     peers, key = attempt.peers, "{}/what".format(RUN_ID)
     if not attempt.job.warm_up_steps:
         return
     if peers.rank == 0:  # the other hosts may have other copies of the files
-        left = (
-            run.run_id for run in attempt.job.runs if not has_ended(attempt.host.folder, run.run_id)
-        )
+        left = (run.run_id for run in attempt.job.runs if run.run_id not in ended)
         is_wanted = not attempt.stop.is_made and not has_died_warming_up(
             attempt.host, attempt.job.cut_off
         )

@@ -29,7 +29,7 @@ from traindyno.core.step_log.line import FAILURE_PREFIX
 SIGNAL_BASE = 128
 # Reasons for which the lab, and not the run, is to blame.
 FAULTS = {
-    JOBS_DIED: "its job died twice while it ran, so that it was not started again",
+    JOBS_DIED: "its job ended twice while it ran, so that it was not started again",
     DEVICE_BUSY: (
         "it was not started: what ran before it in its job had not freed the device's memory"
     ),

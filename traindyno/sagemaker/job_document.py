@@ -47,7 +47,7 @@ SET_BY_TOOLKIT = frozenset(
 def job_document(
     job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """``cut_off``: earlier attempts' jobs that the service ended at their time limit."""
+    """``cut_off``: earlier attempts' jobs that the service or the lab ended."""
     runs = staged_runs(job, suite)
     first, staged = runs[0]
     instance_type = known_type(first.cell.settings.instance)

@@ -17,7 +17,11 @@ from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_d
 from traindyno.core.jobs.journal_format import LEFT_REASONS, TORCHRUN_VARIABLE
 from traindyno.parent.attempt import TimeLeft
 from traindyno.parent.document import JobOrder
-from traindyno.parent.ends import EndVerdict, has_ended
+from traindyno.parent.ends import EndVerdict, whole_ends
+
+
+def has_ended(job: SharedJob) -> bool:
+    return any(True for _ in whole_ends(job.folder(), "a"))
 
 
 def sleeps(job: SharedJob, run_id: str, job_name: str = "job-a1") -> bool:
@@ -173,6 +177,65 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -
     assert (job.end("b", "job-a3") or {})["place"] is None
 
 
+@pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGKILL"])
+def test_a_run_that_ends_its_parent_or_guard_is_given_up_and_the_others_go_on(
+    signal_name: str, tmp_path: Path
+) -> None:
+    """SIGTERM to its parent, as scripts end a launcher, and SIGKILL to its guard."""
+    striker = ("--strike", signal_name, "--sleep", "600")
+    job = SharedJob(
+        root=tmp_path, runs=[run_document("a"), run_document("b", *striker), run_document("c")]
+    )
+    for name in ("job-a1", "job-a2"):
+        exit_code, _ = job.carry(name)
+        assert exit_code == (143 if signal_name == "SIGTERM" else -9)
+        wait_until(lambda name=name: job.events(name)[-1][0] == "parent_ended")
+        assert job.events(name)[-3:-1] == [("run_left", run_id, "stopped") for run_id in "bc"]
+    assert job.carry("job-a3")[0] == 0
+    assert job.events("job-a3")[1:-1] == [
+        ("run_skipped", "a", None),
+        ("run_ended", "b", "jobs_died"),
+        ("run_began", "c", None),
+        ("run_ended", "c", "exited"),
+    ]
+
+
+def test_a_run_whose_job_was_stopped_or_started_again_has_ended_no_parent(tmp_path: Path) -> None:
+    """``cut_off`` names the jobs that the lab stopped; a spot job starts again under its name."""
+    job = SharedJob(root=tmp_path, runs=[run_document("a")], limits={"cut_off": ["job-a2"]})
+    left = (
+        '{"event": "parent_started"}\n{"event": "run_began", "run_id": "a"}\n'
+        '{"event": "run_left", "run_id": "a", "reason": "stopped", "began": true}\n'
+        '{"event": "parent_ended", "reason": "stopped"}\n'
+    )
+    restarted = '{"event": "parent_started"}\n{"event": "parent_ended", "reason": null}\n'
+    for name, text in (("job-a0", left), ("job-a1", left + restarted), ("job-a2", left)):
+        path = job.folder() / "journal" / name / "algo-1.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    job.succeed("job-a3")
+    assert job.events("job-a3")[1:-1] == [("run_began", "a", None), ("run_ended", "a", "exited")]
+
+
+def test_ends_that_a_run_has_forged_skip_no_run_and_change_none(tmp_path: Path) -> None:
+    """Of a run that failed before it, of one that comes after it, and of one that is left."""
+    runs = [
+        run_document("a", "--exit", "3"),
+        run_document("b", "--forge-ends", "a c d"),
+        run_document("c", "--exit", "4"),
+        run_document("d", "--sleep", "600"),
+    ]
+    job = SharedJob(root=tmp_path, runs=runs)
+    job.stop(partial(sleeps, job, "d"))
+    assert {run_id: (job.end(run_id) or {})["exit_code"] for run_id in "abc"} == {
+        "a": 3,
+        "b": 0,
+        "c": 4,
+    }
+    assert job.end("d") is None
+    assert ("run_left", "d", "stopped") in job.events()
+
+
 def test_a_run_that_the_jobs_limit_cut_off_has_not_died(tmp_path: Path) -> None:
     """No signal told the parent, twice: the next attempts' documents name the jobs that the service
     ended.
@@ -229,15 +292,15 @@ def test_a_run_whose_files_are_damaged_runs_again(tmp_path: Path) -> None:
     log = job.folder() / "a/step_log/job-a1/rank-0.jsonl"
     end = job.folder() / "a/ended/job-a1/algo-1.json"
     whole = log.read_text(), end.read_text()
-    assert has_ended(job.folder(), "a")
+    assert has_ended(job)
     for name, damage in DAMAGES.items():
         log.write_text(whole[0])
         end.write_text(whole[1])
         damage(log, end)
-        assert not has_ended(job.folder(), "a"), name
+        assert not has_ended(job), name
     assert job.carry("job-a2")[0] == 0
     assert ("run_ended", "a", "exited") in job.events("job-a2")
-    assert has_ended(job.folder(), "a")
+    assert has_ended(job)
 
 
 def test_an_end_that_cannot_be_written_leaves_the_run_and_no_other(tmp_path: Path) -> None:

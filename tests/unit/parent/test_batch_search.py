@@ -180,7 +180,7 @@ def test_probes_that_reach_the_jobs_deadline_leave_the_run(tmp_path: Path, hangs
     else:
         assert job.end("a") is None
         assert ("run_left", "a", "deadline") in job.events()
-        assert job.journal()[-2]["began"] is False
+        assert job.journal()[-2]["began"] is True
 
 
 def test_a_run_whose_probes_took_its_jobs_time_has_the_next_job_for_itself(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The program of the runs in tests of the parent: it does what its arguments say, in order."""
 
+import json
 import os
 import signal
 import subprocess
@@ -65,6 +66,13 @@ def end(what: str, value: str) -> None:
             signal.signal(signal.SIGTERM, lambda *_: stop(float(value)))
         case "--exit":
             sys.exit(int(value))
+        case "--strike" if value == "SIGTERM":
+            os.kill(os.getppid(), signal.SIGTERM)
+        case "--strike":
+            parent = Path(f"/proc/{os.getppid()}/stat").read_text()
+            os.kill(int(parent.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        case "--forge-ends":
+            forge_ends(value.split())
         case "--kill":
             os.kill(os.getpid(), int(value))
         case "--fail":
@@ -72,6 +80,18 @@ def end(what: str, value: str) -> None:
             sys.exit(1)
         case "--exit-on-host" if os.environ["SM_CURRENT_HOST"] == value:
             sys.exit(5)
+
+
+def forge_ends(run_ids: list[str]) -> None:
+    """Each says that its run completed; one may be there."""
+    for run_id in run_ids:
+        path = LOG.parents[2] / run_id / "ended" / LOG.name / "algo-1.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        forged = {
+            **{"version": 1, "run_id": run_id, "job_name": LOG.name, "host": "algo-1"},
+            **{"hosts": ["algo-1"], "reason": "exited", "exit_code": 0, "files": {}},
+        }
+        path.write_text(json.dumps(forged))
 
 
 def leave(name: str) -> None:

@@ -18,6 +18,10 @@ class JobJournal:
     job_name: str
     #: In the order in which they began; also runs that the job's end or an interruption cut off.
     began: tuple[str, ...] = ()
+    #: Runs for which the job worked before they began: a probe of their batch.
+    probed: frozenset[str] = frozenset()
+    #: Whether a run, a probe or the throw-away run before the first one began.
+    has_worked: bool = False
     #: Run → how it ended in this job: on every host, with all its files.
     ends: Mapping[str, RunEnd] = field(default_factory=dict)
     #: Run → why it was left for the next attempt.
@@ -54,6 +58,8 @@ class _Session:
     #: Of throw-away runs and probes, before and after the first run began.
     warm_up_seconds: float = 0.0
     probes_between_seconds: float = 0.0
+    has_warmed_up: bool = False
+    probed: set[str] = field(default_factory=set)
     began: dict[str, float] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
     left: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -87,6 +93,8 @@ def _note(session: _Session, line: dict[str, object], seconds: float) -> None:
         session.started_at = number_of(line.get("time"))
     elif event == journal_format.PARENT_ENDED:
         session.closed_seconds = seconds
+    elif event == journal_format.WARM_UP_BEGAN:
+        session.has_warmed_up = True
     elif event in (journal_format.WARMED_UP, journal_format.PROBED):
         own = max(0.0, (number_of(line.get("own_milliseconds")) or 0.0) / _MILLISECONDS)
         if session.began:
@@ -95,6 +103,8 @@ def _note(session: _Session, line: dict[str, object], seconds: float) -> None:
             session.warm_up_seconds += own
     elif run_id is not None:
         match event:
+            case journal_format.PROBE_BEGAN:
+                session.probed.add(run_id)
             case journal_format.RUN_BEGAN:
                 session.began.setdefault(run_id, seconds)
             case journal_format.RUN_ENDED:
@@ -122,6 +132,8 @@ def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
     return JobJournal(
         job_name=job_name,
         began=tuple(dict.fromkeys(run_id for each in sessions for run_id in each.began)),
+        probed=frozenset[str]().union(*(each.probed for each in sessions)),
+        has_worked=any(each.began or each.probed or each.has_warmed_up for each in sessions),
         left={run_id: reason for run_id, (reason, _) in last.left.items()},
         spent_seconds={run_id: max(0.0, at - last.began[run_id]) for run_id, at in over.items()},
         restarts=len(sessions) - 1,
@@ -157,6 +169,8 @@ def merge_journals(job_name: str, hosts: Sequence[JobJournal]) -> JobJournal:
     return replace(
         fullest,
         began=tuple(dict.fromkeys(run_id for each in (fullest, *hosts) for run_id in each.began)),
+        probed=frozenset[str]().union(*(each.probed for each in hosts)),
+        has_worked=any(each.has_worked for each in hosts),
         left={run_id: reason for each in (*hosts, fullest) for run_id, reason in each.left.items()},
     )
 

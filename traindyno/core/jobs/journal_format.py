@@ -31,10 +31,11 @@ Fields of a line of the journal, besides those of each line: parent_started: ``v
 ``reason``; run_skipped: ``run_id``; warm_up_began: none; warmed_up: ``own_milliseconds``;
 probe_began: ``run_id``, ``batch``; probed: ``run_id``, ``own_milliseconds``, and what a probe of
 ``batch`` above has, or its ``batch`` only if it does not tell; run_left: ``run_id``, ``reason`` (of
-``LEFT_REASONS``), ``began`` (whether it had begun); parent_ended: ``reason`` (null, or of
-``LEFT_REASONS``). A parent that starts again under the same job name (a spot interruption) goes on
-in the same file, after another parent_started. A file without parent_ended after the last
-parent_started is of a parent that died.
+``LEFT_REASONS``), ``began`` (whether it, or a probe of its batch, had begun); parent_ended:
+``reason`` (null, or of ``LEFT_REASONS``). A parent that starts again under the same job name (a
+spot interruption) goes on in the same file, after another parent_started. A file without
+parent_ended after the last parent_started is of a parent that died. In a job that nobody stopped
+and that no limit ended, a run that was left as stopped, after it had begun, has ended its parent.
 """
 
 import json
@@ -85,7 +86,7 @@ EXITED = (
     "exited"  # all its processes exited on every host, or the first that failed made the others end
 )
 TIME_LIMIT = "time_limit"  # its own limit, or that of the job, which it had for itself
-JOBS_DIED = "jobs_died"  # the job died so often while it ran; it is not started again
+JOBS_DIED = "jobs_died"  # it ended the job, or the job died, so often; it is not started again
 MOST_DEATHS = 2
 DEVICE_BUSY = "device_busy"  # the device's memory was not freed before it: it was not started
 THROWN_AWAY = "thrown_away"  # a throw-away run has done its steps; no run of the document ends so
@@ -95,7 +96,7 @@ REASONS = (EXITED, TIME_LIMIT, JOBS_DIED, DEVICE_BUSY, OUTPACED, STALLED)
 
 # Why a run is left for the next attempt
 DEADLINE = "deadline"  # the job had too little time for it
-STOPPED = "stopped"  # SIGTERM: a stop, or a spot interruption
+STOPPED = "stopped"  # SIGTERM: a stop, a spot interruption, or a run that ends its parent
 PEER_LOST = "peer_lost"  # another host ended, or was silent for too long
 NOT_RECORDED = "not_recorded"  # it ended, but its end could not be written
 LEFT_REASONS = (DEADLINE, STOPPED, PEER_LOST, NOT_RECORDED)

@@ -14,7 +14,7 @@ from traindyno.core.jobs.attempt import (
 )
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.journal import JobJournal
-from traindyno.core.jobs.outcome import FAULTS, Outcome
+from traindyno.core.jobs.outcome import FAULTS, OWN_FAILURES, Outcome
 from traindyno.core.jobs.run_end import RunEnd
 
 # SageMaker gives whole seconds, and its clock and the host's differ.
@@ -184,7 +184,10 @@ def attempts_of_run(
             part = replace(
                 parts.get(run_id) or _nothing(job), phase_seconds=_phases(job, told, run_id)
             )
-            found.append(_with_end(part, end, outcome_of))
+            part = _with_end(part, end, outcome_of)
+            has_begun = run_id in began or run_id in told.probed
+            is_of_another = end is None and told.has_worked and not has_begun
+            found.append(_of_another(part) if is_of_another else part)
         waiting = [each for each in waiting if each not in told.ends]
     return tuple(found)
 
@@ -249,6 +252,18 @@ def _with_end(part: Attempt, end: RunEnd | None, outcome_of: Classify) -> Attemp
     return part
 
 
+# What ends a job while one of its runs is in progress, and says nothing of the others.
+_OF_RUN_IN_PROGRESS = OWN_FAILURES | {Outcome.KILLED}
+
+
+def _of_another(part: Attempt) -> Attempt:
+    """For a run that did not begin in the job: another one may have ended it."""
+    if part.outcome not in _OF_RUN_IN_PROGRESS:
+        return part
+    message = f"not started: its job ended before its turn ({part.outcome}: {part.message})"
+    return replace(part, outcome=Outcome.INTERNAL_ERROR, message=message)
+
+
 # However many runs end in each.
 MOST_ATTEMPTS = 100
 # Somebody ended the job, and no further attempt is wanted.
@@ -262,7 +277,7 @@ class JobProgress:
     #: The runs that have not ended in any attempt.
     left: Sequence[str]
     runs: int
-    #: Whether a run began in this attempt.
+    #: Whether a run, a probe of its batch or a throw-away run began in this attempt.
     began: bool
     #: Whether a run ended in this attempt.
     advanced: bool

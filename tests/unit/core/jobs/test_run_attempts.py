@@ -257,6 +257,40 @@ def test_a_fault_between_two_runs_is_of_the_next_one() -> None:
     assert [each.billable_seconds for each in (*found["c-t1"], *found["d-t1"])] == [0, 0]
 
 
+@pytest.mark.parametrize("ends_in", ["a run", "a probe", "the throw-away run"])
+@pytest.mark.parametrize(
+    "outcome",
+    [Outcome.USER_CODE_ERROR, Outcome.OUT_OF_MEMORY, Outcome.TIMED_OUT, Outcome.KILLED],
+)
+def test_a_run_that_never_began_has_no_failure_of_the_run_that_ended_its_job(
+    outcome: Outcome, ends_in: str
+) -> None:
+    written = written_job()
+    match ends_in:
+        case "a run":
+            written.carry("a-t1", 100)
+            written.begin("b-t1")
+            written.write("run_left", run_id="b-t1", reason="stopped", began=True)
+        case "a probe":
+            written.write("probe_began", run_id="b-t1", batch=4)
+        case _:
+            written.write("warm_up_began")
+    found = all_attempts([told(job_of({"training": 300.0}, outcome=outcome), written)])
+    last = {run_id: attempts[-1] for run_id, attempts in found.items()}
+    assert {last[run_id].outcome for run_id in ("c-t1", "d-t1")} == {Outcome.INTERNAL_ERROR}
+    assert last["c-t1"].message == (
+        f"not started: its job ended before its turn ({outcome}: of the job)"
+    )
+    is_of_run = ends_in != "the throw-away run"
+    assert last["b-t1"].outcome is (outcome if is_of_run else Outcome.INTERNAL_ERROR)
+
+
+def test_a_job_that_failed_before_it_worked_for_any_run_gives_all_its_outcome() -> None:
+    job = job_of({"training": 10.0}, outcome=Outcome.USER_CODE_ERROR)
+    found = all_attempts([told(job, written_job())])
+    assert {each.outcome for (each,) in found.values()} == {Outcome.USER_CODE_ERROR}
+
+
 def test_a_run_that_is_left_has_the_last_job_too_and_pays_nothing_for_it() -> None:
     written = written_job()
     written.carry("a-t1", 100)
