@@ -29,6 +29,7 @@ from localcloud.home import (
     Ports,
     ServiceOptions,
 )
+from localcloud.temporary import job_temporary_environment, make_temporary_folder
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
@@ -227,10 +228,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
         raise LocalCloudFailed(
             f"MiniStack's environment was not found at {python}; run: make install"
         )
-    temporary = home.state("tmp")
-    temporary.mkdir(mode=0o700, exist_ok=True)
-    for unpacked in temporary.glob("ministack-lambda-*"):
-        shutil.rmtree(unpacked, ignore_errors=True)
+    temporary = make_temporary_folder(home, "ministack-lambda-")
     daemons.start(
         home,
         MINISTACK,
@@ -271,7 +269,7 @@ def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> No
         ],
         port=ports.sagemaker,
         health=request_to(home, ports.sagemaker, HEALTH),
-        environment=aws,
+        environment={**aws, **job_temporary_environment(home)},
         folder=REPO_ROOT,
     )
 

@@ -3,7 +3,6 @@ another.
 """
 
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -80,27 +79,16 @@ def _work(work: Callable[[], int]) -> None:
 
 
 FAILED = 1
-FOLDER_LEAD = "traindyno-"
 
 
 def main() -> None:
-    remove_folders_of_dead_parents()
-    own_folder = Path(tempfile.mkdtemp(prefix="{}{}-".format(FOLDER_LEAD, os.getpid())))
+    """If guard and parent are killed, the folder ends with the container; the local cloud removes
+    it with the job's temporary files.
+    """
+    own_folder = Path(tempfile.mkdtemp(prefix="r-"))
     code = under_guard(lambda: work(own_folder))
     remove(own_folder)
     sys.exit(code)
-
-
-def remove_folders_of_dead_parents() -> None:
-    """A guard that is killed leaves its folder, which has its process ID in its name."""
-    for folder in Path(tempfile.gettempdir()).glob("{}*".format(FOLDER_LEAD)):
-        found = re.match(r"{}(\d+)-".format(FOLDER_LEAD), folder.name)
-        if (
-            found
-            and not Path("/proc", found.group(1)).exists()
-            and folder.stat().st_uid == os.geteuid()
-        ):
-            remove(folder)
 
 
 def work(own_folder: Path) -> int:

@@ -97,10 +97,12 @@ def host_orders(
     packages: Path | None,
     logs: Mapping[str, Path],
     stops: Stops | None,
+    temporary: Path,
 ) -> list[HostOrder]:
     """What each host runs.
 
-    ``packages`` is the folder of what the source's requirements.txt adds.
+    ``packages`` is the folder of what the source's requirements.txt adds; ``temporary`` that of the
+    job's temporary files.
     """
     stops = stops or (Stops.LAUNCHER if is_shared(job) else Stops.ALL)
     master_port = free_port()
@@ -130,6 +132,7 @@ def host_orders(
                 packages=packages,
                 settings=settings,
                 shell=os.environ,
+                temporary=temporary,
             ),
             folder=tree.root / "code",
             log=logs[tree.host],

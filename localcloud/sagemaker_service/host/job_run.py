@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from localcloud.sagemaker_service.clock import SystemClock
@@ -73,6 +74,7 @@ from localcloud.sagemaker_service.storage.s3_transfer import (
     DataUnavailable,
     S3Transfer,
 )
+from localcloud.temporary import TEMPORARY_PREFIX
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 
 LOG = logging.getLogger(__name__)
@@ -225,24 +227,28 @@ class JobRun:
                 environment=pip_environment(self._job, os.environ),
                 should_stop=self._must_stop,
             )
-            orders = host_orders(
-                self._job,
-                trees,
-                image=image,
-                packages=packages,
-                settings=settings,
-                gpu_count=self._context.gpu_count if self._job.instance_type == LOCAL_GPU else 0,
-                logs=self._logs,
-                stops=self._stops,
-            )
-            return train(
-                self._job,
-                orders,
-                order_folder=self._folder,
-                settings=settings,
-                should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
-                is_service_ending=self._is_service_ending,
-            )
+            with TemporaryDirectory(prefix=TEMPORARY_PREFIX, ignore_cleanup_errors=True) as folder:
+                orders = host_orders(
+                    self._job,
+                    trees,
+                    image=image,
+                    packages=packages,
+                    settings=settings,
+                    gpu_count=self._context.gpu_count
+                    if self._job.instance_type == LOCAL_GPU
+                    else 0,
+                    logs=self._logs,
+                    stops=self._stops,
+                    temporary=Path(folder),
+                )
+                return train(
+                    self._job,
+                    orders,
+                    order_folder=self._folder,
+                    settings=settings,
+                    should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
+                    is_service_ending=self._is_service_ending,
+                )
         finally:
             self._upload_time.begin()
             if sync is not None:

@@ -116,9 +116,10 @@ def process_environment(
     packages: Path | None,
     settings: ServiceSettings,
     shell: Mapping[str, str],
+    temporary: Path,
 ) -> dict[str, str]:
     """``packages`` is the folder of the source's own requirements, ``shell`` the service's own
-    environment.
+    environment, ``temporary`` the folder of the job's temporary files.
 
     The job's own variables take precedence.
     """
@@ -134,6 +135,7 @@ def process_environment(
         # MKL_NUM_THREADS is not set here, because it would override the suite's setting.
         "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(temporary),
         "PYTHONPATH": os.pathsep.join(
             str(folder) for folder in (tree.root / "code", packages) if folder is not None
         ),

@@ -30,6 +30,7 @@ def test_a_suites_thread_setting_is_the_only_one(
         packages=None,
         settings=settings,
         shell={"MKL_NUM_THREADS": "1"},
+        temporary=tmp_path,
     )
     found = {name: value for name, value in environment.items() if name.endswith("_NUM_THREADS")}
     assert found == {"OMP_NUM_THREADS": threads}

@@ -1,16 +1,10 @@
-"""What a parent's guard does for a parent that was stopped, and what a parent removes of those that
-were killed.
-"""
+"""What a parent's guard does for a parent that was stopped, and what a parent removes."""
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from traindyno.parent import program
+from tests.unit.parent.shared_job import SharedJob, run_document
 
 STOPPED_PARENT = """
 import os, signal, sys
@@ -32,32 +26,21 @@ def test_a_parent_that_a_run_has_stopped_is_continued() -> None:
     )
 
 
-def test_a_parent_removes_the_folders_of_those_that_are_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_parent_removes_no_folder_that_it_has_not_made(tmp_path: Path) -> None:
+    """Names like those of a person's files, and of other parents that are gone or alive."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    for name in (
+    names = {
         f"traindyno-{ended.pid}-a",
-        f"traindyno-{os.getpid()}-b",
-        "traindyno-of-a-person",
-        "other-1-c",
-    ):
+        "traindyno-99999-11-results",
+        "traindyno-2026-11-28-results",
+        "r-of-a-person",
+    }
+    for name in names:
         (tmp_path / name / "run").mkdir(parents=True)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    program.remove_folders_of_dead_parents()
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {f"traindyno-{os.getpid()}-b", "traindyno-of-a-person", "other-1-c"}
-
-
-def test_the_folder_of_a_guard_that_is_killed_has_its_process_id(tmp_path: Path) -> None:
-    """The parent of the next job finds it by that."""
-    code = (
-        "import os; from traindyno.parent import program; program.work = lambda _: "
-        "os.kill(os.getppid(), 9) or 0; "
+    job = SharedJob(
+        root=tmp_path / "job", runs=[run_document("a")], environment={"TMPDIR": str(tmp_path)}
     )
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    killed = subprocess.Popen([sys.executable, "-c", f"{code}program.main()"], env=environment)
-    assert killed.wait(timeout=30) == -signal.SIGKILL
-    (left,) = tmp_path.iterdir()
-    assert left.name.startswith(f"traindyno-{killed.pid}-")
+    job.root.mkdir()
+    job.succeed()
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "job"}

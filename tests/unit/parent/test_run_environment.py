@@ -29,10 +29,11 @@ from traindyno.parent.run_environment import arguments_of, run_environment
 OWN_FOLDERS = {
     "SM_OUTPUT_DATA_DIR",
     "SM_MODEL_DIR",
+    "TMPDIR",
     "TRAINDYNO_STEP_LOG_DIRECTORY",
     "TRAINDYNO_CHECKPOINT_DIRECTORY",
 }
-ADDED = {*module.CACHES, "TMPDIR", "TRAINDYNO_PARENT"}
+ADDED = {*module.CACHES, "TRAINDYNO_PARENT"}
 OF_TORCHRUN = {"NCCL_PROTO", "NCCL_SOCKET_IFNAME"}
 HYPERPARAMETERS: list[dict[str, Any]] = [
     {},
@@ -98,6 +99,7 @@ def environment_of(job: TrainingJob, tree: HostTree) -> dict[str, str]:
             port=1, state_folder=tree.root, aws_endpoint="http://aws", cores=(0,)
         ),
         shell={"PATH": "/bin"},
+        temporary=tree.root,
     )
 
 
