@@ -170,6 +170,10 @@ class _Expression:
 
     def _term(self) -> bool:
         word = self._take()
+        if word == "(":
+            found = self._any()
+            assert self._take() == ")"
+            return found
         if self._tokens[0] == "(":
             return self._function(word)
         name, compare, value = self._name(word), COMPARISONS[self._take()], self._value()

@@ -11,7 +11,7 @@ from traindyno.aws.training_jobs import JobRefused
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.errors import ServiceFault, SlotUnavailable
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.job import owner_text
+from traindyno.core.jobs.job import AttemptOwner, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_cost
 from traindyno.store.attempts import AttemptRow, AttemptRows
@@ -31,10 +31,12 @@ def reserve_worst_case(
     """Create the attempt's row, reserve its worst case and write ``also``; False if the attempt has
     its row already.
 
-    JobRefused if there is no room under the cap, SlotUnavailable while jobs in flight may leave
-    some.
+    JobRefused if there is no room under the cap or the execution is being stopped, SlotUnavailable
+    while jobs in flight may leave some room.
     """
     reservation = services.spending.reserve(row, cap_usd=cap_usd, also=also)
+    if reservation is Reservation.STOPPING:
+        raise stopped_before(row.owner)
     if reservation is not Reservation.NO_ROOM:
         return reservation is Reservation.MADE
     money = services.spending.read(row.owner.execution_id)
@@ -48,6 +50,11 @@ def reserve_worst_case(
     if admission.decision is Decision.REFUSE:
         raise JobRefused(Outcome.COST_STOPPED, f"{name} was not started: {admission.reason}")
     raise SlotUnavailable(f"{name} waits: {admission.reason}")
+
+
+def stopped_before(owner: AttemptOwner) -> JobRefused:
+    reason = f"{owner_text(owner)} was not started: its execution was stopped before"
+    return JobRefused(Outcome.STOPPED_BY_USER, reason)
 
 
 def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: BudgetServices) -> bool:

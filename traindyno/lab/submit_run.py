@@ -31,7 +31,7 @@ from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of, rows_of
-from traindyno.lab.budget import BudgetServices, reserve_worst_case
+from traindyno.lab.budget import BudgetServices, reserve_worst_case, stopped_before
 from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
 from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
 from traindyno.sagemaker.job_document import job_document
@@ -149,7 +149,10 @@ class _Submission:
         latest = attempts[-1] if attempts else None
         if latest and latest.end is None:
             # An earlier call stopped between writing the row and CreateTrainingJob. The job may
-            # exist: do not start another.
+            # exist: do not start another. The sweep ends what an execution that is being stopped
+            # has left.
+            if execution.is_stopping:
+                raise stopped_before(self.owner)
             if not self.services.attempts.hand_over(latest.job_name, self.token):
                 raise ServiceFault(f"{latest.job_name} ended while another task took it over")
             self.services.jobs.start(self._request(suite, execution, latest.number, attempts))
@@ -217,6 +220,9 @@ class _Submission:
         is_ours = reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
         if slot_at is not None:
             self._wait(slot_at)
+            if is_ours and self._execution().is_stopping:
+                self.services.spending.withdraw(row, also=[self._rows.forgetting(*place)])
+                raise stopped_before(self.owner)
         try:
             jobs.start(request)
         except ServiceFault:
@@ -263,7 +269,7 @@ class _Submission:
 
     def _refuse_late(self, suite: Suite, terms: JobTerms, execution: ExecutionRow) -> None:
         if execution.is_stopping:
-            raise self._refused(Outcome.STOPPED_BY_USER, "its execution was stopped before")
+            raise stopped_before(self.owner)
         admission = admit_time(
             began=execution.started_at,
             now=self.now,

@@ -12,6 +12,8 @@ from traindyno.core.costs.prices import Price
 from traindyno.core.suite.choices import GoalKind
 from traindyno.store.items import attribute, attributes_of, read_row
 
+IS_STOPPING = "is_stopping"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
@@ -96,7 +98,7 @@ class ExecutionRows:
         """
         self._table.update(
             execution_key(execution_id),
-            "SET is_stopping = :yes",
+            f"SET {IS_STOPPING} = :yes",
             values={":yes": True},
             condition="attribute_exists(pk)",
         )

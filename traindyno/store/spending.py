@@ -6,17 +6,20 @@ interrupted between them and repeated would reserve twice or never settle.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 
 from traindyno.aws.table import Delete, Put, Table, Update, Write
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.store.attempts import AttemptRow, attempt_key, changing
-from traindyno.store.executions import execution_key
+from traindyno.store.executions import IS_STOPPING, execution_key
 from traindyno.store.items import read_row
 
 MICRO_USD = Decimal("0.000001")
+# Without the attribute, nothing is exposed yet, and the room is known to be enough.
+HAS_ROOM = "(attribute_not_exists(exposed_usd) OR exposed_usd <= :room)"
+MAY_START = f"(attribute_not_exists({IS_STOPPING}) OR {IS_STOPPING} = :no)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +33,14 @@ class SpendingRow:
 
 
 class Reservation(StrEnum):
-    """``ROW_REFUSED``: the attempt's row exists already, or is not as it was read."""
+    """``ROW_REFUSED``: the attempt's row exists already, or is not as it was read. ``STOPPING``: no
+    further job of the execution may start.
+    """
 
     MADE = "made"
     ROW_REFUSED = "row_refused"
     NO_ROOM = "no_room"
+    STOPPING = "stopping"
 
 
 class Spending:
@@ -45,10 +51,15 @@ class Spending:
         self, row: AttemptRow, *, cap_usd: Decimal, also: Sequence[Write] = ()
     ) -> Reservation:
         """Create the attempt with its ``reserved_usd``, and write ``also``, unless that exceeds the
-        execution's cap.
+        execution's cap or the execution is being stopped.
         """
         creation = Put(item=row.to_item(), condition="attribute_not_exists(pk)")
-        return self._reserve(row.owner.execution_id, row.reserved_usd, cap_usd, creation, also)
+        execution_id = row.owner.execution_id
+        made = self._reserve(execution_id, row.reserved_usd, cap_usd, creation, also, is_start=True)
+        key = execution_key(execution_id)
+        if made is Reservation.NO_ROOM and (self._table.get(key) or {}).get(IS_STOPPING):
+            return Reservation.STOPPING
+        return made
 
     def withdraw(self, row: AttemptRow, *, also: Sequence[Write] = ()) -> bool:
         """Delete the attempt's row and release its reservation, because no job started; False if
@@ -86,22 +97,27 @@ class Spending:
         cap_usd: Decimal | None,
         row: Write,
         also: Sequence[Write] = (),
+        *,
+        is_start: bool = False,
     ) -> Reservation:
         amount = rounded_up(usd)
-        reserving = Update(
-            key=execution_key(execution_id),
-            expression="ADD exposed_usd :usd",
-            values={":usd": amount},
-        )
+        values: dict[str, Decimal | bool] = {":usd": amount}
+        conditions = []
         if cap_usd is not None:
             room = cap_usd - amount
             if room < 0:
                 return Reservation.NO_ROOM
-            # Without the attribute, nothing is exposed yet, and the room is known to be enough.
-            condition = "attribute_not_exists(exposed_usd) OR exposed_usd <= :room"
-            reserving = replace(
-                reserving, values={":usd": amount, ":room": room}, condition=condition
-            )
+            values[":room"] = room
+            conditions.append(HAS_ROOM)
+        if is_start:
+            values[":no"] = False
+            conditions.append(MAY_START)
+        reserving = Update(
+            key=execution_key(execution_id),
+            expression="ADD exposed_usd :usd",
+            values=values,
+            condition=" AND ".join(conditions) or None,
+        )
         refused = self._table.write_all([row, reserving, *also])
         if not refused:
             return Reservation.MADE

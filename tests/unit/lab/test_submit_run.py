@@ -125,6 +125,47 @@ def test_nothing_is_started_for_an_execution_that_was_stopped() -> None:
     assert '"outcome": "stopped_by_user"' in lab.answers.given[0][2]
 
 
+@pytest.mark.parametrize("at", ["the reservation", "the wait for its slot"])
+def test_nothing_is_started_once_stop_was_told_whatever_was_read_before(
+    at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``stop`` marks the execution after SubmitRun has read its row."""
+    lab, (run, *_) = make_lab()
+    reserve = lab.spending.reserve
+
+    def stop_and_reserve(*given: Any, **named: Any) -> Any:
+        lab.executions.mark_stopping(EXECUTION)
+        return reserve(*given, **named)
+
+    if at == "the reservation":
+        monkeypatch.setattr(lab.spending, "reserve", stop_and_reserve)
+    submit_run(
+        run,
+        "token-1",
+        services=lab.services,
+        settings=replace(SETTINGS, seconds_between_starts=1.0),
+        now=NOW,
+        sleep=lambda _: lab.executions.mark_stopping(EXECUTION),
+        clock=lambda: NOW,
+    )
+    assert lab.jobs.requests == []
+    assert '"outcome": "stopped_by_user"' in lab.answers.given[0][2]
+    assert lab.attempt_rows == {}
+    assert lab.money.exposed_usd == 0
+
+
+def test_no_attempt_of_a_stopped_execution_is_taken_over() -> None:
+    """A fault left the row; whether its job exists is left to the sweep."""
+    lab, (run, *_) = make_lab()
+    lab.jobs.refusals = [ServiceFault("503")]
+    submit(lab, run)
+    lab.executions.mark_stopping(EXECUTION)
+    submit(lab, run, "token-2")
+    assert len(lab.jobs.jobs) == 0
+    assert [answer[0] for answer in lab.answers.given] == ["token-1", "token-2"]
+    assert '"outcome": "stopped_by_user"' in lab.answers.given[1][2]
+
+
 def test_nothing_is_started_that_could_outlast_the_suites_hours() -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run, now=NOW + 4 * 3600 - 1799)  # 1,799 of 4 hours left, a job may take 1,800 s

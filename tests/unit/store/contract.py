@@ -141,6 +141,18 @@ class StoreContract:
             second.job_name
         }
 
+    def test_nothing_is_reserved_for_another_job_once_the_execution_is_being_stopped(
+        self, table: Table, execution: str
+    ) -> None:
+        spending, rows = Spending(table), ExecutionRows(table)
+        running, late = attempt_row(execution, "0.3"), attempt_row(execution, "0.3")
+        assert spending.reserve(running, cap_usd=usd("1")) is Reservation.MADE
+        rows.mark_stopping(execution)
+        assert spending.reserve(late, cap_usd=usd("1")) is Reservation.STOPPING
+        assert AttemptRows(table).find(late.job_name) is None
+        assert spending.reserve_more(running, usd("0.5"), cap_usd=usd("1")) is Reservation.MADE
+        assert spending.read(execution).exposed_usd == usd("0.5")
+
     def test_reservations_at_once_never_pass_the_cap_together(
         self, table: Table, execution: str
     ) -> None:

@@ -261,9 +261,11 @@ def await_jobs(
         ended = target.find_ended()
         if clock() - began > STOP_SECONDS or ended:
             reason = ended or f"they have not ended after {STOP_SECONDS:.0f} s"
+            when = ", once that is there again," if ended else ""
             raise JobsStillRunning(
                 f"{execution} is stopped and starts no further training job; it waited for the end "
-                f"of {listed}; {reason}; the lab's ReconcileRuns function stops and settles them"
+                f"of {listed}; {reason}; the lab's ReconcileRuns function{when} stops and settles "
+                "them"
             )
         if clock() - told_at >= SECONDS_BETWEEN_LINES:
             told_at = clock()
