@@ -13,14 +13,16 @@ from enum import StrEnum
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from infra.lab_function import LabFunction
-from infra.lab_grants import without_resources
 from infra.lambda_source import REPO_ROOT
 from infra.permissions import Grant, acknowledge, arn
 from traindyno.core.lab_names import image_parameter, images_stack_name, lab_stack_name
@@ -29,29 +31,25 @@ FOLDER = "images"
 # An execution takes up to 28 days and keeps the image that it was planned with. Only a deployment
 # that changes an image adds one, and versions on the same base share its layers.
 KEPT_IMAGES = 30
-# A command that reaches its limit fails, and the build answers CloudFormation with a link to its
-# log. A build that reaches the project's limit answers nothing, and CloudFormation waits until its
-# own limit of one hour.
-COMMAND_MINUTES, PROJECT_MINUTES, ANSWER_MINUTES = 45, 55, 60
-# BuildImage repeats denied requests for two minutes.
-START_SECONDS = 180
-QUOTA_ACTIONS = ("GetServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
+# A build that ends before its commands is started once more: two waits for a machine and one build
+# fit into CloudFormation's hour.
+QUEUE_MINUTES, BUILD_MINUTES, ANSWER_MINUTES = 5, 45, 60
+# BuildImage repeats denied requests for a minute.
+START_SECONDS = 120
 LOGIN = 'aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"'
-# A rollback asks for a tag that exists and can't be pushed again. SageMaker takes no image with a
-# provenance.
+# Without it, the limit of the public registry is shared with everybody behind the same address.
+LOGIN_FOR_BASES = (
+    "aws ecr-public get-login-password --region us-east-1 | "
+    "docker login --username AWS --password-stdin public.ecr.aws"
+)
+# SageMaker takes no image with a provenance.
 BUILD = (
-    'docker manifest inspect "$IMAGE" > /dev/null 2>&1 || (timeout {minutes}m docker buildx build '
-    '--load --provenance=false --file "$DOCKERFILE" --tag "$IMAGE" . && docker push "$IMAGE")'
+    'docker buildx build --load --provenance=false --file "$DOCKERFILE" --tag "$IMAGE" . '
+    '&& docker push "$IMAGE"'
 )
-STATUS = 'if [ "$CODEBUILD_BUILD_SUCCEEDING" = 1 ]; then STATUS=SUCCESS; else STATUS=FAILED; fi'
-ANSWER = (
-    'printf \'{"Status": "%s", "Reason": "the log of the build: %s", "PhysicalResourceId": "%s", '
-    '"StackId": "%s", "RequestId": "%s", "LogicalResourceId": "%s"}\' "$STATUS" '
-    '"$CODEBUILD_BUILD_URL" "$LOGICAL_ID" "$STACK_ID" "$REQUEST_ID" "$LOGICAL_ID" > answer.json'
-)
-SEND = (
-    'curl --fail --silent --retry 5 --request PUT --header "Content-Type:" --data @answer.json '
-    '"$RESPONSE_URL"'
+# A rollback asks for a tag that exists and can't be pushed again.
+BUILD_ONCE = (
+    f'docker manifest inspect "$IMAGE" > /dev/null 2>&1 || ({BUILD}) || (sleep 30 && {BUILD})'
 )
 
 
@@ -65,16 +63,12 @@ class Image(StrEnum):
     EFA = "efa"
     NEURON = "neuron"
 
-    @property
-    def compute_type(self) -> codebuild.ComputeType:
-        """An image for accelerators takes more than a smaller machine's disk once it is unpacked
-        and exported.
-        """
-        return codebuild.ComputeType.MEDIUM if self is Image.CPU else codebuild.ComputeType.LARGE
-
 
 class ImageStore(Construct):
-    """The repositories, and BuildImage, which answers the custom resources of both stacks."""
+    """The repositories, and BuildImage, which answers the custom resources of both stacks.
+
+    CodeBuild's event of a build's end is what it answers by: a build may end before its commands.
+    """
 
     def __init__(
         self,
@@ -84,6 +78,7 @@ class ImageStore(Construct):
         lab: str,
         code: lambda_.Code,
         wanted: Iterable[Image],
+        dead_letters: sqs.IQueue,
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
@@ -101,18 +96,29 @@ class ImageStore(Construct):
         projects = [
             arn(stack, "codebuild", f"project/{_project_name(lab, image)}") for image in Image
         ]
-        LabFunction(
+        build_image = LabFunction(
             self,
             "BuildImage",
             function_name=_function_name(lab),
             code=code,
             environment={"LAB": lab},
-            grants=[
-                without_resources(*(f"servicequotas:{action}" for action in QUOTA_ACTIONS)),
-                Grant(actions=["codebuild:StartBuild"], resources=projects),
-            ],
+            grants=[Grant(actions=["codebuild:StartBuild"], resources=projects)],
             timeout=cdk.Duration.seconds(START_SECONDS),
             memory_mib=512,
+            dead_letters=dead_letters,
+        )
+        events.Rule(
+            self,
+            "BuildEnded",
+            event_pattern=events.EventPattern(
+                source=["aws.codebuild"],
+                detail_type=["CodeBuild Build State Change"],
+                detail={
+                    "project-name": [_project_name(lab, image) for image in Image],
+                    "build-status": events.Match.anything_but("IN_PROGRESS"),
+                },
+            ),
+            targets=[targets.LambdaFunction(build_image.function, dead_letter_queue=dead_letters)],
         )
 
 
@@ -136,7 +142,7 @@ class ImageBuild(Construct):
             source=codebuild.Source.s3(bucket=source.bucket, path=source.s3_object_key),
             environment=codebuild.BuildEnvironment(
                 build_image=codebuild.LinuxBuildImage.STANDARD_7_0,
-                compute_type=image.compute_type,
+                compute_type=codebuild.ComputeType.MEDIUM,
                 privileged=True,
             ),
             environment_variables={
@@ -146,13 +152,11 @@ class ImageBuild(Construct):
             build_spec=codebuild.BuildSpec.from_object(
                 {
                     "version": "0.2",
-                    "phases": {
-                        "build": {"commands": [LOGIN, BUILD.format(minutes=COMMAND_MINUTES)]},
-                        "post_build": {"commands": [STATUS, ANSWER, SEND]},
-                    },
+                    "phases": {"build": {"commands": [LOGIN, LOGIN_FOR_BASES, BUILD_ONCE]}},
                 }
             ),
-            timeout=cdk.Duration.minutes(PROJECT_MINUTES),
+            timeout=cdk.Duration.minutes(BUILD_MINUTES),
+            queued_timeout=cdk.Duration.minutes(QUEUE_MINUTES),
             logging=codebuild.LoggingOptions(
                 cloud_watch=codebuild.CloudWatchLoggingOptions(
                     # It stays when a failed deployment is rolled back; its events expire.
@@ -167,17 +171,14 @@ class ImageBuild(Construct):
             grant_report_group_permissions=False,
         )
         repository.grant_pull_push(project)
+        ecr.PublicGalleryAuthorizationToken.grant_read(project)
         self.build = cdk.CustomResource(
             self,
             "Build",
             resource_type="Custom::TraindynoImage",
             service_token=arn(stack, "lambda", f"function:{_function_name(lab)}"),
             service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),
-            properties={
-                "Project": project.project_name,
-                "Size": image.compute_type.name.title(),
-                "Address": uri,
-            },
+            properties={"Project": project.project_name, "Address": uri},
         )
         self.build.node.add_dependency(project)
         address = ssm.StringParameter(
@@ -196,7 +197,7 @@ def _acknowledge(project: codebuild.Project) -> None:
             "The CDK's grant: CodeBuild names a stream per build in the project's group."
         ),
         "IAM5[Resource::*]": (
-            "ecr:GetAuthorizationToken does not support resource-level permissions."
+            "The logins to ECR and its public gallery do not support resource-level permissions."
         ),
         **{
             f"IAM5[Action::s3:{action}*]": (

@@ -139,10 +139,18 @@ class LabStack(cdk.Stack):
         )
         images, dead_letters = None, None
         if not is_local:
-            store = ImageStore(self, "Images", lab=settings.lab, code=code, wanted=file.images)
-            images = ImageBuild(self, "CpuImage", lab=settings.lab, image=Image.CPU)
-            images.build.node.add_dependency(store)
             dead_letters = DeadLetters(self, "DeadLetters")
+            store = ImageStore(
+                self,
+                "Images",
+                lab=settings.lab,
+                code=code,
+                wanted=file.images,
+                dead_letters=dead_letters.queue,
+            )
+            images = ImageBuild(self, "CpuImage", lab=settings.lab, image=Image.CPU)
+            # The rule of BuildImage is in effect before the first build can end.
+            images.node.add_dependency(store)
             parts += [store, images, dead_letters]
         setup = FunctionSetup(
             lab=settings.lab,

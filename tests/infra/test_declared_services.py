@@ -16,7 +16,7 @@ from tests.infra.synthesis import lab, properties
 from tests.permissions.policies import FunctionPolicy
 from tests.permissions.reach import CLIENTS, REPO_ROOT
 from traindyno.lab.end_endpoints import Serving
-from traindyno.lab.environment import BuildEnvironment, LabEnvironment
+from traindyno.lab.environment import LabEnvironment
 
 FUNCTIONS = sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py"))
 # A part of AWS, and the actions of which its users are granted some.
@@ -63,7 +63,6 @@ ADAPTERS = {
     "SNSClient": {"messages"},
     "EventBridgeClient": {"events"},
 }
-ENVIRONMENTS = (BuildEnvironment, LabEnvironment)
 OURS = ("traindyno.lab.", "traindyno.aws.", "traindyno.store.")
 
 
@@ -121,16 +120,14 @@ def test_a_role_allows_the_services_that_its_use_case_names_and_no_others(functi
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_has_the_variables_that_its_handler_reads(function: str) -> None:
     handler = vars(import_module(f"lambdas.{function}.handler")).values()
-    (kind,) = (
-        each for each in handler if isinstance(each, type) and issubclass(each, ENVIRONMENTS)
-    )
-    needed = {field.name.upper() for field in fields(kind) if field.default is MISSING} - {
-        "AWS_REGION"
-    }
+    read = [
+        field
+        for each in handler
+        if isinstance(each, type) and issubclass(each, LabEnvironment)
+        for field in fields(each)
+    ]
+    needed = {field.name.upper() for field in read if field.default is MISSING} - {"AWS_REGION"}
     named = {"Handler": f"lambdas.{function}.handler.handle"}
     (given,) = properties(lab(target="aws"), "AWS::Lambda::Function", named).values()
-    assert (
-        needed
-        <= set(given["Environment"]["Variables"])
-        <= {field.name.upper() for field in fields(kind)} | {"LAB"}
-    )
+    found = set(given["Environment"]["Variables"])
+    assert needed <= found <= {"LAB", *(field.name.upper() for field in read)}

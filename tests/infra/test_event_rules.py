@@ -182,7 +182,7 @@ def test_the_page_lists_each_alarm_once() -> None:
 
 def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm(template: Template) -> None:
     queue = {"Fn::GetAtt": [only(template, "AWS::SQS::Queue"), "Arn"]}
-    for state in ("FinishRun", "StopRuns", "ReconcileRuns"):
+    for state in ("FinishRun", "StopRuns", "ReconcileRuns", "BuildImage"):
         function = function_of(template, state)
         target = {"Arn": {"Fn::GetAtt": [function, "Arn"]}, "DeadLetterConfig": {"Arn": queue}}
         template.has_resource_properties(RULE, {"Targets": [Match.object_like(target)]})
@@ -193,7 +193,7 @@ def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm(template
             if each["Action"] == "sqs:SendMessage"
         ]
         assert [each["Resource"] for each in sending] == [queue]
-    template.resource_count_is(RULE, 3)
+    template.resource_count_is(RULE, 4)
     (policy,) = properties(template, "AWS::SQS::QueuePolicy").values()
     allowed = [each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"]
     assert {each["Principal"]["Service"] for each in allowed} == {"events.amazonaws.com"}

@@ -19,12 +19,12 @@ from tests.infra.synthesis import (
     as_list,
     flat,
     lab,
+    needed,
     properties,
     statements,
     synthesise,
 )
 from traindyno.aws import image_addresses
-from traindyno.aws.image_builds import ENVIRONMENT
 
 IMAGES = [*image_addresses.IMAGES.values()]
 BUILD, PROJECT = "Custom::TraindynoImage", "AWS::CodeBuild::Project"
@@ -59,18 +59,17 @@ def test_a_failed_image_for_accelerators_leaves_the_lab_whole(
 ) -> None:
     """It stands in a stack of its own, which imports nothing.
 
-    The lab builds the CPU image, on a medium machine.
+    The lab builds the CPU image. All are built on a medium machine, of whose builds an account has
+    one quota.
     """
-    for stack, size, count in ((template, "MEDIUM", 1), (accelerators, "LARGE", 2)):
+    for stack, count in ((template, 1), (accelerators, 2)):
         stack.all_resources_properties(
-            PROJECT, {"Environment": {"ComputeType": f"BUILD_GENERAL1_{size}"}}
+            PROJECT, {"Environment": {"ComputeType": "BUILD_GENERAL1_MEDIUM"}}
         )
         stack.resource_count_is(PROJECT, count)
         assert "Fn::ImportValue" not in json.dumps(stack.to_json())
         assert not stack.find_outputs("*", {"Export": Match.any_value()})
     synthesise(target="aws").template("LabImages").resource_count_is(BUILD, 1)
-    tried = {name[0].upper() + name[1:]: value for name, value in ENVIRONMENT.items()}
-    template.has_resource_properties(PROJECT, {"Environment": tried})  # by doctor --try-build
 
 
 def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
@@ -114,48 +113,96 @@ def test_a_changed_image_builds_that_image_again(
     assert properties(first.template("Lab"), BUILD) == properties(second.template("Lab"), BUILD)
 
 
-def test_slow_build_fails_before_its_project_and_cloudformation_give_up(
+def test_two_waits_for_a_machine_and_a_build_end_before_cloudformation_gives_up(
     accelerators: Template,
 ) -> None:
-    for name, project in properties(accelerators, PROJECT).items():
-        limit = re.search(
-            r"timeout (\d+)m docker buildx build .*--provenance=false",
-            flat(project["Source"]["BuildSpec"]),
-        )
-        assert limit, name
-        assert int(limit[1]) < project["TimeoutInMinutes"]
-    for build in properties(accelerators, BUILD).values():
-        assert project["TimeoutInMinutes"] < int(build["ServiceTimeout"]) / 60 <= 60
+    for project in properties(accelerators, PROJECT).values():
+        limit = 2 * project["QueuedTimeoutInMinutes"] + project["TimeoutInMinutes"]
+        for build in properties(accelerators, BUILD).values():
+            assert limit < int(build["ServiceTimeout"]) / 60 <= 60
 
 
-@pytest.mark.parametrize("succeeds", [True, False])
-def test_cloudformation_can_read_the_answer_of_a_build(
-    template: Template, tmp_path: Path, succeeds: bool
+def test_each_end_of_a_build_reaches_the_function_before_the_first_build_starts(
+    template: Template, accelerators: Template
 ) -> None:
-    (project,) = properties(template, PROJECT).values()
-    buildspec = json.loads(flat(project["Source"]["BuildSpec"]))
-    *answering, send = buildspec["phases"]["post_build"]["commands"]
-    ids = {"LOGICAL_ID": "Build", "STACK_ID": "stack", "REQUEST_ID": "request"}
-    url = "https://console/%3Alog"
-    environment = {
-        "CODEBUILD_BUILD_SUCCEEDING": str(int(succeeds)),
-        "CODEBUILD_BUILD_URL": url,
-        **ids,
-    }
-    script = "\n".join(answering)
-    subprocess.run(
-        ["bash", "-ec", script], cwd=tmp_path, env={**os.environ, **environment}, check=True
+    """A status of another name is an end too."""
+    (rule,) = template.find_resources(
+        "AWS::Events::Rule", {"Properties": {"EventPattern": {"source": ["aws.codebuild"]}}}
     )
-    answer = json.loads((tmp_path / "answer.json").read_text())
-    assert answer == {
-        "Status": "SUCCESS" if succeeds else "FAILED",
-        "Reason": f"the log of the build: {url}",
-        "PhysicalResourceId": "Build",
-        "StackId": "stack",
-        "RequestId": "request",
-        "LogicalResourceId": "Build",
+    pattern = properties(template, "AWS::Events::Rule")[rule]["EventPattern"]
+    assert pattern["detail"]["build-status"] == [{"anything-but": ["IN_PROGRESS"]}]
+    for stack in (template, accelerators):
+        for project in properties(stack, PROJECT).values():
+            assert project["Name"] in pattern["detail"]["project-name"]
+    (project_id,) = template.find_resources(PROJECT)
+    assert rule in needed(template, project_id)
+
+
+def run_build_commands(
+    template: Template, folder: Path, *, answers: dict[str, str]
+) -> tuple[int, list[str]]:
+    """``answers``: first words of a command of docker → its exit statuses, call by call."""
+    for name, words in answers.items():
+        (folder / name).write_text("\n".join(words.split()))
+    (folder / "bin").mkdir()
+    for program in ("docker", "aws", "sleep"):
+        path = folder / "bin" / program
+        path.write_text(PROGRAM)
+        path.chmod(0o755)
+    (project,) = properties(template, PROJECT).values()
+    commands = json.loads(flat(project["Source"]["BuildSpec"]))["phases"]["build"]["commands"]
+    environment = {
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "FOLDER": str(folder),
+        "IMAGE": "1.dkr.ecr.eu-west-1.amazonaws.com/lab/cpu:tag",
+        "DOCKERFILE": "cpu/Dockerfile",
     }
-    assert '--data @answer.json "$RESPONSE_URL"' in send
+    for command in commands:
+        ended = subprocess.run(["bash", "-c", command], env=environment, check=False)
+        if ended.returncode:
+            break
+    return ended.returncode, (folder / "log").read_text().splitlines()
+
+
+PROGRAM = """#!/bin/bash
+echo "$(basename "$0") $*" >> "$FOLDER/log"
+answers="$FOLDER/$1"
+[ -f "$answers" ] || exit 0
+status=$(head -n 1 "$answers")
+[ "$(wc -l < "$answers")" -lt 1 ] || sed -i 1d "$answers"
+exit "$status"
+"""
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"manifest": "1"}, (0, 1, 1)),
+        ({"manifest": "0"}, (0, 0, 0)),  # the tag exists: a rollback
+        ({"manifest": "1", "buildx": "1 0"}, (0, 2, 1)),  # Rate exceeded
+        ({"manifest": "1", "push": "1 0"}, (0, 2, 2)),
+        ({"manifest": "1", "buildx": "1 1"}, (1, 2, 0)),
+    ],
+)
+def test_a_build_logs_in_to_both_registries_and_is_tried_twice(
+    template: Template, tmp_path: Path, answers: dict[str, str], expected: tuple[int, int, int]
+) -> None:
+    """``expected``: exit status, builds and pushes."""
+    status, log = run_build_commands(template, tmp_path, answers=answers)
+    logins = [line.rpartition(" ")[2] for line in log if line.startswith("docker login")]
+    assert logins == ["1.dkr.ecr.eu-west-1.amazonaws.com", "public.ecr.aws"]
+    builds, pushes = (
+        sum(line.startswith(command) for line in log)
+        for command in ("docker buildx build --load --provenance=false", "docker push")
+    )
+    assert (status, builds, pushes) == expected
+
+
+def test_the_builds_may_log_in_to_the_gallery_of_their_bases(template: Template) -> None:
+    actions = ["ecr-public:GetAuthorizationToken", "sts:GetServiceBearerToken"]
+    logins = Match.object_like({"Action": Match.array_with(actions)})
+    granted = {"PolicyDocument": {"Statement": Match.array_with([logins])}}
+    template.has_resource_properties("AWS::IAM::Policy", granted)
 
 
 def built_files(assembly: Assembly) -> dict[str, dict[str, bytes]]:

@@ -2,7 +2,7 @@
 everywhere.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TypeVar
 
 from botocore.exceptions import ClientError
@@ -14,18 +14,13 @@ SECONDS_FOR_IAM, SECONDS_BETWEEN_TRIES = 60, 5
 Answer = TypeVar("Answer")
 
 
-def as_new_role(
-    ask: Callable[[], Answer],
-    *,
-    sleep: Callable[[float], None],
-    denied: Collection[str] = ACCESS_DENIED,
-) -> Answer:
+def as_new_role(ask: Callable[[], Answer], *, sleep: Callable[[float], None]) -> Answer:
     """For a minute, ``ask`` is repeated while it is denied; every other error is raised at once."""
     for _ in range(SECONDS_FOR_IAM // SECONDS_BETWEEN_TRIES):
         try:
             return ask()
         except ClientError as error:
-            if error_code(error) not in denied:
+            if error_code(error) not in ACCESS_DENIED:
                 raise
             sleep(SECONDS_BETWEEN_TRIES)
     return ask()

@@ -27,7 +27,7 @@ PAGE_SIZE = 100  # the largest page that AWS returns, of more than 1,500 quotas
 
 
 def find_by_name(
-    service_quotas: "ServiceQuotasClient", names: Iterable[str], *, service_code: str = SERVICE_CODE
+    service_quotas: "ServiceQuotasClient", names: Iterable[str]
 ) -> dict[str, Mapping[str, Any]]:
     """Quotas by name.
 
@@ -36,7 +36,7 @@ def find_by_name(
     """
     wanted = set(names)
     found: dict[str, Mapping[str, Any]] = {}
-    for row in _rows(service_quotas, service_code):
+    for row in _rows(service_quotas):
         if row["QuotaName"] in wanted:
             found.setdefault(row["QuotaName"], row)
         if len(found) == len(wanted):
@@ -44,9 +44,9 @@ def find_by_name(
     return found
 
 
-def _rows(service_quotas: "ServiceQuotasClient", service_code: str) -> Iterator[Mapping[str, Any]]:
+def _rows(service_quotas: "ServiceQuotasClient") -> Iterator[Mapping[str, Any]]:
     asked: dict[str, Any] = {
-        "ServiceCode": service_code,
+        "ServiceCode": SERVICE_CODE,
         "PaginationConfig": {"PageSize": PAGE_SIZE},
     }
     defaults = service_quotas.get_paginator("list_aws_default_service_quotas").paginate(**asked)
@@ -55,26 +55,6 @@ def _rows(service_quotas: "ServiceQuotasClient", service_code: str) -> Iterator[
         yield from (
             row for row in page.get("Quotas", []) if "QuotaName" in row and "QuotaCode" in row
         )
-
-
-def read_by_name(
-    service_quotas: "ServiceQuotasClient", name: str, *, service_code: str
-) -> Mapping[str, Any] | None:
-    """The account's applied quota, else AWS's default; None if Service Quotas lists no quota of
-    this name.
-    """
-    default = find_by_name(service_quotas, [name], service_code=service_code).get(name)
-    if default is None:
-        return None
-    try:
-        answer = service_quotas.get_service_quota(
-            ServiceCode=service_code, QuotaCode=default["QuotaCode"]
-        )
-    except ClientError as error:
-        if error_code(error) == "NoSuchResourceException":
-            return default
-        raise
-    return answer["Quota"]
 
 
 def quota_value(row: Mapping[str, Any] | None) -> int | None:

@@ -1,67 +1,92 @@
-"""Start the build of an image, if the account may: CodeBuild's quota for new accounts is often
-0.
-"""
+"""Start the build of an image for CloudFormation, and answer by CodeBuild's event of its end."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from traindyno.aws.image_builds import CodeBuildClient, NoBuildAllowed, run_build
 from traindyno.aws.new_role import as_new_role
-from traindyno.aws.quotas import quota_value, read_by_name
 
-if TYPE_CHECKING:
-    from mypy_boto3_service_quotas import ServiceQuotasClient
+# Variables of a build: what its answer repeats of CloudFormation's request, and that it is the
+# second one.
+REQUEST, IS_SECOND = "CLOUDFORMATION_REQUEST", "IS_SECOND_BUILD"
+REPEATED = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
+# A new role's permissions, or the machine, may be there by then.
+SECONDS_BEFORE_SECOND = 30
+# CloudFormation takes an answer of 4,096 bytes.
+MOST_CHARACTERS = 1_500
 
-SERVICE_CODE = "codebuild"
-QUOTA_NAME = "Concurrently running builds for Linux/{} environment"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildEnd:
+    """``is_final``: no other build follows. ``refusal``: why there is no image, if so."""
+
+    is_final: bool
+    refusal: str | None
 
 
 def start_build(
-    event: Mapping[str, Any],
-    *,
+    event: Mapping[str, Any], *, builds: CodeBuildClient, sleep: Callable[[float], None]
+) -> str | None:
+    """Why no build was started; None where one was."""
+    request = {name: event[name] for name in REPEATED if name in event}
+    project = event["ResourceProperties"]["Project"]
+    return _start(builds, project, {REQUEST: json.dumps(request)}, sleep=sleep)
+
+
+def _start(
     builds: CodeBuildClient,
-    quotas: "ServiceQuotasClient",
-    region: str,
+    project: str,
+    variables: Mapping[str, str],
+    *,
     sleep: Callable[[float], None],
 ) -> str | None:
-    """Why no build was started; None where one was, which answers the custom resource's
-    ``event``.
-    """
-    wanted = event["ResourceProperties"]
-    if refusal := as_new_role(
-        lambda: refusal_to_build(quotas, size=wanted["Size"], region=region), sleep=sleep
-    ):
-        return refusal
-    answers = {
-        "RESPONSE_URL": event["ResponseURL"],
-        "STACK_ID": event["StackId"],
-        "REQUEST_ID": event["RequestId"],
-        "LOGICAL_ID": event["LogicalResourceId"],
-    }
     try:
-        as_new_role(lambda: run_build(builds, wanted["Project"], answers), sleep=sleep)
+        as_new_role(lambda: run_build(builds, project, variables), sleep=sleep)
     except NoBuildAllowed as error:
-        return (
-            f"CodeBuild runs no Linux/{wanted['Size']} build in {region}, whatever its quota says: "
-            f"{error}"
-        )
+        return f"CodeBuild runs no build of {project}, whatever its quota says: {error}"
     return None
 
 
-def refusal_to_build(
-    service_quotas: "ServiceQuotasClient", *, size: str, region: str
-) -> str | None:
-    """None if at least one build of this size may run, or if Service Quotas does not tell the
-    quota.
-    """
-    name = QUOTA_NAME.format(size)
-    quota = read_by_name(service_quotas, name, service_code=SERVICE_CODE)
-    value = quota_value(quota)
-    if quota is None or value is None or value >= 1:
-        return None
-    return (
-        f"the lab's images can't be built: the quota {name!r} of CodeBuild in {region} is {value}, "
-        "and 1 is needed. Ask for it: aws service-quotas request-service-quota-increase "
-        f"--service-code {SERVICE_CODE} --quota-code {quota['QuotaCode']} --desired-value 1 "
-        f"--region {region}. Then deploy again."
-    )
+def request_of(detail: Mapping[str, Any]) -> dict[str, Any] | None:
+    """CloudFormation's request that an ended build answers; None if a person started the build."""
+    variables = _variables(detail)
+    return json.loads(variables[REQUEST]) if REQUEST in variables else None
+
+
+def end_build(
+    detail: Mapping[str, Any], *, builds: CodeBuildClient, sleep: Callable[[float], None]
+) -> BuildEnd:
+    """A build that failed before its commands is started once more."""
+    if detail["build-status"] == "SUCCEEDED":
+        return BuildEnd(is_final=True, refusal=None)
+    variables = _variables(detail)
+    if _failed_before_its_commands(detail) and IS_SECOND not in variables:
+        sleep(SECONDS_BEFORE_SECOND)
+        again = {REQUEST: variables[REQUEST], IS_SECOND: "yes"}
+        refusal = _start(builds, detail["project-name"], again, sleep=sleep)
+        return BuildEnd(is_final=refusal is not None, refusal=refusal)
+    return BuildEnd(is_final=True, refusal="; ".join(_reasons(detail))[:MOST_CHARACTERS])
+
+
+def _variables(detail: Mapping[str, Any]) -> dict[str, str]:
+    environment = detail["additional-information"]["environment"]
+    return {each["name"]: each["value"] for each in environment["environment-variables"]}
+
+
+def _failed_before_its_commands(detail: Mapping[str, Any]) -> bool:
+    """A person stopped the others, or they waited for a machine as long as they may."""
+    phases = {each["phase-type"] for each in detail["additional-information"].get("phases", [])}
+    return detail["build-status"] in {"FAILED", "FAULT"} and "BUILD" not in phases
+
+
+def _reasons(detail: Mapping[str, Any]) -> Iterator[str]:
+    information = detail["additional-information"]
+    yield f"the build of {detail['project-name']} ended as {detail['build-status']}"
+    for phase in information.get("phases", []):
+        if phase.get("phase-status", "SUCCEEDED") != "SUCCEEDED":
+            said = " ".join(text for text in phase.get("phase-context", []) if text.strip(" :"))
+            yield f"phase {phase['phase-type']}: {said or phase['phase-status']}"
+    if link := information.get("logs", {}).get("deep-link"):
+        yield f"its log: {link}"

@@ -8,16 +8,11 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.sagemaker.job_settings import JobSettings, read_lab_jobs
 
-Kind = TypeVar("Kind", bound="LabEnvironment | BuildEnvironment")
+Kind = TypeVar("Kind", bound="LabEnvironment")
 
 
 class EnvironmentIncomplete(TraindynoError):
     """A function was deployed without a variable that it needs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildEnvironment:
-    aws_region: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

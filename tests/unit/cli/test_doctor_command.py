@@ -70,31 +70,6 @@ QUOTAS = (
 
 SCRIPTS_IMAGE = "pytorch:2.13-cpu-amzn2023-sagemaker"
 FOUND: dict[str, Any] = {"images": [{}]}
-# A trial build's requests and answers; its role is deleted where it was made.
-MADE = {
-    "Role": {
-        "Path": "/",
-        "RoleName": "r",
-        "RoleId": "A" * 16,
-        "Arn": ROLE,
-        "CreateDate": datetime.now(UTC),
-    }
-}
-CREATED: tuple[str, Any] = ("create_project", {})
-STARTED = ("start_build", {"build": {"id": "b"}})
-DELETED: tuple[str, Any] = ("delete_project", {})
-NO_BUILDS = (
-    "https://us-east-1.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas: raise "
-    "quota 'Concurr"
-)
-
-
-def looked_at(status: str, phase: str) -> tuple[str, Any]:
-    return "batch_get_builds", {
-        "builds": [{"id": "b", "buildStatus": status, "currentPhase": phase}]
-    }
-
-
 GONE = {
     "failures": [{"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}]
 }
@@ -134,17 +109,10 @@ def lay_out(stubber: Stubber, responses: list[tuple[Any, ...]]) -> None:
 def good_account(
     *,
     bootstrap: Any = "21",
-    builds: float = 1.0,
     quotas: dict[str, float] | None = None,
     price: bool = True,
     pull: Any = FOUND,
-    trial: Any = None,
-    role: Any = None,
 ) -> dict[str, list[tuple[Any, ...]]]:
-    names = [
-        f"Concurrently running builds for Linux/{size} environment" for size in ("Medium", "Large")
-    ]
-    build_quotas = [{"QuotaCode": "L-1", "QuotaName": name, "Value": builds} for name in names]
     in_order = [
         {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
         for number, name in enumerate(QUOTAS)
@@ -171,19 +139,10 @@ def good_account(
     parameter = (
         bootstrap if bootstrap == "ParameterNotFound" else {"Parameter": {"Value": bootstrap}}
     )
-    roles = [("create_role", role)] if role else [("create_role", MADE), ("delete_role", {})]
     return {
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
         "ssm": [("get_parameter", parameter)],
         "service-quotas": [
-            *(
-                answer
-                for each in build_quotas
-                for answer in (
-                    ("list_aws_default_service_quotas", {"Quotas": build_quotas}),
-                    ("get_service_quota", {"Quota": each}),
-                )
-            ),
             *(("get_service_quota", {"Quota": quota}) for quota in in_order[:-1]),
             ("list_aws_default_service_quotas", {"Quotas": [endpoint_quota]}),
             ("get_service_quota", {"Quota": endpoint_quota}),
@@ -194,7 +153,6 @@ def good_account(
             ("batch_get_image", pull if image == SCRIPTS_IMAGE else FOUND, asked_for(image))
             for image in PULLED_IMAGES
         ],
-        **({} if trial is None else {"iam": roles, "codebuild": trial}),
         "cloudformation": [("describe_stacks", {"Stacks": [stack]})],
     }
 
@@ -204,10 +162,9 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
 
 
-def findings(told: list[str] | None = None, **answers: Any) -> dict[str, Check]:
-    tell = ([] if told is None else told).append if "trial" in answers else None
+def findings(**answers: Any) -> dict[str, Check]:
     with account(**answers) as connect:
-        found = check_account(connect, region=REGION, lab="traindyno", tell_of_build=tell)
+        found = check_account(connect, region=REGION, lab="traindyno")
         return {each.subject: each for each in found}
 
 
@@ -217,7 +174,7 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
     assert {each.subject: each.advice for each in found.values() if each.advice} == {}
     assert found["identity"].found == ARN
     assert found["lab"].found.endswith(":stateMachine:traindyno-suites")
-    assert len(found) == 13
+    assert len(found) == 12
 
 
 def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
@@ -248,7 +205,6 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
             "CDK bootstrap",
             "run `cdk bootstrap` in us-east-1: version 6 or newer",
         ),
-        ({"builds": 0.0}, "image builds", "the lab's images can't be built"),
         (
             {"quotas": {QUOTAS[0]: 0.0}},
             QUOTAS[0],
@@ -277,17 +233,6 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
             )
             for answer in ("AccessDeniedException", GONE)
         ),
-        (
-            {"trial": [CREATED, ("start_build", "AccountLimitExceededException"), DELETED]},
-            "trial build",
-            NO_BUILDS,
-        ),
-        (
-            {"trial": [CREATED, STARTED, looked_at("FAULT", "COMPLETED"), DELETED]},
-            "trial build",
-            NO_BUILDS,
-        ),
-        ({"trial": [], "role": "AccessDenied"}, "trial build", "allow this call"),
     ],
 )
 def test_what_an_account_lacks_comes_with_what_to_do(
@@ -296,18 +241,6 @@ def test_what_an_account_lacks_comes_with_what_to_do(
     found = findings(**answers)
     assert {name for name, each in found.items() if each.advice} == {subject}
     assert (found[subject].advice or "").startswith(advice)
-
-
-@pytest.mark.usefixtures("unhurried")
-def test_a_trial_build_waits_for_its_role_and_its_end_and_deletes_what_it_made() -> None:
-    told: list[str] = []
-    phases = (looked_at("IN_PROGRESS", "QUEUED"), looked_at("SUCCEEDED", "COMPLETED"))
-    found = findings(
-        told,
-        trial=[("create_project", "InvalidInputException"), CREATED, STARTED, *phases, DELETED],
-    )
-    assert found["trial build"] == Check(subject="trial build", found="CodeBuild ran it")
-    assert told[1:] == ["build b: QUEUED", "build b: COMPLETED"]
 
 
 def test_the_bootstraps_qualifier_is_that_of_cdk_json(tmp_path: Path) -> None:

@@ -1,93 +1,235 @@
-"""Whether the account may run the build of an image, as CloudFormation is told before the first
-build starts.
+"""The answers that CloudFormation gets for an image: at the start of its build, or by the event of
+its end.
 """
 
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
 from botocore.stub import Stubber
 
+from lambdas.build_image.handler import handle
 from tests.unit.stubbed import stubbed
-from traindyno.lab.build_image import QUOTA_NAME, refusal_to_build, start_build
+from traindyno.aws import clients
+from traindyno.lab.build_image import IS_SECOND, REQUEST
 
-CODE = "L-BUILDS"
-LARGE = QUOTA_NAME.format("Large")
-
-
-def quota(value: float) -> dict[str, Any]:
-    return {"ServiceCode": "codebuild", "QuotaCode": CODE, "QuotaName": LARGE, "Value": value}
+PROJECT = "lab-image-cpu"
+BEFORE = ("SUBMITTED", "QUEUED", "PROVISIONING", "DOWNLOAD_SOURCE", "INSTALL", "PRE_BUILD", "BUILD")
+LINK = "https://console/log"
 
 
-def lay_out_default(stubber: Stubber, *quotas: dict[str, Any]) -> None:
-    asked = {"ServiceCode": "codebuild", "MaxResults": 100}
-    stubber.add_response("list_aws_default_service_quotas", {"Quotas": list(quotas)}, asked)
-    if not quotas:
-        stubber.add_response("list_service_quotas", {"Quotas": []}, asked)
+class Answers(HTTPServer):
+    """CloudFormation's side of a request: a URL that takes its answer."""
+
+    def __init__(self) -> None:
+        self.documents: list[dict[str, Any]] = []
+        super().__init__(("127.0.0.1", 0), Answering)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        return {
+            "RequestType": "Create",
+            "ResponseURL": f"http://127.0.0.1:{self.server_port}/",
+            "StackId": "stack",
+            "RequestId": "request",
+            "LogicalResourceId": "Build",
+            "ResourceProperties": {"Project": PROJECT},
+        }
+
+    @property
+    def variables(self) -> dict[str, str]:
+        kept = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId")
+        return {REQUEST: json.dumps({name: self.request[name] for name in kept})}
 
 
-@pytest.mark.parametrize(("applied", "is_allowed"), [(0.0, False), (1.0, True), (60.0, True)])
-def test_the_accounts_own_quota_decides(applied: float, is_allowed: bool) -> None:
-    with stubbed("service-quotas") as (client, stubber):
-        lay_out_default(stubber, quota(1.0))
-        stubber.add_response(
-            "get_service_quota",
-            {"Quota": quota(applied)},
-            {"ServiceCode": "codebuild", "QuotaCode": CODE},
-        )
-        refusal = refusal_to_build(client, size="Large", region="eu-west-1")
-    assert (refusal is None) is is_allowed
+class Answering(BaseHTTPRequestHandler):
+    def do_PUT(self) -> None:
+        assert isinstance(self.server, Answers)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.documents.append(json.loads(body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
 
 
-def test_a_refusal_says_what_is_missing_and_how_to_ask_for_it() -> None:
-    with stubbed("service-quotas") as (client, stubber):
-        lay_out_default(stubber, quota(0.0))
-        stubber.add_client_error("get_service_quota", "NoSuchResourceException")
-        refusal = refusal_to_build(client, size="Large", region="eu-west-1") or ""
-    assert f"{LARGE!r} of CodeBuild in eu-west-1 is 0, and 1 is needed" in refusal
-    assert (
-        f"--service-code codebuild --quota-code {CODE} --desired-value 1 --region eu-west-1"
-        in refusal
-    )
+@pytest.fixture
+def cloudformation() -> Iterator[Answers]:
+    with Answers() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
-def test_a_quota_that_aws_does_not_list_holds_no_build_back() -> None:
-    with stubbed("service-quotas") as (client, stubber):
-        lay_out_default(stubber)
-        assert refusal_to_build(client, size="Large", region="eu-west-1") is None
+@pytest.fixture
+def codebuild(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stubber]:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    with stubbed("codebuild") as (client, stubber):
+        monkeypatch.setattr(clients, "codebuild", lambda: client)
+        yield stubber
+
+
+def lay_out_start(codebuild: Stubber, variables: dict[str, str]) -> None:
+    given = [
+        {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()
+    ]
+    wanted = {"projectName": PROJECT, "environmentVariablesOverride": given}
+    codebuild.add_response("start_build", {"build": {"id": "b"}}, wanted)
+
+
+def ended(status: str, phase: str, said: str, variables: dict[str, str]) -> dict[str, Any]:
+    """CodeBuild's event, with the members of the sample in its user guide."""
+    phases = [
+        {"phase-type": each, "phase-status": "SUCCEEDED", "phase-context": [": "]}
+        for each in BEFORE[: BEFORE.index(phase)]
+    ]
+    last = {"phase-type": phase, "phase-status": status, "phase-context": [said] if said else []}
+    detail = {
+        "build-status": status,
+        "project-name": PROJECT,
+        "build-id": f"arn:aws:codebuild:eu-west-1:111122223333:build/{PROJECT}:b",
+        "additional-information": {
+            "environment": {
+                "environment-variables": [
+                    {"name": name, "type": "PLAINTEXT", "value": value}
+                    for name, value in {"IMAGE": "uri", **variables}.items()
+                ]
+            },
+            "logs": {"deep-link": LINK},
+            "phases": [*phases, last, {"phase-type": "COMPLETED"}],
+        },
+    }
+    return {"source": "aws.codebuild", "detail": detail}
+
+
+def test_a_build_is_started_with_what_its_answer_needs_and_answers_nothing_yet(
+    cloudformation: Answers, codebuild: Stubber
+) -> None:
+    lay_out_start(codebuild, cloudformation.variables)
+    handle(cloudformation.request, None)
+    codebuild.assert_no_pending_responses()
+    assert cloudformation.documents == []
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(None, None), ("AccountLimitExceededException", "0 builds in queue")]
+    ("code", "said"),
+    [
+        ("AccountLimitExceededException", "Cannot have more than 0 builds in queue"),
+        ("InvalidInputException", "see the log of BuildImage"),
+    ],
 )
-def test_a_build_is_started_with_the_address_of_its_answer(
-    code: str | None, said: str | None
+def test_a_build_that_can_not_be_started_is_answered_at_once(
+    cloudformation: Answers, codebuild: Stubber, code: str, said: str
 ) -> None:
-    """A new account's real limit shows in the start alone."""
-    event = {
-        "ResponseURL": "https://answer",
-        "StackId": "stack",
-        "RequestId": "request",
-        "LogicalResourceId": "Build",
-        "ResourceProperties": {"Project": "lab-image-cpu", "Size": "Medium"},
-    }
-    with stubbed("service-quotas") as (quotas, asked), stubbed("codebuild") as (builds, started):
-        lay_out_default(asked)
-        if code:
-            started.add_client_error("start_build", code, "Cannot have more than 0 builds in queue")
-        else:
-            variables = {
-                "RESPONSE_URL": "https://answer",
-                "STACK_ID": "stack",
-                "REQUEST_ID": "request",
-            }
-            given = [
-                {"name": name, "value": value, "type": "PLAINTEXT"}
-                for name, value in variables.items()
-            ]
-            given.append({"name": "LOGICAL_ID", "value": "Build", "type": "PLAINTEXT"})
-            wanted = {"projectName": "lab-image-cpu", "environmentVariablesOverride": given}
-            started.add_response("start_build", {"build": {"id": "b"}}, wanted)
-        refusal = start_build(
-            event, builds=builds, quotas=quotas, region="eu-west-1", sleep=lambda _: None
-        )
-    assert refusal is None if said is None else said in (refusal or "")
+    codebuild.add_client_error("start_build", code, "Cannot have more than 0 builds in queue")
+    if code == "AccountLimitExceededException":
+        handle(cloudformation.request, None)
+    else:
+        with pytest.raises(Exception, match=code):
+            handle(cloudformation.request, None)
+    (answer,) = cloudformation.documents
+    assert answer["Status"] == "FAILED"
+    assert said in answer["Reason"]
+
+
+def test_a_deletion_is_answered_without_a_build(
+    cloudformation: Answers, codebuild: Stubber
+) -> None:
+    handle({**cloudformation.request, "RequestType": "Delete", "PhysicalResourceId": "id"}, None)
+    codebuild.assert_no_pending_responses()
+    (answer,) = cloudformation.documents
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "id")
+
+
+def test_a_build_that_succeeded_is_answered(cloudformation: Answers, codebuild: Stubber) -> None:
+    handle(ended("SUCCEEDED", "BUILD", "", cloudformation.variables), None)
+    codebuild.assert_no_pending_responses()
+    assert cloudformation.documents == [
+        {
+            "Status": "SUCCESS",
+            "Reason": "",
+            "PhysicalResourceId": "Build-of-the-lab",
+            "StackId": "stack",
+            "RequestId": "request",
+            "LogicalResourceId": "Build",
+        }
+    ]
+
+
+EARLY = ("QUEUED", "PROVISIONING", "DOWNLOAD_SOURCE")
+
+
+@pytest.mark.parametrize("phase", EARLY)
+@pytest.mark.parametrize("status", ["FAILED", "FAULT"])
+def test_a_build_that_failed_before_its_commands_is_started_once_more(
+    cloudformation: Answers, codebuild: Stubber, status: str, phase: str
+) -> None:
+    again = {**cloudformation.variables, IS_SECOND: "yes"}
+    lay_out_start(codebuild, again)
+    handle(ended(status, phase, "ACCESS_DENIED: no", cloudformation.variables), None)
+    codebuild.assert_no_pending_responses()
+    assert cloudformation.documents == []
+    handle(ended(status, phase, "ACCESS_DENIED: no", again), None)
+    (answer,) = cloudformation.documents
+    assert answer["Status"] == "FAILED"
+    assert answer["Reason"] == (
+        f"the build of {PROJECT} ended as {status}; phase {phase}: ACCESS_DENIED: no; "
+        f"its log: {LINK}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "said"),
+    [
+        ("FAILED", "BUILD", "COMMAND_EXECUTION_ERROR: exit status 1"),
+        ("FAULT", "BUILD", ""),
+        ("STOPPED", "QUEUED", ""),
+        ("STOPPED", "BUILD", ""),
+        ("TIMED_OUT", "QUEUED", "BUILD_TIMED_OUT: Build has timed out."),
+        ("TIMED_OUT", "BUILD", "BUILD_TIMED_OUT: Build has timed out."),
+    ],
+)
+def test_each_other_end_is_answered_with_its_phase_and_its_log(
+    cloudformation: Answers, codebuild: Stubber, status: str, phase: str, said: str
+) -> None:
+    handle(ended(status, phase, said, cloudformation.variables), None)
+    codebuild.assert_no_pending_responses()
+    (answer,) = cloudformation.documents
+    assert answer["Status"] == "FAILED"
+    assert (
+        f"ended as {status}; phase {phase}: {said or status}; its log: {LINK}" in answer["Reason"]
+    )
+
+
+@pytest.mark.parametrize("code", ["AccountLimitExceededException", "InvalidInputException"])
+def test_a_second_start_that_is_refused_is_answered(
+    cloudformation: Answers, codebuild: Stubber, code: str
+) -> None:
+    codebuild.add_client_error("start_build", code)
+    event = ended("FAILED", "QUEUED", "", cloudformation.variables)
+    if code == "AccountLimitExceededException":
+        handle(event, None)
+    else:
+        with pytest.raises(Exception, match=code):
+            handle(event, None)
+    (answer,) = cloudformation.documents
+    assert answer["Status"] == "FAILED"
+
+
+def test_a_long_reason_fits_into_an_answer(cloudformation: Answers, codebuild: Stubber) -> None:
+    """CloudFormation takes 4,096 bytes."""
+    handle(ended("FAILED", "BUILD", "x" * 9_000, cloudformation.variables), None)
+    codebuild.assert_no_pending_responses()
+    (answer,) = cloudformation.documents
+    assert len(json.dumps(answer)) < 4_096
+
+
+def test_a_build_that_a_person_started_answers_nobody(codebuild: Stubber) -> None:
+    handle(ended("FAILED", "QUEUED", "", {}), None)
+    codebuild.assert_no_pending_responses()

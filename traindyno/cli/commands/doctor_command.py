@@ -18,7 +18,7 @@ from traindyno.cli.inputs.doctor_checks import (
 )
 from traindyno.cli.lab_choice import LabOption, ProfileOption, RegionOption
 from traindyno.cli.option_rules import need, with_rules
-from traindyno.cli.output import STANDARD_OUTPUT, tell
+from traindyno.cli.output import STANDARD_OUTPUT
 from traindyno.core.lab_names import DEFAULT_LAB
 
 QUALIFIER_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
@@ -29,7 +29,6 @@ QUALIFIER_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
         "lab",
         "region",
         "profile",
-        "try_build",
         option="aws",
         why="without it only this machine is checked",
     )
@@ -37,14 +36,6 @@ QUALIFIER_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
 def doctor(
     aws: Annotated[
         bool, typer.Option("--aws", help="Check the AWS account too; nothing in it is changed.")
-    ] = False,
-    try_build: Annotated[
-        bool,
-        typer.Option(
-            "--try-build",
-            help="Also run a CodeBuild build that does nothing; its project and its role are "
-            "deleted afterwards.",
-        ),
     ] = False,
     lab: LabOption = DEFAULT_LAB,
     region: RegionOption = None,
@@ -64,7 +55,6 @@ def doctor(
             region=session.region_name,
             lab=lab,
             qualifier=bootstrap_qualifier(Path.cwd()),
-            tell_of_build=tell if try_build else None,
         )
     for check in checks:
         STANDARD_OUTPUT.print(line_of(check), soft_wrap=True)

@@ -17,7 +17,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws.account import bootstrap_version, pull_problem, settings_problem
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
-from traindyno.aws.image_builds import NoBuildAllowed, try_build
 from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
 from traindyno.core.lab_names import NO_OTHER_PARTITION, OTHER_PARTITIONS
@@ -25,7 +24,6 @@ from traindyno.core.planning.quotas import Quota, QuotaReading, account_quota, i
 from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import REMOTE_INSTANCE
-from traindyno.lab.build_image import QUOTA_NAME, refusal_to_build
 from traindyno.sagemaker.images import ImageUnavailable, default_image, stock_image_uri
 from traindyno.sagemaker.serving import IMAGES
 
@@ -132,7 +130,6 @@ PULLED_IMAGES = {
 }
 # The CDK's own qualifier of its bootstrap
 DEFAULT_QUALIFIER = "hnb659fds"
-TRIAL = "trial build"
 
 Connect = Callable[[str], Any]
 
@@ -143,12 +140,10 @@ def check_account(
     region: str | None,
     lab: str,
     qualifier: str = DEFAULT_QUALIFIER,
-    tell_of_build: Callable[[str], None] | None = None,
 ) -> Iterator[Check]:
     """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap.
 
-    With ``tell_of_build``, a build is tried, and its phases are told. If a check can't run, its
-    answer says why, and the other checks continue.
+    If a check can't run, its answer says why, and the other checks continue.
     """
     identity = _guarded("identity", lambda: connect("sts").get_caller_identity()["Arn"])
     if isinstance(identity, Check):
@@ -158,12 +153,10 @@ def check_account(
     yield _region(region)
     checks: tuple[tuple[str, Callable[[], Check | list[Check]]], ...] = (
         ("CDK bootstrap", lambda: _bootstrap(connect("ssm"), region, qualifier)),
-        ("image builds", lambda: _builds(connect("service-quotas"), region)),
         ("quotas", lambda: check_quotas(connect)),
         ("prices", lambda: _price(connect("pricing"), region)),
         *((f"image {name}", partial(_pull, connect, name, region or "")) for name in PULLED_IMAGES),
         ("lab", lambda: _lab(connect, lab)),
-        *(((TRIAL, partial(_try_build, connect, region, tell_of_build)),) if tell_of_build else ()),
     )
     for subject, check in checks:
         found = _guarded(subject, check)
@@ -201,30 +194,6 @@ def _bootstrap(ssm: Any, region: str | None, qualifier: str) -> Check:
     )
     return Check(
         subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice
-    )
-
-
-def _builds(service_quotas: Any, region: str | None) -> Check:
-    sizes = ("Medium", "Large")  # the CPU image, and those for accelerators
-    refusals = [refusal_to_build(service_quotas, size=size, region=region or "") for size in sizes]
-    refusal = " ".join(filter(None, refusals)) or None
-    return Check(subject="image builds", found="refused" if refusal else "allowed", advice=refusal)
-
-
-def _try_build(connect: Connect, region: str | None, tell: Callable[[str], None]) -> Check:
-    try:
-        problem = try_build(connect("codebuild"), connect("iam"), sleep=time.sleep, tell=tell)
-    except NoBuildAllowed as error:
-        problem = str(error)
-    console = (
-        f"https://{region}.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas"
-    )
-    advice = (
-        f"{console}: raise quota {QUOTA_NAME.format('Medium')!r}; without builds the lab has no "
-        "images"
-    )
-    return Check(
-        subject=TRIAL, found=problem or "CodeBuild ran it", advice=advice if problem else None
     )
 
 
