@@ -5,6 +5,10 @@ The base image passes no signal on. Its entry point is a bash without a trap, an
 toolkit starts the program through a shell and installs no handler, so that a program without this
 entry point learns nothing of a stop. The toolkit itself gets no SIGTERM: it waits for the program,
 and uploads what the program has written.
+
+What SageMaker makes of a container that ends between the notice of a spot interruption and the end
+of its instance is documented nowhere. Either answer is right here: in a spot job this process stays
+until it is killed, and the failure file says that the program was told to end.
 """
 
 import contextlib
@@ -22,30 +26,48 @@ TOOLKIT = "train"
 SHELLS = ("sh", "bash", "dash")
 # The toolkit starts it on hosts that wait for mpirun of the first one.
 NOT_PROGRAMS = ("sshd",)
-RESOURCES = Path(
-    os.environ.get("TRAINDYNO_RESOURCE_CONFIG", "/opt/ml/input/config/resourceconfig.json")
-)
+# The toolkit's own variable
+BASE_FOLDER = Path(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"))
+RESOURCES = BASE_FOLDER / "input/config/resourceconfig.json"
+FAILURE = BASE_FOLDER / "output/failure"
+OWN_OUTCOME = "traindyno-outcome: "
+STOPPED = OWN_OUTCOME + "stopped_by_user: the container was told to end, and its program ended"
+# SageMaker kills a container 120 s after SIGTERM. Spot jobs have the variable, with the seconds.
+STAY_VARIABLE = "TRAINDYNO_STAY_AFTER_SIGTERM_SECONDS"
 # The program may be about to start when the signal arrives.
 LOOK_AGAIN_SECONDS, LOOKS = 0.5, 60
 
 
 def main(arguments: list[str]) -> int:
-    is_stopping = False
+    stopping_since: float | None = None
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        nonlocal is_stopping
-        is_stopping = True
+        nonlocal stopping_since
+        stopping_since = stopping_since or time.monotonic()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     child = subprocess.Popen([*BASE, *arguments], env={**os.environ, **rendezvous()})
     looks = 0
     while (code := child.poll()) is None:
-        if is_stopping and looks < LOOKS:
+        if stopping_since is not None and looks < LOOKS:
             looks = LOOKS if pass_on(child.pid) else looks + 1
         reap_orphans(child.pid)
         time.sleep(LOOK_AGAIN_SECONDS)
+    if stopping_since is not None and code != 0:
+        tell_of_stop()
+        stay = float(os.environ.get(STAY_VARIABLE, "0"))
+        while time.monotonic() < stopping_since + stay:
+            time.sleep(LOOK_AGAIN_SECONDS)
     return 128 - code if code < 0 else code
+
+
+def tell_of_stop() -> None:
+    """Replaces what the toolkit says of its program's end; an outcome of the program stays."""
+    with contextlib.suppress(OSError):
+        found = FAILURE.read_text(errors="replace") if FAILURE.exists() else ""
+        if not found.startswith(OWN_OUTCOME):
+            FAILURE.write_text(STOPPED)
 
 
 def rendezvous() -> dict[str, str]:

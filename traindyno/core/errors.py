@@ -66,7 +66,9 @@ class RunsLeft(NextAttempt):
 
 
 class JobTimeUsed(NextAttempt):
-    """The job reached its time limit; the next attempt continues from the newest checkpoint."""
+    """The job was cut off, by its time limit or the service, and had advanced; the next attempt
+    continues from its newest checkpoint.
+    """
 
 
 class SlotUnavailable(NextAttempt):

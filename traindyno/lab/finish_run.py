@@ -110,11 +110,8 @@ def _find_end(row: AttemptRow, *, services: FinishRunServices, now: float) -> At
 
 def _ended(row: AttemptRow, end: JobEnd, services: FinishRunServices) -> Attempt:
     shared = shared_runs_of(row, services.bucket)
-    if (
-        end.outcome is Outcome.TIMED_OUT
-        and isinstance(row.owner, Run)
-        and _continues(row, row.owner, services)
-    ):
+    is_cut_off = end.outcome is Outcome.TIMED_OUT or end.next_attempt is not None
+    if is_cut_off and isinstance(row.owner, Run) and _continues(row, row.owner, services):
         end = replace(end, outcome=None, next_attempt=JobTimeUsed)
     ended = ended_attempt(
         end,

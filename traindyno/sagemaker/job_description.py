@@ -7,7 +7,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from traindyno.core.errors import CapacityUnavailable, TraindynoError
+from traindyno.core.errors import CapacityUnavailable, ServiceFault, TraindynoError
 from traindyno.core.jobs.job_end import JobEnd, JobPhase, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.quotas import HeldInstances
@@ -126,7 +126,11 @@ def _meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tuple[Meani
         case "Completed":
             return Outcome.COMPLETED, ""
         case "Failed":
-            return read_failure_reason(job.get("FailureReason", ""))
+            meaning, message = read_failure_reason(job.get("FailureReason", ""))
+            if meaning is not Outcome.STOPPED_BY_USER:
+                return meaning, message
+            # SageMaker tells of a person's stop by the status.
+            return stopped_for or ServiceFault, message
         case "Stopped":
             return _stopped_meaning(job, stopped_for)
         case "Deleting":

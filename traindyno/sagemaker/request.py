@@ -145,6 +145,9 @@ EXECUTION_TAG = "traindyno:execution"
 # The run, the shared job or the preparation that the training job is an attempt of.
 OWNER_TAG = "traindyno:run"
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
+# For images/entry_point.py: how long a spot job's container stays after SIGTERM; SageMaker kills it
+# after 120 s.
+STAY_VARIABLE, STAY_SECONDS = "TRAINDYNO_STAY_AFTER_SIGTERM_SECONDS", "115"
 
 
 def build_training_job_request(
@@ -223,6 +226,7 @@ def job_request(
             limits.max_job_seconds + limits.max_pending_seconds
         )
         request["EnableManagedSpotTraining"] = True
+        request["Environment"][STAY_VARIABLE] = STAY_SECONDS
     elif instance_type.has_accelerator and not instance_type.is_local:
         request["StoppingCondition"]["MaxPendingTimeInSeconds"] = limits.max_pending_seconds
     request |= network(settings.jobs)

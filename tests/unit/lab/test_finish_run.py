@@ -7,6 +7,7 @@ import pytest
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
+from traindyno.core.step_log.line import failure_text
 from traindyno.lab.budget import hold_more
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.record_run import FinalOutcome, record_runs
@@ -73,18 +74,34 @@ CHAIN = {
 SAVED = {"trials": 2, "checkpoint_every_steps": 10}
 
 
+AT_LIMIT = ("Stopped", {"secondary": "MaxRuntimeExceeded"}, "success")
+# One answer of SageMaker to a spot interruption; the other is InProgress, Interrupted.
+TOLD_TO_END = (
+    "Failed",
+    {"reason": f"AlgorithmError: {failure_text('stopped_by_user', 'told to end')}"},
+    "ServiceFault",
+)
+WAITED = ("Stopped", {"secondary": "MaxWaitTimeExceeded"}, "CapacityUnavailable")
+CHECKPOINT = "state/slot-0/marker.json"
+
+
 @pytest.mark.parametrize(
-    ("limits", "left", "answer"),
+    ("limits", "left", "is_chained"),
     [
-        (CHAIN, "state/slot-0/marker.json", "JobTimeUsed"),
-        (CHAIN, "step_log/job/rank-00000.1.jsonl", "success"),
-        ({**CHAIN, "chain_jobs": False}, "state/slot-0/marker.json", "success"),
+        (CHAIN, CHECKPOINT, True),
+        (CHAIN, "step_log/job/rank-00000.1.jsonl", False),
+        ({**CHAIN, "chain_jobs": False}, CHECKPOINT, False),
     ],
     ids=["chained", "without a checkpoint", "not chained"],
 )
-def test_another_job_continues_where_a_checkpoint_is_left_at_the_time_limit(
-    limits: dict[str, Any], left: str, answer: str
+@pytest.mark.parametrize(
+    "ended", [AT_LIMIT, TOLD_TO_END, WAITED], ids=["at its limit", "told to end", "waited"]
+)
+def test_another_job_continues_where_a_job_that_was_cut_off_leaves_a_checkpoint(
+    ended: tuple[str, dict[str, str], str], limits: dict[str, Any], left: str, is_chained: bool
 ) -> None:
+    status, described, otherwise = ended
+    answer = "JobTimeUsed" if is_chained else otherwise
     lab, runs = make_lab(limits=limits, measurement=SAVED)
     run = runs[0]
     lab.bucket.write(f"{checkpoints_prefix(EXECUTION, run.run_id)}{left}", b"{}", "")
@@ -100,13 +117,13 @@ def test_another_job_continues_where_a_checkpoint_is_left_at_the_time_limit(
             sleep=no_sleep,
         )
         name = f"{next(iter(lab.jobs.jobs)).removesuffix('1')}{number}"
-        lab.jobs.end(name, "Stopped", secondary="MaxRuntimeExceeded")
+        lab.jobs.end(name, status, **described)
         finish(lab, name)
         assert lab.answers.given[-1][:2] == (f"token-{number}", answer)
         end = lab.attempt(name).end
         assert end is not None
-        assert end.outcome == (None if answer == "JobTimeUsed" else Outcome.TIMED_OUT)
-        if end.outcome:
+        assert end.outcome == (Outcome.TIMED_OUT if answer == "success" else None)
+        if not is_chained:
             break
 
 

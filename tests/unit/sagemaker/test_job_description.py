@@ -161,7 +161,22 @@ def test_a_failure_reason_means_an_outcome_or_the_next_attempt(text: str, meanin
 
 
 OF_CONTAINERS = sorted(set(Outcome) - NOT_OF_CONTAINER)
+
+
 # The failure file, and the end of stderr as the training toolkit quotes it.
+@pytest.mark.parametrize(
+    ("stopped_for", "expected"),
+    [(None, ServiceFault), (Outcome.COST_STOPPED, Outcome.COST_STOPPED)],
+)
+def test_a_failed_job_that_was_told_to_end_is_continued_unless_the_lab_had_stopped_it(
+    stopped_for: Outcome | None, expected: Outcome | type[ServiceFault]
+) -> None:
+    reason = f"AlgorithmError: {failure_text('stopped_by_user', 'told to end')}"
+    job = {**described("Failed", "Failed"), "FailureReason": reason}
+    end = read_job_end(job, stopped_for=stopped_for)
+    assert (end.outcome or end.next_attempt) is expected
+
+
 OWN_PLACES = [
     "AlgorithmError: {}, exit code: 1",
     'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "{}, exit code: 1',

@@ -23,7 +23,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_names import attempt_job_name, job_name_prefix
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.launcher import SourceMissing
-from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.request import STAY_VARIABLE, build_training_job_request
 
 GOLDEN = Path(__file__).parents[2] / "data/golden"
 SETTINGS = JobSettings(
@@ -254,6 +254,14 @@ def test_spot_waits_for_the_run_and_the_capacity_together() -> None:
         "MaxWaitTimeInSeconds": 9000,
     }
     assert model_problems(request) == []
+
+
+def test_only_the_containers_of_spot_jobs_stay_after_they_were_told_to_end() -> None:
+    """SageMaker kills a container 120 s after SIGTERM."""
+    spot = first_request(small_suite(purchase="spot"))["Environment"]
+    on_demand = first_request(small_suite())["Environment"]
+    assert spot[STAY_VARIABLE] == "115"
+    assert STAY_VARIABLE not in on_demand
 
 
 @pytest.mark.parametrize("instance", ["ml.m5.xlarge", "local.cpu", "local.gpu"])

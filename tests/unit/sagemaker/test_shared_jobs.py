@@ -28,7 +28,7 @@ from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.job_names import attempt_job_name, attempt_number, execution_digest
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.launcher import Launcher, select_launcher
-from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.request import STAY_VARIABLE, build_training_job_request
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 JOB_ID = "j1a2b3c4d-1-12"
@@ -81,6 +81,7 @@ def test_each_run_gets_what_a_job_of_its_own_gives_it(name: str) -> None:
         own_folders = {
             key: text.replace("/checkpoints/", f"/checkpoints/{run.run_id}/")
             for key, text in alone["Environment"].items()
+            if key != STAY_VARIABLE  # the container's
         }
         inherited = {key: ours["Environment"][key] for key in document["inherited"]}
         assert {**inherited, **told["environment"]} == own_folders

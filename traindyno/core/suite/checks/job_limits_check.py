@@ -8,7 +8,7 @@ from typing import Any
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import efa_environment, find_instance_type
-from traindyno.core.suite.choices import Task
+from traindyno.core.suite.choices import Purchase, Task
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Workload
@@ -136,7 +136,9 @@ def _check_launcher_names(suite: Suite) -> Iterator[Problem]:
 
 def _check_environment(suite: Suite) -> Iterator[Problem]:
     # Of the lab, at most: the step log's directory, the run's id, and those that the job needs.
-    own = 2 + suite.keeps_checkpoints + (suite.workload.task is Task.SCRIPT) + _efa_variables(suite)
+    own = 2 + _efa_variables(suite)
+    own += suite.keeps_checkpoints + (suite.workload.task is Task.SCRIPT)
+    own += suite.purchase is Purchase.SPOT  # how long its container stays after SIGTERM
     given = suite.workload.environment
     if len(given) + own > ENVIRONMENT_KEYS:
         message = (
