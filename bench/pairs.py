@@ -1,4 +1,5 @@
-"""Pairs in turn: the quickstart's cells of one batch, in processes of their own and in one shared job.
+"""Pairs in turn: the quickstart's cells of one batch, in processes of their own and in one shared
+job.
 
 ``TRAINDYNO_PAIRS`` says how many; ``--resume`` goes on with those of a measurement that was cut
 off.
@@ -124,11 +125,11 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
             ),
         ),
         notes=(
-            f"The quickstart's {len(documents)} cells of batch {BATCH} on synthetic sequences, {threads()} "
-            "threads, without the state machine; rates as the lab measures them: a pair is "
-            "measured again if other work slowed down a run. A pair is each cell once in a new "
-            "interpreter, and once in one shared job, in turn; the geometric mean of the cells' "
-            "ratios is one value.",
+            f"The quickstart's {len(documents)} cells of batch {BATCH} on synthetic sequences, "
+            f"{threads()} threads, without the state machine; rates as the lab measures them: a "
+            "pair is measured again if other work slowed down a run. A pair is each cell once in "
+            "a new interpreter, and once in one shared job, in turn; the geometric mean of the "
+            "cells' ratios is one value.",
         ),
     )
 

@@ -1,4 +1,6 @@
-"""Runs that set their own end: at the target of their goal, or once their steps lasted long enough."""
+"""Runs that set their own end: at the target of their goal, or once their steps lasted long
+enough.
+"""
 
 from math import ceil
 from pathlib import Path

@@ -60,7 +60,9 @@ def count_rows(batch: Any, instead: str = "samples=...") -> Any:
 
 
 def own_part(count: Any, parts: int, place: int) -> Any:
-    """What one of ``parts`` places counts of ``count``, so that consecutive places count it once."""
+    """What one of ``parts`` places counts of ``count``, so that consecutive places count it
+    once.
+    """
     return (place + 1) * count // parts - place * count // parts
 
 

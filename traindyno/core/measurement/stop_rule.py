@@ -20,7 +20,9 @@ GROWTH = 1.5  # each look waits for the device and for all ranks, so they become
 
 
 def steps_that_last(seconds: float, step_seconds: Sequence[float]) -> int:
-    """With those of the warm-up; ``step_seconds`` are of counted steps, of which a few may stall."""
+    """With those of the warm-up; ``step_seconds`` are of counted steps, of which a few may
+    stall.
+    """
     return WARM_UP_STEPS + ceil(seconds / max(median(step_seconds), 1e-6))
 
 

@@ -64,8 +64,8 @@ CHOICES = [
 JOBS = "jobs"
 # The first run of a leading cell, and four times two more, forward and backward
 TRIALS_OF_A_RACE = 9
-# Two warm up. The leading cells run again, so that the answer has several times as many. Short steps
-# are more, because a run of a fraction of a second shows what else the machine did in it.
+# Two warm up. The leading cells run again, so that the answer has several times as many. Short
+# steps are more, because a run of a fraction of a second shows what else the machine did in it.
 STEPS_OF_A_RACE, SECONDS_OF_A_RACE = 20, 2.0
 # What a suite may name so that its runs are longer; a quality needs evaluations.
 SAY_LENGTH = frozenset(
