@@ -30,14 +30,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_good = True
     for group in asked.groups or MODULES:
         tell(f"{command(group)}{' --quick' if asked.quick else ''}")
-        is_good &= run_group(group, is_quick=asked.quick, is_resumed=asked.resume)
+        is_good &= run_group(
+            group, is_quick=asked.quick, is_resumed=asked.resume, beside=asked.beside
+        )
     return 0 if is_good else 1
 
 
-def run_group(group: str, *, is_quick: bool, is_resumed: bool) -> bool:
+def run_group(group: str, *, is_quick: bool, is_resumed: bool, beside: int = 0) -> bool:
     """Whether its two sides did equal work and, unless it is quick, its budgets are met."""
     folder = None if is_quick else KEPT / f"{group}-{commit()}"
-    section = measure(group, is_quick=is_quick, kept=Kept(folder=folder, is_resumed=is_resumed))
+    kept = Kept(folder=folder, is_resumed=is_resumed)
+    section = measure(group, is_quick=is_quick, kept=kept, beside=beside)
     text = "\n".join(section_lines(section, origin()))
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
@@ -76,6 +79,13 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--resume",
         action="store_true",
         help="use the groups and cases that were measured on this commit, in build/",
+    )
+    parser.add_argument(
+        "--beside",
+        type=int,
+        default=0,
+        metavar="COUNT",
+        help="for aa: busy processes of another program beside it",
     )
     read = parser.parse_args(arguments)
     unknown = [group for group in read.groups if group not in MODULES]

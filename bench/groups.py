@@ -11,6 +11,7 @@ from bench.kept import Kept
 
 MODULES = {
     "demo": "bench.demo",
+    "aa": "bench.aa",
     "pairs": "bench.pairs",
     "loop": "bench.training_loop",
     "gpu": "bench.gpu",
@@ -22,6 +23,8 @@ MODULES = {
 }
 TITLES = {
     "demo": "The demo, from nothing to the report",
+    "aa": "Suites of equal cells on this machine",
+    "aa_beside": "Suites of equal cells beside other work",
     "pairs": "Runs of shared jobs against runs of their own jobs",
     "loop": "The training loop against Hugging Face's Trainer, on a CPU",
     "gpu": "Full-size models on a GPU",
@@ -38,12 +41,17 @@ CUT_AT_CASES = frozenset({"gpu", "gpu_pairs", "loop", "pairs", "replay"})
 
 
 def command(group: str) -> str:
-    return f"python -m bench {group}"
+    return f"python -m bench {'aa --beside' if group == 'aa_beside' else group}"
 
 
-def measure(group: str, *, is_quick: bool, kept: Kept) -> Section:
-    """``is_quick``: few repetitions, to test that it works; its figures are not meaningful."""
+def measure(group: str, *, is_quick: bool, kept: Kept, beside: int = 0) -> Section:
+    """``is_quick``: few repetitions, to test that it works; its figures are not meaningful.
+
+    ``beside``: busy processes of another program, for the group ``aa``.
+    """
     module: Callable[..., Section] = import_module(MODULES[group]).measure
     if group in CUT_AT_CASES:
         return module(is_quick=is_quick, kept=kept)
+    if group == "aa":
+        return module(is_quick=is_quick, beside=beside)
     return kept.case(group, Section, lambda: module(is_quick=is_quick))

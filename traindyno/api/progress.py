@@ -15,7 +15,12 @@ from botocore.exceptions import BotoCoreError
 from traindyno.api.execution_state import Leader, RunningJob, State, read_state
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import UNSUCCESSFUL, Execution
-from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import (
+    estimate_text,
+    number_text,
+    seconds_text,
+    usd_text,
+)
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import SUCCESSES
@@ -128,14 +133,11 @@ def _spent(state: State) -> str:
 
 def _leader(leader: Leader) -> str:
     found = leader.estimate
-    text = usd_text(found.mean) if leader.is_cost else seconds_text(found.mean)
+    text = usd_text if leader.is_cost else seconds_text
     if found.interval is None:
-        return f"{leader.label}, {text} for the whole workload (one trial)"
-    half_width = (found.interval.high - found.interval.low) / 2
-    share = half_width / found.mean
-    # Two trials that differ much have an interval that says nothing.
-    spread = share_text(share) if share < 1 else "unknown"
-    return f"{leader.label}, {text} ± {spread} for the whole workload"
+        return f"{leader.label}, {text(found.mean)} for the whole workload (one trial)"
+    known = estimate_text(found.mean, found.interval.low, found.interval.high, text)
+    return f"{leader.label}, {known} for the whole workload"
 
 
 # A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is

@@ -12,5 +12,5 @@ def test_each_section_names_its_group_and_commit_and_the_page_the_command() -> N
     assert list(sections) == list(measured_groups.values())
     for group, title in measured_groups.items():
         heading, _, measured, *_ = sections[title].splitlines()
-        assert measured.startswith(f"`{groups.command(group)}` · "), heading
+        assert measured.startswith(f"`{groups.command(group)}"), heading
         assert "· commit " in measured, heading

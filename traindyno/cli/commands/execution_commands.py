@@ -39,9 +39,9 @@ from traindyno.cli.output import (
 from traindyno.core.costs.quantity_text import (
     UNKNOWN,
     change_text,
+    estimate_text,
     number_text,
     range_text,
-    share_text,
     usd_text,
 )
 from traindyno.core.documents.stored import to_document
@@ -134,10 +134,7 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
 def _estimate(found: Estimate | None, text: Callable[[float], str]) -> str:
     if found is None or found.interval is None:
         return UNKNOWN if found is None else text(found.mean)
-    return (
-        f"{text(found.mean)} ± "
-        f"{share_text((found.interval.high - found.interval.low) / 2 / found.mean)}"
-    )
+    return estimate_text(found.mean, found.interval.low, found.interval.high, text)
 
 
 def _change(found: Comparison | None) -> str:

@@ -8,8 +8,7 @@ from rich.table import Table
 
 from traindyno.cli.output import SIMULATED, Terminal, styled, titled_table
 from traindyno.core.costs.quantity_text import (
-    UNKNOWN,
-    is_end_known,
+    estimate_text,
     seconds_text,
     share_text,
     usd_text,
@@ -112,13 +111,10 @@ def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
     """
     if estimate.interval is None:
         return text(estimate.mean)
-    if text is not share_text and not is_end_known(estimate.interval.low, estimate.interval.high):
-        return f"{text(estimate.mean)} ± {UNKNOWN}"
-    half_width = (estimate.interval.high - estimate.interval.low) / 2
-    spread = (
-        f"{half_width * 100:.1f}" if text is share_text else share_text(half_width / estimate.mean)
-    )
-    return f"{text(estimate.mean)} ± {spread}"
+    low, high = estimate.interval.low, estimate.interval.high
+    if text is share_text:
+        return f"{text(estimate.mean)} ± {(high - low) / 2 * 100:.1f}"
+    return estimate_text(estimate.mean, low, high, text)
 
 
 def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> list[str]:

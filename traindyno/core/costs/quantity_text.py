@@ -128,6 +128,18 @@ def interval_text(low: float, high: float, text: Callable[[float], str]) -> str:
     return range_text(text(low), text(high) if is_end_known(low, high) else UNKNOWN)
 
 
+# From this share of the mean on, the ends of an interval say more than half of it.
+WIDE = 0.5
+
+
+def estimate_text(mean: float, low: float, high: float, text: Callable[[float], str]) -> str:
+    """The mean ± half its interval in percent of it, or from low to high where that is wide."""
+    share = (high - low) / 2 / mean
+    if share < WIDE:
+        return f"{text(mean)} ± {share_text(share)}"
+    return f"{text(mean)} ({interval_text(low, high, text)})"
+
+
 def share_text(share: float | None, *, digits: int = 1) -> str:
     return UNKNOWN if share is None else f"{share * 100:.{digits}f} %"
 

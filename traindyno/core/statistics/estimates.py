@@ -129,7 +129,7 @@ class Comparison:
         return Interval(
             low=self.ratio * exp(self.range.low - down * self.standard_error),
             high=self.ratio * exp(self.range.high + up * self.standard_error),
-            confidence=CONFIDENCE,
+            confidence=1 - lower_tail - upper_tail,
         )
 
     def p_at_least(self, ratio: float) -> float | None:

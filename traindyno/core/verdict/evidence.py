@@ -163,11 +163,13 @@ class RunsApart:
     ``scatter``: standard deviation, as a share: what is assumed of the machine, moderated by what
     the cells that ran again show (Smyth 2004). ``nearer``: no cell is said to be as near as this
     share of the best one, unless a single run of it is further behind than ``least_behind``.
+    ``has_stalls``: other work may hold up runs.
     """
 
     scatter: float
     nearer: float
     least_behind: float
+    has_stalls: bool = False
 
 
 def find_apart(
@@ -183,7 +185,9 @@ def find_apart(
     least = nearer + t_quantile(1 - SIGNIFICANCE / 2, degrees) * scatter * sqrt(1 + 1 / runs)
     if assumed.has_stalls:
         least = max(least, BEHIND_IN_ONE_RUN)
-    return RunsApart(scatter=scatter, nearer=nearer, least_behind=least)
+    return RunsApart(
+        scatter=scatter, nearer=nearer, least_behind=least, has_stalls=assumed.has_stalls
+    )
 
 
 def equalise_work(trials: Sequence[CellTrials], baseline: Cell) -> tuple[CellTrials, ...]:

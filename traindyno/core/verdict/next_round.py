@@ -19,8 +19,8 @@ from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, loo
 # pulled).
 MOST_UNTOLD = 2
 # If the answer needs more than so many times the suite's trials (80 % power), the suite's trials
-# seldom settle it.
-MOST_TIMES_NEEDED = 4
+# seldom settle it. Where other work may stall runs, further ones are as likely to be disturbed.
+MOST_TIMES_NEEDED, MOST_TIMES_OF_STALLED = 4, 1
 # Cells that long runs confirm.
 LEADERS = 2
 
@@ -51,7 +51,9 @@ def is_futile(suite: Suite, verdict: Verdict) -> bool:
     ):  # a further job is another draw of hosts
         return False
     needed = verdict.to_decide.trials
-    return needed is None or needed > MOST_TIMES_NEEDED * suite.measurement.trials
+    has_stalls = verdict.apart is not None and verdict.apart.has_stalls
+    times = MOST_TIMES_OF_STALLED if has_stalls else MOST_TIMES_NEEDED
+    return needed is None or needed > times * suite.measurement.trials
 
 
 Trial = tuple[Cell, int]

@@ -1,7 +1,7 @@
 """The best cell for the goal, and how each other one compares with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traindyno.core.statistics.estimates import Comparison, Interval
 from traindyno.core.statistics.hosts import pool_of
@@ -98,8 +98,13 @@ def recommend(
     best, *others = sorted(eligible, key=place)
     comparisons = _compare_all(best, others, quantity, noise)
     relations = relate(comparisons, tolerance=tolerance, significance=significance)
+    share = significance / max(1, count_contenders(comparisons))
     rivals = tuple(
-        Rival(cell_id=other.cell.cell_id, comparison=comparison, relation=relation)
+        Rival(
+            cell_id=other.cell.cell_id,
+            comparison=_as_decided(comparison, relation, significance, share),
+            relation=relation,
+        )
         for other, comparison, relation in zip(others, comparisons, relations, strict=True)
     )
     to_decide, plain = ToDecide(), [comparison.without_range() for comparison in comparisons]
@@ -112,6 +117,17 @@ def recommend(
     ]:
         to_decide = _trials_to_decide(best, still_open, quantity, noise, tolerance)
     return Recommendation(best=best, rivals=rivals, to_decide=to_decide)
+
+
+def _as_decided(
+    comparison: Comparison, relation: Relation, significance: float, share: float
+) -> Comparison:
+    """With the interval of the test that decided: of a difference, or, one-sided at a contender's
+    ``share``, of none that counts.
+    """
+    is_equal = relation in (Relation.EQUIVALENT, Relation.NOT_BETTER)
+    tail = share if is_equal else significance / 2
+    return replace(comparison, interval=comparison.interval_with(tail, tail))
 
 
 def _compare_all(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import (
-    UNKNOWN,
     count_text,
     counted,
     interval_text,
@@ -111,22 +110,12 @@ def metric_text(metric: Metric, value: float | None) -> str:
 
 def saving_text(ratio: float, interval: Interval | None) -> str:
     """How much less the first needs than the second: ``11.3 % (95% interval 8.1 to 14.4 %)``."""
-    if interval is None:
+    if interval is None or not is_end_known(interval.low, interval.high):
         return share_text(1 - ratio)
+    ends = f"{(1 - interval.high) * 100:z.1f} to {(1 - interval.low) * 100:z.1f} %"
     return (
-        f"{share_text(1 - ratio)} ({interval.confidence:.0%} interval "
-        f"{_saving_interval_text(interval)})"
-    )
-
-
-def _saving_interval_text(interval: Interval) -> str:
-    """The interval of a ratio, as a saving; as factors if the ratio may exceed 2."""
-    if not is_end_known(interval.low, interval.high):
-        return UNKNOWN
-    if interval.high > 2:
-        return f"{number_text(interval.low)} to {number_text(interval.high)} times"
-    return f"{(1 - interval.high) * 100:z.1f} to {(1 - interval.low) * 100:z.1f} %".replace(
-        "-", "−"
+        f"{share_text(1 - ratio)} ({100 * interval.confidence:.4g}% interval "
+        f"{ends.replace('-', '−')})"
     )
 
 
@@ -353,7 +342,8 @@ def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
     baseline = verdict.against_baseline
     if baseline:
         needs = "it needs" if baseline.is_detected else "no difference is detected:"
-        saving = saving_text(baseline.ratio, baseline.interval)
+        is_told = baseline.cell_id == (verdict.runner_up and verdict.runner_up.cell_id)
+        saving = saving_text(baseline.ratio, None if is_told else baseline.interval)
         yield f"Against the baseline, {verdict.row(baseline.cell_id).label}, {needs} {saving} less."
     for row in [best, *(verdict.row(rival.cell_id) for rival in verdict.rivals[:1])]:
         for kind, describe in SENTENCES:
@@ -372,6 +362,12 @@ def _margin(verdict: Verdict, best: CellRow, rival: Rival) -> str:
     saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
     if rival.relation is Relation.BEATEN:
         return f"That is {saving} less than the runner-up, {second.label} ({trials})."
+    if rival.relation in (Relation.EQUIVALENT, Relation.NOT_BETTER):
+        tolerance = f"{verdict.tolerance * 100:g} %"
+        return (
+            f"It was {saving} below {second.label} ({trials}), which is not {_better(verdict)} by "
+            f"more than {tolerance}."
+        )
     least = share_text(verdict.significance, digits=2)
     look = (
         ""

@@ -1,0 +1,48 @@
+"""Suites of equal cells, and of cells of known ratios, on recorded noise: what they say is true,
+and they say it where there is something to say.
+
+The constants were chosen on the recording of the quiet machine (decision 121); the one of a loaded
+machine tests them. ``make nightly`` plays ten times as many suites, of all ratios.
+"""
+
+import pytest
+
+from tests.nightly import NIGHTLY
+from tests.simulations.decisions import share_of
+from tests.simulations.recorded_noise import (
+    EQUAL,
+    FASTEST,
+    FOLDER,
+    NONE_NEAR,
+    Told,
+    read_recording,
+    tell,
+)
+from tests.simulations.repetitions import TIMES
+
+SUITES = 40
+MOST_FALSE = 0.01
+LEAST_SETTLED = {1.3: 0.6, 2.0: 0.95}
+
+
+def assert_true(told: Told) -> None:
+    for kind in (FASTEST, NONE_NEAR, EQUAL):
+        false = share_of(number < told.false[kind] for number in range(told.suites))
+        assert false.share <= MOST_FALSE + false.error(MOST_FALSE), (kind, told)
+
+
+@pytest.mark.parametrize("name", ["loaded", *(["quiet"] if NIGHTLY else [])])
+@pytest.mark.parametrize(
+    "ratios", [(1.0, 1.0, 2.1), *([(1.0, 1.0), (1.0, 1.03, 2.1)] if NIGHTLY else [])]
+)
+def test_equal_cells_are_not_told_apart(ratios: tuple[float, ...], name: str) -> None:
+    assert_true(tell(read_recording(FOLDER / f"{name}.json"), ratios, SUITES * TIMES))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["loaded", "quiet"])
+@pytest.mark.parametrize("lead", LEAST_SETTLED)
+def test_a_lead_is_found(lead: float, name: str) -> None:
+    told = tell(read_recording(FOLDER / f"{name}.json"), (1.0, lead), SUITES * TIMES)
+    assert_true(told)
+    assert told.settled_share >= LEAST_SETTLED[lead]
