@@ -237,11 +237,18 @@ def test_in_its_first_second_an_execution_is_starting() -> None:
     assert line.startswith("starting: planning; 0 runs; ")
 
 
-def test_a_spread_as_wide_as_its_value_is_unknown() -> None:
-    trials = [replace(SUMMARY, projected_seconds=seconds) for seconds in (1.0, 300.0)]
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        ((1.0, 300.0), "17.3 s (interval unknown)"),
+        ((1.0, 1.2), "1.10 s (344 ms to 3.49 s)"),
+        ((1.0, 1.02), "1.01 s ± 12.6 %"),
+    ],
+)
+def test_a_wide_interval_is_written_by_its_ends(seconds: tuple[float, ...], said: str) -> None:
+    trials = [replace(SUMMARY, projected_seconds=each) for each in seconds]
     line = state_line(replace(state(ended=2), leader=find_leader(GoalKind.FASTEST, trials)))
-    assert "± unknown for the whole workload" in line
-    assert "%" not in line
+    assert f"{said} for the whole workload" in line
 
 
 def test_the_live_display_shows_runs_lanes_the_job_time_cost_and_the_leader() -> None:

@@ -137,7 +137,8 @@ def estimate_text(mean: float, low: float, high: float, text: Callable[[float], 
     share = (high - low) / 2 / mean
     if share < WIDE:
         return f"{text(mean)} ± {share_text(share)}"
-    return f"{text(mean)} ({interval_text(low, high, text)})"
+    reach = range_text(text(low), text(high)) if is_end_known(low, high) else f"interval {UNKNOWN}"
+    return f"{text(mean)} ({reach})"
 
 
 def share_text(share: float | None, *, digits: int = 1) -> str:

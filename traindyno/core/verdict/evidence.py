@@ -324,7 +324,8 @@ def gather_evidence(
         for each in trials
         if each.measured and each.cell.cell_id not in refused and unlike is None
     ]
-    assumed = max((each.scatter(quantity) for each in trials), default=RunScatter(0.0))
+    measured = [each for each in trials if each.measured]
+    assumed = max((each.scatter(quantity) for each in measured), default=RunScatter(0.0))
     within = assumed.within(NONE_NEARER_OF_QUALITY if metric.is_to_target else NONE_NEARER)
     contenders = (
         find_contenders(trials, quantity, refused=refused, priors=priors, within=within)

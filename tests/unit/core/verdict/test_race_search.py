@@ -13,6 +13,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.selection import Relation
+from traindyno.core.step_log.line import SCATTER
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
@@ -268,6 +269,23 @@ def test_one_run_of_this_machine_says_little(seconds: float, said: str) -> None:
     suite = replace(suite_of(trials=3), training={"instance": "local.cpu"})
     results = rerun(suite, first_round(suite, {1: 1.0, 2: seconds}), {1: 1.0}, 2, 3)
     assert said in told(judge(suite, expand_cells(suite), results))
+
+
+@pytest.mark.parametrize(
+    ("measured", "least", "most"), [({}, 0.09, 0.12), ({SCATTER: "0.01"}, 0.0, 0.01)]
+)
+def test_what_was_measured_of_this_machine_replaces_the_assumption(
+    measured: Mapping[str, str], least: float, most: float
+) -> None:
+    suite = replace(suite_of(trials=3), training={"instance": "local.cpu"})
+    results = rerun(suite, first_round(suite, {1: 1.0, 2: 2.1}), {1: 1.0}, 2, 3)
+    logged = [
+        replace(each, environment=replace(log, facts={**log.facts, **measured}))
+        for each in results
+        for log in [known(each.environment)]
+    ]
+    apart = known(judge(suite, expand_cells(suite), logged).apart)
+    assert least < apart.scatter < most
 
 
 def test_a_cell_that_was_outpaced_by_an_unknown_share_is_not_said_to_be_far() -> None:

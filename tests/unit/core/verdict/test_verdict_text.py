@@ -85,10 +85,12 @@ def test_a_saving_is_what_is_missing_to_the_whole() -> None:
     # a cell that may need more: the saving is negative there
     assert interval_said(0.9, 1.05) == "−5.0 to 10.0 %"
     assert interval_said(0.9999, 1.0001) == "0.0 to 0.0 %"
-    # a ratio that may exceed two is a factor, and one that may never end is unknown
-    assert interval_said(0.5, 2.0) == "−100.0 to 50.0 %"
-    assert interval_said(0.5, 2.01) == "0.500 to 2.01 times"
-    assert interval_said(1e-5, 1.2) == "unknown"
+    # one unit for the difference and its ends; an interval that says nothing is left out
+    assert interval_said(0.5, 2.5) == "−150.0 to 50.0 %"
+    assert interval_said(1e-5, 1.2) == "20.0 %"
+    # the level of the test that decided
+    of_look = replace(INTERVAL, confidence=0.9975)
+    assert saving_text(0.8, of_look) == "20.0 % (99.75% interval 10.0 to 30.0 %)"
 
 
 def interval_said(low: float, high: float) -> str:
@@ -422,13 +424,30 @@ def test_without_a_cell_the_headline_says_how_the_runs_ended() -> None:
 
 def test_the_baseline_is_compared_with_what_is_detected() -> None:
     found = AgainstBaseline(cell_id=SECOND, ratio=0.8, interval=INTERVAL, is_detected=True)
+    rows, nearer = (make_row(), make_row(SECOND), make_row("third")), make_rival(cell_id="third")
     saving = "20.0 % (95% interval 10.0 to 30.0 %) less."
     assert (
-        described(against_baseline=found).support[1]
+        described(rows=rows, rivals=(nearer, make_rival()), against_baseline=found).support[1]
         == f"Against the baseline, fsdp, it needs {saving}"
     )
-    unsure = described(against_baseline=replace(found, is_detected=False)).support[1]
+    unsure = described(
+        rows=rows,
+        rivals=(nearer, make_rival()),
+        against_baseline=replace(found, is_detected=False),
+    ).support[1]
     assert unsure == f"Against the baseline, fsdp, no difference is detected: {saving}"
+    # beside the runner-up's own interval, the same pair has no second one
+    of_runner_up = described(against_baseline=found).support[1]
+    assert of_runner_up == "Against the baseline, fsdp, it needs 20.0 % less."
+
+
+@pytest.mark.parametrize("relation", [Relation.EQUIVALENT, Relation.NOT_BETTER])
+def test_a_pair_that_decided_is_not_called_noise(relation: Relation) -> None:
+    text = described(finding=Finding.WITHIN_TOLERANCE, rivals=(make_rival(relation=relation),))
+    assert text.support[0] == (
+        "It was 20.0 % (95% interval 10.0 to 30.0 %) below fsdp (3 and 3 trials), which is not "
+        "cheaper by more than 2 %."
+    )
 
 
 def test_losses_that_agree_are_counted_with_their_reference() -> None:
