@@ -11,6 +11,8 @@ from pathlib import Path
 
 from localcloud.environment import REGION
 from localcloud.gate import LOOPBACK
+from localcloud.home import Home
+from localcloud.run_repeats import measured_share
 from localcloud.sagemaker_service.host.container_tree import LOOPBACK_INTERFACE, HostTree
 from localcloud.sagemaker_service.host.host_processes import MARK_VARIABLE, process_mark
 from localcloud.sagemaker_service.host.toolkit import (
@@ -23,13 +25,14 @@ from localcloud.sagemaker_service.host.toolkit import (
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import is_shared
 from localcloud.sagemaker_service.settings import ServiceSettings
+from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.journal_format import (
     MASTER_ADDRESS_VARIABLE,
     MASTER_PORT_VARIABLE,
     OPT_ML_VARIABLE,
     TORCHRUN_VARIABLE,
 )
-from traindyno.core.step_log.line import LAUNCH_VARIABLE
+from traindyno.core.step_log.line import LAUNCH_VARIABLE, SCATTER_VARIABLE
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
 READY_MARK = ".installed"
@@ -157,6 +160,9 @@ def process_environment(
             MASTER_PORT_VARIABLE: str(resources.master_port),
             TORCHRUN_VARIABLE: str(TORCHRUN),
         }
+    scatter = measured_share(Home(settings.state_folder.parent))
+    if scatter is not None and job.instance_type.startswith(LOCAL_PREFIX):
+        environment[SCATTER_VARIABLE] = f"{scatter:.4f}"
     environment |= toolkit_environment(job, program, tree, resources)
     return environment | {
         name: tree.localised(value) for name, value in job.request.get("Environment", {}).items()

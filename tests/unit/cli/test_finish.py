@@ -13,14 +13,17 @@ from typing import Any, cast
 import pytest
 import typer
 
+from localcloud.home import HOME_VARIABLE, Home
+from localcloud.run_repeats import DOCUMENT, KeptRepeats
 from tests.unit.report.test_report import report_of, sample_suite
-from tests.unit.run_samples import completed_result, failed_result
+from tests.unit.run_samples import completed_result, failed_result, known, make_cell
 from tests.unit.suites import small_suite
 from traindyno.api.lab_target import LabTarget
+from traindyno.api.reports import FoundReport
 from traindyno.aws.executions import Execution
 from traindyno.callbacks import full_disk
 from traindyno.cli import main
-from traindyno.cli.commands.run_commands import finish, start_lines
+from traindyno.cli.commands.run_commands import finish, keep_repeats, start_lines
 from traindyno.cli.output import OutputFormat
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
@@ -89,6 +92,23 @@ def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:
         [completed_result(first, 1, suite=sample_suite()), *failed], tmp_path
     )  # typer.Exit would be raised here
     assert (tmp_path / "execution-1.html").exists()
+
+
+def test_the_repeats_of_local_cells_are_kept_in_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
+    cells = [make_cell(name, instance=name) for name in ("local.cpu", "ml.g5.xlarge")]
+    results = [completed_result(cell, trial) for cell in cells for trial in (1, 2, 3)]
+    simulated = [
+        replace(
+            completed_result(make_cell("simulated", instance="local.cpu"), 1), is_simulated=True
+        )
+    ]
+    found = FoundReport(report=report_of([*results, *2 * simulated]), html=b"")
+    keep_repeats(found)
+    kept = known(Home(tmp_path / "home").read_as(DOCUMENT, KeptRepeats))
+    assert {name: each.degrees for name, each in kept.measured.items()} == {"execution-1": 2}
 
 
 def test_a_command_that_can_not_write_names_the_full_disk(

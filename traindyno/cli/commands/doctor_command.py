@@ -3,12 +3,14 @@ it.
 """
 
 import json
+from math import sqrt
 from pathlib import Path
 from typing import Annotated
 
 import boto3
 import typer
 
+from traindyno.api.checkout import require_checkout
 from traindyno.api.suite_text import InputFileInvalid
 from traindyno.cli.inputs.doctor_checks import (
     DEFAULT_QUALIFIER,
@@ -18,7 +20,8 @@ from traindyno.cli.inputs.doctor_checks import (
 )
 from traindyno.cli.lab_choice import LabOption, ProfileOption, RegionOption
 from traindyno.cli.option_rules import need, with_rules
-from traindyno.cli.output import STANDARD_OUTPUT
+from traindyno.cli.output import STANDARD_OUTPUT, tell
+from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.lab_names import DEFAULT_LAB
 
 QUALIFIER_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
@@ -37,6 +40,14 @@ def doctor(
     aws: Annotated[
         bool, typer.Option("--aws", help="Check the AWS account too; nothing in it is changed.")
     ] = False,
+    noise: Annotated[
+        bool,
+        typer.Option(
+            "--noise",
+            help="Also time five equal runs, half a minute, and keep by how much they differ: "
+            "suites with --local assume it of single runs, in place of 12 %.",
+        ),
+    ] = False,
     lab: LabOption = DEFAULT_LAB,
     region: RegionOption = None,
     profile: ProfileOption = None,
@@ -46,6 +57,8 @@ def doctor(
     Exit status 1 if something is missing; each line of it says what to do.
     """
     checks = [*check_machine(Path.cwd())]
+    if noise:
+        checks.append(_noise())
     if aws:
         session = boto3.Session(profile_name=profile, region_name=region)
         checks += check_account(
@@ -60,6 +73,22 @@ def doctor(
         STANDARD_OUTPUT.print(line_of(check), soft_wrap=True)
     if any(check.advice for check in checks):
         raise typer.Exit(1)
+
+
+def _noise() -> Check:
+    require_checkout("traindyno doctor --noise")
+    from localcloud import run_repeats  # noqa: PLC0415  # the wheel lacks it
+    from localcloud.home import Home  # noqa: PLC0415
+
+    home = Home.from_environment()
+    measured = run_repeats.measure(tell=tell)
+    run_repeats.keep(home, run_repeats.DOCTOR, measured)
+    of_these = share_text(sqrt(measured.squares / measured.degrees))
+    return Check(
+        subject="scatter of single runs",
+        found=f"{of_these} now; {share_text(run_repeats.measured_share(home))} with those of "
+        "earlier executions on this machine, which suites with --local assume",
+    )
 
 
 def bootstrap_qualifier(folder: Path) -> str:

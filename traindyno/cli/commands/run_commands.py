@@ -34,6 +34,7 @@ from traindyno.cli.option_values import new_execution_name
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
+from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import report_document
@@ -181,11 +182,27 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
             tell(line)
         raise typer.Exit(REFUSED if failed.is_refusal else FAILED) from None
     show_report(found, output, folder)
+    if target.is_local:
+        keep_repeats(found)
     if found.why_incomplete:
         raise typer.Exit(FAILED)
     if not any(map(is_measured, found.report.results)):
         tell(f"no run of {len(found.report.results)} was measured")
         raise typer.Exit(NOTHING_MEASURED)
+
+
+def keep_repeats(found: FoundReport) -> None:
+    """What this machine's next suites assume of single runs."""
+    from localcloud.home import Home  # noqa: PLC0415  # the wheel lacks it
+    from localcloud.run_repeats import keep, repeats_of  # noqa: PLC0415
+
+    rates: dict[str, list[float]] = {}
+    for result in found.report.results:
+        cell, rate = result.run.cell, result.samples_per_second
+        is_here = cell.settings.instance.startswith(LOCAL_PREFIX) and not result.is_simulated
+        if is_here and is_measured(result) and rate is not None:
+            rates.setdefault(cell.cell_id, []).append(rate)
+    keep(Home.from_environment(), found.report.execution_id, repeats_of(rates.values()))
 
 
 def show_report(found: FoundReport, output: OutputFormat, folder: Path) -> None:
