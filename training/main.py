@@ -12,12 +12,14 @@ from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.processes import tensor_divisions
 from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.stop_request import StopRequest
-from training.data.dataset import load_dataset
+from training.data.dataset import TokenDataset, load_dataset
 from training.data.sequences import Sequences
+from training.models.blueprint import Blueprint
 from training.models.flops import measure_size
 from training.models.hub import use_hub_token
-from training.models.model import build_model, empty_model
+from training.models.model import build_model
 from training.models.model_check import check_model, refuse
+from training.models.saved_form import SavedForm, saved_form
 from training.process.environment import environment_facts
 from training.process.job import find_job
 from training.process.process_group import end_process_group, read_topology
@@ -72,17 +74,20 @@ def main() -> None:
             model_path=model_path,
             label_names=dataset.label_names,
         )
-        assert run.workload.sequence_length is not None
-        size = measure_size(run.workload.task, blueprint.config, run.workload.sequence_length)
-        step_log.model(size.parameters, size.flops_per_token, size.formula)
+        form = _form(run, dataset, model_path)
+        _log_size(step_log, run, blueprint)
         strategy.place(blueprint)
         refuse_unless_documents_are_apart(setup, strategy, dataset.special_tokens.vocabulary_size)
 
     def save(folder: Path) -> None:
         tensors = strategy.stream_state_dict()
-        if setup.topology.is_first:
+        if setup.topology.is_first and form is not None:
             save_model(
-                tensors, empty_model(run.workload.task, blueprint.config), dataset.tokenizer, folder
+                tensors,
+                form.model,
+                dataset.tokenizer,
+                folder,
+                generation_config=form.generation_config,
             )
         deque(tensors, maxlen=0)  # the other ranks send their parts
 
@@ -109,7 +114,7 @@ def main() -> None:
         after_step=evaluations.after_step,
         checkpoints=_checkpoints(run, setup, strategy, step_log, stop),
     )
-    evaluations.at_end()
+    evaluations.at_end(are_rounded=form is not None and form.round(strategy.named_tensors()))
     if run.measurement.save_model:
         with step_log.phase("save"):
             save(job.save_folder)
@@ -123,6 +128,25 @@ def main() -> None:
     end_process_group()
     step_log.close()
     exit_now(0)
+
+
+def _form(run: RunSettings, dataset: TokenDataset, model_path: str | None) -> SavedForm | None:
+    """None if the run saves no model."""
+    if not run.measurement.save_model:
+        return None
+    return saved_form(
+        run.workload,
+        dataset.tokenizer,
+        run.measurement.save_dtype,
+        model_path=model_path,
+        label_names=dataset.label_names,
+    )
+
+
+def _log_size(step_log: StepLogger, run: RunSettings, blueprint: Blueprint) -> None:
+    assert run.workload.sequence_length is not None
+    size = measure_size(run.workload.task, blueprint.config, run.workload.sequence_length)
+    step_log.model(size.parameters, size.flops_per_token, size.formula)
 
 
 def _checkpoints(

@@ -204,6 +204,26 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
     assert "merge the adapter" in problem
 
 
+def test_a_head_that_is_stored_under_another_name_is_refused(tmp_path: Path) -> None:
+    def rename(tensors: Tensors, _: dict[str, Any]) -> None:
+        tensors["output.weight"] = tensors.pop("lm_head.weight")
+
+    rewrite(save_llama(tmp_path), rename)
+    (problem,) = problems(tmp_path)
+    assert (
+        "its head lm_head.weight is not stored, and output.weight of the same shape is" in problem
+    )
+    assert problems(tmp_path, Task.SEQUENCE_CLASSIFICATION) == []  # whose head is new
+
+
+def test_an_attention_that_only_a_runs_image_has_is_taken(tmp_path: Path) -> None:
+    def name_it(_: Tensors, config: dict[str, Any]) -> None:
+        config["attn_implementation"] = config["_attn_implementation"] = "flash_attention_2"
+
+    rewrite(save_llama(tmp_path), name_it)
+    assert problems(tmp_path) == []
+
+
 def half_precision(tensors: Tensors, _: dict[str, Any]) -> None:
     for name in tensors:
         tensors[name] = tensors[name].to(torch.bfloat16)

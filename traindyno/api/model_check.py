@@ -22,7 +22,7 @@ from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
-from traindyno.core.suite.saved_model import MODEL_FILE, model_problem
+from traindyno.core.suite.saved_model import ADAPTER_FILE, MODEL_FILE, model_problem
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Workload
@@ -46,7 +46,9 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
             str(path.relative_to(folder))
             for path in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))
         ]
-        if (message := model_problem(model.path, found if folder.is_dir() else None)) is not None:
+        adapter = read_configuration(folder, ADAPTER_FILE)
+        message = model_problem(model.path, found if folder.is_dir() else None, adapter)
+        if message is not None:
             return [Problem(path="workload.model", message=message)]
     if model is None or missing_libraries() or not has_training_code():
         return []
@@ -137,12 +139,12 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
     return lines
 
 
-def read_configuration(folder: Path) -> Mapping[str, Any]:
+def read_configuration(folder: Path, name: str = MODEL_FILE) -> Mapping[str, Any]:
     """The content of a model folder's config.json, read without transformers; empty without one
     that can be read.
     """
     try:
-        found = json.loads((folder / MODEL_FILE).read_text(encoding="utf-8"))
+        found = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -205,8 +205,8 @@ def build_from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
         if classify(error) == OUT_OF_MEMORY:
             raise
         raise WorkloadError(
-            f"transformers can't build a {config.model_type} model for {task} from "
-            f"workload.model.config: {error}"
+            f"transformers can't build a {config.model_type} model for {task} from its "
+            f"configuration: {error}"
         ) from error
     return model
 

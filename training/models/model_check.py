@@ -84,6 +84,7 @@ def check_model(
             ):  # its jobs check it
                 yield Problem(path="workload.model", message=" ".join(str(error).split()))
             return
+    use_any_attention(config)
     message = positions_problem(config, workload.sequence_length)
     problems = [
         *(
@@ -120,6 +121,11 @@ def check_model(
             yield Problem(path="workload.tokenizer", message=" ".join(str(error).split()))
 
 
+def use_any_attention(config: PreTrainedConfig) -> None:
+    """A stored configuration may name an attention whose package only a run's image has."""
+    config._attn_implementation = None
+
+
 def refuse(problems: Iterable[Problem]) -> None:
     """For jobs. Raises WorkloadError with every problem."""
     if found := "; ".join(map(str, problems)):
@@ -135,11 +141,11 @@ def refuse_forward(config: PreTrainedConfig, workload: Workload) -> None:
     from training.models.model import empty_model  # noqa: PLC0415
 
     rows = torch.ones(2, workload.sequence_length or 1, dtype=torch.int64, device="meta")
+    tried = deepcopy(config)
+    use_any_attention(tried)
     try:
         with torch.no_grad(), suppress(TypeError, RuntimeError):
-            empty_model(workload.task, deepcopy(config)).train()(
-                input_ids=rows, attention_mask=rows
-            )
+            empty_model(workload.task, tried).train()(input_ids=rows, attention_mask=rows)
     except ValueError as error:
         asked = f"{workload.sequence_length} tokens of this tokenizer"
         raise WorkloadError(

@@ -91,8 +91,13 @@ def model_config(
     *,
     model_path: str | None,
     dropout: float | None = None,
+    is_trained: bool = True,
 ) -> PreTrainedConfig:
-    """The configuration of a job's model. Raises WorkloadError if the tokenizer does not fit it."""
+    """The configuration of a job's model; if it is not ``is_trained``, the one to save, without
+    what is set for a training.
+
+    Raises WorkloadError if the tokenizer does not fit it.
+    """
     assert workload.model is not None
     if model_path is not None:
         config = load_config(workload.model, model_path, runs_code=workload.trust_remote_code)
@@ -101,6 +106,13 @@ def model_config(
     if workload.task is Task.SEQUENCE_CLASSIFICATION:
         set_label_count(config, workload)
     parts = list({id(each): each for each in (config, text_of(config))}.values())
+    # A classifier reads the state of the token that it was trained with.
+    keeps_own = (
+        not is_trained
+        and model_path is not None
+        and workload.task is not Task.SEQUENCE_CLASSIFICATION
+        and has_own_ends(config, workload, tokenizer)
+    )
     if tokenizer is not None:
         _check_vocabulary(config, tokenizer)
         if workload.task is not Task.CAUSAL_LM and tokenizer.pad_token_id is None:
@@ -115,15 +127,28 @@ def model_config(
             _check_end_token(config, tokenizer)
         for name, token in _special_token_ids(tokenizer).items():
             for part in parts:
-                if part is parts[-1] or hasattr(part, name):
+                is_own = keeps_own and getattr(part, name, None) is not None
+                if not is_own and (part is parts[-1] or hasattr(part, name)):
                     setattr(part, name, token)
-    for part in parts:
+    for part in parts if is_trained else ():
         part.use_cache = False
         if dropout is not None:
             _set_dropout(part, dropout)
     if (problem := positions_problem(config, workload.sequence_length)) is not None:
         raise WorkloadError(f"workload.sequence_length: {problem}")
     return config
+
+
+def has_own_ends(
+    config: PreTrainedConfig, workload: Workload, tokenizer: PreTrainedTokenizerBase | None
+) -> bool:
+    """Whether the end tokens of the stored ``config`` are those of the texts: another tokenizer may
+    have other ones.
+    """
+    if workload.tokenizer is None or tokenizer is None:
+        return True
+    own = text_of(config).eos_token_id
+    return end_token(tokenizer) in (own if isinstance(own, list) else [own])
 
 
 def set_label_count(config: PreTrainedConfig, workload: Workload) -> None:

@@ -110,6 +110,29 @@ def _check_names(
             f"no stored tensor has the name of a weight of {model.config.model_type} (stored are "
             f"{_listed(stored)}); expected names such as {own[0]}, as save_pretrained writes them"
         )
+    elif (renamed := _renamed_head(task, model, found, stored)) is not None:
+        head, name = renamed
+        yield (
+            f"its head {head} is not stored, and {name} of the same shape is, which a "
+            f"{model.config.model_type} has not; expected the head as {head}: a new one would be "
+            "trained"
+        )
+
+
+def _renamed_head(
+    task: Task, model: PreTrainedModel, found: Any, stored: Mapping[str, torch.Tensor]
+) -> tuple[str, str] | None:
+    """A language model's head without a stored value, and the stored tensor [...] that may be
+    it.
+    """
+    shapes = {name: each.shape for name, each in model.named_parameters()}
+    for head in sorted(found.missing_keys):
+        if task is Task.SEQUENCE_CLASSIFICATION or is_of_base(head, model):
+            continue
+        for name in sorted(found.unexpected_keys):
+            if head in shapes and stored[name].shape == shapes[head]:
+                return head, name
+    return None
 
 
 def _loaded(model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Any:

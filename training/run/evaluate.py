@@ -93,8 +93,10 @@ class EvaluationSchedule:
         if every is not None and self._steps % every == 0:
             self._evaluate_now()
 
-    def at_end(self) -> None:
-        if self._measurement.evaluates and self._evaluated_at != self._steps:
+    def at_end(self, *, are_rounded: bool) -> None:
+        """``are_rounded``: the weights have other values than after the last step."""
+        is_known = self._evaluated_at == self._steps and not are_rounded
+        if self._measurement.evaluates and not is_known:
             self._evaluate_now()
 
     def _evaluate_now(self) -> None:

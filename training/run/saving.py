@@ -6,11 +6,13 @@ Tensors have any shape [...].
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import GENERATION_CONFIG_NAME
 
 from training.models.tensor_file import TensorFile, byte_count
 from training.process.process_group import decided_by_first_rank, read_topology
@@ -28,22 +30,25 @@ def save_model(
     tokenizer: PreTrainedTokenizerBase | None,
     folder: Path,
     *,
+    generation_config: Path | None = None,
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
     """``model`` is a new one on the meta device: the trained one may be sharded, wrapped or
     rewritten by its strategy.
 
-    ``tensors`` are written one by one, and none is kept. A file holds ``shard_bytes`` or one
-    tensor; tied weights are written once. Raises ValueError if a tensor of the model is missing, or
-    is not as the model has it.
+    ``tensors`` are written one by one, in the model's types, and none is kept. A file holds
+    ``shard_bytes`` or one tensor; tied weights are written once. ``generation_config`` is a file
+    that is kept as it is. Raises ValueError if a tensor of the model is missing, or has another
+    shape.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model.tie_weights()
     _write_shards(tensors, each_once(model.state_dict(keep_vars=True)), folder, shard_bytes)
     model.config.architectures = [type(model).__name__]
-    model.config.dtype = torch.float32
     model.config.save_pretrained(folder)
-    if model.can_generate() and model.generation_config is not None:
+    if generation_config is not None:
+        shutil.copyfile(generation_config, folder / GENERATION_CONFIG_NAME)
+    elif model.can_generate() and model.generation_config is not None:
         model.generation_config.save_pretrained(folder)
     if tokenizer is not None:
         tokenizer.save_pretrained(folder)
@@ -89,7 +94,7 @@ def _write_shards(
     missing = set(expected)
     for name, tensor in tensors:
         if name in file_of:
-            file_of[name].write(name, tensor)
+            file_of[name].write(name, tensor.to(expected[name].dtype))
             missing.discard(name)
         del tensor  # otherwise the loop's variable holds this tensor while the next one is made
     if missing:

@@ -219,6 +219,7 @@ def test_a_built_in_task_gets_the_suites_own_words_as_json() -> None:
         "max_steps": 200,
         "evaluate": False,
         "save_model": False,
+        "save_dtype": "checkpoint",
         "save_best": False,
     }
     assert told["sagemaker_program"] == "traindyno_train.py"

@@ -53,6 +53,13 @@ class Precision(StrEnum):
     FP16 = "fp16"
 
 
+class SaveDtype(StrEnum):
+    """The type of a saved model's weights."""
+
+    CHECKPOINT = "checkpoint"
+    FP32 = "fp32"
+
+
 class ShardScope(StrEnum):
     """How FSDP shards parameters: over every rank, or within one instance and replicated across
     instances.

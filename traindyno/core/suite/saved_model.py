@@ -31,9 +31,13 @@ NAMES = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_l
 PADDING_TOKEN = 1
 
 
-def model_problem(path: str, names: Sequence[str] | None) -> str | None:
+def model_problem(
+    path: str, names: Sequence[str] | None, adapter: Mapping[str, Any] | None = None
+) -> str | None:
     """Why this is no model, by the ``names`` of the files in the folder; those of a file are
     None.
+
+    ``adapter`` is the content of its adapter_config.json.
     """
     expected = "; expected a folder with a model as save_pretrained of transformers writes it"
     if names is None:
@@ -41,9 +45,14 @@ def model_problem(path: str, names: Sequence[str] | None) -> str | None:
         kind = "GGUF file, made for inference" if is_gguf else "file"
         return f"{path} is a {kind}{expected}"
     if ADAPTER_FILE in names:
+        base = (adapter or {}).get("base_model_name_or_path")
+        of_base = f" of {base}" if base else ""
         return (
-            f"{path} has an adapter ({ADAPTER_FILE}); expected a whole model: merge the adapter "
-            "into it, then save it"
+            f"{path} has an adapter{of_base} ({ADAPTER_FILE}); expected a whole model: merge the "
+            "adapter into it and save it, in Python: from peft import AutoPeftModelForCausalLM; "
+            f'AutoPeftModelForCausalLM.from_pretrained("{path}").merge_and_unload()'
+            '.save_pretrained("merged") (a classifier: AutoPeftModelForSequenceClassification), '
+            "and save its tokenizer there too"
         )
     gguf = [name for name in names if name.lower().endswith(".gguf")]
     if MODEL_FILE in names and not (gguf and not any(name.endswith(WEIGHTS) for name in names)):

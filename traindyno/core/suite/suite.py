@@ -8,7 +8,7 @@ from typing import Any
 
 from traindyno.core.documents.field_description import COUNT, Bound, describe, described
 from traindyno.core.documents.stored import JsonValue
-from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
+from traindyno.core.suite.choices import Jobs, Purchase, SaveDtype, Search, Task
 from traindyno.core.suite.goal import HOURS, USD, Goal, Pricing
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import STEPS, Workload
@@ -100,6 +100,11 @@ class Measurement:
         default="at the end only",
     )
     save_model: bool = described(False, "keep the trained model")
+    save_dtype: SaveDtype = described(
+        SaveDtype.CHECKPOINT,
+        "the type of the saved weights: that of the model's files, to which they are rounded after "
+        "the last step and evaluated so; or fp32, which keeps all bits",
+    )
     save_best: bool = described(
         False,
         (
