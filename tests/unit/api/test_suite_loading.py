@@ -153,6 +153,19 @@ def test_a_folder_without_a_model_is_told_by_what_it_has(
     assert told in problem
 
 
+def test_an_adapter_is_told_with_its_base_and_how_it_is_merged(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "adapter_config.json").write_text(
+        '{"base_model_name_or_path": "meta-llama/Llama-3.2-1B"}'
+    )
+    (tmp_path / "a.txt").write_text("text")
+    workload = {**small_document()["workload"], "model": "./model", "dataset": {"path": "a.txt"}}
+    suite = Suite.of(folder=tmp_path, **small_document(workload=workload))
+    (problem,) = problems_of(lambda: check_startable(suite))
+    assert "./model has an adapter of meta-llama/Llama-3.2-1B (adapter_config.json)" in problem
+    assert 'from_pretrained("./model").merge_and_unload().save_pretrained("merged")' in problem
+
+
 @pytest.mark.parametrize(
     ("workload", "says"),
     [
