@@ -2,6 +2,7 @@
 so far.
 """
 
+import itertools
 import json
 import time
 from collections import Counter
@@ -27,7 +28,12 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
-from traindyno.sagemaker.job_description import read_phase
+from traindyno.sagemaker.job_description import (
+    begun_at,
+    read_phase,
+    read_wait,
+    running_seconds,
+)
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.owners import PreparationRow, PreparationSummary
 from traindyno.store.results_bucket import ResultsBucket
@@ -136,7 +142,11 @@ DESCRIBED_JOBS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
-    """``phase`` and ``step`` are the step log's. None is unknown."""
+    """``phase`` and ``step`` are the step log's. None is unknown.
+
+    ``seconds``: since its first status, or while it waits since it was submitted.
+    ``billed_seconds``: of each instance, so far. ``wait``: what it waits for.
+    """
 
     label: str
     instance: str
@@ -144,6 +154,8 @@ class RunningJob:
     phase: str | None
     step: int | None
     seconds: float
+    billed_seconds: float = 0.0
+    wait: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +243,7 @@ class State:
     @property
     def position(self) -> tuple[object, ...]:
         """A value that differs after any progress."""
-        jobs = tuple((job.label, job.job_phase, job.phase, job.step) for job in self.jobs)
+        jobs = tuple((job.label, job.job_phase, job.phase, job.step, job.wait) for job in self.jobs)
         return len(self.ended), self.runs_ended, len(self.prepared), jobs
 
 
@@ -323,6 +335,8 @@ def _running_jobs(
     for number, attempt in enumerate(running):
         described = jobs.describe(attempt.job_name) if number < DESCRIBED_JOBS else None
         job_phase = read_phase(described) if described else None
+        wait = read_wait(described) if described else None
+        begun = (None if wait or not described else begun_at(described)) or attempt.submitted_at
         position = Position()
         if job_phase is JobPhaseName.TRAINING:
             owner = owner_id(attempt.owner)
@@ -337,8 +351,20 @@ def _running_jobs(
             job_phase=job_phase,
             phase=position.phase,
             step=position.step,
-            seconds=now - attempt.submitted_at,
+            seconds=now - begun,
+            billed_seconds=(described and running_seconds(described, now=now)) or 0.0,
+            wait=wait,
         )
+
+
+def read_waits(target: LabTarget, execution_id: str) -> list[str]:
+    """What the jobs under way wait for; none where one of them works."""
+    jobs = TrainingJobs(clients.sagemaker())
+    open_attempts = itertools.islice(
+        target.services.attempts.list_open(execution_id), DESCRIBED_JOBS
+    )
+    waits = [read_wait(jobs.describe(each.job_name)) for each in open_attempts]
+    return [each for each in waits if each] if all(waits) else []
 
 
 def _label(owner: AttemptOwner, position: Position, numbers: Mapping[str, str]) -> str:

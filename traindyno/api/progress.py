@@ -103,9 +103,9 @@ def described_jobs(state: State) -> list[RunningJob]:
 
 
 def _doing(state: State) -> str:
-    if state.preparing:
-        return state.preparing
     described = described_jobs(state)
+    if state.preparing:
+        return "; ".join([state.preparing, *(job.wait for job in described if job.wait)])
     if not described:
         return "planning" if not state.runs_ended else "between runs"
     more = len(state.jobs) - 1
@@ -117,6 +117,8 @@ def _job(job: RunningJob, max_steps: int | None) -> str:
 
 
 def _activity(job: RunningJob, max_steps: int | None) -> str:
+    if job.wait:
+        return job.wait
     if job.job_phase is not JobPhaseName.TRAINING:
         return "unknown" if job.job_phase is None else job.job_phase.value
     if job.step is not None:

@@ -44,6 +44,8 @@ def read_job_names(page: Mapping[str, Any]) -> Iterator[str]:
     return (job["TrainingJobName"] for job in page["TrainingJobSummaries"])
 
 
+#: How the status message of a job of the local cloud begins that waits behind another one.
+QUEUED = "waiting for the machine"
 SHORTAGE_TEXTS = ("insufficient capacity", "capacity error", "waiting for capacity")
 PHASE_OF_STATUS = {
     "Pending": JobPhaseName.WAITING,
@@ -83,6 +85,30 @@ def read_phase(job: Mapping[str, Any]) -> JobPhaseName | None:
     know.
     """
     return PHASE_OF_STATUS.get(job["SecondaryStatus"])
+
+
+def read_wait(job: Mapping[str, Any]) -> str | None:
+    """What a job waits for before it starts; None for one that doesn't."""
+    message = str(_last_transition(job).get("StatusMessage") or "")
+    is_short = any(text in message.lower() for text in (*SHORTAGE_TEXTS, QUEUED))
+    phase = read_phase(job)
+    if phase is JobPhaseName.WAITING or (phase is JobPhaseName.STARTING and is_short):
+        return message or phase.value
+    return None
+
+
+def begun_at(job: Mapping[str, Any]) -> float | None:
+    """Epoch seconds of its first status; in the local cloud, that is after its wait for the
+    machine.
+    """
+    transitions = job.get("SecondaryStatusTransitions") or ()
+    return epoch_seconds(transitions[0]["StartTime"]) if transitions else None
+
+
+def _last_transition(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    transitions = job.get("SecondaryStatusTransitions") or ({},)
+    last: Mapping[str, Any] = transitions[-1]
+    return last
 
 
 def is_ending(job: Mapping[str, Any]) -> bool:

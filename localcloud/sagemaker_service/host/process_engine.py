@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 
 from localcloud.sagemaker_service.host.host_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
@@ -29,9 +31,11 @@ from localcloud.sagemaker_service.service_health import (
     internal_error,
     write_until_done,
 )
+from traindyno.sagemaker.job_description import QUEUED
+from traindyno.sagemaker.request import EXECUTION_TAG
 
 LOG = logging.getLogger(__name__)
-WAITING = "Waiting for the machine: it runs one job at a time"
+NO_EXECUTION = "another job"
 
 
 class ProcessEngine:
@@ -47,10 +51,7 @@ class ProcessEngine:
 
     def wake(self, name: str) -> None:
         LOG.debug("%s was added or changed", name)
-        jobs = self._store.unfinished(Engine.PROCESS)
-        if any(job.claimed for job in jobs):
-            for job in jobs:
-                self._change(job.name, _waiting)
+        self._tell_waiting()
         self._worker.wake()
 
     def kill(self, job: TrainingJob) -> int:
@@ -61,6 +62,13 @@ class ProcessEngine:
         """Ends the running job's processes; the next start records the job's end."""
         self._worker.close()
 
+    def _tell_waiting(self) -> None:
+        """Who has the machine, to those that wait for it."""
+        jobs = self._store.unfinished(Engine.PROCESS)
+        for message in (waiting_message(job) for job in jobs if job.claimed):
+            for job in jobs:
+                self._change(job.name, partial(_waiting, message=message))
+
     def _take_next(self) -> bool:
         """Runs the next job. False if none was waiting."""
         job = self._store.next_waiting(Engine.PROCESS)
@@ -70,6 +78,7 @@ class ProcessEngine:
             claimed = self._change(job.name, _claimed)
             if claimed.claimed:
                 LOG.info("%s begins", job.name)
+                self._tell_waiting()
                 self._run(claimed)
                 LOG.info("%s is over", job.name)
         return True
@@ -137,10 +146,16 @@ def _claimed(job: TrainingJob, now_ms: int) -> TrainingJob:
     return replace(prepared, transitions=(*prepared.transitions[:-1], start), claimed=True)
 
 
-def _waiting(job: TrainingJob, now_ms: int) -> TrainingJob:
-    if job.claimed or job.transitions[-1].message == WAITING:
+def waiting_message(holder: TrainingJob) -> str:
+    who = holder.tags.get(EXECUTION_TAG, NO_EXECUTION)
+    since = datetime.fromtimestamp(holder.transitions[0].start_ms / 1000, UTC)
+    return f"{QUEUED}, behind {who}, which has it since {since:%H:%M} UTC"
+
+
+def _waiting(job: TrainingJob, now_ms: int, *, message: str) -> TrainingJob:
+    if job.claimed or job.transitions[-1].message == message:
         return job
-    return moved(job, job.secondary_status, now_ms=now_ms, message=WAITING)
+    return moved(job, job.secondary_status, now_ms=now_ms, message=message)
 
 
 def _latest_ms(job: TrainingJob, now_ms: int) -> int:

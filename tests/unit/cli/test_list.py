@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.unit.lab_in_memory import EXECUTION, MemoryExecutions
+from traindyno.aws import clients
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
 from traindyno.store.executions import Judgement
@@ -28,7 +29,21 @@ def test_the_runs_of_an_execution_are_those_that_it_made(
     row = SimpleNamespace(run_count=18, judgement=judgement if ended else None)
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})
-    services = SimpleNamespace(executions=SimpleNamespace(find=lambda _: row))
+    job = SimpleNamespace(job_name="second")
+    services = SimpleNamespace(
+        executions=SimpleNamespace(find=lambda _: row),
+        attempts=SimpleNamespace(list_open=lambda _: iter([job])),
+    )
+    message = "waiting for the machine, behind r-hf, which has it since 20:41 UTC"
+    described = {
+        "SecondaryStatus": "Starting",
+        "SecondaryStatusTransitions": [{"Status": "Starting", "StatusMessage": message}],
+    }
+    monkeypatch.setattr(
+        clients,
+        "sagemaker",
+        lambda: SimpleNamespace(describe_training_job=lambda **_: described),
+    )
     monkeypatch.setattr(
         LabChoice,
         "find_target",
@@ -37,5 +52,7 @@ def test_the_runs_of_an_execution_are_those_that_it_made(
     answer = CliRunner().invoke(commands, ["list"])
     assert answer.exit_code == 0, answer.output
     assert f"\u2502 {shown} " in answer.output
+    assert ("behind r-hf" in answer.output) == (ended is None)
     (listed,) = json.loads(CliRunner().invoke(commands, ["list", "--format", "json"]).output)
+    assert listed["waits_for"] == message
     assert (listed["run_count"], listed["ended_run_count"]) == (18, ended)

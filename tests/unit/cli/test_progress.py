@@ -38,6 +38,7 @@ from traindyno.api.progress import (
     observe,
     prepared_line,
     state_line,
+    state_rows,
 )
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import display_on, render_state
@@ -92,6 +93,23 @@ def state(
         leader=find_leader(GoalKind.FASTEST, list(rows.values())),
         now=now,
     )
+
+
+def test_a_job_that_waits_says_behind_what() -> None:
+    wait = "waiting for the machine, behind r-hf, which has it since 20:41 UTC"
+    job = RunningJob(
+        label="eager",
+        instance="local.cpu",
+        job_phase=JobPhaseName.STARTING,
+        phase=None,
+        step=None,
+        seconds=185.0,
+        wait=wait,
+    )
+    waiting = state(jobs=(job,))
+    assert f"eager: {wait}, 3 min 5 s" in state_line(waiting)
+    assert ("running", f"eager: {wait}, 3 min 5 s") in [*state_rows(waiting)]
+    assert waiting.position != state(jobs=(replace(job, wait=None),)).position
 
 
 def test_an_ended_run_is_named_by_its_cells_label() -> None:

@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
-from localcloud.sagemaker_service.host.process_engine import WAITING
+from localcloud.sagemaker_service.host.process_engine import waiting_message
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine
 from localcloud.sagemaker_service.jobs.job_store import JobStore
@@ -17,7 +18,8 @@ from localcloud.sagemaker_service.jobs.job_view import described
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Worker
 from tests.unit.localcloud.engine_samples import add_job, ended_job, process_engine, stored, until
-from traindyno.sagemaker.job_description import read_job_end
+from traindyno.sagemaker.job_description import read_job_end, read_wait
+from traindyno.sagemaker.request import EXECUTION_TAG
 
 
 class Transfer:
@@ -75,7 +77,11 @@ def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(
     assert has_begun.wait(10)
     add_job(store, "second")
     engine.wake("second")
-    assert stored(store, "second").transitions[-1].message == WAITING
+    message = waiting_message(replace(stored(store, "first"), tags={EXECUTION_TAG: "r-hf"}))
+    assert message.startswith("waiting for the machine, behind r-hf, which has it since ")
+    waits = read_wait(described(stored(store, "second")))
+    assert waits == message.replace("r-hf", "another job")
+    assert read_wait(described(stored(store, "first"))) is None
     may_end.set()
     first, second = ended_job(store, "first"), ended_job(store, "second")
     began_ms, ended_ms = second.transitions[0].start_ms, second.transitions[-1].start_ms

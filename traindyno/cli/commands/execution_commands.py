@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from traindyno.api.execution_state import read_waits
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import STOP_SECONDS
 from traindyno.api.reports import ExecutionFailed, ReportMissing, read_report
@@ -176,6 +177,7 @@ def list_executions(
     listed: list[dict[str, Any]] = []
     for found in target.executions.list_latest(limit):
         row = target.services.executions.find(found.execution_id)
+        waits = read_waits(target, found.execution_id) if found.is_running else []
         listed.append(
             {
                 "execution_id": found.execution_id,
@@ -186,6 +188,7 @@ def list_executions(
                 "ended_run_count": row.judgement.run_count if row and row.judgement else None,
                 "headline": row.judgement.headline if row and row.judgement else None,
                 "error": found.error,
+                "waits_for": waits[0] if waits else None,
             }
         )
     if output is OutputFormat.JSON:
@@ -202,7 +205,7 @@ def list_executions(
             if ended in (None, most)
             else f"{ended} of {most}"
         )
-        outcome = each["headline"] or each["error"] or ""
+        outcome = each["headline"] or each["error"] or each["waits_for"] or ""
         table.add_row(each["execution_id"], each["status"].lower(), started, runs, outcome)
     STANDARD_OUTPUT.print(table)
 

@@ -16,6 +16,7 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.costs.receipt import write_receipt
+from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval
 
@@ -74,12 +75,26 @@ HEADINGS = ("quantity", "projected", "actual", "actual ÷ projected", "90 % inte
 
 
 def job_seconds(results: Iterable[RunResult]) -> float | None:
-    """From the creation of the first job to the end of the last one; None unless all have ended."""
-    attempts = [attempt for result in results for attempt in result.attempts]
-    begins = [each.submitted_at for each in attempts if each.submitted_at is not None]
-    ends = [each.ended_at for each in attempts if each.ended_at is not None]
-    is_known = len(begins) == len(ends) == len(attempts)
-    return max(0.0, max(ends, default=0.0) - min(begins, default=0.0)) if is_known else None
+    """In which any job had begun: a wait behind another job on this machine is none of theirs.
+
+    None unless all have ended.
+    """
+    spans = [attempt_span(attempt) for result in results for attempt in result.attempts]
+    known = sorted(span for span in spans if span is not None)
+    seconds, until = 0.0, 0.0
+    for begin, end in known:
+        seconds += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return seconds if len(known) == len(spans) else None
+
+
+def attempt_span(attempt: Attempt) -> tuple[float, float] | None:
+    """Epoch seconds of its job's first status and of its end; None unless it has ended."""
+    if attempt.ended_at is None:
+        return None
+    phases = sum(attempt.phase_seconds.values())
+    begin = attempt.ended_at - phases if phases else attempt.submitted_at
+    return None if begin is None else (begin, attempt.ended_at)
 
 
 def job_usd(results: Sequence[RunResult]) -> float | None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from botocore.exceptions import ClientError
 
-from traindyno.api.execution_state import State, first_rank_logs, log_entries
+from traindyno.api.execution_state import RunningJob, State, first_rank_logs, log_entries
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import QUIET_SECONDS, PlainDisplay
 from traindyno.aws.client_errors import AwsError, is_service_fault
@@ -23,7 +23,7 @@ from traindyno.aws.executions import (
 )
 from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projected_actual import job_seconds, job_usd
+from traindyno.core.costs.projected_actual import attempt_span, job_seconds, job_usd
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import TraindynoError
@@ -277,8 +277,8 @@ def find_result(target: LabTarget, training: Training) -> RunResult | None:
     return next(iter(load_results(target.results, training.execution_id)), None)
 
 
-def read_forecast(target: LabTarget, training: Training, now: float) -> Forecast | None:
-    """None unless its job trains, or where the number of steps is unknown."""
+def read_forecast(target: LabTarget, training: Training, job: RunningJob) -> Forecast | None:
+    """None unless its ``job`` trains, or where the number of steps is unknown."""
     execution, services = training.execution_id, target.services
     rows = [
         row
@@ -298,16 +298,14 @@ def read_forecast(target: LabTarget, training: Training, now: float) -> Forecast
         return None
     usd_per_second = float(row.usd_per_hour * row.instance_count / SECONDS_PER_HOUR)
     billed = [each.end.billable_seconds for each in rows if each.end is not None]
-    running = (
-        None
-        if None in billed
-        else sum(each or 0.0 for each in billed) + max(0.0, now - row.submitted_at)
-    )
+    running = None if None in billed else sum(each or 0.0 for each in billed) + job.billed_seconds
+    spans = [attempt_span(each.end) for each in rows if each.end is not None]
+    elapsed = job.seconds + sum(end - begin for begin, end in filter(None, spans))
     return forecast(
         pace,
         training.projected,
         steps=training.steps,
-        elapsed_seconds=total(training.earlier_seconds, max(0.0, now - rows[0].submitted_at)),
+        elapsed_seconds=total(training.earlier_seconds, elapsed),
         spent_usd=total(
             training.earlier_usd, None if running is None else usd_per_second * running
         ),
@@ -327,9 +325,9 @@ class TrainingDisplay(PlainDisplay):
 
     def show(self, state: State) -> None:
         found = None
-        if state.execution.is_running:
+        if state.execution.is_running and state.jobs:
             with suppress(*AwsError):  # the next reading may find it
-                found = read_forecast(self._target, self._training, time.time())
+                found = read_forecast(self._target, self._training, state.jobs[0])
         if found is None:
             super().show(state)
         elif (

@@ -17,7 +17,7 @@ from tests.unit.run_samples import completed_result, make_cell, remeasured
 from tests.unit.suites import unprepared_document
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
-from traindyno.core.costs.projected_actual import ProjectedActual
+from traindyno.core.costs.projected_actual import ProjectedActual, job_seconds
 from traindyno.core.planning.plan import read_stored_plan, stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key
 from traindyno.core.statistics.estimates import Interval
@@ -65,6 +65,29 @@ def finished(lab: MemoryLab) -> None:
     for item in items_of_round(lab):
         measure(lab, item)
     judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+
+
+def test_the_wait_for_the_machine_is_no_time_of_a_job() -> None:
+    """Two jobs that did not overlap, of which the first waited 800 s; and one without phases."""
+    result = completed_result(make_cell(), 1)
+    (attempt,) = result.attempts
+    first = replace(
+        attempt,
+        submitted_at=0.0,
+        ended_at=1000.0,
+        phase_seconds={"starting": 20.0, "training": 180.0},
+    )
+    second = replace(
+        attempt, submitted_at=1100.0, ended_at=1150.0, phase_seconds={"training": 50.0}
+    )
+    for attempts, seconds in (
+        ((first,), 200.0),
+        ((first, first), 200.0),
+        ((first, second), 250.0),
+        ((replace(first, phase_seconds={}),), 1000.0),
+        ((first, replace(second, ended_at=None)), None),
+    ):
+        assert job_seconds([replace(result, attempts=attempts)]) == seconds
 
 
 def test_the_report_of_a_training_has_what_was_projected_beside_what_it_took() -> None:
