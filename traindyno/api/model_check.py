@@ -18,7 +18,8 @@ from traindyno.api.training_code import (
     read_kept,
     training_code_digest,
 )
-from traindyno.core.errors import Problem
+from traindyno.core.errors import Problem, TraindynoError
+from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
@@ -172,6 +173,31 @@ def _key(
         "code": training_code_digest(),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+class ConfigurationUnreachable(TraindynoError):
+    """The configuration of a model is not on this machine, and no Hub gave it."""
+
+
+def fetch_configuration(path: str, revision: str | None) -> str:
+    """The folder of the configuration, in huggingface_hub's own cache; no weights are fetched.
+
+    Raises ConfigurationUnreachable.
+    """
+    if is_s3_uri(path):
+        raise ConfigurationUnreachable(
+            f"the configuration of {path} is in S3: give the config.json itself"
+        )
+    from huggingface_hub import hf_hub_download  # noqa: PLC0415  (only a Hub id needs it)
+
+    try:
+        return str(Path(hf_hub_download(path, MODEL_FILE, revision=revision)).parent)
+    except (OSError, ValueError) as error:  # of the network or the Hub, and a name that is no id
+        why = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise ConfigurationUnreachable(
+            f"the configuration of {path} is neither on this machine nor did a Hub give it "
+            f"({why}): give the model's folder or its config.json; a gated model needs HF_TOKEN"
+        ) from error
 
 
 def find_configuration(path: str, revision: str | None, folder: Path | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.cli.commands import execution_commands, run_commands
 from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.plan_command import plan
@@ -9,7 +10,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.slices.claims import client as claims
 from traindyno.slices.estimates import client as estimates
-from traindyno.slices.estimates.first_suite import NothingFits
+from traindyno.slices.estimates.first_suite import NothingFits, NothingKnown
 from traindyno.slices.imported import client as imported
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.pricing import client as pricing
@@ -48,4 +49,6 @@ REFUSALS: Sequence[type[TraindynoError]] = [
     ModelNotServable,
     JobNotImportable,
     NothingFits,
+    NothingKnown,
+    ConfigurationUnreachable,
 ]

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
+from tests.training.hub_server import hub_server
 
 PRICES = (
     "region: us-east-1\n"
@@ -75,7 +77,15 @@ def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> 
         each["usd"]["mean"] for each in cells[1:-1]
     ]  # between the usual cell and the compiled one
     assert costs == sorted(costs)
-    assert cells[0]["settings"]["precision"] == "fp32"
+    usual = cells[0]
+    assert (usual["settings"]["precision"], usual["settings"]["batch_size_per_device"]) == (
+        "bf16",
+        8,
+    )
+    tokens = 100_000 * 512
+    assert usual["tokens_per_second"] == pytest.approx(tokens / usual["seconds"]["mean"])
+    assert usual["usd_per_billion_tokens"] == pytest.approx(usual["usd"]["mean"] / tokens * 1e9)
+    assert answer.json()["too_little"] is None
     assert {each["settings"]["instance"]: each["quota"]["have"] for each in cells}[
         "ml.g6e.xlarge"
     ] == 0
@@ -111,11 +121,8 @@ def test_a_type_alone_leads_to_a_suite_without_refusal_and_without_the_other_typ
     assert answer.status == 0, answer.errors
     suite = written(tmp_path)
     assert (suite["goal"], suite["training"]["instance"]) == ("fastest", "ml.g5.xlarge")
-    assert suite["baseline"] == {
-        "precision": "fp32",
-        "batch_size_per_device": 8,
-        "compiler": "none",
-    }
+    assert suite["baseline"] == {"batch_size_per_device": 8, "compiler": "none"}
+    assert suite["training"]["precision"] == "bf16"
 
 
 def test_without_an_account_prices_are_those_of_a_snapshot_and_quotas_the_defaults(
@@ -127,6 +134,58 @@ def test_without_an_account_prices_are_those_of_a_snapshot_and_quotas_the_defaul
     assert "prices are of a snapshot of us-east-1, not AWS's" in " ".join(answer.output.split())
     assert "Estimates of 100,000 examples of 512 tokens" in " ".join(answer.output.split())
     assert "have 0, need 1" in " ".join(answer.output.split())
+
+
+def hub_init(folder: Path, model: str, environment: Mapping[str, str], *options: str) -> Answer:
+    init_options = (*WORK[:3], model, *WORK[4:], *options)
+    for name, text in {"prices.yaml": PRICES, "quotas.yaml": QUOTAS}.items():
+        (folder / name).write_text(text)
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    environment = {
+        **kept,
+        "HOME": str(folder),
+        "PYTHONPATH": str(REPO_ROOT),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        **environment,
+    }
+    return run_command("init", *init_options, *FILES, folder=folder, environment=environment)
+
+
+def test_the_configuration_of_a_hub_id_is_fetched_or_the_model_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "hub/owner/gpt").mkdir(parents=True)
+    (tmp_path / "hub/owner/gpt/config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "hub/owner/gpt/model.safetensors").write_bytes(b"weights")
+    with hub_server(tmp_path / "hub", tmp_path / "cache") as hub:
+        answer = hub_init(tmp_path, "owner/nothing", hub.environment)
+        assert answer.status == 2
+        assert "the configuration of owner/nothing is neither on this machine" in answer.errors
+        assert not (tmp_path / "suite.yaml").exists()
+        answer = hub_init(tmp_path, "owner/gpt", hub.environment, "--format", "json")
+    assert answer.status == 0, answer.errors
+    assert all(each["memory_bytes"] and each["usd"] for each in answer.json()["cells"])
+    assert written(tmp_path)["model"] == "owner/gpt"
+    assert "model.safetensors" not in hub.sent
+    (tmp_path / "suite.yaml").unlink()
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "empty")}
+    answer = hub_init(tmp_path, "owner/gpt", offline, "--instance", "ml.g5.xlarge")
+    assert (answer.status, (tmp_path / "suite.yaml").exists()) == (2, False)
+    assert "HF_TOKEN" in answer.errors
+
+
+def test_types_that_are_left_out_and_work_that_is_too_little_are_said(tmp_path: Path) -> None:
+    types = ("ml.g5.xlarge", "ml.g5.2xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge")
+    named = [word for name in types for word in ("--instance", name)]
+    work = [*MODEL, "--examples", "100", "--max-usd", "50"]
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    prices = tmp_path / "more.yaml"
+    prices.write_text(PRICES.replace("2.6", "2.6, ml.g5.2xlarge: 1.515"))
+    files = ("--prices", "more.yaml", *FILES[2:])
+    answer = init(tmp_path, "init", *work, *named, *files)
+    assert answer.status == 0, answer.errors
+    assert "left out, no known price: ml.p4d.24xlarge" in answer.output
+    assert "the same devices for less: ml.g5.2xlarge" in answer.output
+    assert "less than a job's start" in " ".join(answer.output.split())
+    assert "its weights are random" in answer.output
 
 
 def test_in_a_terminal_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:
@@ -211,7 +270,7 @@ def test_types_of_which_one_job_is_over_the_cap_are_left_out_unless_all_are(
     )
     answer = init(tmp_path, "init", *options, "--instance", "ml.g6e.xlarge", *FILES)
     assert answer.status == 0, answer.errors
-    said = "left out, as one job may cost more than --max-usd: ml.g6e.xlarge"
+    said = "left out, one job may cost more than --max-usd: ml.g6e.xlarge"
     assert (said in answer.output, "over limits.max_usd" not in answer.output) == (
         is_left_out,
         is_left_out,

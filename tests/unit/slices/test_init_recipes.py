@@ -17,6 +17,7 @@ from tests.local.forked_programs import REPO_ROOT
 from traindyno.cli.main import commands
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.suite.workload import Workload
+from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.slices.estimates import first_suite
 from traindyno.slices.estimates.first_suite import NothingFits
 from traindyno.slices.estimates.step_time import ModelShape
@@ -79,13 +80,13 @@ def _options(recipe: dict[str, str], folder: Path) -> tuple[str, ...]:
 def _outcome(done: Result) -> str:
     """Of a plan, that each cell has all figures; else the reason."""
     if done.exit_code == 0:
-        found = json.loads(done.stdout)
-        if not found["why_no_basis"]:
-            assert all(
-                each["memory_bytes"] and each["seconds"] and each["usd"] for each in found["cells"]
-            )
-            return PLAN
-        assert "is not on this machine" in found["why_no_basis"]
+        assert all(
+            each["memory_bytes"] and each["seconds"] and each["usd"]
+            for each in json.loads(done.stdout)["cells"]
+        )
+        return PLAN
+    if isinstance(done.exception, ConfigurationUnreachable):
+        assert "neither on this machine nor" in str(done.exception)
         return NO_CONFIGURATION
     if isinstance(done.exception, NothingFits):
         return NO_PRICE if "has a known price" in str(done.exception) else NO_STEP_FITS

@@ -152,10 +152,10 @@ def _largest(
 def usual_candidate(
     shape: ModelShape, examples: int, best: Settings, prices: PriceList
 ) -> Candidate | None:
-    """What people would train with on this instance: the defaults of a trainer, in full precision
-    if that fits.
+    """What people would train with on such an instance: the defaults of a trainer in bf16, on one
+    instance if that fits.
     """
-    usual = (replace(best, precision=precision) for precision in (Precision.FP32, best.precision))
+    usual = (*_strategies(best.instance, 1), best)
     most = min(USUAL_BATCH, best.batch_size)
     return next(
         filter(None, (_largest(shape, examples, base, prices, most) for base in usual)), None

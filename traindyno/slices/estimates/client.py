@@ -1,6 +1,7 @@
 """`traindyno init`: a first suite for a model and its data, with what is estimated of each cell."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -17,7 +18,7 @@ from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import finite, refuse_unwritable, write_new
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
-from traindyno.core.costs.quantity_text import UNKNOWN, counted, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, counted, number_text, usd_text
 from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
@@ -29,6 +30,7 @@ from traindyno.slices.estimates.first_suite import (
     is_proposed,
     propose,
     suite_text,
+    token_figures,
 )
 from traindyno.travelling_files import listed
 
@@ -110,6 +112,8 @@ def init(
     In a terminal it asks for what is missing.
     """
     refuse_unwritable(file, "FILE")
+    # It builds shallow models to count in, of which transformers' warnings are not the user's.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     if goal not in GOALS:
         raise typer.BadParameter(
             refusal(f"got {shown(goal.value)}", "cheapest or fastest", ()), param_hint="--goal"
@@ -232,6 +236,8 @@ def _print(proposal: Proposal) -> None:
         "memory per device",
         "time",
         "cost",
+        ">tokens/s",
+        ">$ per billion tokens",
         "evidence",
         "quota",
     )
@@ -239,20 +245,36 @@ def _print(proposal: Proposal) -> None:
         texts = estimate_texts(each)
         has, needed = proposal.quota(each)
         quota = UNKNOWN if has is None else f"have {has}, need {needed}"
+        per_second, per_billion = token_figures(each, proposal.tokens).values()
         table.add_row(
-            cell.label, texts["memory"], texts["time"], texts["cost"], each.evidence, quota
+            cell.label,
+            texts["memory"],
+            texts["time"],
+            texts["cost"],
+            number_text(per_second),
+            UNKNOWN if per_billion is None else usd_text(per_billion),
+            each.evidence,
+            quota,
         )
     STANDARD_OUTPUT.print(table)
     if proposal.why_unknown:
         STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
-    if proposal.too_dear:
-        STANDARD_OUTPUT.print(
-            f"left out, as one job may cost more than --max-usd: {listed(proposal.too_dear)}"
-        )
+    for reason in dict.fromkeys(proposal.left_out.values()):
+        names = [name for name, why in proposal.left_out.items() if why == reason]
+        STANDARD_OUTPUT.print(f"left out, {reason}: {listed(names)}")
+    if proposal.too_little:
+        STANDARD_OUTPUT.print(proposal.too_little)
     for reason in proposal.plan.refusals:
         STANDARD_OUTPUT.print(f"before it can run: {reason}")
     if note := proposal.inputs.note:
         STANDARD_OUTPUT.print(note)
+        for name in dict.fromkeys(each.settings.instance for each in proposal.cells):
+            if price := proposal.inputs.prices.get(name):
+                STANDARD_OUTPUT.print(f"price of {name}: {price.source}")
+    if (model := proposal.suite.suite.workload.model) is not None and model.path is None:
+        STANDARD_OUTPUT.print(
+            "the model is new: its weights are random, and its tokenizer is trained on the data"
+        )
     cap, worst = proposal.suite.suite.limits.max_usd, proposal.plan.worst_case_usd
     STANDARD_OUTPUT.print(
         f"measuring costs at most {usd_text(cap if worst is None else min(cap, worst))}"
@@ -264,6 +286,7 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
         {
             "label": cell.label,
             **to_document(each),
+            **token_figures(each, proposal.tokens),
             "fits": each.fits,
             "quota": dict(zip(("have", "need"), proposal.quota(each), strict=True)),
         }
@@ -274,6 +297,7 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
         "why_no_basis": proposal.why_unknown,
         "cells": cells,
         "before_it_can_run": proposal.plan.refusals,
-        "left_out": proposal.too_dear,
+        "left_out": proposal.left_out,
+        "too_little": proposal.too_little,
         "note": proposal.inputs.note,
     }

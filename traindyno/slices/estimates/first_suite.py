@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from traindyno.api.local_paths import find_local
-from traindyno.api.model_check import find_configuration
+from traindyno.api.model_check import fetch_configuration, find_configuration
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.plans import find_histories
 from traindyno.api.suite_loading import Suite, check_startable
@@ -73,10 +73,21 @@ ESTIMATES_NOTE = (
 )
 
 
+START_SECONDS = 300.0  # of a job, as assumed in docs/performance.md
+TOO_DEAR = "one job may cost more than --max-usd"
+NO_PRICE = "no known price"
+NO_STEP = "by the estimate, no step fits"
+NOT_BEST = "another type is better by the estimate, or has the same devices for less"
+
+
 class NothingFits(TraindynoError):
     """No instance that may be used has the memory for a step, by the estimate, or none has a known
     price.
     """
+
+
+class NothingKnown(TraindynoError):
+    """Nothing can be estimated of the model, and no types are named to compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +111,8 @@ class Asked:
 class Proposal:
     """``cells``: the usual one first.
 
-    ``why_unknown``: why nothing could be estimated, or None. ``too_dear``: types left out, because
-    one job on them may cost more than limits.max_usd.
+    ``why_unknown``: why nothing could be estimated, or None. ``left_out``: types that were asked
+    for, or that one job of which may cost more than limits.max_usd, with the reason.
     """
 
     suite: Suite
@@ -110,7 +121,24 @@ class Proposal:
     why_unknown: str | None
     inputs: PlanInputs
     plan: Plan
-    too_dear: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """Of the whole work; 0 where it is unknown."""
+        return self.suite.suite.workload.examples * (self.suite.suite.workload.sequence_length or 0)
+
+    @property
+    def too_little(self) -> str | None:
+        """Why nothing is to be saved, or None."""
+        known = [each.seconds.mean for each in self.cells if each.seconds is not None]
+        if not known or min(known) >= START_SECONDS:
+            return None
+        return (
+            f"the whole work takes about {seconds_text(min(known))}, less than a job's start "
+            f"(about {seconds_text(START_SECONDS)}): measuring costs more than it can save; give "
+            "--examples the size of the work that you mean"
+        )
 
     @property
     def work(self) -> str:
@@ -157,6 +185,11 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
             )
         ]
     elif shape is None:
+        if suite.workload.task is not Task.SCRIPT and not asked.instances:
+            raise NothingKnown(
+                f"{why_unknown}: no cell can be estimated; name the types to compare with "
+                "--instance"
+            )
         priced = sorted(
             (name for name in types if name in inputs.prices),
             key=lambda name: inputs.prices[name].usd_per_hour,
@@ -197,7 +230,6 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
             known = [] if kept[place].evidence == NO_BASIS else [kept[place].evidence]
             evidence = ", ".join([*known, f"{counted(own.run_count, 'run')} of yours"])
             kept[place] = replace(kept[place], evidence=evidence)
-    names = {each.settings.instance for each in paid}
     return Proposal(
         suite=loaded,
         document={**asked.sections, **document},
@@ -205,12 +237,29 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
         why_unknown=why_unknown,
         inputs=inputs,
         plan=plan,
-        too_dear=tuple(
-            dict.fromkeys(
-                each.settings.instance for each in found if each.settings.instance not in names
-            )
-        ),
+        left_out=_left_out(asked.instances, found, paid, kept, inputs),
     )
+
+
+def _left_out(
+    asked: Sequence[str],
+    found: Sequence[Candidate],
+    paid: Sequence[Candidate],
+    kept: Sequence[Candidate],
+    inputs: PlanInputs,
+) -> dict[str, str]:
+    fitting, affordable, shown = (
+        {each.settings.instance for each in some} for some in (found, paid, kept)
+    )
+    reasons = dict.fromkeys(sorted(fitting - affordable), TOO_DEAR)
+    for name in asked:
+        if name not in inputs.prices:
+            reasons[name] = NO_PRICE
+        elif name not in fitting:
+            reasons[name] = NO_STEP
+        elif name not in shown:
+            reasons.setdefault(name, NOT_BEST)
+    return reasons
 
 
 def _within_cap(
@@ -256,13 +305,7 @@ def _shape(suite: Suite) -> tuple[ModelShape | None, str | None]:
     folder = find_local(model.path, suite.folder) if model.path else None
     path = find_configuration(model.path, model.revision, folder) if model.path else None
     if model.path and path is None:
-        return (
-            None,
-            (
-                f"the configuration of {model.path} is not on this machine: give its folder or "
-                "its config.json"
-            ),
-        )
+        path = fetch_configuration(model.path, model.revision)
     shape = read_shape(workload, model_path=path)
     return shape, None if shape else "the FLOPs of this model can't be counted"
 
@@ -387,6 +430,15 @@ def _document(cells: Sequence[Settings]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
+
+
+def token_figures(candidate: Candidate, tokens: int) -> dict[str, float | None]:
+    """``tokens``: of the whole work."""
+    seconds, usd = candidate.seconds, candidate.usd
+    return {
+        "tokens_per_second": tokens / seconds.mean if seconds is not None and tokens else None,
+        "usd_per_billion_tokens": usd.mean / tokens * 1e9 if usd is not None and tokens else None,
+    }
 
 
 def estimate_texts(candidate: Candidate) -> dict[str, str]:
