@@ -17,6 +17,8 @@ RUNNING = "running"
 # The service and the script use different clocks, so the logged phases can exceed the job's time
 # slightly.
 CLOCK_SECONDS = 2.0
+#: Of a shared job: before its first run, after its last one, and between them.
+JOB_START, JOB_END, BETWEEN_RUNS = "job_start", "job_end", "between_runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +175,28 @@ def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[st
             seconds[name] = value
         else:
             fitted = {phase: spent * min(1.0, value / logged) for phase, spent in script.items()}
-            seconds |= {**fitted, OTHER: max(0.0, value - logged)}
+            seconds |= {**fitted, **_split_other(max(0.0, value - logged), attempt)}
     return seconds
+
+
+def _split_other(seconds: float, attempt: Attempt) -> dict[str, float]:
+    """Of training time in no logged phase: the run's parts of what its job did for no single run;
+    the rest is ``other``.
+    """
+    share, found = attempt.share, dict[str, float]()
+    if share is not None and share.place:
+        beside = phase_parts(attempt)
+        start = share.start_seconds / share.runs
+        end = share.end_seconds / share.runs
+        parts = {
+            JOB_START: start - beside.get("downloading", 0.0),
+            JOB_END: end - beside.get("uploading", 0.0) - beside.get("stopping", 0.0),
+            BETWEEN_RUNS: (attempt.training_seconds or 0.0) - share.own_seconds - start - end,
+        }
+        for name, part in parts.items():
+            found[name] = min(seconds, max(0.0, part))
+            seconds -= found[name]
+    return {**found, OTHER: seconds}
 
 
 def _by_phase(line: ReceiptLine, usd: Decimal) -> dict[str, Decimal]:

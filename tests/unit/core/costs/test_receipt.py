@@ -18,6 +18,7 @@ from tests.unit.run_samples import (
 from traindyno.core.costs.quantity_text import to_cents
 from traindyno.core.costs.receipt import ReceiptLine, exact_phase_usd, write_receipt
 from traindyno.core.errors import CapacityUnavailable
+from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 
@@ -74,6 +75,29 @@ def test_training_is_split_into_what_the_step_log_says() -> None:
     # 1.40 USD over 140 billed seconds
     assert phase_usd(line)["compile"] == Decimal("0.25")
     assert phase_usd(line)["steady"] == Decimal("0.60")
+
+
+def test_what_a_shared_job_did_for_no_single_run_is_named() -> None:
+    share = RunShare(own_seconds=80.0, start_seconds=90.0, end_seconds=15.0, place=1, runs=3)
+    attempt = make_attempt(
+        billable_seconds=125.0,
+        training_seconds=125.0,  # 80 s and a third of 135 s: 90, 15 and 30 s between runs
+        phase_seconds={"starting": 60.0, "downloading": 30.0, "training": 345.0},
+        share=share,
+    )
+    result = replace(
+        completed_result(make_cell(), 1), attempts=(attempt,), phases_seconds={"steady": 70.0}
+    )
+    (line,) = write_receipt([result]).lines
+    assert {phase.name: phase.seconds for phase in line.phases} == {
+        "starting": 20,
+        "downloading": 10,
+        "steady": 70,
+        "job_start": 20,
+        "job_end": 5,
+        "between_runs": 10,
+        "other": 10,
+    }
 
 
 def test_a_log_that_seems_longer_than_its_job_is_fitted_into_it() -> None:
