@@ -46,7 +46,8 @@ FolderOption = Annotated[
     Path,
     typer.Option(
         "--output",
-        help="The folder that the HTML report is written to, as EXECUTION.html.",
+        help="The folder that the HTML report is written to, as EXECUTION.html; of a training, "
+        "its model too, where this option names another folder than reports.",
         callback=option_values.folder_to_write,
     ),
 ]

@@ -42,6 +42,9 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
 run_commands.FOLLOWERS[:] = [
     training.watch_training,
 ]
+run_commands.LEAVERS[:] = [
+    training.leave_trained_model,
+]
 run_commands.DEPLOYERS[:] = [
     serving.deploy_recommended,
 ]

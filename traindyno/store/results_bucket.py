@@ -125,7 +125,7 @@ class ResultsBucket(Objects):
 
     def _lines(self, key: str) -> Iterator[str]:
         rest = b""
-        for part in self._parts(key):
+        for part in self.read_parts(key):
             *lines, rest = (rest + part).split(b"\n")
             yield from (f"{line.decode(errors='replace')}\n" for line in lines)
             if len(rest) > PART_BYTES:  # no line of a log is as long; its reader refuses it
@@ -134,7 +134,8 @@ class ResultsBucket(Objects):
         if rest:
             yield rest.decode(errors="replace")
 
-    def _parts(self, key: str) -> Iterator[bytes]:
+    def read_parts(self, key: str) -> Iterator[bytes]:
+        """The content of an object of any size. Raises ObjectMissing."""
         first_byte, part = 0, None
         while part is None or len(part) == PART_BYTES:
             part = self.find_part(key, first_byte, PART_BYTES)

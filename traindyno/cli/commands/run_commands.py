@@ -45,6 +45,8 @@ FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 # How slices follow executions that are more than a suite's; each says whether this one is of its
 # kind.
 FOLLOWERS: list[Callable[[LabTarget, str, Path], bool]] = []
+# What slices leave in the folder of `report --output` beside the page.
+LEAVERS: list[Callable[[LabTarget, str, Path], None]] = []
 # How a slice serves the model that an execution saved.
 DEPLOYERS: list[Callable[[LabChoice, str], None]] = []
 
@@ -141,7 +143,11 @@ def report(
         else:
             print_receipt(STANDARD_OUTPUT, paid)
         return
-    finish(target, target.describe(execution), output, folder)
+    ended = target.describe(execution)
+    if folder != DEFAULT_FOLDER:
+        for leave in LEAVERS:
+            leave(target, execution, folder)
+    finish(target, ended, output, folder)
 
 
 def follow_to_end(target: LabTarget, execution: str, display: Display | None = None) -> Execution:

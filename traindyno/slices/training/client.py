@@ -50,6 +50,7 @@ from traindyno.slices.training.lab import (
     plan_to_resume,
     start_training,
 )
+from traindyno.slices.training.model_folder import leave_model
 from traindyno.slices.training.plan import Training
 from traindyno.slices.training.report import compared, compared_time_and_cost
 
@@ -231,6 +232,8 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
         )
     for what, uri in trained.files.items():
         STANDARD_OUTPUT.print(f"{what}: {uri}")
+    if folder != DEFAULT_FOLDER:
+        leave_trained_model(target, name, folder)
     card = model_card(trained).encode()
     key = f"{SUITES_PREFIX}{name}/{CARD}"
     target.results.write(key, card, "text/markdown")
@@ -239,6 +242,22 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
         f"{s3_uri(target.results.name, key)}"
     )
     tell(f"serve it with: traindyno deploy {name}{target.option}")
+
+
+def leave_trained_model(target: LabTarget, execution: str, folder: Path) -> None:
+    """Nothing of an execution that is no training, or that saved no model. Raises ModelNotLeft."""
+    training = find_training(target, execution)
+    result = None if training is None else find_result(target, training)
+    if result is None or result.outcome is not Outcome.COMPLETED:
+        return
+    saved = saved_model_key(execution, result.run.run_id, result.attempts[-1].job_name)
+    kept = f"{SUITES_PREFIX}{execution}/model/model.tar.gz"
+    key = next((each for each in (kept, saved) if any(target.results.list_keys(each))), None)
+    if key is None:
+        tell(f"{execution} saved no model")
+        return
+    leave_model(target.results, key, folder)
+    tell(f"the model is in {folder.resolve()}")
 
 
 def _kept_files(target: LabTarget, training: Training, result: RunResult) -> dict[str, str]:
