@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from traindyno.core.documents.places import mail_subject
+from traindyno.core.documents.problems import visible
 from traindyno.core.errors import ServiceFault
 from traindyno.core.lab_names import EVENT_SOURCE
 
@@ -16,7 +18,9 @@ SUBJECT_LENGTH = 100
 
 
 def notify(sns: "SNSClient", topic_arn: str, *, subject: str, text: str) -> None:
-    sns.publish(TopicArn=topic_arn, Subject=subject[:SUBJECT_LENGTH], Message=text)
+    """Text of a suite can be in both."""
+    shown = mail_subject(subject)[:SUBJECT_LENGTH]
+    sns.publish(TopicArn=topic_arn, Subject=shown, Message=visible(text))
 
 
 def put_verdict_event(events: "EventBridgeClient", detail: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from html import escape
 from types import MappingProxyType
 
 from traindyno.core.costs.quantity_text import UNKNOWN, interval_text
+from traindyno.core.documents.places import spreadsheet_text
 from traindyno.core.documents.problems import visible
 from traindyno.core.statistics.estimates import Estimate
 
@@ -162,15 +163,10 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> object:
-    """A spreadsheet treats text with one of these first characters as a formula; six digits are
-    enough for a plot.
-    """
+    """Six digits are enough for a plot."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    if not isinstance(value, str):
-        return value
-    text = visible(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return spreadsheet_text(value) if isinstance(value, str) else value
 
 
 def estimate_cell(estimate: Estimate | None, value_text: Callable[[float], str]) -> Markup:

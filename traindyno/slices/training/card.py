@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from traindyno.core.costs.projected_actual import HEADINGS, ProjectedActual
 from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
 from traindyno.core.costs.receipt import Receipt
+from traindyno.core.documents.places import code_span
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import Task
@@ -72,8 +73,8 @@ def _sections(trained: Trained) -> Iterator[str]:
     yield f"# {training.training_id}"
     yield ""
     yield (
-        f"Trained by Traindyno: suite {suite.name}, cell {training.cell.cell_id} "
-        f"({training.cell.label}), {suite.workload.examples:,} examples, task "
+        f"Trained by Traindyno: suite {code_span(suite.name)}, cell {training.cell.cell_id} "
+        f"({code_span(training.cell.label)}), {suite.workload.examples:,} examples, task "
         f"{suite.workload.task.value}. "
         + (
             f"The cell is from the verdict of execution {training.verdict_of}."
@@ -87,7 +88,7 @@ def _sections(trained: Trained) -> Iterator[str]:
         "the code allow."
     )
     yield from ("", "## Files", "")
-    yield from (f"- {what}: `{uri}`" for what, uri in trained.files.items())
+    yield from (f"- {what}: {code_span(uri)}" for what, uri in trained.files.items())
     yield from ("", "## Evaluation", "")
     loss = (
         result.measured.loss.points[-1] if result.measured and result.measured.loss.points else None
@@ -96,7 +97,7 @@ def _sections(trained: Trained) -> Iterator[str]:
         yield f"- training loss at step {loss.step}: {number_text(loss.loss)}"
     for step, metrics in trained.evaluations():
         yield f"- evaluation at step {step}: " + ", ".join(
-            f"{name} {value:.4g}" for name, value in metrics.items()
+            f"{code_span(name)} {value:.4g}" for name, value in metrics.items()
         )
     yield from (
         "",
@@ -119,13 +120,17 @@ def _sections(trained: Trained) -> Iterator[str]:
         cost = usd_text(trained.receipt.shown_usd(line))
         yield f"| {line.job_name} | {line.outcome} | {place} | {seconds_text(billed)} | {cost} |"
     yield from ("", "## Code and versions", "")
-    yield from (f"- code: `{uri}`" for uri in trained.code)
+    yield from (f"- code: {code_span(uri)}" for uri in trained.code)
     yield from (
-        f"- image: `{image}`"
+        f"- image: {code_span(image)}"
         for image in dict.fromkeys(each.image_uri for each in result.attempts)
         if image
     )
     facts = result.environment.facts if result.environment else {}
     versions = {"python": facts.get("python"), **facts.get("versions", {})}
-    yield from (f"- {name} {version}" for name, version in versions.items() if version)
+    yield from (
+        f"- {code_span(name)} {code_span(str(version))}"
+        for name, version in versions.items()
+        if version
+    )
     yield from ("", "## Suite", "", "```json", json.dumps(suite_document(suite), indent=1), "```")

@@ -26,6 +26,7 @@ from traindyno.cli.output import STANDARD_OUTPUT, tell, titled_table
 from traindyno.core.costs.projected_actual import HEADINGS
 from traindyno.core.costs.quantity_text import seconds_text, usd_text
 from traindyno.core.costs.receipt import write_receipt
+from traindyno.core.documents.places import one_line
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.jobs.journal_format import STATE
 from traindyno.core.jobs.outcome import Outcome
@@ -228,7 +229,8 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
     STANDARD_OUTPUT.print(table)
     for step, metrics in trained.evaluations():
         STANDARD_OUTPUT.print(
-            f"step {step}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items())
+            f"step {step}: "
+            + ", ".join(f"{one_line(key)} {value:.4g}" for key, value in metrics.items())
         )
     for what, uri in trained.files.items():
         STANDARD_OUTPUT.print(f"{what}: {uri}")

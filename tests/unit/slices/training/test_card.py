@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
+from tests.unit.core.documents.test_places import CHARACTERS
+from tests.unit.core.documents.test_visible_text import OBEYED
 from tests.unit.lab_in_memory import EXECUTION
 from tests.unit.run_samples import completed_result
 from tests.unit.slices.training.test_report import PROJECTED, trained
@@ -17,6 +20,7 @@ from traindyno.core.costs.projected_actual import ProjectedActual
 from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import suite_key
+from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
@@ -76,3 +80,33 @@ def test_amounts_below_a_dollar_are_not_rounded_to_whole_cents() -> None:
     card = card_of(training, suite, cheap, compared(training, cheap))
     assert "| 4.00 s | $0.00133 |" in card
     assert "| cost | $0.10 ($0.05 to $0.15) | $0.00133 |" in card
+
+
+def test_text_of_a_job_is_text_in_its_card() -> None:
+    """Names of metrics and versions are the script's."""
+    hostile = "".join(CHARACTERS.values())
+    suite = parse_suite(small_document())
+    cell, _ = expand_cells(suite)
+    plain = completed_result(cell, 1, suite=suite)
+    assert plain.measured is not None
+    assert plain.environment is not None
+    evaluation = Evaluation(time=0.0, step=3, metrics={hostile: 0.5})
+    facts = {"python": hostile, "versions": {hostile: hostile}}
+    result = replace(
+        plain,
+        measured=replace(plain.measured, evaluations=(evaluation,)),
+        environment=replace(plain.environment, facts=facts),
+    )
+    training = Training(training_id="a", execution_id="a", cell=cell, steps=9)
+    bodies = [card_of(training, suite, each).split("---\n", 2)[2] for each in (plain, result)]
+    parser = MarkdownIt("commonmark").enable("table")
+    headings, expected = (
+        [token.tag for token in parser.parse(body) if token.type == "heading_open"]
+        for body in bodies
+    )
+    assert headings == expected
+    inline = [token for token in parser.parse(bodies[1]) if token.type == "inline"]
+    kinds = {child.type for token in inline for child in token.children or ()}
+    assert kinds == {"text", "code_inline"}
+    assert "html_block" not in {token.type for token in parser.parse(bodies[1])}
+    assert OBEYED.search(bodies[1]) is None

@@ -1,0 +1,38 @@
+"""Text of a suite or of a job, as the places write it where people read it: it stays text.
+
+HTML is written by ``traindyno/report/markup.py``, and JSON by its own escapes.
+"""
+
+import re
+
+from traindyno.core.documents.problems import visible
+
+# What a spreadsheet takes for the begin of a formula.
+FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\n")
+LINE_ESCAPES = str.maketrans({"\n": r"\n", "\t": r"\t"})
+
+
+def one_line(text: str) -> str:
+    """For a line, of a terminal too, that holds other text."""
+    return visible(text).translate(LINE_ESCAPES)
+
+
+def code_span(text: str) -> str:
+    """For Markdown: one line between more backticks than it has together."""
+    shown = one_line(text)
+    longest = max((len(found) for found in re.findall("`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    # Markdown takes one space away at both ends.
+    space = " " if longest or not shown.strip() else ""
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
+def spreadsheet_text(text: str) -> str:
+    """For a cell of a CSV file, which the writer quotes."""
+    shown = visible(text)
+    return f"'{shown}" if shown.startswith(FORMULA_BEGINS) else shown
+
+
+def mail_subject(text: str) -> str:
+    """SNS takes ASCII without ends of lines."""
+    return one_line(text).encode("ascii", "backslashreplace").decode()
