@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ from tests.training.word_tokenizer import word_tokenizer
 from traindyno.api.suite_loading import Suite, load_startable_suite
 from traindyno.core.documents.stored import is_number
 from traindyno.core.errors import SuiteInvalid
+from training.data import file_text
+from training.data.file_text import text_lines
+from training.data.files import local_file
+from training.errors import WorkloadError
 
 ROWS = [("a good film", "up"), ("a bad film", "down")] * 4
 CSV = "\n".join(["text,label", *(",".join(row) for row in ROWS), ""])
@@ -55,6 +59,7 @@ FILES: dict[str, bytes] = {
     "pretty.jsonl": json.dumps(OBJECTS[0], indent=2).encode(),
     "object.json": json.dumps(OBJECTS[0]).encode(),
     "numbers.jsonl": b"1\n2\n",
+    "deep.jsonl": b'{"text": ' + b"[" * 100_000 + b"\n",
     "half.jsonl": json.dumps(OBJECTS[0]).encode()[:-4],
     "twice.csv": CSV.replace("text,label", "text,text", 1).encode(),
     "cut.parquet": b"PAR1" + bytes(64),
@@ -121,6 +126,39 @@ def test_data_that_cant_be_read_is_refused_at_plan(name: str, tmp_path: Path) ->
         ), problem
         assert len(problem.message) < 900
     assert SAID.get(name, "") in caught.value.problems[0].message
+
+
+@pytest.mark.parametrize("kind", ["one line", "lines"])
+@pytest.mark.parametrize(("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress)])
+def test_packed_data_that_becomes_very_large_is_refused_early(
+    kind: str,
+    suffix: str,
+    pack: Callable[[bytes], bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """8 MiB of zeros are at most 8 KiB; here, more than 1 MiB and 100 times that is too much."""
+    monkeypatch.setattr(file_text, "ALWAYS_UNPACKED_BYTES", 2**20)
+    row = json.dumps({"text": "0" * 2**16}).encode() + b"\n"
+    content = b'{"text": "' + b"0" * 2**23 if kind == "one line" else row * 2**7
+    path = tmp_path / f"bomb.jsonl.{suffix}"
+    path.write_bytes(pack(content))
+    with pytest.raises(WorkloadError, match=r"expected at most 1 MiB, or 100 times the packed"):
+        list(text_lines(local_file(path, path.name)))
+    path.write_bytes(pack(row))
+    assert list(text_lines(local_file(path, path.name))) == [row.decode()]
+
+
+def test_a_line_that_is_too_long_to_be_held_is_refused_with_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_text, "LONGEST_LINE_CHARACTERS", 9)
+    path = tmp_path / "a.jsonl"
+    path.write_text("12345678\n1234567890\n")
+    lines = text_lines(local_file(path, path.name))
+    assert next(lines) == "12345678\n"
+    with pytest.raises(WorkloadError, match="line 2: it is longer than 9 characters"):
+        next(lines)
 
 
 def told_of(labels: list[str], folder: Path, **suite: Any) -> Sequence[str]:

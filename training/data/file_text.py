@@ -46,19 +46,28 @@ CHUNK_BYTES = 2**20
 PIECE_CHARACTERS = 2**18
 LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"(?=\s\S)")
 SHOWN_BYTES = 20
+# As for archives: a small file that becomes very large would fill the memory, or run for hours.
+ALWAYS_UNPACKED_BYTES = 512 * 2**20
+UNPACKED_PER_PACKED = 100
+# A line is held whole; a list of objects may be one.
+LONGEST_LINE_CHARACTERS = 2**28
 
 
 def _chunks(file: DataFile) -> Iterator[bytes]:
     """Yields the file's bytes, unpacked if it is compressed (.gz, .bz2, .xz).
 
-    Raises WorkloadError if it is damaged.
+    Raises WorkloadError if it is damaged, or becomes too large.
     """
     suffix = next((suffix for suffix in UNPACK if file.name.lower().endswith(suffix)), "")
     plain = file.name[: len(file.name) - len(suffix)]
     try:
         with file.open() as opened:
             content = UNPACK[suffix](opened) if suffix else opened
+            unpacked_bytes = 0
             while chunk := content.read(CHUNK_BYTES):
+                unpacked_bytes += len(chunk)
+                if suffix:
+                    _refuse_large(file.name, opened.tell(), unpacked_bytes)
                 yield chunk
     except (OSError, EOFError, lzma.LZMAError) as error:
         with file.open() as opened:
@@ -69,6 +78,17 @@ def _chunks(file: DataFile) -> Iterator[bytes]:
         )
         why = f"it {kind}" if is_other else f"{error}; {expected}"
         raise WorkloadError(f"{file.name} can't be unpacked: {why}") from error
+
+
+def _refuse_large(name: str, packed_bytes: int, unpacked_bytes: int) -> None:
+    """``packed_bytes``: how many were read of the file."""
+    if unpacked_bytes > max(ALWAYS_UNPACKED_BYTES, UNPACKED_PER_PACKED * packed_bytes):
+        raise WorkloadError(
+            f"{name}: {packed_bytes / 2**20:.1f} MiB of it become {unpacked_bytes / 2**20:.0f} MiB "
+            f"or more; expected at most {ALWAYS_UNPACKED_BYTES // 2**20} MiB, or "
+            f"{UNPACKED_PER_PACKED} times the packed size if that is more: unpack the file if it "
+            "is meant"
+        )
 
 
 def _other_format(begin: bytes, name: str) -> str | None:
@@ -146,13 +166,25 @@ def text_pieces(file: DataFile) -> Iterator[str]:
 
 
 def text_lines(file: DataFile) -> Iterator[str]:
-    """Yields the file's lines with their ends."""
+    """Yields the file's lines with their ends.
+
+    Raises WorkloadError for one that is too long to be held.
+    """
     held: list[str] = []
+    number, characters = 1, 0
     for text in read_texts(file):
         for part in io.StringIO(text, newline=""):
             if held and held[-1].endswith(("\n", "\r")) and (held[-1][-1], part) != ("\r", "\n"):
                 yield "".join(held)
                 held.clear()
+                number += 1
+                characters = 0
             held.append(part)
+            characters += len(part)
+            if characters > LONGEST_LINE_CHARACTERS:
+                raise WorkloadError(
+                    f"{file.name}, line {number}: it is longer than "
+                    f"{LONGEST_LINE_CHARACTERS:,} characters; expected a row on each line"
+                )
     if held:
         yield "".join(held)

@@ -10,12 +10,15 @@ from typing import Any
 
 from traindyno.core.costs.projected_actual import ProjectedActual
 from traindyno.core.costs.quantity_text import counted, seconds_text, share_text, usd_text
+from traindyno.core.jobs.run_end import number_of, whole_of
 from traindyno.slices.training.plan import Projected, total
 from traindyno.slices.training.report import compared_time_and_cost
 
 # A difference of the step time that is told as a cause, and the share of the time in stalls that
 # is.
 SLOWER, STALLED = 1.1, 0.1
+# No job is longer than 28 days.
+LONGEST_STEP_SECONDS = 28 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +37,18 @@ class StepPace:
 def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
     """Of the last entries of a step log; None below three steps.
 
-    A script may write what it likes into it.
+    A script may write what it likes into it; steps between which the clock was set are left out.
     """
     steps: list[tuple[int, float]] = []
     for entry in entries:
-        step, begin = entry.get("step"), entry.get("begin")
-        if entry.get("kind") == "step" and isinstance(step, int) and isinstance(begin, int | float):
+        step, begin = whole_of(entry.get("step")), number_of(entry.get("begin"))
+        if entry.get("kind") == "step" and step is not None and begin is not None and step >= 0:
             steps.append((step, begin))
-    gaps = [after[1] - before[1] for before, after in pairwise(steps)]
+    gaps = [
+        after[1] - before[1]
+        for before, after in pairwise(steps)
+        if 0 <= after[1] - before[1] <= LONGEST_STEP_SECONDS
+    ]
     if len(gaps) < 2:
         return None
     mean = fmean(gaps)

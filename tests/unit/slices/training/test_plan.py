@@ -230,6 +230,32 @@ def test_stalls_are_told_as_a_cause() -> None:
     assert read_pace(map(json.loads, log_of([0.0, 1.0]))) is None
 
 
+@pytest.mark.parametrize(
+    "begin", [float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 10**400, -(10**400), 2.5]
+)
+@pytest.mark.parametrize("step", [3, -1, 10**400, 1e300, float("nan")])
+def test_a_forecast_takes_whatever_a_script_logs_and_is_never_negative(
+    begin: float, step: float
+) -> None:
+    """The clock goes back at 2.5 too."""
+    odd = {"kind": "step", "step": step, "begin": begin}
+    entries = [{"kind": "step", "step": number, "begin": 2.0 * number} for number in range(5)]
+    for place in range(6):
+        pace = read_pace([*entries[:place], odd, *entries[place:]])
+        assert pace is not None
+        told = forecast(
+            pace,
+            PROJECTED,
+            steps=2000,
+            elapsed_seconds=9,
+            spent_usd=None,
+            usd_per_second=1.0,
+            restarts=0,
+        )
+        assert min(told.left_seconds, told.left_usd) >= 0
+        assert "-" not in told.line()
+
+
 def test_the_interval_of_the_cost_has_room_for_the_whole_seconds_that_are_billed() -> None:
     usd = Interval(low=0.0005, high=0.02, confidence=0.9)
     found = Prediction(trials=3, confidence=0.9, seconds=None, usd=usd, interruptions_per_hour=0.0)
