@@ -107,6 +107,20 @@ def test_a_job_that_outlives_its_execution_keeps_the_receipt_open() -> None:
     assert not load(lab, "ABORTED").is_final
 
 
+def test_a_receipt_that_may_lack_jobs_is_not_final_and_says_why() -> None:
+    """MiniStack was killed: what it had not saved is in no row."""
+    lab, (run, *_) = make_lab()
+    note(lab, run, 1, attempt_of(run, ended_at=400.0, billable_seconds=300.0))
+    ended = replace(ENDED, execution_id=EXECUTION, status="FAILED", error="States.ServiceRestart")
+    found = load_receipt(ended, services=lab.services)
+    assert not found.is_final
+    (line,) = summary(found)
+    assert line.endswith(
+        "so far, not final: MiniStack ended while it ran, and jobs that it had not saved are "
+        "missing"
+    )
+
+
 def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> None:
     lab, (run, *_) = make_lab()
     record(lab, run, attempt_of(run))

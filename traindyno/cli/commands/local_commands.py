@@ -25,13 +25,12 @@ from localcloud.sagemaker_service.instance_table import PricesInvalid, read_give
 from localcloud.sagemaker_service.replay.trace import TraceInvalid, read_traces
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.executions import Executions
+from traindyno.cli.inputs.execution_receipt import ENDED_BY_RESTART
 from traindyno.cli.lab_choice import FormatOption
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import DEFAULT_LAB
 
-# MiniStack gives this error to the executions that it finds running when it starts.
-ENDED_BY_RESTART = "States.ServiceRestart"
 LATEST = 100
 # A MiniStack that hangs must be stopped too, and soon.
 QUICK = {"connect_timeout": 1, "read_timeout": 3, "retries": {"total_max_attempts": 1}}

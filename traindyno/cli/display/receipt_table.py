@@ -22,7 +22,9 @@ WIDEST = 64
 
 def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
     if not found.receipt.lines:
-        console.print(f"{found.execution_id}: no cost, because no training job was started")
+        none = "no cost, because no training job was started"
+        why = next(summary(found)) if found.may_lack_jobs else none
+        console.print(f"{found.execution_id}: {why}")
         return
     if found.is_simulated:
         console.print(SIMULATED)
@@ -67,6 +69,8 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
         why.append(
             f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
         )
+    elif found.may_lack_jobs:
+        why.append("MiniStack ended while it ran, and jobs that it had not saved are missing")
     elif not found.is_final:
         why.append("the execution is still running")
     if unknown:

@@ -30,6 +30,8 @@ from traindyno.store.results import load_preparations, load_results
 
 AnyResult = RunResult | PreparationResult
 Result = TypeVar("Result", RunResult, PreparationResult)
+# MiniStack gives this error to the executions that it finds running when it starts.
+ENDED_BY_RESTART = "States.ServiceRestart"
 
 
 def load_paid(
@@ -140,7 +142,11 @@ def _unfinished(row: AttemptRow) -> Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionReceipt:
-    """While ``running_jobs`` are in flight, billing continues, and the receipt is not final."""
+    """While ``running_jobs`` are in flight, billing continues, and the receipt is not final.
+
+    Nor is it where ``may_lack_jobs``: MiniStack ended while the execution ran, and jobs that it had
+    not saved are in no row.
+    """
 
     execution_id: str
     status: str
@@ -148,6 +154,7 @@ class ExecutionReceipt:
     is_simulated: bool
     running_jobs: tuple[str, ...]
     receipt: Receipt
+    may_lack_jobs: bool = False
 
 
 def read_receipt(target: LabTarget, execution_id: str) -> ExecutionReceipt:
@@ -180,13 +187,15 @@ def load_receipt(execution: Execution, *, services: LabServices) -> ExecutionRec
     preparations, runs = load_paid(execution_id, services)
     results: list[AnyResult] = [*preparations, *runs]
     running = tuple(dict.fromkeys(_running(results, services)))
+    may_lack_jobs = execution.error == ENDED_BY_RESTART
     return ExecutionReceipt(
         execution_id=execution_id,
         status=execution.status,
-        is_final=not execution.is_running and not running,
+        is_final=not (execution.is_running or running or may_lack_jobs),
         is_simulated=any(result.is_simulated for result in results),
         running_jobs=running,
         receipt=write_receipt(results, running_jobs=running),
+        may_lack_jobs=may_lack_jobs,
     )
 
 
