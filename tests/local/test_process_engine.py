@@ -417,7 +417,10 @@ def test_a_second_job_waits_for_the_machine_and_can_be_stopped_meanwhile(
     wait_until(sagemaker, "running", TRAINING)
     sagemaker.create_training_job(**job_request("waiting"))
     job = wait_until(sagemaker, "waiting", frozenset({"Starting"}))
-    assert "waiting for the machine, behind another job" in job["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert (
+        "waiting for the machine, behind another job"
+        in job["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    )
     sagemaker.stop_training_job(TrainingJobName="waiting")
     job = wait_until(sagemaker, "waiting")
     assert (job["TrainingJobStatus"], "BillableTimeInSeconds" in job) == ("Stopped", False)

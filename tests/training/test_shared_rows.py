@@ -139,6 +139,7 @@ def test_samples_of_a_trainers_batch(trainer: Any, batch: Any, samples: int) -> 
 @pytest.mark.parametrize("world_size", [1, 4])
 @pytest.mark.parametrize(("batch", "generations", "steps", "passes"), [(8, 4, 2, 1), (4, 8, 1, 3)])
 def test_a_prompt_counts_once_over_its_answers_steps_and_passes(
+    *,
     batch: int,
     generations: int,
     steps: int,

@@ -14,10 +14,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.local.forked_programs import REPO_ROOT
+from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.cli.main import commands
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.suite.workload import Workload
-from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.slices.estimates import first_suite
 from traindyno.slices.estimates.first_suite import NothingFits
 from traindyno.slices.estimates.step_time import ModelShape
