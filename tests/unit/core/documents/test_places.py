@@ -71,8 +71,9 @@ def in_markdown(text: str) -> None:
     assert [token.type for token in tokens if token.nesting == 1] == [
         *("bullet_list_open", "list_item_open", "paragraph_open"),
     ]
-    assert [child.type for child in inline.children or ()] == ["text", "code_inline", "text"]
-    shown = (inline.children or ())[1].content
+    children = list(inline.children or [])
+    assert [child.type for child in children] == ["text", "code_inline", "text"]
+    shown = children[1].content
     assert shown == one_line(text)
     assert OBEYED.search(shown) is None
 
