@@ -105,6 +105,9 @@ def whole(lab: LocalLab, measured: str) -> RunResult:
         "execution measured",
     ):
         assert words in card
+    lab.traindyno("report", "whole", "--local", "--output", "trained")
+    left = json.loads((lab.folder / "trained" / "model.json").read_text())
+    assert left == json.loads(model_file(lab, "whole", "model.json"))
     found = result_of(lab, "whole")
     assert [each.outcome for each in found.attempts] == ["completed"]
     assert found.run.cell.hyperparameters == {"delay": 0.04, "steps": STEPS}

@@ -2,6 +2,7 @@
 its amount.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,10 +16,12 @@ from typer.testing import CliRunner
 from tests.unit.cli.test_execution_receipt import attempt_of, target_of
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.store.samples import ROW
+from traindyno.api.execution_state import RunningJob
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import ExecutionNameRefused
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
+from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.s3_keys import checkpoints_prefix, suite_key
 from traindyno.core.suite.runs import run_id_of
 from traindyno.core.suite.suite import Run, Suite
@@ -27,6 +30,7 @@ from traindyno.slices.training.lab import (
     TrainingRefused,
     find_training,
     plan_to_resume,
+    read_forecast,
     start_training,
 )
 from traindyno.slices.training.plan import Training, training_document, training_key
@@ -118,6 +122,32 @@ def test_the_next_execution_has_the_checkpoints_and_what_is_left_of_the_amount(
     assert following.earlier_usd == pytest.approx(0.1)
     start_training(stopped.target, suite, following)
     assert stopped.lab.objects.contents[stopped.checkpoint_key(f"{EXECUTION}-2")] == b"three"
+
+
+def test_a_training_goes_as_its_job_does_and_not_as_it_waited(stopped: Stopped) -> None:
+    """Its job was submitted at 0, waited 900 s for the machine, and is billed for 30 s so far."""
+    row = replace(ROW, owner=stopped.run, submitted_at=0.0, reserved_usd=Decimal("0.6"))
+    noting = stopped.lab.runs.noting(EXECUTION, stopped.run.run_id, row.job_name)
+    stopped.lab.spending.reserve(row, cap_usd=Decimal(1), also=[noting])
+    prefix = checkpoints_prefix(EXECUTION, run_id_of(stopped.training.cell.cell_id, 1))
+    steps = [json.dumps({"kind": "step", "step": step, "begin": 2.0 * step}) for step in (1, 2, 3)]
+    log = "\n".join(steps).encode()
+    stopped.lab.bucket.write(f"{prefix}step_log/{row.job_name}/rank-00000.1.jsonl", log, "")
+    job = RunningJob(
+        label="eager",
+        instance="ml.g5.xlarge",
+        job_phase=JobPhaseName.TRAINING,
+        phase=None,
+        step=3,
+        seconds=40.0,
+        billed_seconds=30.0,
+    )
+    found = read_forecast(stopped.target, stopped.training, job)
+    assert found is not None
+    assert (found.step, found.left_seconds) == (3, 12.0)
+    usd_per_second = float(row.usd_per_hour) * row.instance_count / 3600
+    assert found.time.actual == pytest.approx(40 + 12)
+    assert found.cost.actual == pytest.approx(usd_per_second * (30 + 12))
 
 
 def test_a_job_whose_cost_is_unknown_keeps_its_worst_case_out_of_the_amount(
