@@ -83,6 +83,7 @@ class LabFile:
     volume_key: str = ""
     output_key: str = ""
     keep_results: bool = False
+    termination_protection: bool = False
     volume_gb: int = LabJobs().volume_size_gb
     job_tags: Mapping[str, str] = field(default_factory=dict)
     hub_token_secrets: tuple[str, ...] = ()

@@ -116,7 +116,13 @@ class LabStack(cdk.Stack):
         lambda_source: Path,
         training_source: Path,
     ) -> None:
-        super().__init__(scope, construct_id, stack_name=stack_name, description="A Traindyno lab")
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=stack_name,
+            description="A Traindyno lab",
+            termination_protection=settings.file.termination_protection,
+        )
         file, jobs, is_local = settings.file, settings.file.jobs, settings.target is Target.LOCAL
         storage = Storage(
             self,

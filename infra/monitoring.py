@@ -15,7 +15,6 @@ from traindyno.core.lab_names import FAILED_SUITES_METRIC, METRIC_NAMESPACE
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 PERIOD = cdk.Duration.minutes(5)
 SWEEPS_MISSED = 3
-CALLED_AGAIN = "Step Functions repeats the call after throttling and service faults only."
 # SQS may report the first message of a queue without traffic 15 minutes late.
 QUEUE_PERIODS = 6
 
@@ -82,25 +81,16 @@ class Monitoring(Construct):
             )
 
     def _failing_functions(self, functions: Functions) -> None:
-        """If another function of the state machine fails, it ends the execution and raises the
-        alarm SuiteFailed.
+        """An error of another function is that of a task: it ends the execution and raises
+        SuiteFailed, or the verdict names the runs that have no result.
         """
-        alone = (functions.reconcile_runs, functions.stop_runs, functions.finish_run)
-        # One final error leaves a run without a result, and no other alarm shows it.
-        of_runs = (functions.submit_run, functions.record_run)
-        # A final error raises the alarm SuiteFailed, and after a first one Step Functions repeats
-        # the call.
-        of_suites = (functions.plan_round, functions.judge_suite)
-        effects = dict.fromkeys(alone, "Jobs and endpoints may continue without control.")
-        effects |= dict.fromkeys((*of_runs, *of_suites), CALLED_AGAIN)
-        for item, effect in effects.items():
-            is_of_suites = item in of_suites
+        for item in (functions.reconcile_runs, functions.stop_runs, functions.finish_run):
             self._alarm(
                 f"{item.name}Fails",
                 item.function.metric_errors(period=PERIOD, statistic="Sum"),
-                periods=3 if is_of_suites else 1,
-                enough=2 if is_of_suites else None,
-                description=f"{item.name} raised an error: see its log group. {effect}",
+                periods=1,
+                description=f"{item.name} raised an error: see its log group. Jobs and endpoints "
+                "may continue without control.",
             )
 
     def _alarm(

@@ -147,6 +147,7 @@ permissions_boundary = "{BOUNDARY}"
 notify_email = "me@example.com"
 job_tags = {{team = "vision", cost = "42"}}
 keep_results = false
+termination_protection = false
 """,
 }
 

@@ -84,35 +84,13 @@ def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not(template: Tem
     template.resource_properties_count_is(ALARM, {"MetricName": "ExecutionsFailed"}, 0)
 
 
-@pytest.mark.parametrize(
-    "state",
-    [
-        *("ReconcileRuns", "StopRuns", "FinishRun"),
-        # a run without a result, or an execution that ends, would be the only sign
-        *("SubmitRun", "RecordRun", "PlanRound", "JudgeSuite"),
-    ],
-)
-def test_an_error_of_a_function_raises_an_alarm(template: Template, state: str) -> None:
+@pytest.mark.parametrize("state", ["ReconcileRuns", "StopRuns", "FinishRun"])
+def test_an_error_of_a_function_that_no_execution_waits_for_raises_an_alarm(
+    template: Template, state: str
+) -> None:
     dimensions = [{"Name": "FunctionName", "Value": {"Ref": function_of(template, state)}}]
     errors = {"MetricName": "Errors", "Statistic": "Sum", "Threshold": 0, "Dimensions": dimensions}
     template.has_resource_properties(ALARM, errors)
-
-
-def test_only_alarms_that_suitefailed_stands_beside_wait_for_a_second_error() -> None:
-    """A retried error of PlanRound or JudgeSuite needs nobody; a final error of the others has no
-    other alarm.
-    """
-    errors = {name: each for name, each in alarms().items() if each.get("MetricName") == "Errors"}
-    waited = {
-        name: each.get("DatapointsToAlarm", each["EvaluationPeriods"])
-        for name, each in errors.items()
-    }
-    waiting = {"PlanRoundFails", "JudgeSuiteFails"}
-    assert waiting < set(waited)
-    assert waited == {name: 2 if name in waiting else 1 for name in waited}
-    assert {(errors[name]["EvaluationPeriods"], errors[name]["Period"]) for name in waiting} == {
-        (3, 300)
-    }
 
 
 def test_a_sweep_that_is_missing_breaches(template: Template) -> None:

@@ -1,3 +1,4 @@
+import json
 import re
 from typing import Any
 
@@ -5,7 +6,16 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from infra.orchestration import GIVE_UP_AFTER
-from tests.infra.synthesis import KEY, OTHER_LAB, as_list, flat, lab, properties, statements
+from tests.infra.synthesis import (
+    KEY,
+    OTHER_LAB,
+    as_list,
+    flat,
+    lab,
+    properties,
+    statements,
+    synthesise,
+)
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
 from traindyno.store.results_bucket import USABLE_SECONDS
 
@@ -84,6 +94,19 @@ def test_the_table_is_paid_by_request_restorable_and_has_an_index_of_open_rows(
         ],
     }
     template.has_resource_properties(TABLE, table)
+
+
+@pytest.mark.parametrize(
+    ("file", "is_kept"), [("", False), ("termination_protection = true", True)]
+)
+def test_the_lab_is_protected_from_deletion_where_the_file_asks_for_it(
+    file: str, is_kept: bool
+) -> None:
+    manifest = json.loads(
+        (synthesise(target="aws", file=file).folder / "manifest.json").read_text()
+    )
+    stack = manifest["artifacts"]["Lab"]["properties"]
+    assert stack.get("terminationProtection", False) == is_kept
 
 
 def test_results_have_the_labs_key_and_stay_where_the_file_asks_for_it() -> None:
