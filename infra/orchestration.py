@@ -14,9 +14,9 @@ from infra.permissions import Grant, make_role
 from infra.retries import THROTTLING_TRIES, retry_faults, retry_next_attempts
 from infra.storage import Storage
 from traindyno.core.errors import StartLater
-from traindyno.core.lab_names import state_machine_name
+from traindyno.core.lab_names import EXECUTION_HOURS, state_machine_name
 
-GIVE_UP_AFTER = cdk.Duration.days(28)
+GIVE_UP_AFTER = cdk.Duration.hours(EXECUTION_HOURS)
 PER_EXECUTION = (
     "The runs are stored under their execution's prefix, which does not exist at deployment."
 )

@@ -66,3 +66,7 @@ def jobs_prefix(lab: str) -> str:
     with lab ``a-b``.
     """
     return f"{lab}--"
+
+
+# Step Functions ends an execution after it.
+EXECUTION_HOURS = 28 * 24

@@ -18,6 +18,7 @@ IMAGES = {kind: f"{IMAGE_REPOSITORY}:2.6.0-{kind}-py312" for kind in ("cpu", "gp
 # Without it, instances with NVIDIA GPUs have a driver for CUDA 11.4; this one runs the image's CUDA
 # 12.4.
 GPU_AMI = "al2-ami-sagemaker-inference-gpu-3-1"
+BLACKWELL = ("ml.g7", "ml.p6")
 # The handler refuses to serve without a GPU where this is set.
 GPU_VARIABLE = "TRAINDYNO_NEEDS_GPU"
 START_SECONDS = 900
@@ -138,6 +139,12 @@ def container_kind(instance_type: str) -> str:
         raise ModelNotServable(
             f"got {instance_type}: traindyno deploy has no container for Trainium and Inferentia. "
             "Expected an instance type with CPUs or NVIDIA GPUs"
+        )
+    if instance_type.startswith(BLACKWELL):
+        raise ModelNotServable(
+            f"got {instance_type}: AWS's last container for PyTorch endpoints has CUDA 12.4 and no "
+            "code for GPUs of the generation Blackwell. Expected an older GPU, such as "
+            "ml.g6.xlarge, or an instance type with CPUs"
         )
     # The table lacks types that are newer than it. A container for CPUs would leave the GPU of such
     # a type unused.

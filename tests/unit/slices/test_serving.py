@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -15,6 +16,7 @@ import boto3
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
+from packaging.requirements import Requirement
 
 from localcloud.sagemaker_service.api.request_check import check_request
 from tests.unit.cli.test_execution_receipt import target_of
@@ -48,7 +50,13 @@ from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.verdict import judge, verdict_document
 from traindyno.sagemaker.job_settings import LabJobs
-from traindyno.sagemaker.serving import GPU_VARIABLE, build_requests, container_kind
+from traindyno.sagemaker.serving import (
+    BLACKWELL,
+    GPU_VARIABLE,
+    IMAGES,
+    build_requests,
+    container_kind,
+)
 from traindyno.slices.serving import client as serving_commands
 from traindyno.slices.serving.client import (
     check_endpoint,
@@ -107,7 +115,7 @@ def test_the_requests_are_those_of_the_sdk(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_each_type_gets_known_requests_and_nvidia_types_the_images_driver() -> None:
     types = SAGEMAKER.shape_for("ProductionVariantInstanceType").metadata["enum"]
-    served = [each for each in types if not each.startswith(("ml.trn", "ml.inf"))]
+    served = [each for each in types if not each.startswith(("ml.trn", "ml.inf", *BLACKWELL))]
     for instance_type, jobs in (
         (each, jobs) for each in (*served, "ml.g99.xlarge") for jobs in (LabJobs(), OWN_JOBS)
     ):
@@ -132,6 +140,20 @@ def test_each_type_gets_known_requests_and_nvidia_types_the_images_driver() -> N
     assert GPU_VARIABLE == inference.GPU_VARIABLE
     with pytest.raises(ModelNotServable, match=r"got ml\..*Expected an instance type with CPUs"):
         container_kind("ml.trn1.2xlarge")
+    for blackwell in (each for each in types if each.startswith(BLACKWELL)):
+        with pytest.raises(ModelNotServable, match=r"generation Blackwell\. Expected an older GPU"):
+            container_kind(blackwell)
+
+
+def test_the_containers_pytorch_is_one_that_the_installed_transformers_takes() -> None:
+    """The endpoint installs the training's transformers into AWS's container."""
+    (needed,) = {
+        each.specifier
+        for each in map(Requirement, metadata.requires("transformers") or ())
+        if each.name == "torch" and each.specifier
+    }
+    for image in IMAGES.values():
+        assert image.partition(":")[2].partition("-")[0] in needed
 
 
 def test_what_can_not_be_served_creates_nothing() -> None:

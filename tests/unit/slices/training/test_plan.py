@@ -16,6 +16,7 @@ from tests.unit.suites import script_document, small_document
 from tests.unit.verdict_samples import make_row
 from traindyno.api.execution_state import log_entries
 from traindyno.core.costs.prediction import Prediction
+from traindyno.core.lab_names import EXECUTION_HOURS
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.cells import expand_cells
@@ -125,7 +126,7 @@ def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
     assert amount in (None, limits.max_usd)
     if limits.max_job_seconds > 60:
         assert 2 * terms.worst_case_usd(usd_per_hour) <= limits.max_usd + Decimal("0.01")
-    assert limits.max_hours * 3600 >= limits.max_job_seconds
+    assert EXECUTION_HOURS > limits.max_hours >= Decimal(limits.max_job_seconds) / 3600
     assert parse_suite(
         {**small_document(), "limits": suite_document(replace(suite, limits=limits))["limits"]}
     )
