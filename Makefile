@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Environments of their own and folders of further packages: groups of pyproject.toml, which requirements/<group>.txt pins
 RESOLVED := .envs/cloud .envs/lint .envs/golden .envs/model_trainer .envs/uv
-BESIDE := .envs/mutants .envs/syne_tune .envs/trl
+BESIDE := .envs/mutants .envs/syne_tune .envs/trl .envs/toolkit .envs/toolkit_with_shell
 # Complete lists of versions, such as what an image adds to its base: <file>.in gives the versions
 LISTED := requirements/xla images/pytorch_requirements images/neuron/requirements $(basename $(wildcard experiments/requirements/frozen_*.in))
 SUITE ?= suites/quickstart.yaml
@@ -76,7 +76,7 @@ mutants: install .envs/mutants/.installed ## Change the core in small ways, and 
 bench: install .envs/syne_tune/.installed ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
-nightly: install .envs/trl/.installed ## Run every test, those marked nightly too (hours), or a part of them: make nightly PART=1/4
+nightly: install .envs/trl/.installed .envs/toolkit/.installed .envs/toolkit_with_shell/.installed ## Run every test, those marked nightly too (hours), or a part of them: make nightly PART=1/4
 	TRAINDYNO_NIGHTLY=1 TRAINDYNO_PART=$(PART) $(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --ignore tests/local || [ $$? = 5 ]
 	TRAINDYNO_NIGHTLY=1 TRAINDYNO_PART=$(PART) $(BIN)/python -m pytest tests/local || [ $$? = 5 ]
 	$(if $(PART),$(BIN)/python -m tests.nightly $(PART))

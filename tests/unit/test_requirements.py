@@ -68,9 +68,12 @@ def test_uv_resolves_pytorch_by_what_its_cpu_build_requires() -> None:
     }
 
 
+TOOLKITS = ("toolkit", "toolkit_with_shell")
+
+
 def commands() -> list[str]:
     """What the Makefile and the Dockerfiles run."""
-    names = ("lint", "mutants", "golden", "model_trainer", "syne_tune", "trl", "uv")
+    names = ("lint", "mutants", "golden", "model_trainer", "syne_tune", "trl", *TOOLKITS, "uv")
     targets = ["install", "image-tables", *(f".envs/{name}/.installed" for name in names)]
     made = subprocess.run(
         ["make", "--dry-run", "--always-make", *targets],
@@ -99,6 +102,7 @@ def test_every_installation_of_a_requirements_file_requires_hashes() -> None:
             "image_tables",
             "syne_tune",
             "trl",
+            *TOOLKITS,
             "uv",
         )
     }

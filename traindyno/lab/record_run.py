@@ -4,7 +4,7 @@ the run's row.
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from traindyno.aws.log_tail import LogTail
@@ -31,6 +31,7 @@ from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
 from traindyno.lab.use_case import Failures
+from traindyno.sagemaker.failure_reasons import killed_by_torchruns_log
 from traindyno.sagemaker.job_names import attempt_number
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
@@ -219,6 +220,9 @@ def _record_run(
         host = shared.failed_host(run.run_id, last)
     step_log, log_problem = read_run_log(run, services, last)
     decided = _decide(last, final, step_log, log_problem)
+    log_tail = read_log_tail(last, decided.outcome, services, run_id=run.run_id, host=host)
+    if killed := killed_by_torchruns_log(decided.message, log_tail):
+        decided = replace(decided, outcome=Outcome.KILLED, message=killed)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
     result = build_run_result(
         run,
@@ -228,7 +232,7 @@ def _record_run(
         step_log=step_log,
         price=paid_price(execution, run.cell.settings.instance, suite.purchase),
         message=decided.message,
-        log_tail=read_log_tail(last, decided.outcome, services, run_id=run.run_id, host=host),
+        log_tail=log_tail,
         is_simulated=is_simulated(step_log),
     )
     services.bucket.write_json(

@@ -9,6 +9,7 @@ for.
 
 import re
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from signal import SIGKILL
@@ -120,7 +121,7 @@ PROCESS_RULES = (
         Outcome.KILLED,
         "; most often the host's memory is full: use fewer loader workers",
     ),
-    _rule(r"exit code:? ?(-9|137)\b|signal 9|SIGKILL", Outcome.KILLED),
+    _rule(r"exit ?code:? ?(-9|137)\b|signal 9|SIGKILL", Outcome.KILLED),
     _rule(
         (
             r"uncorrectable ECC error|GPU is lost|fallen off the "
@@ -174,6 +175,9 @@ TOOLKIT = re.compile(
     r"\s*ErrorMessage \"(?P<message>.*?)\"\s*(?:Command \"|, exit|\Z)",
     re.DOTALL,
 )
+# The toolkit's guess at every SIGKILL
+OF_TOOLKIT = re.compile(r"ExtraInfo \"OutOfMemory: Process killed by SIGKILL[^\"]*\"\s*")
+SILENT = re.compile(r"ErrorMessage \"\"")
 EXIT_CODE = re.compile(r"\bexit code:? ?(?P<code>-?\d+)\W*\Z")
 PLACE = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
 # The end of a Python traceback: on lines of its own, or where SageMaker has joined the lines.
@@ -213,6 +217,7 @@ def read_failure_reason(text: str) -> tuple[Meaning, str]:
     The outcome that our own code wrote in the container (``failure_text``) takes precedence over
     all rules; text of the user's script never leads to another attempt.
     """
+    text = OF_TOOLKIT.sub("", text)
     own = OWN_TEXT.search(text)
     if own:
         return Outcome(own["outcome"]), own["message"].strip()
@@ -221,6 +226,16 @@ def read_failure_reason(text: str) -> tuple[Meaning, str]:
         if rule.pattern.search(message):
             return rule.meaning, (_describe(text) or message) + rule.hint
     return Outcome.INTERNAL_ERROR, message or "the job failed and SageMaker gave no reason"
+
+
+def killed_by_torchruns_log(message: str | None, log: Iterable[str]) -> str | None:
+    """A message for a run of which the toolkit says nothing, where torchrun's last lines tell that
+    SIGKILL ended a process; the toolkit keeps what follows a Python error's name only.
+    """
+    signals = TORCHRUN_SIGNAL.findall("\n".join(log))
+    if not SILENT.search(message or "") or not signals or int(signals[-1]) != SIGKILL:
+        return None
+    return _killed("", SIGKILL, 1, "")
 
 
 def _describe(reason: str) -> str | None:

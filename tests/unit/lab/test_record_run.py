@@ -66,6 +66,17 @@ def test_a_failed_run_shows_the_end_of_its_log() -> None:
     assert result["log_tail"] == ["Traceback", "ValueError: no"]
 
 
+def test_the_log_tells_of_a_kill_where_the_toolkit_says_nothing() -> None:
+    """Under torchrun the toolkit keeps no line before a Python error's name."""
+    silent = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage ""\nCommand "x"'
+    lines = ["step 7", "traceback : Signal 9 (SIGKILL) received by PID 14115"]
+    for reason, outcome in ((silent, "killed"), (silent.replace('""', '"e"'), "user_code_error")):
+        lab, run, name = ended("Failed", reason=reason)
+        lab.logs.write(f"{name}/algo-1-1", lines, 0)
+        record_runs(run, final=None, services=lab.services)
+        assert result_of(lab, run)["outcome"] == outcome
+
+
 def test_a_job_that_completes_without_logging_a_step_is_no_success() -> None:
     lab, run, _ = ended("Completed")
     record_runs(run, final=None, services=lab.services)

@@ -168,7 +168,7 @@ OF_CONTAINERS = sorted(set(Outcome) - NOT_OF_CONTAINER)
     ("stopped_for", "expected"),
     [(None, ServiceFault), (Outcome.COST_STOPPED, Outcome.COST_STOPPED)],
 )
-def test_a_failed_job_that_was_told_to_end_is_continued_unless_the_lab_had_stopped_it(
+def test_a_failed_job_that_was_told_to_end_is_continued_unless_the_lab_stopped_it(
     stopped_for: Outcome | None, expected: Outcome | type[ServiceFault]
 ) -> None:
     reason = f"AlgorithmError: {failure_text('stopped_by_user', 'told to end')}"

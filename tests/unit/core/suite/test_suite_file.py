@@ -503,6 +503,23 @@ def test_a_script_needs_its_source_and_sees_only_its_own_axes() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "is_accepted"),
+    [
+        *((name, True) for name in ("train.py", "a/b-c.py", "_x+1.py", ".hidden/a.py")),
+        *((name, False) for name in ("./train.py", "my train.py", "a@b.py", "-x.py", "a/../b.py")),
+    ],
+)
+def test_an_entry_point_is_one_that_the_training_toolkit_starts(
+    name: str, is_accepted: bool
+) -> None:
+    """tests/toolkit/test_script_jobs.py asks the toolkit."""
+    document = script_document()
+    document["workload"]["entry_point"] = name
+    found = [each for each in problems(document) if says(each, "workload.entry_point: got ")]
+    assert not found if is_accepted else len(found) == 1
+
+
 def test_content_is_checked_once_the_form_is_right() -> None:
     document = small_document(
         name="two words",

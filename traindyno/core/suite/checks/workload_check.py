@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
@@ -11,6 +12,8 @@ from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
 
 SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@\-]+")
+# As the training toolkit's own validate_entry_point
+ENTRY_POINT = re.compile(r"(?!-)(?!\.\.?/)[A-Za-z0-9._+-]+(/(?!\.\.?(/|\Z))[A-Za-z0-9._+-]+)*")
 SCRIPT_FIELDS = ("source", "entry_point", "hyperparameters")
 
 
@@ -75,7 +78,14 @@ def _check_script(workload: Workload) -> Iterator[Problem]:
             yield Problem(
                 path=f"workload.{name}", message="got nothing, expected text with task script"
             )
-    if workload.entry_point and not workload.entry_point.endswith(".py"):
+    if workload.entry_point and not ENTRY_POINT.fullmatch(workload.entry_point):
+        yield Problem(
+            path="workload.entry_point",
+            message=f"got {shown(workload.entry_point)}, expected a path inside source of letters, "
+            "digits and . _ + - /, without . and .. as folders and not beginning with -: the "
+            "training toolkit of the containers starts no other",
+        )
+    elif workload.entry_point and not workload.entry_point.endswith(".py"):
         yield Problem(
             path="workload.entry_point",
             message=f'got "{workload.entry_point}", expected a .py file of '
