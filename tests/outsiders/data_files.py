@@ -188,8 +188,15 @@ CSV_FILES = {
         message="a.csv holds NUL bytes in line 300002",
     ),
     "semicolons between columns": DataCase(
-        files={"a.csv": _csv("text;label", "one;0")},
-        message="its columns are text;label; a .csv file is read with commas between its columns",
+        files={"a.csv": _csv("text;label", "one, two;0", '"a;b";1')}, texts=["one, two", "a;b"]
+    ),
+    "tabs between columns": DataCase(files={"a.csv": _csv("text\tlabel", "one\t0")}, texts=["one"]),
+    "one column with semicolons in its texts": DataCase(
+        files={"a.csv": _csv("text", "one; two", "three")}, texts=["one; two", "three"]
+    ),
+    "semicolons in a column's name": DataCase(
+        files={"a.csv": _csv("text;x,label", "one,0")},
+        message="its columns are text;x, label",
     ),
     "a space before a column's name": DataCase(
         files={"a.csv": _csv("text, label", "one, 0")},

@@ -41,7 +41,7 @@ def zipped(text: str) -> bytes:
 FILES: dict[str, bytes] = {
     **{
         f"{name}.csv": CSV.replace(",", mark).encode()
-        for name, mark in (("semicolon", ";"), ("bar", "|"), ("tab", "\t"))
+        for name, mark in (("bar", "|"), ("colon", ":"))
     },
     **{
         f"empty.{kind}": b""
@@ -81,12 +81,18 @@ FILES: dict[str, bytes] = {
     "nothing.jsonl": b"{}\n{}\n",
     "page.csv": b"<!DOCTYPE html>\n<p>404, not found</p>\n",
     "below an empty line.jsonl": b"\n" + json.dumps(OBJECTS[0], indent=2).encode(),
+    "deep.jsonl": json.dumps({**OBJECTS[0], "x": 0})
+    .encode()
+    .replace(b": 0}", b": " + b"[" * 2000 + b"]" * 2000 + b"}"),
+    "joined.csv": f"{CSV}\ufeff{CSV}".encode(),
     "lists.jsonl": b'["a film", "up"]\n["b film", "down"]\n',
 }
 #: What a person mistakes, and is refused for → the words that say it
 SAID = {
     "sep;.csv": "delete its first line, which only spreadsheets read",
-    "semicolon.csv": "a .csv file is read with commas between its columns",
+    "bar.csv": "a .csv file is read with commas between its columns",
+    "deep.jsonl": "values of more levels within each other than can be read",
+    "joined.csv": "joined.csv, line 10: a byte order mark begins the line",
     "zstd.csv.gz": "zstd.csv.gz can't be unpacked: it is packed by zstd: unpack it",
     "plain.csv.gz": "plain.csv if it is not packed",
     "twice.csv.gz": "is packed twice: unpack it once",
@@ -307,3 +313,13 @@ def test_a_folder_of_a_model_that_cant_train_is_refused_at_plan(case: str, tmp_p
         load_startable_suite(path, local=True)
     (problem,) = caught.value.problems
     assert told[case] in problem.message
+
+
+def test_a_link_beside_its_file_would_count_rows_twice(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.csv").write_text(CSV)
+    (tmp_path / "data" / "train-copy.csv").symlink_to("train.csv")
+    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data"}
+    text = json.dumps({**suite, "matrix": {"batch_size_per_device": [1, 2]}})
+    with pytest.raises(SuiteInvalid, match="are one file with two names, a link"):
+        Suite.from_text(text, folder=tmp_path, local=True)

@@ -348,11 +348,11 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
             ],
         ),
         (
-            {"dataset": "semicolons.csv"},
+            {"dataset": "bars.csv"},
             [
                 (
-                    "workload.dataset.path: semicolons.csv has no column 'text'; its columns are "
-                    "review;sentiment; a .csv"
+                    "workload.dataset.path: bars.csv has no column 'text'; its columns are "
+                    "review|sentiment; a .csv"
                 )
             ],
         ),
@@ -376,7 +376,7 @@ def test_what_is_wrong_is_named_and_not_what_follows_from_it(
 ) -> None:
     write_data(tmp_path, "csv")
     (tmp_path / "one.csv").write_text(csv_text([(f"a b c {row}", "x") for row in range(9)]))
-    (tmp_path / "semicolons.csv").write_text("review;sentiment\na b c;1\n")
+    (tmp_path / "bars.csv").write_text("review|sentiment\na b c|1\n")
     for name, labels in (
         ("three", "abc" * 3),
         ("numbers", "012" * 3),

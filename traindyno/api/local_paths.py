@@ -5,12 +5,14 @@ them travels.
 import ast
 import os
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from traindyno.api import sample_data
+from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import Problem, TraindynoError
-from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
@@ -19,6 +21,8 @@ from traindyno.core.suite.workload import workload_paths
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
 LFS_POINTER, MOST_POINTER_BYTES = b"version https://git-lfs.github.com/spec/", 1024
+MOST_FILES_LOOKED_AT = 10_000
+LONGEST_HUB_ID, LONGEST_SHOWN = 96, 200
 OFF = ("false", "0", "no", "off")
 DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 
@@ -31,10 +35,13 @@ def find_local(path: str, beside: Path) -> Path | None:
     """The file or folder of this machine; None for an S3 URI, a Hub id, and a path that does not
     exist.
     """
-    if is_s3_uri(path):
+    if is_s3_uri(path) or not path:
         return None
     local = expanded(path, beside)
-    return local if local.exists() else None
+    try:
+        return local if local.exists() else None
+    except OSError:  # no name that this machine can have, such as one of 256 characters
+        return None
 
 
 def expanded(path: str, beside: Path) -> Path:
@@ -49,18 +56,22 @@ def path_problem(path: str, beside: Path) -> str | None:
     """Why this path can't be used; None if it exists, or is not on this machine."""
     if sample_data.is_sample(path):
         return sample_data.why_no_sample(path)
+    if is_s3_uri(path):
+        has_bucket = path.removeprefix(S3_SCHEME).partition("/")[0]
+        return None if has_bucket else f"got {shown(path)}, expected s3://BUCKET/PREFIX"
     local = find_local(path, beside)
-    files = [] if local is None else [local, *(sorted(local.rglob("*")) if local.is_dir() else [])]
-    if pointer := next(filter(_is_lfs_pointer, files), None):
+    files = iter(()) if local is None else chain([local], local.rglob("*"))
+    if pointer := next(filter(_is_lfs_pointer, islice(files, MOST_FILES_LOOKED_AT)), None):
         return (
             f"{pointer} is a pointer of Git LFS, not the file itself; expected the file: run git "
             "lfs pull beside it"
         )
-    if local is not None or not _looks_local(path):
+    if local is not None or (not _looks_local(path) and 0 < len(path) <= LONGEST_HUB_ID):
         return None
     return (
-        f"{path!r} does not exist on this machine (expected {expanded(path, beside)}); "
-        "give a local file or folder, an s3:// URI, or a Hub id such as nyu-mll/glue"
+        f"{path[:LONGEST_SHOWN]!r} does not exist on this machine, where it would be "
+        f"{visible(str(expanded(path, beside)))[:LONGEST_SHOWN]}; expected a local file or folder, "
+        "an s3:// URI, or a Hub id such as nyu-mll/glue"
     )
 
 
@@ -75,10 +86,12 @@ def source_problem(source: str, entry_point: object, beside: Path) -> tuple[str,
     """The field of the workload that is wrong with a script's folder, and why."""
     if is_s3_uri(source):
         return None
-    folder = expanded(source, beside)
-    if not folder.is_dir():
-        return "source", f"{folder} is not a folder; accepted: a folder, or a tarball's s3:// URI"
-    if isinstance(entry_point, str) and not (folder / entry_point).is_file():
+    folder = find_local(source, beside)
+    if folder is None or not folder.is_dir():
+        place = visible(str(expanded(source, beside)))[:LONGEST_SHOWN]
+        return "source", f"{place} is not a folder; accepted: a folder, or a tarball's s3:// URI"
+    program = find_local(entry_point, folder) if isinstance(entry_point, str) else folder
+    if program is None or (isinstance(entry_point, str) and not program.is_file()):
         there = ", ".join(sorted(path.name for path in folder.glob("*.py"))) or "no .py file"
         return "entry_point", f"{entry_point!r} is not in {folder}; the folder has {there}"
     return None

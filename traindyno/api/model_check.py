@@ -4,7 +4,7 @@ line.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,18 @@ from traindyno.api.training_code import (
     read_kept,
     training_code_digest,
 )
+from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
-from traindyno.core.suite.saved_model import ADAPTER_FILE, MODEL_FILE, model_problem
+from traindyno.core.suite.saved_model import (
+    ADAPTER_FILE,
+    MODEL_FILE,
+    model_problem,
+    other_model_problem,
+)
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Workload
@@ -41,6 +47,8 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     4.3 s, because it imports no transformers.
     """
     model = suite.workload.model
+    if suite.workload.task is Task.SCRIPT:
+        return [*_find_channel_problems(suite.workload, beside)]
     folder = find_local(model.path, beside) if model and model.path else None
     if model is not None and model.path is not None and folder is not None:
         found = [
@@ -49,6 +57,9 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
         ]
         adapter = read_configuration(folder, ADAPTER_FILE)
         message = model_problem(model.path, found if folder.is_dir() else None, adapter)
+        if message is not None:
+            return [Problem(path="workload.model", message=message)]
+        message = other_model_problem(model.path, read_configuration(folder), suite.workload.task)
         if message is not None:
             return [Problem(path="workload.model", message=message)]
     if model is None or missing_libraries() or not has_training_code():
@@ -85,6 +96,19 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     if not problems:
         keep(without_problems, "")
     return problems
+
+
+def _find_channel_problems(workload: Workload, beside: Path) -> Iterator[Problem]:
+    """A script gets the files of its model and tokenizer; it loads from the Hub itself."""
+    for name, part in (("model", workload.model), ("tokenizer", workload.tokenizer)):
+        path = part.path if part else None
+        if path is not None and not is_s3_uri(path) and find_local(path, beside) is None:
+            message = (
+                f"got {shown(path)}, expected a folder on this machine or an S3 URI, which the "
+                "script gets as the channel model; a name on the Hub is an argument of the script, "
+                "in hyperparameters"
+            )
+            yield Problem(path=f"workload.{name}", message=message)
 
 
 def _placed(problem: Problem, suite: Suite) -> Problem:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -21,11 +22,11 @@ from traindyno.api.model_check import read_configuration
 from traindyno.api.sample_data import is_sample, why_no_sample, write_sample
 from traindyno.api.training_code import has_training_code, missing_libraries
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.documents.problems import refusal, shown, unknown_field
+from traindyno.core.documents.problems import one_of, refusal, shown, unknown_field
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.saved_model import longest_sequence
+from traindyno.core.suite.saved_model import architectures, longest_sequence, tasks_of_heads
 from traindyno.core.suite.settings import setting_types
 from traindyno.core.suite.suite import JOB_SECONDS, Confirm, Suite
 from traindyno.core.suite.workload import Dataset, Workload
@@ -55,6 +56,8 @@ OF_DATA = tuple(f"workload.{name}" for name in ("examples", "sequence_length", "
 TIMES = ("limits.max_hours", "limits.max_job_seconds")
 #: A larger file is not read whole: its examples are asked for.
 MOST_DATA_BYTES = 2**28
+MOST_DATA_FILES = 50_000
+BUILT_IN = [each.value for each in Task if each is not Task.SCRIPT]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +258,7 @@ class CompletedSuite:
         wrong = source_problem(source, None, self._folder) if isinstance(source, str) else None
         if wrong is not None:
             self._refuse(f"workload.{wrong[0]}", wrong[1], leaves_open=["workload.entry_point"])
-        folder = _find_local(source, self._folder) if isinstance(source, str) else None
+        folder = find_local(source, self._folder) if isinstance(source, str) else None
         if folder is None or not folder.is_dir():
             return
         programs = sorted(path.name for path in folder.glob("*.py"))
@@ -273,6 +276,8 @@ class CompletedSuite:
     def _fill_built_in(self, workload: dict[str, Any]) -> None:
         named = workload.get("dataset")
         config = _model_config(workload.get("model"), self._folder)
+        if "task" not in workload:
+            self._fill_task(config, OF_DATA if named is not None else ())
         with_labels = workload.get("task") == Task.SEQUENCE_CLASSIFICATION
         wanted = {"examples", "sequence_length", *(["label_count"] if with_labels else [])}
         path = named.get("path") if isinstance(named, Mapping) else None
@@ -290,13 +295,13 @@ class CompletedSuite:
         )
         if not isinstance(named, Mapping) or (is_complete and not with_labels):
             return
-        if isinstance(named.get("path"), str) and "task" in workload:
+        if workload.get("task") not in BUILT_IN or _dataset(named) is None:
+            self.open_paths |= {*OF_DATA}  # its problem is told elsewhere, and answers these
+        elif isinstance(named.get("path"), str):
             workload["dataset"] = dict(named)
             with _local_data(named["path"], self._folder) as root:
                 can_read = not missing_libraries() and has_training_code()
-                files = [] if root is None else [root, *root.rglob("*")]
-                size = sum(path.stat().st_size for path in files if path.is_file())
-                if root is not None and can_read and size <= MOST_DATA_BYTES:
+                if root is not None and can_read and _is_small(root):
                     self._fill_from_data(workload, root, config)
         labels = config.get("id2label")
         if (
@@ -305,6 +310,17 @@ class CompletedSuite:
             and len(labels) > 1
         ):
             self._give("workload.label_count", len(labels), "the labels of the model's head")
+
+    def _fill_task(self, config: Mapping[str, Any], leaves_open: Iterable[str]) -> None:
+        """The task that the model was saved with."""
+        found, names = tasks_of_heads(config), architectures(config)
+        if len(found) == 1:
+            self._give("workload.task", found.pop().value, f"the model is a {names[0]}")
+            return
+        message = f"got nothing, expected {one_of(Task)}"
+        if names:
+            message += f"; the model is a {names[0]}, which no built-in task trains as it is"
+        self._refuse("workload.task", message, leaves_open=leaves_open)
 
     def _fill_from_data(
         self, workload: dict[str, Any], root: Path, config: Mapping[str, Any]
@@ -437,6 +453,18 @@ class CompletedSuite:
         )
 
 
+def _is_small(root: Path) -> bool:
+    """Whether the data of a folder are so few that they are read whole; a large one is not listed
+    to its end.
+    """
+    size = 0
+    for number, path in enumerate(chain([root], root.rglob("*"))):
+        size += path.stat().st_size if path.is_file() else 0
+        if size > MOST_DATA_BYTES or number > MOST_DATA_FILES:
+            return False
+    return True
+
+
 def _composed(text: object) -> str:
     return unicodedata.normalize("NFC", str(text))
 
@@ -459,19 +487,12 @@ def _dataset(named: Mapping[str, Any]) -> Dataset | None:
 def _local_data(path: str, folder: Path) -> Iterator[Path | None]:
     """The file or folder of this machine; None for data elsewhere."""
     if not is_sample(path):
-        yield _find_local(path, folder)
+        yield find_local(path, folder)
     elif why_no_sample(path) is not None:
         yield None
     else:
         with TemporaryDirectory() as beside:
             yield write_sample(path, Path(beside) / "sample")
-
-
-def _find_local(path: str, folder: Path) -> Path | None:
-    try:
-        return find_local(path, folder)
-    except OSError:  # a name that is too long
-        return None
 
 
 def _model_config(model: object, folder: Path) -> Mapping[str, Any]:
@@ -481,5 +502,5 @@ def _model_config(model: object, folder: Path) -> Mapping[str, Any]:
     if isinstance(model, Mapping) and isinstance(model.get("config"), Mapping):
         return dict(model["config"])
     path = model.get("path") if isinstance(model, Mapping) else model
-    local = _find_local(path, folder) if isinstance(path, str) else None
+    local = find_local(path, folder) if isinstance(path, str) else None
     return {} if local is None else read_configuration(local)

@@ -1,9 +1,12 @@
 """The command line: its commands, and the mapping of errors to messages and exit statuses."""
 
+import shlex
 import sys
+import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -62,6 +65,7 @@ def _visible_refusal() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
+MOST_OF_FAULT = 200
 NO_ACCOUNT = (
     "Expected an AWS account: name it with --region and --profile, or with aws configure. For the "
     "local cloud on this machine, add --local."
@@ -131,9 +135,9 @@ def app() -> None:
             else f"error: {problem}. {NO_ACCOUNT}",
             FAILED,
         )
-    except OSError as error:
-        if not is_disk_full(error):
-            raise
+    except Exception as error:  # noqa: BLE001  (the last handler: nobody foresaw this one)
+        if not isinstance(error, OSError) or not is_disk_full(error):
+            _leave(_fault_text(error), FAILED)
         folder = full_folder(error)
         _leave(
             f"error: {error if folder is None else disk_text(folder)}; free space on the disk",
@@ -141,6 +145,20 @@ def app() -> None:
         )
 
 
-def _leave(message: str, status: int) -> None:
+def _fault_text(error: Exception) -> str:
+    """One sentence; the traceback is in a file."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="traindyno-fault-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(f"traindyno {__version__}: {shlex.join(sys.argv[1:])}\n")
+        file.write(visible("".join(traceback.format_exception(error))))
+    found = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_OF_FAULT]
+    return (
+        f"error: this is a fault of traindyno ({found}); expected none: please report it with "
+        f"{file.name}, which has the command and where it failed"
+    )
+
+
+def _leave(message: str, status: int) -> NoReturn:
     tell(message)
     sys.exit(status)

@@ -63,7 +63,10 @@ def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> N
 def header_hint(found: Sequence[str]) -> str | None:
     """What is wrong with the header of a CSV file that is none; None if it may be one."""
     first = found[0].strip() if found else ""
-    read = "a .csv file is read with commas between its columns, a .tsv file with tabs"
+    read = (
+        "a .csv file is read with commas between its columns, or with the semicolons or tabs that "
+        "divide all its rows alike; a .tsv file with tabs"
+    )
     if first.casefold().startswith("sep="):
         return f"delete its first line, which only spreadsheets read; {read}"
     if first.startswith(("{", "[{")):

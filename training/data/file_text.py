@@ -43,6 +43,7 @@ OTHER_FORMATS = {
     b"\x28\xb5\x2f\xfd": "is packed by zstd: unpack it",
 }
 CHUNK_BYTES = 2**20
+MARK = "\ufeff"
 PIECE_CHARACTERS = 2**18
 LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"(?=\s\S)")
 SHOWN_BYTES = 20
@@ -113,6 +114,7 @@ def read_texts(file: DataFile) -> Iterator[str]:
         )
     is_wide = begin.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     decoder, lines = getincrementaldecoder("utf-16" if is_wide else "utf-8")(), 0
+    last = ""
     for chunk in itertools.chain([begin.removeprefix(BOM_UTF8)], chunks, [b""]):
         try:
             text = decoder.decode(chunk, final=not chunk)
@@ -130,7 +132,14 @@ def read_texts(file: DataFile) -> Iterator[str]:
             ) from error
         if "\0" in text:
             raise _not_text(file, lines + text.count("\n", 0, text.index("\0")) + 1)
+        if MARK in text and (found := (last + text).find(f"\n{MARK}")) >= 0:
+            line = lines + (last + text).count("\n", 0, found) + 2 - last.count("\n")
+            raise WorkloadError(
+                f"{file.name}, line {line}: a byte order mark begins the line, as where a second "
+                "file was joined to the first; expected each file by itself"
+            )
         lines += text.count("\n")
+        last = text[-1:] or last
         yield text
 
 

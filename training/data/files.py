@@ -39,9 +39,24 @@ def find_files(dataset: Dataset, root: DataRoot, split: str) -> list[DataFile]:
         for file in (local_files(root) if isinstance(root, Path) else _s3_files(root))
     }
     try:
-        return [by_name[name] for name in split_files(list(by_name), dataset, split)]
+        names = split_files(list(by_name), dataset, split)
     except DatasetFilesInvalid as error:
         raise WorkloadError(f"{root}: {error}") from error
+    if isinstance(root, Path) and len(names) > 1:
+        _refuse_links(root, names)
+    return [by_name[name] for name in names]
+
+
+def _refuse_links(root: Path, names: Sequence[str]) -> None:
+    found: dict[tuple[int, int], str] = {}
+    for name in names:
+        status = (root / name).stat()
+        first = found.setdefault((status.st_dev, status.st_ino), name)
+        if first != name:
+            raise WorkloadError(
+                f"{root}: {name} and {first} are one file with two names, a link, so that its rows "
+                "would count twice; expected each file once"
+            )
 
 
 def files_format(dataset: Dataset, files: Sequence[DataFile]) -> DatasetFormat:

@@ -33,6 +33,7 @@ ROWS_PER_BATCH = 500
 LONGEST_CSV_VALUE = 2**23
 PARQUET_READ_BYTES = 2**20
 SHOWN_FILES = 3
+DELIMITERS, SNIFFED_LINES = (",", ";", "\t"), 20
 # The first bytes of an Arrow file; a stream has none of its own.
 ARROW_FILE = b"ARROW1"
 
@@ -119,6 +120,11 @@ def objects(file: DataFile, file_format: DatasetFormat, wanted: Sequence[str]) -
         raise WorkloadError(f"{file.name} was to be read as {file_format}; readable are {READABLE}")
     try:
         yield from read(file, wanted)
+    except RecursionError as error:
+        raise WorkloadError(
+            f"{file.name} has values of more levels within each other than can be read; expected "
+            "texts, numbers, or a few levels"
+        ) from error
     except (pa.ArrowInvalid, OSError) as error:
         expected = f"expected a whole {file_format.capitalize()} file"
         raise WorkloadError(
@@ -135,7 +141,11 @@ def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
     """
     csv.field_size_limit(LONGEST_CSV_VALUE)
     delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
-    lines = csv.reader(text_lines(file), delimiter=delimiter, strict=True)
+    first_lines = [*itertools.islice(content := text_lines(file), SNIFFED_LINES)]
+    content = itertools.chain(first_lines, content)
+    if delimiter == ",":
+        delimiter = sniff_delimiter(first_lines)
+    lines = csv.reader(content, delimiter=delimiter, strict=True)
     rows = filter(None, lines)
     try:
         header, first = next(rows, None), next(rows, None)
@@ -162,6 +172,18 @@ def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
         }
         why = next((why for words, why in known.items() if words in str(error)), str(error))
         raise WorkloadError(f"{file.name}, line {lines.line_num}: {why}") from error
+
+
+def sniff_delimiter(lines: Sequence[str]) -> str:
+    """A comma, unless the header has none: then a semicolon or a tab that divides all first rows
+    alike, as spreadsheets of many countries write .csv files.
+    """
+    for delimiter in DELIMITERS:
+        rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        widths = {len(row) for row in (rows[:-1] if len(lines) == SNIFFED_LINES else rows)}
+        if (rows and delimiter == "," and len(rows[0]) > 1) or (len(widths) == 1 and widths != {1}):
+            return delimiter
+    return ","
 
 
 def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:

@@ -76,7 +76,8 @@ def test_relative_paths_start_at_the_folder_of_the_suite(tmp_path: Path) -> None
     suite = Suite.of(folder=tmp_path, **small_document(workload=workload))
     (problem,) = problems_of(lambda: check_startable(suite))
     assert problem.startswith(
-        f"workload.dataset.path: './data.txt' does not exist on this machine (expected {tmp_path}"
+        "workload.dataset.path: './data.txt' does not exist on this machine, where it would be "
+        f"{tmp_path}"
     )
     (tmp_path / "data.txt").write_text("a line\n")
     check_startable(suite)

@@ -133,14 +133,16 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     worst = f"worst case: {attempts} of every {owner}{more} {reach} the limit"
     yield "cost", expected_cost_text(planned.expected, why_none=why_none)
     yield "", f"{usd_text(planned.one_attempt_usd)} {once} and {ending}"
-    yield "", f"{usd_text(planned.worst_case_usd)} {worst}, and each takes {ending}"
+    if planned.worst_case_usd is None or planned.worst_case_usd <= limits.max_usd:
+        yield "", f"{usd_text(planned.worst_case_usd)} {worst}, and each takes {ending}"
     yield "cap", f"{usd_text(limits.max_usd)}{_cap_text(planned, limits.max_usd)}"
     yield "time", expected_time_text(planned.expected)
     yield "", f"{_hours_text(planned.one_attempt_hours)} {once}"
-    waiting = f"{worst}, after {limits.max_pending_seconds} s of waiting for capacity"
-    yield "", f"{_hours_text(planned.worst_case_hours)} {waiting}"
     if planned.worst_case_hours > limits.max_hours:
-        yield "", f"{time_limit_text(limits.max_hours)} stops the suite before that"
+        yield "", f"{time_limit_text(limits.max_hours)} stops the suite, whatever repeats"
+    else:
+        waiting = f"{worst}, after {limits.max_pending_seconds} s of waiting for capacity"
+        yield "", f"{_hours_text(planned.worst_case_hours)} {waiting}"
     prices = [lane.price for lane in planned.lanes if lane.price]
     for line in dict.fromkeys(f"{p.source}, {p.region}, {p.as_of}, {p.currency}" for p in prices):
         yield "prices", line

@@ -9,6 +9,8 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -57,7 +59,10 @@ class Unexpected(ValueError):
 
     def __init__(self, expected: str, found: object, *, meant: Sequence[str] = ()) -> None:
         self.expected = expected
-        super().__init__(refusal(f"got {shown(found)}", expected, meant))
+        if (advice := advice_on("values", found)) is not None:
+            super().__init__(f"got {shown(found)}: {advice}; expected {expected}")
+        else:
+            super().__init__(refusal(f"got {shown(found)}", expected, meant))
 
 
 class FieldProblems(ValueError):
@@ -129,11 +134,28 @@ REMOVED = {
 }
 
 
+def advice_on(kind: str, word: object) -> str | None:
+    """What to do with a word that people bring from Trainer, TRL, Lightning or Accelerate, where a
+    suite has no such ``fields`` or ``values``.
+    """
+    return _words()[kind].get(word.casefold()) if isinstance(word, str) else None
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, str]]:
+    data = files("traindyno.core.documents.data").joinpath("words.json")
+    found: Mapping[str, Mapping[str, str]] = json.loads(data.read_text(encoding="utf-8"))
+    return found
+
+
 def unknown_field(path: str, name: object, accepted: Sequence[str]) -> Problem:
     if name in REMOVED:
         return Problem(
             path=join_path(path, str(name)), message=f"the field {name} was removed; delete it"
         )
+    if (advice := advice_on("fields", name)) is not None:
+        message = f"unknown field {shown(name)}: {advice}"
+        return Problem(path=join_path(path, str(name)), message=message)
     message = refusal(f"unknown field {shown(name)}", one_of(accepted), close_to(name, accepted))
     return Problem(path=join_path(path, str(name)), message=message)
 

@@ -5,6 +5,8 @@ positions allow.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from traindyno.core.suite.choices import Task
+
 MODEL_FILE, ADAPTER_FILE, WEIGHTS = "config.json", "adapter_config.json", (".safetensors", ".bin")
 # The positions of these models begin after the padding token's, so a sequence needs as many more.
 POSITIONS_BEHIND_PADDING = {
@@ -27,6 +29,14 @@ POSITIONS_BEHIND_PADDING = {
 # The names that config.json has for the number of positions; transformers knows them all by the
 # first.
 NAMES = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
+# The classes that transformers saves a model of each task as
+ENDS_OF_HEADS = {
+    Task.CAUSAL_LM: ("ForCausalLM", "LMHeadModel"),
+    Task.MASKED_LM: ("ForMaskedLM",),
+    Task.SEQUENCE_CLASSIFICATION: ("ForSequenceClassification",),
+}
+ENDS_OF_OTHERS = "ForConditionalGeneration"
+WRITE_A_SCRIPT = "for another one write a script (task: script, docs/own-script.md)"
 # transformers' default where config.json names none, for the models above
 PADDING_TOKEN = 1
 
@@ -67,6 +77,32 @@ def model_problem(
     meant = f": did you mean {' or '.join(below[:3])}?" if below else ""
     has = ", ".join(sorted(names)[:6]) or "nothing"
     return f"{path} has no {MODEL_FILE} (it has {has}){meant}{expected}"
+
+
+def tasks_of_heads(config: Mapping[str, Any]) -> set[Task]:
+    """The tasks of the classes that saved a model, by the content of its config.json."""
+    return {
+        task
+        for name in architectures(config)
+        for task, ends in ENDS_OF_HEADS.items()
+        if name.endswith(ends)
+    }
+
+
+def architectures(config: Mapping[str, Any]) -> list[str]:
+    found = config.get("architectures")
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+def other_model_problem(path: str, config: Mapping[str, Any], task: Task) -> str | None:
+    """Why a language model of texts is not what this model is; None if it may be one."""
+    names = [name for name in architectures(config) if name.endswith(ENDS_OF_OTHERS)]
+    if task is Task.SEQUENCE_CLASSIFICATION or not names or not config.get("is_encoder_decoder"):
+        return None
+    return (
+        f"{path} is a {names[0]}, an encoder with a decoder, of which {task} would train the "
+        f"decoder alone; expected a model of texts alone: {WRITE_A_SCRIPT}"
+    )
 
 
 def reserved_positions(model_type: str, pad_token_id: int) -> int:

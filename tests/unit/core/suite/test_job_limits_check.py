@@ -69,7 +69,7 @@ def test_numbers_and_lengths_are_limited(path: str) -> None:
         ("hyperparameters", {"sagemaker_mpi_custom_mpi_options": "x", "mp_parameters": "y"}, True),
         *(
             ("channels", {name: "s3://bucket/x/"}, name == "extra")
-            for name in ("extra", "train", "a b", "a" * 65)
+            for name in ("extra", "code", "a b", "a" * 65)
         ),
     ],
 )

@@ -29,8 +29,9 @@ ENVIRONMENT_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}")
 TRAIN_CHANNEL = "train"
 MODEL_CHANNEL = "model"
 TOKENIZER_CHANNEL = "tokenizer"
-# The channel "code" contains the source tarball for a container without a network.
-RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL, "code")
+# It contains the source tarball for a container without a network.
+CODE_CHANNEL = "code"
+RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL, CODE_CHANNEL)
 CHANNEL_COUNT = 16
 # SageMaker's limit, less the channels of the document and of the code.
 SHARED_CHANNELS = 18
@@ -166,10 +167,21 @@ def _efa_variables(suite: Suite) -> int:
 
 
 def _check_channel_names(workload: Workload) -> Iterator[Problem]:
+    taken = _channels_of_fields(workload)
     for name in workload.channels:
-        if name in RESERVED_CHANNELS or not CHANNEL_NAME.fullmatch(name):
-            message = (
-                f"got {shown(name)}, expected letters, digits, . _ - and none of "
-                f"{', '.join(RESERVED_CHANNELS)}"
-            )
-            yield Problem(path=f"workload.channels.{name}", message=message)
+        if name in taken:
+            message = f"got {shown(name)}, the channel of {taken[name]}; expected another name"
+        elif not CHANNEL_NAME.fullmatch(name):
+            message = f"got {shown(name)}, expected 1 to 64 letters, digits, . _ and -"
+        else:
+            continue
+        yield Problem(path=f"workload.channels.{name}", message=message)
+
+
+def _channels_of_fields(workload: Workload) -> dict[str, str]:
+    """The channels that a suite's other fields are sent as; a script has those that it names."""
+    if workload.task is not Task.SCRIPT:
+        return dict.fromkeys(RESERVED_CHANNELS, f"task {workload.task}")
+    pretrained = [name for name in ("model", "tokenizer") if getattr(workload, name) is not None]
+    found = {CODE_CHANNEL: "the code"} | ({TRAIN_CHANNEL: "dataset"} if workload.dataset else {})
+    return found | dict(zip((MODEL_CHANNEL, TOKENIZER_CHANNEL), pretrained, strict=False))

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
@@ -14,16 +15,44 @@ from traindyno.core.suite.workload import Workload
 SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@\-]+")
 # As the training toolkit's own validate_entry_point
 ENTRY_POINT = re.compile(r"(?!-)(?!\.\.?/)[A-Za-z0-9._+-]+(/(?!\.\.?(/|\Z))[A-Za-z0-9._+-]+)*")
-SCRIPT_FIELDS = ("source", "entry_point", "hyperparameters")
+# Fields that a task of the one kind or of the other does not have: what to do instead, by path.
+ONLY_SCRIPT: Mapping[str, str] = {
+    "source": "a built-in task brings its program",
+    "entry_point": "a built-in task brings its program",
+    "hyperparameters": "settings of a built-in task are fields of training",
+}
+ONLY_BUILT_IN: Mapping[str, str] = {
+    "model.config": "your script builds its model: give it what it needs in hyperparameters",
+    "model.revision": "the folder of the model is sent as it is",
+    "tokenizer.train_vocabulary_size": "train the tokenizer in your script",
+    "tokenizer.revision": "the folder of the tokenizer is sent as it is",
+    "sequence_length": "give it to your script in hyperparameters",
+    "label_count": "give it to your script in hyperparameters",
+    "trust_remote_code": "your script decides which code it runs",
+    "hub_token_secret": "read the secret in your script",
+}
 
 
 def check_workload(workload: Workload) -> Iterator[Problem]:
-    yield from _check_alternatives(workload)
     yield from _check_hub_token(workload)
-    if workload.task is Task.SCRIPT:
+    is_script = workload.task is Task.SCRIPT
+    for path, instead in (ONLY_BUILT_IN if is_script else ONLY_SCRIPT).items():
+        if _value_at(workload, path):
+            kind = "built-in tasks have" if is_script else "task script has"
+            message = f"only {kind} it, expected nothing with task {workload.task}; {instead}"
+            yield Problem(path=f"workload.{path}", message=message)
+    yield from _check_alternatives(workload)
+    if is_script:
         yield from _check_script(workload)
     else:
         yield from _check_built_in(workload)
+
+
+def _value_at(workload: Workload, path: str) -> Any:
+    found: Any = workload
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 def _check_hub_token(workload: Workload) -> Iterator[Problem]:
@@ -36,26 +65,25 @@ def _check_hub_token(workload: Workload) -> Iterator[Problem]:
             path=path,
             message=f"this is no ARN of a secret (not repeated here), expected {expected}",
         )
-    if workload.task is Task.SCRIPT:
-        yield Problem(
-            path=path,
-            message="task script does not use it, expected nothing; read the secret in your script",
-        )
 
 
 def _check_alternatives(workload: Workload) -> Iterator[Problem]:
     model, tokenizer, dataset = workload.model, workload.tokenizer, workload.dataset
-    if model and (model.path is None) == (model.config is None):
+    is_built_in = workload.task is not Task.SCRIPT
+    if model and (model.path is None) == (model.config is None) and is_built_in:
         yield Problem(
             path="workload.model",
             message=f"got {_count(model.path)}, expected one of path and config",
         )
-    if model and model.config is not None and "model_type" not in model.config:
+    kind = None if model is None or model.config is None else model.config.get("model_type", "")
+    if is_built_in and kind is not None and not (isinstance(kind, str) and kind):
         yield Problem(
             path="workload.model.config.model_type",
-            message="got nothing, expected a model type of transformers, such as gpt2",
+            message=f"got {shown(kind) if kind else 'nothing'}, expected a model type of "
+            "transformers, such as gpt2",
         )
-    if tokenizer and (tokenizer.path is None) == (tokenizer.train_vocabulary_size is None):
+    has_both = tokenizer and (tokenizer.path is None) == (tokenizer.train_vocabulary_size is None)
+    if tokenizer and has_both and is_built_in:
         message = f"got {_count(tokenizer.path)}, expected one of path and train_vocabulary_size"
         yield Problem(path="workload.tokenizer", message=message)
     if dataset and (dataset.path is None) != (dataset.format is DatasetFormat.SYNTHETIC):
@@ -108,12 +136,6 @@ def _check_built_in(workload: Workload) -> Iterator[Problem]:
             path="workload.label_count",
             message=f"got nothing, expected an integer with task {workload.task}",
         )
-    for name in SCRIPT_FIELDS:
-        if getattr(workload, name):
-            yield Problem(
-                path=f"workload.{name}",
-                message=f"only task script has it, expected nothing with task {workload.task}",
-            )
     reads_text = (
         workload.dataset is not None and workload.dataset.format is not DatasetFormat.SYNTHETIC
     )

@@ -1,0 +1,30 @@
+"""Paths that no machine can have are refused by their name."""
+
+from pathlib import Path
+
+import pytest
+
+from traindyno.api.local_paths import find_local, path_problem, source_problem
+
+
+@pytest.mark.parametrize(
+    "path", ["", "x" * 300, "./" + "x" * 300, "s3://", "s3:///key", "./no.csv"]
+)
+def test_a_path_that_names_nothing_is_refused(path: str, tmp_path: Path) -> None:
+    found = path_problem(path, tmp_path)
+    assert found is not None
+    assert "expected" in found
+    assert len(found) < 700
+
+
+@pytest.mark.parametrize("path", ["nyu-mll/glue", "s3://bucket/key/", "s3://bucket"])
+def test_a_path_elsewhere_is_none_of_this_machine(path: str, tmp_path: Path) -> None:
+    assert path_problem(path, tmp_path) is None
+    assert find_local(path, tmp_path) is None
+
+
+def test_a_source_or_program_with_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    assert source_problem("x" * 300, None, tmp_path) is not None
+    found = source_problem(".", "x" * 300, tmp_path)
+    assert found is not None
+    assert found[0] == "entry_point"
