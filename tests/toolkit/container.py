@@ -1,5 +1,5 @@
-"""A training container without a container: AWS's own toolkit runs a job's request under the images'
-PID 1, in namespaces with their own processes, host name and /opt/ml.
+"""A training container without a container: AWS's own toolkit runs a job's request under the
+images' PID 1, in namespaces with their own processes, host name and /opt/ml.
 
 Needs root, for `unshare`, and the folders that `make .envs/toolkit_with_shell/.installed` fills.
 """

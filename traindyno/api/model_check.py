@@ -56,10 +56,9 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
             for path in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))
         ]
         adapter = read_configuration(folder, ADAPTER_FILE)
-        message = model_problem(model.path, found if folder.is_dir() else None, adapter)
-        if message is not None:
-            return [Problem(path="workload.model", message=message)]
-        message = other_model_problem(model.path, read_configuration(folder), suite.workload.task)
+        message = model_problem(
+            model.path, found if folder.is_dir() else None, adapter
+        ) or other_model_problem(model.path, read_configuration(folder), suite.workload.task)
         if message is not None:
             return [Problem(path="workload.model", message=message)]
     if model is None or missing_libraries() or not has_training_code():

@@ -103,10 +103,9 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     lanes = counted(len(planned.lanes), "lane")
     at_once = f", {planned.lanes_at_once} in parallel" if len(planned.lanes) > 1 else ""
     yield "runs", f"{_runs_text(suite, planned)}; {lanes}{at_once}"
-    if (measured := measured_text(suite, planned)) is not None:
-        yield "", measured
-    if (short := short_script_text(suite, planned)) is not None:
-        yield "", short
+    for text in (measured_text(suite, planned), short_script_text(suite, planned)):
+        if text is not None:
+            yield "", text
     if suite.measurement.confirm is not None:
         yield "confirm", confirm_text(planned, suite.measurement.confirm)
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
