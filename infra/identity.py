@@ -68,7 +68,7 @@ def _objects(results: s3.IBucket) -> list[Grant]:
         ),
         Grant(
             actions=["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
-            resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "prepared")],
+            resources=[f"{bucket_arn}/{prefix}/*" for prefix in ("runs", "trained", "prepared")],
             wildcard_reason="A job writes outputs and checkpoints under its run's prefix, named "
             "when the suite runs, and tokens under a key made of their content.",
         ),

@@ -34,7 +34,7 @@ from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
 from training.run.probes import probe
-from training.run.saving import keep_best, save_model
+from training.run.saving import BEST_FOLDER, add_best, keep_best, save_model
 from training.run.train import Stopping, collate_for, train
 from training.serving.model_folder import make_servable
 from training.strategies import Setup, TrainingStrategy, build_strategy, set_up
@@ -95,7 +95,7 @@ def main() -> None:
         folder = checkpoint_folder()
         if run.measurement.save_best and folder is not None:
             with step_log.phase("save"):
-                keep_best(Path(folder) / "best", step_log.steps, metrics, save)
+                keep_best(Path(folder) / BEST_FOLDER, step_log.steps, metrics, save)
         stopping.observe_evaluation(metrics)
 
     def evaluate_on(held_out: Sequences) -> Mapping[str, float]:
@@ -118,10 +118,8 @@ def main() -> None:
     if run.measurement.save_model:
         with step_log.phase("save"):
             save(job.save_folder)
-            if (
-                setup.topology.is_first and not run.workload.trust_remote_code
-            ):  # an endpoint runs no code of a model
-                make_servable(job.save_folder, run.workload.task, dataset)
+            if setup.topology.is_first:
+                _finish_model(run, job.save_folder, dataset, step_log.steps)
     if run.probes:
         with crash_handler.after_the_work():
             probe(run, setup, strategy, optimizer, dataset, step_log=step_log)
@@ -147,6 +145,14 @@ def _log_size(step_log: StepLogger, run: RunSettings, blueprint: Blueprint) -> N
     assert run.workload.sequence_length is not None
     size = measure_size(run.workload.task, blueprint.config, run.workload.sequence_length)
     step_log.model(size.parameters, size.flops_per_token, size.formula)
+
+
+def _finish_model(run: RunSettings, folder: Path, dataset: TokenDataset, last_step: int) -> None:
+    checkpoints = checkpoint_folder()
+    if run.measurement.save_best and checkpoints is not None:
+        add_best(Path(checkpoints) / BEST_FOLDER, folder, last_step)
+    if not run.workload.trust_remote_code:  # an endpoint runs no code of a model
+        make_servable(folder, run.workload.task, dataset)
 
 
 def _checkpoints(

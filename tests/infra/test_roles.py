@@ -103,7 +103,7 @@ def test_a_training_job_reads_data_and_source_but_writes_results_and_tokens_only
 ) -> None:
     found = statements(template, "IdentityTrainingRole")
     written = {name.rpartition("Arn/")[2] for name in resources_for(found, "s3:PutObject")}
-    assert written == {"runs/*", "prepared/*"}
+    assert written == {"runs/*", "trained/*", "prepared/*"}
     assert any(name.endswith("/data/*") for name in resources_for(found, "s3:GetObject"))
     here = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
     trusted = {"Principal": {"Service": "sagemaker.amazonaws.com"}, "Condition": here}

@@ -17,6 +17,8 @@ from tests.infra.synthesis import (
     synthesise,
 )
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
+from traindyno.core.s3_keys import saved_model_key, suite_key
+from traindyno.slices.training.card import card_key
 from traindyno.store.results_bucket import USABLE_SECONDS
 
 BUCKET, TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::GlobalTable"
@@ -70,7 +72,8 @@ def test_large_outputs_expire_and_small_ones_stay(lifecycle: list[dict[str, Any]
     expiring = [rule for rule in lifecycle if "ExpirationInDays" in rule]
     (rule,) = [rule for rule in expiring if "ObjectSizeGreaterThan" in rule]
     assert (rule["Prefix"], rule["ObjectSizeGreaterThan"]) == ("runs/", 16 * 2**20)
-    assert not any(rule["Prefix"] == "suites/" for rule in expiring)
+    kept = (suite_key("e"), card_key("e"), saved_model_key("e", "r", "j", is_kept=True))
+    assert not any(key.startswith(rule["Prefix"]) for rule in expiring for key in kept)
     assert any("AbortIncompleteMultipartUpload" in rule for rule in lifecycle)
 
 

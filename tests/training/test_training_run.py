@@ -112,6 +112,10 @@ def test_the_model_of_the_best_evaluation_is_kept_and_changes_no_loss(
         AutoModelForCausalLM.from_pretrained(each).state_dict() for each in (kept, folder / "model")
     ]
     assert not torch.equal(models[0]["lm_head.weight"], models[1]["lm_head.weight"])
+    # SageMaker uploads this folder when the job ends, so that the best model needs no client
+    beside = folder / "model" / "best" / "model.safetensors"
+    assert beside.read_bytes() == (kept / "model.safetensors").read_bytes()
+    assert not (tmp_path / "False" / "model" / "best").exists()
 
 
 def test_a_run_evaluates_every_so_many_steps_and_at_its_end_on_all_ranks_alike(

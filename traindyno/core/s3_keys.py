@@ -1,7 +1,7 @@
 """The keys of every object in the results bucket.
 
-Training jobs write below ``runs/`` and ``prepared/`` only. Documents that decide about money, runs
-or verdicts have keys below ``suites/`` and ``tokens/``, which no job can write.
+Training jobs write below ``runs/``, ``trained/`` and ``prepared/`` only. Documents that decide
+about money, runs or verdicts have keys below ``suites/`` and ``tokens/``, which no job can write.
 """
 
 import re
@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 S3_SCHEME = "s3://"
 RUNS_PREFIX = "runs/"
+TRAINED_PREFIX = "trained/"
 PREPARED_PREFIX = "prepared/"
 SAMPLES_FILE = "evaluation_samples.json"
 SUITES_PREFIX = "suites/"
@@ -98,13 +99,17 @@ def step_log_prefix(execution_id: str, run_id: str, job_name: str) -> str:
     return f"{checkpoints_prefix(execution_id, run_id)}step_log/{job_name}/"
 
 
-def output_prefix(execution_id: str, run_id: str) -> str:
+def output_prefix(execution_id: str, run_id: str, *, is_kept: bool = False) -> str:
+    """``is_kept``: where large objects do not expire, for runs that may take several jobs."""
+    if is_kept:
+        return f"{TRAINED_PREFIX}{execution_id}/{run_id}/"
     return f"{run_prefix(execution_id, run_id)}output/"
 
 
-def saved_model_key(execution_id: str, run_id: str, job_name: str) -> str:
+def saved_model_key(execution_id: str, run_id: str, job_name: str, *, is_kept: bool = False) -> str:
     """The key at which SageMaker stores the model folder of a training job."""
-    return f"{output_prefix(execution_id, run_id)}{job_name}/output/model.tar.gz"
+    prefix = output_prefix(execution_id, run_id, is_kept=is_kept)
+    return f"{prefix}{job_name}/output/model.tar.gz"
 
 
 def samples_key(execution_id: str, run_id: str, job_name: str) -> str:

@@ -9,7 +9,7 @@ from traindyno.core.verdict.report_data import Report, report_document, shown_re
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
-from traindyno.slices.report_parts import PROJECTED, REPORT_PARTS
+from traindyno.slices.report_parts import KEPT, PROJECTED, REPORT_PARTS
 from traindyno.store.executions import ExecutionRows, Judgement
 from traindyno.store.results import load_planned_runs, load_preparations, read_record
 from traindyno.store.results_bucket import ResultsBucket
@@ -27,6 +27,8 @@ def judge_suite(
     bucket.write_json(verdict_key(execution_id), verdict_document(report.verdict))
     bucket.write_json(report_data_key(execution_id), report_document(report))
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
+    for keep in KEPT:
+        keep(bucket, execution_id)
     verdict = report.verdict
     judgement = Judgement(
         finding=verdict.finding.value,

@@ -203,7 +203,9 @@ def job_request(
         "HyperParameters": dict(hyperparameters),
         "InputDataConfig": [*channels, *code_channels(suite, settings)],
         "OutputDataConfig": {
-            "S3OutputPath": s3_uri(bucket, output_prefix(execution_id, owner_id)),
+            "S3OutputPath": s3_uri(
+                bucket, output_prefix(execution_id, owner_id, is_kept=limits.chain_jobs)
+            ),
             **output_key(settings.jobs),
         },
         "ResourceConfig": {

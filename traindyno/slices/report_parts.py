@@ -22,6 +22,7 @@ from traindyno.slices.pricing import lab as pricing
 from traindyno.slices.scaling import lab as scaling
 from traindyno.slices.serving import lab as serving
 from traindyno.slices.slowness import report as slowness
+from traindyno.slices.training import card
 from traindyno.slices.training import report as training
 from traindyno.store.results_bucket import ResultsBucket
 
@@ -35,6 +36,10 @@ PROJECTED: Mapping[str, Callable[[ResultsBucket, str], Iterator[ProjectedActual]
     estimates.PART: estimates.read_compared,
     training.PART: training.read_compared,
 }
+# What the lab writes into the bucket beside the report, when an execution is judged.
+KEPT: Sequence[Callable[[ResultsBucket, str], None]] = [
+    card.keep_card,
+]
 RUN_HINTS: Sequence[Callable[[Report], Markup | None]] = [
     serving.batch_hint,
 ]

@@ -22,6 +22,7 @@ SHARD_BYTES = 1 << 28
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 DRAFT = ".draft"
 BEST = "best.json"
+BEST_FOLDER = "best"
 
 
 def save_model(
@@ -73,6 +74,13 @@ def keep_best(
     save(folder)
     if read_topology().is_first:
         kept.write_text(json.dumps({"step": step, "metrics": dict(metrics)}))
+
+
+def add_best(best: Path, folder: Path, last_step: int) -> None:
+    """Put the model of the best evaluation beside the last one, unless it is the same."""
+    kept = best / BEST
+    if kept.exists() and json.loads(kept.read_text())["step"] != last_step:
+        shutil.copytree(best, folder / best.name, dirs_exist_ok=True)
 
 
 def _write_shards(

@@ -352,10 +352,11 @@ def deploy_model(
     requests = build_requests(deployment, settings)  # refuses before anything is recorded or copied
     name, bucket = deployment.name, serving.bucket
     bucket.write_json(deployment_key(name), deployment_document(deployment))
-    saved = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
-    if not bucket.copy_large(saved, served_model_key(name)):
+    place = (deployment.execution_id, deployment.run_id, deployment.job_name)
+    saved = [saved_model_key(*place, is_kept=is_kept) for is_kept in (True, False)]
+    if not any(bucket.copy_large(key, served_model_key(name)) for key in saved):
         raise ModelNotServable(
-            f"the model of {deployment.job_name} is no longer at s3://{bucket.name}/{saved}:"
+            f"the model of {deployment.job_name} is no longer at s3://{bucket.name}/{saved[-1]}:"
             " large models expire 30 days after their training: run the suite again"
         )
     last = min(deployment.created_at + CREATED_WITHIN_SECONDS, deployment.ends_at)

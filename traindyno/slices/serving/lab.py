@@ -50,7 +50,9 @@ def batch_hint(report: Report) -> Markup | None:
     if not saved or not report.suite.measurement.save_model:
         return None
     run, job_name = saved[-1].run, saved[-1].attempts[-1].job_name
-    uri = f"s3://BUCKET/{saved_model_key(run.execution_id, run.run_id, job_name)}"
+    is_kept = report.suite.limits.chain_jobs
+    key = saved_model_key(run.execution_id, run.run_id, job_name, is_kept=is_kept)
+    uri = f"s3://BUCKET/{key}"
     call = (
         f'Model(model_data="{uri}", …).transformer(1, "{SERVING_INSTANCE}", '
         '…).transform("s3://…/requests/", …)'

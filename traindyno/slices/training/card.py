@@ -1,19 +1,34 @@
-"""The model card of a training: a README.md as the Hugging Face Hub reads it."""
+"""The model card of a training, which the lab writes when it has ended: a README.md as the Hugging
+Face Hub reads it.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from traindyno.core.costs.projected_actual import HEADINGS, ProjectedActual
 from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
-from traindyno.core.costs.receipt import Receipt
+from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.core.documents.places import code_span
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.s3_keys import (
+    CODE_PREFIX,
+    SUITES_PREFIX,
+    checkpoints_prefix,
+    is_s3_uri,
+    s3_uri,
+    saved_model_key,
+    suite_key,
+)
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import suite_document
-from traindyno.slices.training.plan import Training
+from traindyno.core.suite.suite_file import read_stored_suite, suite_document
+from traindyno.slices.training.plan import Training, parse_training, training_key
+from traindyno.slices.training.report import compared
+from traindyno.store.results import load_preparations, load_results
+from traindyno.store.results_bucket import ResultsBucket
 
 PIPELINES = {
     Task.CAUSAL_LM: "text-generation",
@@ -37,6 +52,45 @@ class Trained:
     def evaluations(self) -> Iterator[tuple[int, Mapping[str, float]]]:
         for each in self.result.measured.evaluations if self.result.measured else ():
             yield each.step, each.metrics
+
+
+def card_key(execution_id: str) -> str:
+    return f"{SUITES_PREFIX}{execution_id}/README.md"
+
+
+def keep_card(bucket: ResultsBucket, execution_id: str) -> None:
+    """Of a training that has trained the whole workload."""
+    training = bucket.find_as(training_key(execution_id), parse_training)
+    result = next(iter(load_results(bucket, execution_id)), None) if training else None
+    if training is None or result is None or result.outcome is not Outcome.COMPLETED:
+        return
+    own = write_receipt([*load_preparations(bucket, execution_id), result])
+    lines = (*training.earlier_lines, *own.lines)
+    amounts = [each.usd for each in lines]
+    known = sum(filter(None, amounts), Decimal(0))
+    total = None if None in amounts else known
+    copies = bucket.list_keys(f"{CODE_PREFIX}{execution_id}/")
+    trained = Trained(
+        training=training,
+        suite=bucket.read_as(suite_key(execution_id), read_stored_suite),
+        result=result,
+        receipt=Receipt(lines=lines, known_usd=known, total_usd=total, phases=own.phases),
+        compared=compared(training, result),
+        files=kept_files(bucket, result),
+        code=tuple(s3_uri(bucket.name, key) for key in copies if key.endswith(".tar.gz")),
+    )
+    bucket.write(card_key(execution_id), model_card(trained).encode(), "text/markdown")
+
+
+def kept_files(bucket: ResultsBucket, result: RunResult) -> dict[str, str]:
+    """The model, where it doesn't expire, with the best one in its folder ``best``; and the
+    checkpoints, which do.
+    """
+    place, last = (result.run.execution_id, result.run.run_id), result.attempts[-1].job_name
+    model = saved_model_key(*place, last, is_kept=True)
+    found = {"model": model} if any(bucket.list_keys(model)) else {}
+    found["checkpoints"] = checkpoints_prefix(*place)
+    return {what: s3_uri(bucket.name, key) for what, key in found.items()}
 
 
 def model_card(trained: Trained) -> str:

@@ -12,7 +12,6 @@ from traindyno.api.lab_target import LabTarget
 from traindyno.api.reports import ExecutionFailed, write_report
 from traindyno.aws.executions import EXECUTION_NAME_RULE
 from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
-from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     CellOption,
@@ -25,23 +24,16 @@ from traindyno.cli.option_values import execution_name, finite, new_execution_na
 from traindyno.cli.output import STANDARD_OUTPUT, tell, titled_table
 from traindyno.core.costs.projected_actual import HEADINGS
 from traindyno.core.costs.quantity_text import seconds_text, usd_text
-from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.documents.places import one_line
 from traindyno.core.documents.stored import JsonValue
-from traindyno.core.jobs.journal_format import STATE
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import (
-    SUITES_PREFIX,
-    checkpoints_prefix,
     s3_uri,
     saved_model_key,
-    suite_key,
 )
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.slices.training.card import Trained, model_card
+from traindyno.slices.training.card import card_key, kept_files
 from traindyno.slices.training.lab import (
     TrainingDisplay,
     checkpoint_keys,
@@ -54,8 +46,6 @@ from traindyno.slices.training.lab import (
 from traindyno.slices.training.model_folder import leave_model
 from traindyno.slices.training.plan import Training
 from traindyno.slices.training.report import compared, compared_time_and_cost
-
-CARD = "README.md"
 
 
 def _hyperparameters(given: list[str] | None) -> dict[str, JsonValue]:
@@ -190,9 +180,8 @@ def watch_training(target: LabTarget, execution: str, folder: Path) -> bool:
 
 
 def show_training(target: LabTarget, training: Training, folder: Path) -> None:
-    """Follow it to its end.
-
-    Print what was projected and what it was, and write the model card, here and into the bucket.
+    """Follow it to its end; print what was projected and what it was, and download its model
+    card.
     """
     name = training.execution_id
     ended = follow_to_end(target, name, TrainingDisplay(target, training, tell))
@@ -210,39 +199,23 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
         again = f"traindyno train --resume {training.training_id}{more}{target.option}"
         tell(f"its checkpoints are kept; go on with: {again}")
         raise typer.Exit(FAILED)
-    executions = [
-        paid for each in training.execution_ids for paid in load_paid(each, target.services)
-    ]
-    row = target.services.executions.find(name)
-    trained = Trained(
-        training=training,
-        suite=target.results.read_as(suite_key(name), read_stored_suite),
-        result=result,
-        receipt=write_receipt([each for part in executions for each in part]),
-        compared=found,
-        files=_kept_files(target, training, result),
-        code=tuple(uri for uri in (row.source_s3_uri, row.script_s3_uri) if uri) if row else (),
-    )
     table = titled_table(f"{training.training_id}: completed", *(f"{each}~" for each in HEADINGS))
     for each in found:
         table.add_row(*each.texts())
     STANDARD_OUTPUT.print(table)
-    for step, metrics in trained.evaluations():
+    for each in result.measured.evaluations if result.measured else ():
         STANDARD_OUTPUT.print(
-            f"step {step}: "
-            + ", ".join(f"{one_line(key)} {value:.4g}" for key, value in metrics.items())
+            f"step {each.step}: "
+            + ", ".join(f"{one_line(key)} {value:.4g}" for key, value in each.metrics.items())
         )
-    for what, uri in trained.files.items():
+    for what, uri in kept_files(target.results, result).items():
         STANDARD_OUTPUT.print(f"{what}: {uri}")
     if folder != DEFAULT_FOLDER:
         leave_trained_model(target, name, folder)
-    card = model_card(trained).encode()
-    key = f"{SUITES_PREFIX}{name}/{CARD}"
-    target.results.write(key, card, "text/markdown")
-    tell(
-        f"model card: {write_report(folder, training.training_id, card, '.md')}, "
-        f"{s3_uri(target.results.name, key)}"
-    )
+    card = target.results.find(card_key(name))
+    if card is not None:
+        where = s3_uri(target.results.name, card_key(name))
+        tell(f"model card: {write_report(folder, training.training_id, card, '.md')}, {where}")
     tell(f"serve it with: traindyno deploy {name}{target.option}")
 
 
@@ -252,32 +225,10 @@ def leave_trained_model(target: LabTarget, execution: str, folder: Path) -> None
     result = None if training is None else find_result(target, training)
     if result is None or result.outcome is not Outcome.COMPLETED:
         return
-    saved = saved_model_key(execution, result.run.run_id, result.attempts[-1].job_name)
-    kept = f"{SUITES_PREFIX}{execution}/model/model.tar.gz"
-    key = next((each for each in (kept, saved) if any(target.results.list_keys(each))), None)
-    if key is None:
+    place = (execution, result.run.run_id, result.attempts[-1].job_name)
+    key = saved_model_key(*place, is_kept=True)
+    if not any(target.results.list_keys(key)):
         tell(f"{execution} saved no model")
         return
     leave_model(target.results, key, folder)
     tell(f"the model is in {folder.resolve()}")
-
-
-def _kept_files(target: LabTarget, training: Training, result: RunResult) -> dict[str, str]:
-    """The model after the last step and the best one, where they don't expire, and the checkpoints,
-    which do.
-    """
-    bucket, name, run_id = target.results, training.execution_id, result.run.run_id
-    last, kept = (
-        saved_model_key(name, run_id, result.attempts[-1].job_name),
-        f"{SUITES_PREFIX}{name}/model/",
-    )
-    found = {}
-    if bucket.copy_large(last, f"{kept}model.tar.gz"):
-        found["model"] = s3_uri(bucket.name, f"{kept}model.tar.gz")
-    checkpoints = checkpoints_prefix(name, run_id)
-    best = f"{checkpoints}{STATE}/best/"
-    if (told := bucket.find_json(f"{best}best.json")) is not None:
-        for key in bucket.list_keys(best):
-            bucket.copy_large(key, f"{kept}best/{key.removeprefix(best)}")
-        found[f"best model, of step {told['step']}"] = s3_uri(bucket.name, f"{kept}best/")
-    return {**found, "checkpoints": s3_uri(bucket.name, checkpoints)}

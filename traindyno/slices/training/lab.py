@@ -25,6 +25,7 @@ from traindyno.cli.inputs.execution_receipt import load_paid
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projected_actual import attempt_span, job_seconds, job_usd
 from traindyno.core.costs.quantity_text import usd_text
+from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.journal_format import STEP_LOG
@@ -178,8 +179,9 @@ def plan_to_resume(
     suite = replace(
         suite, limits=replace(suite.limits, max_usd=left if max_usd is None else max_usd)
     )
-    paid = load_paid(before, target.services)[1]
-    following = training.resumed(next_name, job_seconds(paid), job_usd(paid))
+    prepared, paid = load_paid(before, target.services)
+    lines = write_receipt([*prepared, *paid]).lines
+    following = training.resumed(next_name, job_seconds(paid), job_usd(paid), lines)
     check_execution_name(following.execution_id)
     return suite, following
 

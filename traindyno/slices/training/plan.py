@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.receipt import ReceiptLine
 from traindyno.core.documents.stored import JsonValue, from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.lab_names import EXECUTION_HOURS
@@ -70,19 +71,27 @@ class Training:
     earlier: tuple[str, ...] = ()
     earlier_seconds: float | None = 0.0
     earlier_usd: float | None = 0.0
+    earlier_lines: tuple[ReceiptLine, ...] = ()
 
     @property
     def execution_ids(self) -> tuple[str, ...]:
         return (*self.earlier, self.execution_id)
 
-    def resumed(self, name: str, seconds: float | None, usd: float | None) -> "Training":
-        """``seconds`` and ``usd`` are those of the jobs before."""
+    def resumed(
+        self,
+        name: str,
+        seconds: float | None,
+        usd: float | None,
+        lines: Iterable[ReceiptLine] = (),
+    ) -> "Training":
+        """``seconds``, ``usd`` and ``lines`` are those of the jobs before."""
         return replace(
             self,
             execution_id=name,
             earlier=self.execution_ids,
             earlier_seconds=total(self.earlier_seconds, seconds),
             earlier_usd=total(self.earlier_usd, usd),
+            earlier_lines=(*self.earlier_lines, *lines),
         )
 
 

@@ -4,31 +4,83 @@ comparison.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from markdown_it import MarkdownIt
+from typer.testing import CliRunner
 
+from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.core.documents.test_places import CHARACTERS
 from tests.unit.core.documents.test_visible_text import OBEYED
-from tests.unit.lab_in_memory import EXECUTION
-from tests.unit.run_samples import completed_result
-from tests.unit.slices.training.test_report import PROJECTED, trained
-from tests.unit.suites import small_document
+from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab
+from tests.unit.run_samples import completed_result, make_cell
+from tests.unit.slices.training.test_model_folder import archive_of
+from tests.unit.slices.training.test_report import EARLIER, PROJECTED, trained
+from tests.unit.suites import small_document, small_suite
+from traindyno.cli.lab_choice import LabChoice
+from traindyno.cli.main import commands
 from traindyno.core.costs.projected_actual import ProjectedActual
 from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.s3_keys import suite_key
+from traindyno.core.s3_keys import checkpoints_prefix, saved_model_key, suite_key
 from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.slices.training.card import Trained, model_card
+from traindyno.lab.judge_suite import judge_suite
+from traindyno.sagemaker.request import build_training_job_request
+from traindyno.slices.training.card import Trained, card_key, model_card
 from traindyno.slices.training.plan import Training, parse_training, training_key
 from traindyno.slices.training.report import compared
 from traindyno.store.results import load_results
+
+
+def watched(lab: MemoryLab, folder: Path) -> str:
+    """What `watch` says of the training, which has ended."""
+    target = replace(target_of(lab), executions=MemoryExecutions())
+    target.executions.start(EXECUTION, {})
+    target.executions.end(EXECUTION, "SUCCEEDED")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LabChoice, "find_target", lambda _: target)
+        answer = CliRunner().invoke(commands, ["watch", EXECUTION, "--output", str(folder)])
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def test_the_lab_keeps_model_and_card_without_a_client(tmp_path: Path) -> None:
+    """With the jobs of the executions before. A script's own best/best.json is not read."""
+    line = write_receipt([completed_result(make_cell(), 1)]).lines[0]
+    lab = trained(**EARLIER, earlier_lines=(replace(line, job_name="before"),))
+    (result,) = load_results(lab.bucket, EXECUTION)
+    ids = (EXECUTION, result.run.run_id)
+    lab.bucket.write_json(f"{checkpoints_prefix(*ids)}state/best/best.json", {"epoch": 3})
+    model = saved_model_key(*ids, result.attempts[-1].job_name, is_kept=True)
+    lab.bucket.write(model, archive_of(weights=b"the model"), "")
+    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    card = lab.bucket.read(card_key(EXECUTION)).decode()
+    assert f"- model: `s3://results/{model}`" in card
+    assert card.index("| before | completed |") < card.index(f"| {result.attempts[-1].job_name} |")
+    assert f"model: s3://results/{model}" in watched(lab, tmp_path).replace("\n", "")
+    assert (tmp_path / f"{EXECUTION}.md").read_text() == card
+    assert (tmp_path / "weights").read_bytes() == b"the model"
+
+
+def test_the_job_of_a_training_writes_its_model_where_nothing_expires() -> None:
+    """As `run` keeps the models of trials, which expire."""
+    suite = small_suite()
+    for chains in (False, True):
+        chosen = replace(suite, limits=replace(suite.limits, chain_jobs=chains))
+        run = next(iter(trial_runs(EXECUTION, expand_cells(chosen), [1])))
+        request = build_training_job_request(run, chosen, attempt=1, settings=SETTINGS)
+        place = request["OutputDataConfig"]["S3OutputPath"]
+        key = saved_model_key(EXECUTION, run.run_id, request["TrainingJobName"], is_kept=chains)
+        assert f"{place}{request['TrainingJobName']}/output/model.tar.gz" == f"s3://results/{key}"
+        assert key.startswith("trained/" if chains else "runs/")
 
 
 def card_of(
