@@ -72,6 +72,10 @@ class Steadiness:
     measured_seconds: float | None = None
     #: The same of the long run, whose figures replace those of the trials; None without one.
     long_run_seconds: float | None = None
+    #: How its long run ended, if it was not measured; and by which factor it took longer than the
+    #: trials, if it was, but its rival's was lost.
+    lost_long_run: str | None = None
+    unpaired_ratio: float | None = None
     #: Trials without a steady state; not those that ended at their target.
     unsteady_trials: int = 0
     unsteady_reasons: tuple[str, ...] = ()
@@ -150,7 +154,8 @@ class CellRow:
     @property
     def failed(self) -> int:
         """Trials that failed because of the cell, those that diverged included."""
-        return sum(count for outcome, count in self.outcomes.items() if outcome in OWN_FAILURES)
+        found = sum(count for outcome, count in self.outcomes.items() if outcome in OWN_FAILURES)
+        return found - (self.steadiness.lost_long_run == Outcome.TIMED_OUT)  # its limit's
 
     @property
     def diverged(self) -> int:
@@ -255,6 +260,8 @@ def build_row(
         steadiness=Steadiness(
             measured_seconds=mean_of(rate.seconds for rate in rates),
             long_run_seconds=long.throughput.seconds if long and long.throughput else None,
+            lost_long_run=trials.lost_long_run,
+            unpaired_ratio=trials.unpaired_ratio,
             unsteady_trials=sum(run.is_unsteady for run in runs),
             unsteady_reasons=tuple(
                 dict.fromkeys(run.unsteady_reason for run in runs if run.unsteady_reason)

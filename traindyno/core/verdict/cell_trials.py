@@ -92,6 +92,9 @@ class CellTrials:
     others: tuple[RunResult, ...]
     #: The long run whose figures replace those of the trials; in none of the two above.
     confirmed: RunResult | None = None
+    #: Long runs that change no figure: one whose rival's was lost, and those that took too long for
+    #: their limit, as no trial does.
+    unconfirmed: tuple[RunResult, ...] = ()
     #: How often its capacity fails; None where nothing ran.
     hazard: Hazard | None = None
     #: Faults that may be its own; None where they are as on the other cells of its type.
@@ -178,7 +181,23 @@ class CellTrials:
 
     @property
     def results(self) -> tuple[RunResult, ...]:
-        return (*self.measured, *self.others, *([self.confirmed] if self.confirmed else []))
+        confirmed = [self.confirmed] if self.confirmed else []
+        return (*self.measured, *self.others, *confirmed, *self.unconfirmed)
+
+    @property
+    def lost_long_run(self) -> Outcome | None:
+        """How its long run ended; None without one, or if it was measured."""
+        long = [each for each in self.results if each.run.confirming_steps]
+        return None if not long or any(map(is_measured, long)) else long[-1].outcome
+
+    @property
+    def unpaired_ratio(self) -> float | None:
+        """The time of a step of its long run ÷ that of its trials, if its rival's was lost."""
+        long = [each.throughput for each in self.unconfirmed if is_measured(each)]
+        rates = [each.steps_per_second for each in self.rates]
+        if not long or long[0] is None or not rates:
+            return None
+        return sum(rates) / len(rates) / long[0].steps_per_second
 
     def confirmed_mean(self, quantity: Quantity) -> float | None:
         """The logarithm of what its long run shows; None without one."""
@@ -307,6 +326,7 @@ def suite_trials(
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
     known = observe_hazards(results, suite.pricing.spot) if hazards is None else hazards
+    lost = bool(lost_long_runs(results))
     uneven = find_uneven_faults({cell_id: own for cell_id, own in by_cell.items() if own})
     return tuple(
         CellTrials(
@@ -314,9 +334,18 @@ def suite_trials(
             measured=tuple(
                 result for result in own if is_measured(result) and not result.run.confirming_steps
             ),
-            others=tuple(result for result in own if not is_measured(result)),
-            confirmed=next(
+            others=tuple(
+                result for result in own if not is_measured(result) and not _is_too_long(result)
+            ),
+            confirmed=None
+            if lost
+            else next(
                 (each for each in own if is_measured(each) and each.run.confirming_steps), None
+            ),
+            unconfirmed=tuple(
+                each
+                for each in own
+                if _is_too_long(each) or (lost and is_measured(each) and each.run.confirming_steps)
             ),
             hazard=known.get(hazard_key(own[0])) if own else None,
             uneven_faults=uneven.get(cell.cell_id),
@@ -324,6 +353,19 @@ def suite_trials(
         for cell in cells
         for own in (by_cell[cell.cell_id],)
     )
+
+
+def lost_long_runs(results: Sequence[RunResult]) -> dict[str, list[RunResult]]:
+    """Cell id → its long runs, of cells of which none was measured."""
+    long: dict[str, list[RunResult]] = {}
+    for each in results:
+        if each.run.confirming_steps:
+            long.setdefault(each.run.cell.cell_id, []).append(each)
+    return {name: own for name, own in long.items() if not any(map(is_measured, own))}
+
+
+def _is_too_long(result: RunResult) -> bool:
+    return bool(result.run.confirming_steps) and result.outcome is Outcome.TIMED_OUT
 
 
 def is_measured(result: RunResult) -> bool:

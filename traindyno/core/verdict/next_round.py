@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
+from traindyno.core.jobs.outcome import OWN_FAILURES
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import PASSES
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.runs import make_runs, round_of, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
-from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.cell_trials import CellTrials, lost_long_runs
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
 from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
@@ -154,14 +155,24 @@ def plan_round(
         chosen = next_race_trials(suite, evidence, results)
     is_confirmed = any(result.run.confirming_steps for result in results)
     if evidence is not None and suite.measurement.confirm and (is_confirmed or not chosen):
-        steps = {} if is_confirmed else confirming_steps(suite, judge_evidence(suite, evidence))
-        trial = suite.measurement.trials + 1
+        steps, trial = _lost_once(results), suite.measurement.trials + 1 + is_confirmed
+        if not is_confirmed:
+            steps = confirming_steps(suite, judge_evidence(suite, evidence))
         leaders = [(cell, trial) for cell in cells if cell.cell_id in steps]
         runs = make_runs(execution_id, leaders, round_number=round_number)
         return with_seeds(
             suite, [replace(run, confirming_steps=steps[run.cell.cell_id]) for run in runs]
         )
     return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
+
+
+def _lost_once(results: Sequence[RunResult]) -> dict[str, int]:
+    """Cell id → steps of the long runs that a fault has lost, which run once more."""
+    return {
+        name: own[-1].run.confirming_steps or 0
+        for name, own in lost_long_runs(results).items()
+        if len(own) == 1 and own[0].outcome not in OWN_FAILURES
+    }
 
 
 def confirming_steps(suite: Suite, verdict: Verdict) -> dict[str, int]:

@@ -326,6 +326,20 @@ def _unseen(verdict: Verdict) -> str:
     if long is not None:
         seen = f"what begins in that time, or recurs each {seconds_text(long / 3)}, is counted"
         return f" Its figures are those of a run of {seconds_text(long)}: {seen}."
+    lost = [row for row in verdict.rows if row.steadiness.lost_long_run]
+    if lost:
+        ends = "; ".join(
+            f"{row.label}: {str(row.steadiness.lost_long_run).replace('_', ' ')}" for row in lost
+        )
+        told = "".join(
+            f" The long run of {row.label} took {number_text(row.steadiness.unpaired_ratio)} times "
+            "as long a step as its trials: that is not counted."
+            for row in verdict.rows
+            if row.steadiness.unpaired_ratio is not None
+        )
+        return (
+            f" Not confirmed: a long run has no result ({ends}); the figures are of trials.{told}"
+        )
     if ran is None or work < max(LONG_WORK_SECONDS, TIMES_LONGER * ran):
         return ""
     return (

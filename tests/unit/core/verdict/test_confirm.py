@@ -22,6 +22,7 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Confirm, Run, Suite
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.sagemaker.launcher import own_hyperparameters
 
 # Seconds of a step by batch: 8 leads by 3 %, 1 and 2 are far behind.
@@ -87,20 +88,61 @@ def test_a_long_run_replaces_the_projection_and_decides_against_the_trials() -> 
     )
 
 
-@pytest.mark.parametrize("outcome", [Outcome.OUT_OF_MEMORY, Outcome.CAPACITY_UNAVAILABLE])
-def test_a_long_run_without_a_result_ends_the_search_and_changes_no_projection(
-    outcome: Outcome,
+@pytest.mark.parametrize(
+    ("outcome", "runs_again"),
+    [
+        (Outcome.OUT_OF_MEMORY, False),
+        (Outcome.TIMED_OUT, False),
+        (Outcome.CAPACITY_UNAVAILABLE, True),
+        (Outcome.INTERNAL_ERROR, True),
+    ],
+)
+def test_a_lost_long_run_is_said_and_figures_and_decision_are_of_trials(
+    outcome: Outcome, runs_again: bool
 ) -> None:
+    """One that a fault has lost runs once more."""
     suite = confirmed_suite()
-    failed, other = planned(suite, race(suite))
-    results = [
-        *race(suite),
-        replace(done(suite, 4, 10, 1.0, outcome), run=failed),
-        long_run(suite, other, 1.12),
+    raced = race(suite)
+    runs = {run.cell.cell_id: run for run in planned(suite, raced)}
+    failed, other = (runs[cell_of(suite, batch).cell_id] for batch in (4, 8))
+    lost = replace(done(suite, 4, 10, 1.0, outcome), run=failed)
+    results = [*raced, lost, long_run(suite, other, 1.12)]
+    again = planned(suite, results, 4)
+    assert [(run.cell, run.trial, run.confirming_steps) for run in again] == (
+        [(failed.cell, 11, failed.confirming_steps)] if runs_again else []
+    )
+    verdict, before = (judge(suite, expand_cells(suite), each) for each in (results, raced))
+    assert verdict.recommended == other.cell.cell_id
+    assert known(verdict.row(other.cell.cell_id).seconds).mean == pytest.approx(
+        known(before.row(other.cell.cell_id).seconds).mean,
+        rel=0.002,  # how often a type is interrupted is also seen in what was lost
+    )
+    said = describe_verdict(verdict).certainty
+    assert f"a long run has no result (batch 4: {outcome.replace('_', ' ')})" in said
+    assert "took 1.12 times as long a step as its trials" in said
+    four = verdict.row(failed.cell.cell_id)
+    assert four.failed == (outcome is Outcome.OUT_OF_MEMORY)
+    for run in again:
+        results.append(replace(lost, run=run))
+        assert planned(suite, results, 5) == ()
+        assert judge(suite, expand_cells(suite), results).recommended == other.cell.cell_id
+        confirmed = [*results[:-1], long_run(suite, run, 1.03)]
+        assert judge(suite, expand_cells(suite), confirmed).recommended == failed.cell.cell_id
+
+
+def test_a_long_run_over_its_limit_is_no_failure_of_its_cell() -> None:
+    suite = confirmed_suite()
+    raced = race(suite)
+    runs = {run.cell.cell_id: run for run in planned(suite, raced)}
+    timed_out = [
+        replace(done(suite, batch, 10, 1.0, Outcome.TIMED_OUT), run=runs[cell.cell_id])
+        for batch, cell in ((batch, cell_of(suite, batch)) for batch in (4, 8))
     ]
-    assert planned(suite, results, 4) == ()
-    verdict = judge(suite, expand_cells(suite), results)
-    assert verdict.recommended == cell_of(suite, 8).cell_id
+    found, before = (judge(suite, expand_cells(suite), each) for each in (raced + timed_out, raced))
+    assert (found.recommended, found.finding) == (before.recommended, before.finding)
+    for row, earlier in zip(found.rows, before.rows, strict=True):
+        assert known(row.seconds).mean == pytest.approx(known(earlier.seconds).mean, rel=0.002)
+        assert row.failed == 0
 
 
 def test_a_job_trains_for_the_steps_of_its_long_run() -> None:
