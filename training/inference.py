@@ -149,8 +149,8 @@ def predict(texts: list[str], model: Served) -> list[Answer]:
     tokenizer = model.tokenizer
     if model.task == "causal-lm":
         begun = begun_texts(tokenizer, texts, model.frame)
-        rows = {"input_ids": [tokens[: model.longest] for tokens in begun]}
-        batch = tokenizer.pad(rows, return_tensors="pt").to(model.device)
+        cut = {"input_ids": [tokens[: model.longest] for tokens in begun]}
+        batch = tokenizer.pad(cut, return_tensors="pt").to(model.device)
     else:
         batch = tokenizer(
             texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt"

@@ -56,7 +56,7 @@ FILES: dict[str, bytes] = {
     "pretty.jsonl": json.dumps(OBJECTS[0], indent=2).encode(),
     "object.json": json.dumps(OBJECTS[0]).encode(),
     "numbers.jsonl": b"1\n2\n",
-    "deep.jsonl": b'{"text": ' + b"[" * 100_000 + b"\n",
+    "deep without an end.jsonl": b'{"text": ' + b"[" * 100_000 + b"\n",
     "half.jsonl": json.dumps(OBJECTS[0]).encode()[:-4],
     "twice.csv": CSV.replace("text,label", "text,text", 1).encode(),
     "cut.parquet": b"PAR1" + bytes(64),

@@ -213,7 +213,7 @@ def test_joined_rows_that_a_batch_does_not_number_are_refused(
         trainer = Trainer(
             Model(),
             arguments(tmp_path, max_steps=2, per_device_train_batch_size=4),
-            data_collator=collator,  # type: ignore[arg-type]
+            data_collator=collator,
             train_dataset=texts(20),
             callbacks=[hf_trainer.StepLogCallback(samples)],
         )

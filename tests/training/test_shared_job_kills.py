@@ -20,7 +20,7 @@ from localcloud.sagemaker_service.host import loopback_torchrun
 from tests.training.jobs import REPO_ROOT
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
 from traindyno.core.jobs.journal_format import STATE
-from traindyno.parent.ends import has_ended
+from traindyno.parent.ends import whole_ends
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 HOST, MANY_FILES = "algo-1", 40_000
@@ -239,7 +239,7 @@ def check_ends(job: SharedJob, kill: Kill, *, jobs: list[str]) -> None:
     """
     ends = {run_id: [end for name in jobs if (end := job.end(run_id, name))] for run_id in RUNS}
     assert {run_id: len(found) for run_id, found in ends.items()} == dict.fromkeys(RUNS, 1)
-    assert all(has_ended(job.folder(), run_id) for run_id in RUNS)
+    assert all(any(whole_ends(job.folder(), run_id)) for run_id in RUNS)
     fails = kill.phase in HELD and kill.victim not in OF_JOB
     completed = {
         run_id: (found[0]["reason"], found[0]["exit_code"]) == ("exited", 0)

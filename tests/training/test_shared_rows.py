@@ -46,6 +46,7 @@ def test_rows_of_two_processes(
     assert end.exit_code == 0, end.output
     log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
     session = log.measured
+    assert session is not None
     table = tabulate_steps(session)
     assert table is not None
     measured = measure_run(log, session, table, warmup_steps=2, peak_flops_per_device=None)

@@ -177,6 +177,10 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -
     assert (job.end("b", "job-a3") or {})["place"] is None
 
 
+def has_parent_ended(job: SharedJob, name: str) -> bool:
+    return bool(job.events(name)[-1][0] == "parent_ended")
+
+
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGKILL"])
 def test_a_run_that_ends_its_parent_or_guard_is_given_up_and_the_others_go_on(
     signal_name: str, tmp_path: Path
@@ -189,7 +193,7 @@ def test_a_run_that_ends_its_parent_or_guard_is_given_up_and_the_others_go_on(
     for name in ("job-a1", "job-a2"):
         exit_code, _ = job.carry(name)
         assert exit_code == (143 if signal_name == "SIGTERM" else -9)
-        wait_until(lambda name=name: job.events(name)[-1][0] == "parent_ended")
+        wait_until(partial(has_parent_ended, job, name))
         assert job.events(name)[-3:-1] == [("run_left", run_id, "stopped") for run_id in "bc"]
     assert job.carry("job-a3")[0] == 0
     assert job.events("job-a3")[1:-1] == [

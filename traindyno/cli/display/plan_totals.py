@@ -94,6 +94,18 @@ def totals_table(suite: Suite, planned: Plan, why_none: str | None) -> Table:
     return table
 
 
+def _preparation_facts(
+    suite: Suite, preparation: PreparationPlan, ending: str
+) -> Iterator[tuple[str, str]]:
+    yield (
+        "data" if preparation.makes_tokens else "model",
+        _preparation_text(preparation, ending),
+    )
+    if preparation.stages_model and suite.workload.model:
+        name = "model" if preparation.makes_tokens else ""
+        yield name, _copy_text(preparation, suite.workload.model)
+
+
 def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[str, str]]:
     limits = suite.limits
     terms = run_terms(planned.cells[0].settings, suite)
@@ -114,13 +126,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     if suite.measurement.probes:
         yield "probes", probed_steps_text(suite)
     if planned.preparation:
-        yield (
-            ("data" if planned.preparation.makes_tokens else "model"),
-            _preparation_text(planned.preparation, ending),
-        )
-        if planned.preparation.stages_model and suite.workload.model:
-            name = "model" if planned.preparation.makes_tokens else ""
-            yield name, _copy_text(planned.preparation, suite.workload.model)
+        yield from _preparation_facts(suite, planned.preparation, ending)
     before = f"the {planned.preparation.label} and " if planned.preparation else ""
     owner = "job" if is_shared else "run"
     once = f"if {before}every {owner} takes one attempt of {limits.max_job_seconds} s (its limit)"
