@@ -20,9 +20,9 @@ from localcloud.home import REPO_ROOT
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
 SUITES, QUICK_STEPS = 20, 12
 # AdamW's decay is one multiplication of a step, whatever its factor.
-EQUAL = {"weight_decay": [0.0, 0.01], "padding": ["longest"]}
+EQUAL: dict[str, list[Any]] = {"weight_decay": [0.0, 0.01], "padding": ["longest"]}
 # Without packing, the quickstart's texts are half as long as the model's positions.
-UNEQUAL = {"padding": ["max-length", "longest"]}
+UNEQUAL: dict[str, list[Any]] = {"padding": ["max-length", "longest"]}
 BEST = "longest"
 CLAIMS = frozenset({"recommended", "only_one", "within_tolerance"})
 #: Another program, which keeps one core busy.
