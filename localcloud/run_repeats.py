@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain
 from math import log, sqrt
 from statistics import variance
 
@@ -35,55 +35,42 @@ print((counted[-1] - counted[0]) / (len(counted) - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeats:
-    """``squares``: of the deviations of the logarithms of equal runs' times from their mean."""
-
-    degrees: int
-    squares: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRepeats:
-    """By execution, or ``DOCTOR``; the latest one last."""
+    """By execution, or ``DOCTOR``: the times, or rates, of each group of equal runs. The latest one
+    is the last.
+    """
 
-    measured: Mapping[str, Repeats] = field(default_factory=dict)
-
-
-def repeats_of(groups: Iterable[Sequence[float]]) -> Repeats:
-    """``groups``: the times, or rates, of equal runs."""
-    logs = [[log(value) for value in group] for group in groups if len(group) > 1]
-    return Repeats(
-        degrees=sum(len(each) - 1 for each in logs),
-        squares=sum((len(each) - 1) * variance(each) for each in logs),
-    )
+    measured: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
 
-def keep(home: Home, name: str, repeats: Repeats) -> None:
-    if not repeats.degrees:
-        return
-    before = home.read_as(DOCUMENT, KeptRepeats) or KeptRepeats()
-    others = {key: each for key, each in before.measured.items() if key != name}
-    first = max(len(others) + 1 - MOST_KEPT, 0)
-    latest = dict(islice(others.items(), first, None))
-    home.write(DOCUMENT, KeptRepeats(measured={**latest, name: repeats}))
-
-
-def measured_share(home: Home) -> float | None:
+def scatter_in(groups: Iterable[Sequence[float]]) -> float | None:
     """The standard deviation of single runs, as a share of their time; None while too little is
     known to replace what is assumed.
     """
+    logs = [[log(value) for value in group] for group in groups if len(group) > 1]
+    degrees = sum(len(each) - 1 for each in logs)
+    squares = sum((len(each) - 1) * variance(each) for each in logs)
+    return sqrt(squares / degrees) if degrees >= KNOWN_DEGREES else None
+
+
+def keep(home: Home, name: str, groups: Iterable[Sequence[float]]) -> None:
+    equal = tuple(tuple(group) for group in groups if len(group) > 1)
+    if equal:
+        before = home.read_as(DOCUMENT, KeptRepeats) or KeptRepeats()
+        others = [(key, each) for key, each in before.measured.items() if key != name]
+        home.write(DOCUMENT, KeptRepeats(measured=dict([*others, (name, equal)][-MOST_KEPT:])))
+
+
+def measured_share(home: Home) -> float | None:
     kept = home.read_as(DOCUMENT, KeptRepeats) or KeptRepeats()
-    degrees = sum(each.degrees for each in kept.measured.values())
-    if degrees < KNOWN_DEGREES:
-        return None
-    squares = sum(each.squares for each in kept.measured.values())
-    return max(sqrt(squares / degrees), ACCELERATORS)
+    found = scatter_in(chain.from_iterable(kept.measured.values()))
+    return None if found is None else max(found, ACCELERATORS)
 
 
 def measure(
     *, tell: Callable[[str], None], runs: int = RUNS, seconds: float = RUN_SECONDS
-) -> Repeats:
-    """Raises CalledProcessError."""
+) -> list[float]:
+    """The seconds of a step of each run; raises CalledProcessError."""
     found = []
     for number in range(1, runs + 1):
         ran = subprocess.run(
@@ -95,4 +82,4 @@ def measure(
         )
         found.append(float(ran.stdout))
         tell(f"equal run {number} of {runs}: {1000 * found[-1]:.3g} ms a step")
-    return repeats_of([found])
+    return found

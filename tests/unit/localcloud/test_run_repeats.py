@@ -1,6 +1,6 @@
 """The scatter of single runs that was measured on this machine, and what a job is told of it."""
 
-from math import exp
+from math import exp, sqrt
 from pathlib import Path
 
 import pytest
@@ -11,11 +11,10 @@ from localcloud.run_repeats import (
     DOCUMENT,
     MOST_KEPT,
     KeptRepeats,
-    Repeats,
     keep,
     measure,
     measured_share,
-    repeats_of,
+    scatter_in,
 )
 from localcloud.sagemaker_service.host.container_tree import make_host_tree
 from localcloud.sagemaker_service.host.process_environment import LocalImage, process_environment
@@ -33,51 +32,51 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
+# Five runs whose logarithms are 0.2 apart have a standard deviation of 0.2 √2.5.
+APART = [exp(0.2 * place) for place in range(5)]
+
+
 def test_equal_runs_of_several_cells_are_pooled() -> None:
-    # logarithms 0, 0.1, 0.2: squares of 0.01, 0 and 0.01; 0 and 0.2: twice 0.01
-    found = repeats_of([[1.0, exp(0.1), exp(0.2)], [5.0, 5.0 * exp(0.2)], [3.0]])
-    assert (found.degrees, found.squares) == (3, pytest.approx(0.04))
-
-
-def test_a_machine_is_known_after_four_degrees_of_freedom(home: Home) -> None:
-    assert measured_share(home) is None
-    keep(home, "first", repeats_of([[1.0]]))
-    keep(home, "first", Repeats(degrees=3, squares=0.03))
-    assert measured_share(home) is None
-    keep(home, DOCTOR, Repeats(degrees=4, squares=0.25))
-    assert measured_share(home) == pytest.approx(0.2)  # 0.28 / 7 is 0.2²
+    # squares of logarithms 0, 0.1, 0.2: 0.02; of 0 and 0.2: 0.02; of three that agree: 0
+    groups = [[1.0, exp(0.1), exp(0.2)], [5.0, 5.0 * exp(0.2)], [3.0], [2.0, 2.0, 2.0]]
+    assert scatter_in(groups) == pytest.approx(sqrt(0.04 / 5))
+    assert scatter_in(groups[:3]) is None  # three degrees of freedom
 
 
 def test_a_measurement_counts_once_and_the_oldest_go(home: Home) -> None:
+    assert measured_share(home) is None
+    keep(home, "alone", [[1.0]])
     for number in range(MOST_KEPT + 5):
-        keep(home, f"execution-{number}", Repeats(degrees=4, squares=1.0))
+        keep(home, f"execution-{number}", [[1.0, 1.0]])
     for _ in range(2):
-        keep(home, DOCTOR, Repeats(degrees=4, squares=0.0))
+        keep(home, DOCTOR, [APART])
     kept = known(home.read_as(DOCUMENT, KeptRepeats)).measured
     assert [*kept] == [*(f"execution-{number}" for number in range(6, MOST_KEPT + 5)), DOCTOR]
+    # 19 pairs that agree, and four degrees of freedom with squares of 4 × 0.1
+    assert measured_share(home) == pytest.approx(sqrt(0.4 / 23))
 
 
 def test_runs_that_agree_by_chance_are_not_taken_for_no_scatter(home: Home) -> None:
-    keep(home, DOCTOR, Repeats(degrees=4, squares=0.0))
+    keep(home, DOCTOR, [[1.0] * 5])
     assert measured_share(home) == ACCELERATORS
 
 
 def test_equal_runs_are_timed() -> None:
     told: list[str] = []
-    assert measure(tell=told.append, runs=2, seconds=0.05).degrees == 1
+    assert len(measure(tell=told.append, runs=2, seconds=0.05)) == 2
     assert len(told) == 2
     assert all("ms a step" in each for each in told)
 
 
 @pytest.mark.parametrize(
     ("instance", "is_measured", "scatter"),
-    [("local.cpu", True, "0.0500"), ("local.cpu", False, None), ("ml.m5.large", True, None)],
+    [("local.cpu", True, "0.3162"), ("local.cpu", False, None), ("ml.m5.large", True, None)],
 )
 def test_only_a_job_on_this_machine_is_told_what_was_measured(
     instance: str, is_measured: bool, scatter: str | None, home: Home
 ) -> None:
     if is_measured:
-        keep(home, DOCTOR, Repeats(degrees=4, squares=0.01))
+        keep(home, DOCTOR, [APART])
     resources = {"InstanceType": instance, "InstanceCount": 1, "VolumeSizeInGB": 1}
     request = job_request("job", ResourceConfig=resources)
     job = new_job(request, arn="arn", engine=Engine.PROCESS, now_ms=0)
@@ -88,6 +87,7 @@ def test_only_a_job_on_this_machine_is_told_what_was_measured(
         HostResources(gpu_count=0, core_count=4, master_port=1),
         image=LocalImage(python="python"),
         packages=None,
+        temporary=home.folder,
         settings=ServiceSettings(
             port=1, state_folder=home.state("sagemaker"), aws_endpoint="http://aws", cores=(0,)
         ),

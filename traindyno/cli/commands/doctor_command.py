@@ -3,7 +3,6 @@ it.
 """
 
 import json
-from math import sqrt
 from pathlib import Path
 from typing import Annotated
 
@@ -81,13 +80,13 @@ def _noise() -> Check:
     from localcloud.home import Home  # noqa: PLC0415
 
     home = Home.from_environment()
-    measured = run_repeats.measure(tell=tell)
+    measured = [run_repeats.measure(tell=tell)]
     run_repeats.keep(home, run_repeats.DOCTOR, measured)
-    of_these = share_text(sqrt(measured.squares / measured.degrees))
+    now = share_text(run_repeats.scatter_in(measured))
+    with_earlier = share_text(run_repeats.measured_share(home))
     return Check(
         subject="scatter of single runs",
-        found=f"{of_these} now; {share_text(run_repeats.measured_share(home))} with those of "
-        "earlier executions on this machine, which suites with --local assume",
+        found=f"{now} now; suites with --local assume {with_earlier}, with earlier ones",
     )
 
 

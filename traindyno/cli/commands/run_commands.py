@@ -200,7 +200,7 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
 def keep_repeats(found: FoundReport) -> None:
     """What this machine's next suites assume of single runs."""
     from localcloud.home import Home  # noqa: PLC0415  # the wheel lacks it
-    from localcloud.run_repeats import keep, repeats_of  # noqa: PLC0415
+    from localcloud.run_repeats import keep  # noqa: PLC0415
 
     rates: dict[str, list[float]] = {}
     for result in found.report.results:
@@ -208,7 +208,7 @@ def keep_repeats(found: FoundReport) -> None:
         is_here = cell.settings.instance.startswith(LOCAL_PREFIX) and not result.is_simulated
         if is_here and is_measured(result) and rate is not None:
             rates.setdefault(cell.cell_id, []).append(rate)
-    keep(Home.from_environment(), found.report.execution_id, repeats_of(rates.values()))
+    keep(Home.from_environment(), found.report.execution_id, rates.values())
 
 
 def show_report(found: FoundReport, output: OutputFormat, folder: Path) -> None:
