@@ -2,7 +2,7 @@
 so far.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -106,9 +106,8 @@ def begun_at(job: Mapping[str, Any]) -> float | None:
 
 
 def _last_transition(job: Mapping[str, Any]) -> Mapping[str, Any]:
-    transitions = job.get("SecondaryStatusTransitions") or ({},)
-    last: Mapping[str, Any] = transitions[-1]
-    return last
+    transitions: Sequence[Mapping[str, Any]] = job.get("SecondaryStatusTransitions") or ({},)
+    return transitions[-1]
 
 
 def is_ending(job: Mapping[str, Any]) -> bool:
