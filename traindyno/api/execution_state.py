@@ -363,7 +363,8 @@ def read_waits(target: LabTarget, execution_id: str) -> list[str]:
     open_attempts = itertools.islice(
         target.services.attempts.list_open(execution_id), DESCRIBED_JOBS
     )
-    waits = [read_wait(jobs.describe(each.job_name)) for each in open_attempts]
+    described = [jobs.describe(each.job_name) for each in open_attempts]
+    waits = [read_wait(job) if job else None for job in described]
     return [each for each in waits if each] if all(waits) else []
 
 

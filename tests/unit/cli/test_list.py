@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from tests.unit.lab_in_memory import EXECUTION, MemoryExecutions
 from traindyno.aws import clients
+from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
 from traindyno.store.executions import Judgement
@@ -56,3 +57,6 @@ def test_the_runs_of_an_execution_are_those_that_it_made(
     (listed,) = json.loads(CliRunner().invoke(commands, ["list", "--format", "json"]).output)
     assert listed["waits_for"] == message
     assert (listed["run_count"], listed["ended_run_count"]) == (18, ended)
+    monkeypatch.setattr(TrainingJobs, "describe", lambda *_: None)
+    (listed,) = json.loads(CliRunner().invoke(commands, ["list", "--format", "json"]).output)
+    assert listed["waits_for"] is None, "its job is not created yet"

@@ -2,7 +2,9 @@
 
 import tarfile
 from collections.abc import Iterator
+from io import BufferedReader, RawIOBase
 from pathlib import Path
+from typing import Any
 from zlib import error as ZlibError
 
 from traindyno.core.errors import TraindynoError
@@ -14,17 +16,20 @@ class ModelNotLeft(TraindynoError):
     """The model stays in S3, because its folder can't be written, or its archive is damaged."""
 
 
-class _Parts:
-    """What ``tarfile`` reads of an archive that arrives in parts."""
+class _Parts(RawIOBase):
+    """An archive that arrives in parts."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         self._parts, self._left = parts, b""
 
-    def read(self, count: int) -> bytes:
-        while len(self._left) < count and (part := next(self._parts, b"")):
-            self._left += part
-        found, self._left = self._left[:count], self._left[count:]
-        return found
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._left = self._left or next(self._parts, b"")
+        count = min(len(buffer), len(self._left))
+        buffer[:count], self._left = self._left[:count], self._left[count:]
+        return count
 
 
 def leave_model(bucket: ResultsBucket, key: str, folder: Path) -> None:
@@ -35,7 +40,8 @@ def leave_model(bucket: ResultsBucket, key: str, folder: Path) -> None:
     uri = s3_uri(bucket.name, key)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(fileobj=_Parts(bucket.read_parts(key)), mode="r|*") as archive:
+        archived = BufferedReader(_Parts(bucket.read_parts(key)))
+        with tarfile.open(fileobj=archived, mode="r|*") as archive:
             archive.extractall(folder, filter="data")  # no member leaves the folder
     except OSError as error:
         raise ModelNotLeft(
