@@ -111,7 +111,7 @@ def test_accepted_entry_points_are_started(tmp_path: Path, toolkit: str, name: s
     assert job.run() == 0, job.log
 
 
-@pytest.mark.parametrize("name", ["./train.py", "my train.py", "a@b.py", "-x.py", "a/../b.py"])
+@pytest.mark.parametrize("name", ["./train.py", "my train.py", "a@b.py", "-x.py"])
 def test_refused_entry_points_are_refused_by_the_toolkit(tmp_path: Path, name: str) -> None:
     job = script_job(tmp_path, SAY_ARGUMENTS, toolkit="5.1.4", program=name)
     assert job.run() != 0
