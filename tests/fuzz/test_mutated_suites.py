@@ -23,7 +23,7 @@ from traindyno.core.suite.cells import expand_cells
 MOST_CPU_SECONDS = 30.0
 LONGEST_TEXT = 50_000  # PyYAML reads some 30,000 characters a second
 MATRIX = {"batch_size_per_device": [4, 8]}
-BERT = {"architectures": ["BertForSequenceClassification"], "model_type": "bert"}
+BERT: dict[str, Any] = {"architectures": ["BertForSequenceClassification"], "model_type": "bert"}
 BERT |= dict.fromkeys(("hidden_size", "intermediate_size", "vocab_size"), 16)
 BERT |= {"num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 32}
 GPT2 = {"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 32}

@@ -41,7 +41,8 @@ def stored_model(folder: Path, **values: Any) -> Path:
         pad_token_id=None,
         **values,
     )
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    model: Any = LlamaForCausalLM(config)
+    model.to(torch.bfloat16).save_pretrained(folder)
     (folder / "generation_config.json").write_text(json.dumps(SAMPLING))
     tokenizer_of("<s> $A").save_pretrained(folder)
     return folder
@@ -80,7 +81,7 @@ def config_of(folder: Path) -> dict[str, Any]:
 
 def generated(folder: Path) -> list[int]:
     """20 tokens that the model makes of one."""
-    model = AutoModelForCausalLM.from_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
     ids = torch.tensor([[1]])
     tokens: list[int] = model.generate(ids, attention_mask=ids, max_new_tokens=20)[0].tolist()
     return tokens

@@ -43,10 +43,8 @@ def test_rows_of_plain_texts_are_those_of_trl(template: str | None, tmp_path: Pa
         )
     tokenizer.save_pretrained(tmp_path / "tokenizer")
     (tmp_path / "texts.json").write_text(json.dumps(TEXTS))
-    command = [
-        *(sys.executable, SCRIPTS / "trl_rows.py"),
-        *(tmp_path / "tokenizer", tmp_path / "texts.json"),
-    ]
+    files = (SCRIPTS / "trl_rows.py", tmp_path / "tokenizer", tmp_path / "texts.json")
+    command = [sys.executable, *map(str, files)]
     theirs = subprocess.run(
         command,
         env={**os.environ, "PYTHONPATH": str(ENVIRONMENT), "HF_HUB_OFFLINE": "1"},

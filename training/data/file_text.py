@@ -132,8 +132,8 @@ def read_texts(file: DataFile) -> Iterator[str]:
             ) from error
         if "\0" in text:
             raise _not_text(file, lines + text.count("\n", 0, text.index("\0")) + 1)
-        if MARK in text and (found := (last + text).find(f"\n{MARK}")) >= 0:
-            line = lines + (last + text).count("\n", 0, found) + 2 - last.count("\n")
+        if MARK in text and (place := (last + text).find(f"\n{MARK}")) >= 0:
+            line = lines + (last + text).count("\n", 0, place) + 2 - last.count("\n")
             raise WorkloadError(
                 f"{file.name}, line {line}: a byte order mark begins the line, as where a second "
                 "file was joined to the first; expected each file by itself"

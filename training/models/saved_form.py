@@ -78,8 +78,9 @@ def saved_form(
             revision=revision,
             _raise_exceptions_for_missing_entries=False,
         )
-    keeps = generation is not None and has_own_ends(stored, workload, tokenizer)
-    return SavedForm(model=model, generation_config=Path(generation) if keeps else None)
+    if generation is None or not has_own_ends(stored, workload, tokenizer):
+        return SavedForm(model=model, generation_config=None)
+    return SavedForm(model=model, generation_config=Path(generation))
 
 
 def _set_types(model: PreTrainedModel, model_path: str, revision: str | None) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from traindyno.cli import main
+from traindyno.cli.commands.run_commands import FAILED
 
 
 def test_an_unforeseen_error_is_a_sentence_and_a_file(
@@ -19,7 +20,7 @@ def test_an_unforeseen_error_is_a_sentence_and_a_file(
         main.app()
     (file,) = tmp_path.iterdir()
     told = capsys.readouterr().err
-    assert ended.value.code == main.FAILED
+    assert ended.value.code == FAILED
     assert "Traceback" not in told
     assert "a fault of traindyno (KeyError: 'script')" in told
     assert file.name in told

@@ -98,7 +98,7 @@ CHECKPOINT = "state/slot-0/marker.json"
     "ended", [AT_LIMIT, TOLD_TO_END, WAITED], ids=["at its limit", "told to end", "waited"]
 )
 def test_another_job_continues_where_a_job_that_was_cut_off_leaves_a_checkpoint(
-    ended: tuple[str, dict[str, str], str], limits: dict[str, Any], left: str, is_chained: bool
+    ended: tuple[str, dict[str, Any], str], limits: dict[str, Any], left: str, is_chained: bool
 ) -> None:
     status, described, otherwise = ended
     answer = "JobTimeUsed" if is_chained else otherwise

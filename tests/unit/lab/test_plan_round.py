@@ -13,6 +13,7 @@ from traindyno.core.jobs.journal_format import OUTPACED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import report_html_key
 from traindyno.core.search.outpaced import Pace, early_end, pace_of
+from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.runs import round_of
 from traindyno.core.verdict.verdict import Finding
 from traindyno.lab.judge_suite import judge_suite
@@ -78,7 +79,10 @@ def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried
         )
         others = (of_cell for cell_id, of_cell in paces.items() if cell_id != run.cell.cell_id)
         earlier = {name: pace for of_cell in others for name, pace in of_cell.items()}
-        early = early_end(seconds, SAMPLES, earlier, WORK) if round_of(run) == "1" else None
+        early = None
+        if round_of(run) == "1":
+            scatter = run_scatter(run.cell.settings.instance)
+            early = early_end(seconds, SAMPLES, earlier, WORK, scatter)
         if early is not None:
             end = {"reason": OUTPACED, "exit_code": None, "bound": early.bound}
             carried[run.run_id] = Carried(step_seconds=seconds[: early.steps], end=end)

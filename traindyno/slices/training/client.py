@@ -203,10 +203,11 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
     for each in found:
         table.add_row(*each.texts())
     STANDARD_OUTPUT.print(table)
-    for each in result.measured.evaluations if result.measured else ():
+    for evaluation in result.measured.evaluations if result.measured else ():
+        metrics = evaluation.metrics.items()
         STANDARD_OUTPUT.print(
-            f"step {each.step}: "
-            + ", ".join(f"{one_line(key)} {value:.4g}" for key, value in each.metrics.items())
+            f"step {evaluation.step}: "
+            + ", ".join(f"{one_line(key)} {value:.4g}" for key, value in metrics)
         )
     for what, uri in kept_files(target.results, result).items():
         STANDARD_OUTPUT.print(f"{what}: {uri}")

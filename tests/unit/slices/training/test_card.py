@@ -42,9 +42,10 @@ from traindyno.store.results import load_results
 
 def watched(lab: MemoryLab, folder: Path) -> str:
     """What `watch` says of the training, which has ended."""
-    target = replace(target_of(lab), executions=MemoryExecutions())
-    target.executions.start(EXECUTION, {})
-    target.executions.end(EXECUTION, "SUCCEEDED")
+    executions = MemoryExecutions()
+    target = replace(target_of(lab), executions=executions)
+    executions.start(EXECUTION, {})
+    executions.end(EXECUTION, "SUCCEEDED")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LabChoice, "find_target", lambda _: target)
         answer = CliRunner().invoke(commands, ["watch", EXECUTION, "--output", str(folder)])
