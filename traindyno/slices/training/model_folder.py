@@ -3,7 +3,7 @@
 import tarfile
 from collections.abc import Iterator
 from io import BufferedReader, RawIOBase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from zlib import error as ZlibError
 
@@ -32,6 +32,16 @@ class _Parts(RawIOBase):
         return count
 
 
+def _check_member(member: tarfile.TarInfo) -> None:
+    """Python has a filter for this since 3.11.4 only. A model has files and folders alone."""
+    path = PurePosixPath(member.name)
+    if path.is_absolute() or ".." in path.parts or not (member.isreg() or member.isdir()):
+        raise tarfile.TarError(
+            f"{member.name!r} leaves its folder, or is a link or a device; expected files and "
+            "folders"
+        )
+
+
 def leave_model(bucket: ResultsBucket, key: str, folder: Path) -> None:
     """Unpacks the archive into ``folder``, as it arrives; files of the same names are replaced.
 
@@ -42,7 +52,11 @@ def leave_model(bucket: ResultsBucket, key: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         archived = BufferedReader(_Parts(bucket.read_parts(key)))
         with tarfile.open(fileobj=archived, mode="r|*") as archive:
-            archive.extractall(folder, filter="data")  # no member leaves the folder
+            if hasattr(tarfile, "fully_trusted_filter"):
+                archive.extraction_filter = tarfile.fully_trusted_filter
+            for member in archive:
+                _check_member(member)
+                archive.extract(member, folder, set_attrs=False)
     except OSError as error:
         raise ModelNotLeft(
             f"the model can't be written to {folder}: {error.strerror or error}; it stays at {uri}"

@@ -39,10 +39,11 @@ def test_the_archive_is_unpacked_as_its_parts_arrive(
     ("content", "told"),
     [
         (archive_of(**{"../outside": b"x"}), "is no whole archive"),
+        (archive_of(**{"/outside": b"x"}), "'/outside' leaves its folder"),
         (archive_of(weights=bytes(9_000))[:60], "is no whole archive"),
         (b"no archive", "is no whole archive"),
     ],
-    ids=["a member outside", "cut off", "no archive"],
+    ids=["a member outside", "an absolute member", "cut off", "no archive"],
 )
 def test_a_damaged_archive_stays_where_it_is(content: bytes, told: str, tmp_path: Path) -> None:
     bucket = MemoryObjects()
