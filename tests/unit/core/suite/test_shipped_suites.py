@@ -100,8 +100,8 @@ def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(
     assert planned.refusals == ()
     assert {lane.instance_type for lane in planned.lanes} == {"local.cpu"}
     assert {cell.settings.instance_count for cell in planned.cells} <= {2, 4}
-    # All runs and the preparation in three minutes, at some 15 seconds each
-    assert planned.run_count <= 10
+    # Three trials of each cell and the preparation in four minutes, at some 15 seconds each
+    assert planned.run_count <= 15
     # a cell that compiles or imports PyTorch/XLA has the time on a busy machine
     if any(cell.settings.compiler is not Compiler.NONE for cell in planned.cells):
         assert (suite.limits.max_run_seconds or suite.limits.max_job_seconds) >= 900

@@ -578,7 +578,7 @@ def test_a_race_is_the_default_where_runs_share_jobs(
         ({"evaluate_every_steps": 50}, 200, None),
     ],
 )
-def test_a_run_of_a_race_has_twenty_steps_and_two_seconds_unless_the_suite_says_more(
+def test_a_run_of_a_race_has_twenty_steps_and_two_seconds_by_default(
     measurement: dict[str, Any], steps: int, seconds: float | None
 ) -> None:
     of_race = parse_suite(without_search(measurement=measurement)).measurement
