@@ -46,11 +46,11 @@ if mode == "fine":
 
 @pytest.fixture(scope="module")
 def two_speeds(lab: LocalLab) -> dict[str, Any]:
-    """The report of a suite whose slower cell sleeps four times as long in each step."""
+    """The report of a suite whose slower cell sleeps ten times as long in each step."""
     source = lab.write_script("speeds", WORKING_SCRIPT)
     (lab.folder / source / ".env").write_text("KEY=private")
-    matrix = {"hyperparameters.delay_milliseconds": [5, 20]}
-    baseline = {"hyperparameters.delay_milliseconds": 20}
+    matrix = {"hyperparameters.delay_milliseconds": [5, 50]}
+    baseline = {"hyperparameters.delay_milliseconds": 50}
     workload = {"examples": 1_000_000}  # with so much work the start of a job doesn't matter
     answer = lab.run_suite(
         "speeds", script_suite(source, matrix, baseline=baseline, workload=workload)

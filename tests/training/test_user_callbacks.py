@@ -45,7 +45,7 @@ def test_a_plain_loop_logs_every_step_of_every_rank(tmp_path: Path, processes: i
         explained = (
             ["import", "setup", "teardown"]
             if processes == 1
-            else ["launch", "import", "setup", "teardown"]
+            else ["launch", "import", "setup", "first_batches", "teardown"]
         )
         assert [phase["name"] for phase in end.of_kind("phase", rank)] == explained
         assert lines[0]["host_id"]

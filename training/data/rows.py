@@ -205,7 +205,7 @@ def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
                 else None
             )
             value = json.loads(text, object_pairs_hook=hook)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             shown = text[:SHOWN_CHARACTERS].partition("\n")[0]
             why = "one object in several lines" if text == "{" else str(error)
             if text[0] not in "{[":

@@ -100,7 +100,9 @@ class HostProcesses:
         """
         for process in self._supervisors.values():
             if process.stdin is not None:
-                process.stdin.close()
+                # What stop() could not write to a supervisor that had ended is tried once more.
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.close()
         for process in self._supervisors.values():
             process.wait()
 

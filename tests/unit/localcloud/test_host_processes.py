@@ -119,3 +119,16 @@ def test_a_stop_reaches_all_processes_or_the_first_one_or_none(
         hosts.close()
     assert codes == {"algo-1": 0 if hears else 128 + signal.SIGKILL}
     assert (tmp_path / "stopped").exists() is (stops is Stops.ALL)
+
+
+def test_a_stop_that_a_supervisor_no_longer_reads_fails_no_job(tmp_path: Path) -> None:
+    """As where it ends between the look at it and the write."""
+    order = order_of(tmp_path, [sys.executable, "-c", "import time; time.sleep(60)"])
+    hosts = HostProcesses([order], order_folder=tmp_path, grace_seconds=1)
+    (process,) = hosts._supervisors.values()
+    assert process.stdin is not None
+    process.stdin.write(b"stop\n")
+    hosts.kill()
+    while hosts.wait(0.2) is None:
+        pass
+    hosts.close()

@@ -148,7 +148,16 @@ def hub_init(folder: Path, model: str, environment: Mapping[str, str], *options:
         "AWS_EC2_METADATA_DISABLED": "true",
         **environment,
     }
-    return run_command("init", *init_options, *FILES, folder=folder, environment=environment)
+    # In a process of its own: huggingface_hub reads the environment when it is imported.
+    done = subprocess.run(
+        [sys.executable, "-m", "traindyno", "init", *init_options, *FILES],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Answer(status=done.returncode, output=done.stdout, errors=done.stderr)
 
 
 def test_the_configuration_of_a_hub_id_is_fetched_or_the_model_is_refused(tmp_path: Path) -> None:
