@@ -17,6 +17,9 @@ from traindyno.core.search.run_scatter import ACCELERATORS, KNOWN_DEGREES
 DOCUMENT = "run_repeats"
 #: Of ``doctor``: half a minute in all.
 RUNS, RUN_SECONDS, DOCTOR = 5, 3.0, "doctor"
+#: A shorter run shows what else the machine did in it, not how runs of a suite differ, in
+#: which a race has steps of 2 s.
+LEAST_SECONDS = 1.0
 #: The latest measurements count.
 MOST_KEPT = 20
 #: Prints the mean seconds of a step of a small training with one thread, without its first steps.

@@ -69,10 +69,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the tests of this part. The tests of a file, or of a shared fixture, are in one."""
     part, parts = parse_part(PART)
-    own = set(deal([group_of(item) for item in items], known_seconds(), parts)[part - 1])
-    config.hook.pytest_deselected(items=[item for item in items if group_of(item) not in own])
-    items[:] = [item for item in items if group_of(item) in own]
     GROUPS.update({item.nodeid: group_of(item) for item in items})
+    own = deal([*GROUPS.values()], known_seconds(), parts)[part - 1]
+    left_out = [item for item in items if GROUPS[item.nodeid] not in own]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if GROUPS[item.nodeid] in own]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -18,13 +18,8 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("traindyno", "training", "lambdas", "localcloud", "infra")
 # What the layout of a file needs; comments are no tokens of the program either.
 LAYOUT = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
+    getattr(tokenize, name)
+    for name in ["COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENCODING", "ENDMARKER"]
 }
 RECORDS = (CellRow, RunSummary, Settings, Verdict, MeasuredRun, Suite)
 

@@ -100,12 +100,9 @@ def test_the_repeats_of_local_cells_are_kept_in_the_home(
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
     cells = [make_cell(name, instance=name) for name in ("local.cpu", "ml.g5.xlarge")]
     results = [completed_result(cell, trial) for cell in cells for trial in (1, 2, 3)]
-    simulated = [
-        replace(
-            completed_result(make_cell("simulated", instance="local.cpu"), 1), is_simulated=True
-        )
-    ]
-    found = FoundReport(report=report_of([*results, *2 * simulated]), html=b"")
+    simulated = replace(results[0], is_simulated=True)
+    short = replace(results[0], measured=replace(known(results[0].measured), steady_seconds=0.2))
+    found = FoundReport(report=report_of([*results, simulated, short]), html=b"")
     keep_repeats(found)
     kept = known(Home(tmp_path / "home").read_as(DOCUMENT, KeptRepeats))
     assert {name: [*map(len, each)] for name, each in kept.measured.items()} == {"execution-1": [3]}

@@ -129,6 +129,5 @@ def test_a_stop_that_a_supervisor_no_longer_reads_fails_no_job(tmp_path: Path) -
     assert process.stdin is not None
     process.stdin.write(b"stop\n")
     hosts.kill()
-    while hosts.wait(0.2) is None:
-        pass
+    assert hosts.wait(60)
     hosts.close()

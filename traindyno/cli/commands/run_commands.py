@@ -198,15 +198,16 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
 
 
 def keep_repeats(found: FoundReport) -> None:
-    """What this machine's next suites assume of single runs."""
+    """What this machine's next suites assume of single runs, of runs that were long enough."""
     from localcloud.home import Home  # noqa: PLC0415  # the wheel lacks it
-    from localcloud.run_repeats import keep  # noqa: PLC0415
+    from localcloud.run_repeats import LEAST_SECONDS, keep  # noqa: PLC0415
 
     rates: dict[str, list[float]] = {}
     for result in found.report.results:
         cell, rate = result.run.cell, result.samples_per_second
         is_here = cell.settings.instance.startswith(LOCAL_PREFIX) and not result.is_simulated
-        if is_here and is_measured(result) and rate is not None:
+        steady_seconds = result.measured.steady_seconds if result.measured else 0.0
+        if is_here and rate is not None and steady_seconds >= LEAST_SECONDS:
             rates.setdefault(cell.cell_id, []).append(rate)
     keep(Home.from_environment(), found.report.execution_id, rates.values())
 

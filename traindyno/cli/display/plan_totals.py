@@ -116,7 +116,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     at_once = f", {planned.lanes_at_once} in parallel" if len(planned.lanes) > 1 else ""
     yield "runs", f"{_runs_text(suite, planned)}; {lanes}{at_once}"
     for text in (measured_text(suite, planned), short_script_text(suite, planned)):
-        if text is not None:
+        if text:
             yield "", text
     if suite.measurement.confirm is not None:
         yield "confirm", confirm_text(planned, suite.measurement.confirm)

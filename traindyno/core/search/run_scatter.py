@@ -55,8 +55,11 @@ class RunScatter(NamedTuple):
         return max(of_runs, BEHIND_IN_ONE_RUN) if self.has_stalls else of_runs
 
 
-def run_scatter(instance_type: str, measured: Optional[float] = None) -> RunScatter:
-    return RunScatter(scatter_of(instance_type, measured), instance_type.startswith(LOCAL))
+def run_scatter(
+    instance_type: str, measured: Optional[float] = None, *, has_target: bool = False
+) -> RunScatter:
+    share = scatter_of(instance_type, measured, has_target=has_target)
+    return RunScatter(share, instance_type.startswith(LOCAL))
 
 
 def measured_scatter(text: object) -> Optional[float]:

@@ -23,7 +23,7 @@ from traindyno.core.search.run_scatter import (
     KNOWN_DEGREES,
     RunScatter,
     measured_scatter,
-    scatter_of,
+    run_scatter,
 )
 from traindyno.core.statistics.autocorrelation import (
     largest_correlation,
@@ -143,8 +143,7 @@ class CellTrials:
         instance = self.cell.settings.instance
         environment = self.measured[0].environment if self.measured else None
         measured = measured_scatter(environment.facts.get(SCATTER)) if environment else None
-        share = scatter_of(instance, measured, has_target=isinstance(quantity, ToTarget))
-        return RunScatter(share, has_stalls=instance.startswith(LOCAL_PREFIX))
+        return run_scatter(instance, measured, has_target=isinstance(quantity, ToTarget))
 
     @property
     def rates(self) -> list[Throughput]:

@@ -52,8 +52,6 @@ def leave_model(bucket: ResultsBucket, key: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         archived = BufferedReader(_Parts(bucket.read_parts(key)))
         with tarfile.open(fileobj=archived, mode="r|*") as archive:
-            if hasattr(tarfile, "fully_trusted_filter"):
-                archive.extraction_filter = tarfile.fully_trusted_filter
             for member in archive:
                 _check_member(member)
                 archive.extract(member, folder, set_attrs=False)
