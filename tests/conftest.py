@@ -71,9 +71,9 @@ def keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
     part, parts = parse_part(PART)
     GROUPS.update({item.nodeid: group_of(item) for item in items})
     own = deal([*GROUPS.values()], known_seconds(), parts)[part - 1]
-    left_out = [item for item in items if GROUPS[item.nodeid] not in own]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if GROUPS[item.nodeid] in own]
+    kept = [item for item in items if GROUPS[item.nodeid] in own]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
