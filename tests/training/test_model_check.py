@@ -95,6 +95,13 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {},
         f"{CONFIG}: the hidden size is 10; expected one that 3 attention heads divide",
     ),
+    "no heads": ({"model_type": "gpt2", "n_head": 0}, {}, f"{CONFIG}: got n_head 0, expected at "),
+    "no layers": ({"model_type": "gpt2", "n_layer": 0}, {}, f"{CONFIG}: got n_layer 0, expected"),
+    "layers below none": (
+        {"model_type": "llama", "num_hidden_layers": -1},
+        {},
+        f"{CONFIG}: got num_hidden_layers -1, expected at least 1",
+    ),
     "too few positions": (
         {"model_type": "gpt2", "n_positions": 64},
         {},

@@ -17,7 +17,7 @@ from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import workload_paths
+from traindyno.core.suite.workload import CHANNELS, workload_paths
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
 LFS_POINTER, MOST_POINTER_BYTES = b"version https://git-lfs.github.com/spec/", 1024
@@ -52,7 +52,7 @@ def expanded(path: str, beside: Path) -> Path:
         return beside / path
 
 
-def path_problem(path: str, beside: Path) -> str | None:
+def path_problem(path: str, beside: Path, *, may_be_hub_id: bool = True) -> str | None:
     """Why this path can't be used; None if it exists, or is not on this machine."""
     if sample_data.is_sample(path):
         return sample_data.why_no_sample(path)
@@ -66,12 +66,16 @@ def path_problem(path: str, beside: Path) -> str | None:
             f"{pointer} is a pointer of Git LFS, not the file itself; expected the file: run git "
             "lfs pull beside it"
         )
-    if local is not None or (not _looks_local(path) and 0 < len(path) <= LONGEST_HUB_ID):
+    is_hub_id = may_be_hub_id and not _looks_local(path) and 0 < len(path) <= LONGEST_HUB_ID
+    if local is not None or is_hub_id:
         return None
+    or_hub = (
+        ", an s3:// URI, or a Hub id such as nyu-mll/glue" if may_be_hub_id else " or an s3:// URI"
+    )
     return (
         f"{path[:LONGEST_SHOWN]!r} does not exist on this machine, where it would be "
         f"{visible(str(expanded(path, beside)))[:LONGEST_SHOWN]}; expected a local file or folder, "
-        "an s3:// URI, or a Hub id such as nyu-mll/glue"
+        f"an s3:// URI{or_hub}"
     )
 
 
@@ -100,7 +104,7 @@ def source_problem(source: str, entry_point: object, beside: Path) -> tuple[str,
 def find_path_problems(workload: Mapping[str, Any], beside: Path) -> Iterator[Problem]:
     """All local paths that do not exist."""
     for place, path in workload_paths(workload):
-        problem = path_problem(path, beside)
+        problem = path_problem(path, beside, may_be_hub_id=not place.startswith(CHANNELS))
         if problem is not None:
             yield Problem(path=place, message=problem)
     source = workload.get("source")

@@ -49,6 +49,14 @@ QUANTISED = ("quantization_config", "compression_config")
 SINGLE_LABEL = "single_label_classification"
 # A model with one of these sets the size of its heads apart from its hidden size.
 HEAD_SIZES = ("head_dim", "d_head", "d_kv", "attention_head_size", "kv_channels")
+# Without one of each, a model has no weights to train, or can't be built.
+COUNTS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+)
 
 
 def check_model(
@@ -85,6 +93,7 @@ def check_model(
                 yield Problem(path="workload.model", message=" ".join(str(error).split()))
             return
     use_any_attention(config)
+    place = CONFIG if model_path is None else "workload.model"
     message = positions_problem(config, workload.sequence_length)
     problems = [
         *(
@@ -92,7 +101,7 @@ def check_model(
             if runs_code and _has_own_class(config, workload.task)
             else _check_task(config, workload.task)
         ),
-        *_check_heads(text_of(config)),
+        *(_check_counts(text_of(config), place) or _check_heads(text_of(config), place)),
         *([Problem(path="workload.sequence_length", message=message)] if message else []),
         *_check_values_of_weights(config),
         *_check_loss(config, workload.task),
@@ -242,11 +251,22 @@ def _check_loss(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
         yield Problem(path="workload.model", message=message)
 
 
-def _check_heads(config: PreTrainedConfig) -> Iterator[Problem]:
+def _check_counts(config: PreTrainedConfig, place: str) -> list[Problem]:
+    """By the names that the model type gives them, such as n_layer."""
+    found = {config.attribute_map.get(name, name): count_in(config, name) for name in COUNTS}
+    return [
+        Problem(path=place, message=f"got {name} {count}, expected at least 1")
+        for name, count in found.items()
+        if count is not None and count < 1
+    ]
+
+
+def _check_heads(config: PreTrainedConfig, place: str) -> list[Problem]:
     size, heads = count_in(config, "hidden_size"), count_in(config, "num_attention_heads")
-    if size and heads and size % heads and not any(count_in(config, name) for name in HEAD_SIZES):
-        message = f"the hidden size is {size}; expected one that {heads} attention heads divide"
-        yield Problem(path=CONFIG, message=message)
+    if not (size and heads and size % heads) or any(count_in(config, name) for name in HEAD_SIZES):
+        return []
+    message = f"the hidden size is {size}; expected one that {heads} attention heads divide"
+    return [Problem(path=place, message=message)]
 
 
 def _check_divisions(

@@ -179,6 +179,9 @@ def test_an_adapter_is_told_with_its_base_and_how_it_is_merged(tmp_path: Path) -
             {"channels": {"images": "./pictures"}},
             "workload.channels.images: './pictures' does not exist",
         ),
+        ({"channels": {"extra": "x"}}, "workload.channels.extra: 'x' does not exist"),
+        ({"model": ""}, "workload.model: '' does not exist"),
+        ({"model": "s3://"}, 'workload.model: got "s3://", expected s3://BUCKET/PREFIX'),
         (
             {"dataset": {"path": "sample:moon"}},
             "'sample:moon' is not a sample; accepted: sample:python-standard",

@@ -53,3 +53,7 @@ def test_a_script_has_a_model_and_channels_of_any_name() -> None:
     assert problems({**document, "workload": {**workload, "channels": {"model": S3}}}) == [
         'workload.channels.model: got "model", the channel of model; expected another name'
     ]
+    assert problems({**document, "workload": {**workload, "channels": {"code": S3}}}) == [
+        'workload.channels.code: got "code", the channel of your code where a container has no '
+        "network, as in SageMaker's SDK; expected another name"
+    ]

@@ -183,5 +183,6 @@ def _channels_of_fields(workload: Workload) -> dict[str, str]:
     if workload.task is not Task.SCRIPT:
         return dict.fromkeys(RESERVED_CHANNELS, f"task {workload.task}")
     pretrained = [name for name in ("model", "tokenizer") if getattr(workload, name) is not None]
-    found = {CODE_CHANNEL: "the code"} | ({TRAIN_CHANNEL: "dataset"} if workload.dataset else {})
+    of_code = "your code where a container has no network, as in SageMaker's SDK"
+    found = {CODE_CHANNEL: of_code} | ({TRAIN_CHANNEL: "dataset"} if workload.dataset else {})
     return found | dict(zip((MODEL_CHANNEL, TOKENIZER_CHANNEL), pretrained, strict=False))
