@@ -151,7 +151,8 @@ SERVICE_RULES = (
     _rule(
         r"unable to assume role|Could not assume role|is not valid.*role", Outcome.PERMISSION_ERROR
     ),
-    _rule(r"Insufficient disk space|No space left on device", Outcome.USER_CODE_ERROR, MORE_DISK),
+    _rule(r"Insufficient disk space", Outcome.USER_CODE_ERROR, MORE_DISK),
+    _rule(r"No space left on device", Outcome.USER_CODE_ERROR),
     _rule(
         r"Data download failed",
         Outcome.USER_CODE_ERROR,
@@ -189,7 +190,22 @@ ERRORS = (
 )
 NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
 NO_SPACE = "No space left on device"
-SHARED_MEMORY = "/dev/shm"
+# What to do about errors whose own words don't say it; the first match counts.
+ADVICE = (
+    (
+        re.compile(
+            rf"{NO_SPACE}.*/dev/shm|killed by signal: Bus error|unable to allocate shared memory"
+        ),
+        "; /dev/shm is full, the host's shared memory: use fewer loader workers, or smaller "
+        "batches",
+    ),
+    (re.compile(NO_SPACE), f"; write less, or free space{MORE_DISK}"),
+    (
+        re.compile(r"gated repo|(401|403) Client Error.*(huggingface|Repository|/resolve/)"),
+        "; the Hub wants a token of somebody who may read it: workload.hub_token_secret of a "
+        "built-in task names a secret with it, a script sets HF_TOKEN from one",
+    ),
+)
 BY_SIGNAL = {
     signal.SIGSEGV: (
         "segmentation fault: compiled code of the script, or of a package, used memory that is "
@@ -220,11 +236,11 @@ def read_failure_reason(text: str) -> tuple[Meaning, str]:
     text = OF_TOOLKIT.sub("", text)
     own = OWN_TEXT.search(text)
     if own:
-        return Outcome(own["outcome"]), own["message"].strip()
+        return Outcome(own["outcome"]), _advised(own["message"].strip())
     message = " ".join(text.split())
     for rule in CONTAINER_RULES if OF_CONTAINER.search(text) else SERVICE_RULES:
         if rule.pattern.search(message):
-            return rule.meaning, (_describe(text) or message) + rule.hint
+            return rule.meaning, _advised(_describe(text) or message) + rule.hint
     return Outcome.INTERNAL_ERROR, message or "the job failed and SageMaker gave no reason"
 
 
@@ -256,7 +272,7 @@ def _describe(reason: str) -> str | None:
     error = next((match for pattern in ERRORS if (match := pattern.search(message))), None)
     if error is not None:
         what = " ".join(error["error"].split())
-        return f"{what}{_place(message)} (exit code {code_number}){_advice(what)}"
+        return f"{what}{_place(message)} (exit code {code_number})"
     # The process that torchrun names last is the cause; torchrun itself exits with 1.
     signals = TORCHRUN_SIGNAL.findall(found["message"])
     killed_by = _signal_of(code_number) or (_signal_of(-int(signals[-1])) if signals else None)
@@ -274,15 +290,8 @@ def _killed(reason: str, killed_by: signal.Signals, code: int, output: str) -> s
     return f"{what} ({killed_by.name}, exit code {code}){last}"
 
 
-def _advice(error: str) -> str:
-    if NO_SPACE not in error:
-        return ""
-    if SHARED_MEMORY in error:
-        return (
-            f"; {SHARED_MEMORY} is full, the host's shared memory: use fewer loader workers, or "
-            "smaller batches"
-        )
-    return f"; write less, or free space{MORE_DISK}"
+def _advised(message: str) -> str:
+    return message + next((what for error, what in ADVICE if error.search(message)), "")
 
 
 def _without_torchrun(message: str) -> str:

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import read_failure_reason
 
 TRACEBACK = (
@@ -222,6 +223,27 @@ HINTS = [
         wrapped(f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/dev/shm/torch_1'"),
         Outcome.USER_CODE_ERROR,
         "/dev/shm is full, the host's shared memory",
+    ),
+    *(
+        (reason, Outcome.USER_CODE_ERROR, words)
+        for error, words in (
+            (
+                "RuntimeError: DataLoader worker (pid(s) 7, 8) is killed by signal: Bus error. It "
+                "is possible that dataloader's workers are out of shared memory.",
+                "/dev/shm is full, the host's shared memory: use fewer loader workers",
+            ),
+            (
+                "OSError: You are trying to access a gated repo. Make sure to have access to it at "
+                "https://huggingface.co/meta-llama/Llama-3.2-1B. 401 Client Error.",
+                "workload.hub_token_secret of a built-in task names a secret",
+            ),
+            (
+                "huggingface_hub.errors.HfHubHTTPError: 403 Client Error: Forbidden for url: "
+                "http://127.0.0.1:9/meta-llama/Llama-3.2-1B/resolve/main/config.json",
+                "a script sets HF_TOKEN from one",
+            ),
+        )
+        for reason in (wrapped(TRACEBACK + error), failure_text("user_code_error", error))
     ),
 ]
 
