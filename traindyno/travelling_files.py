@@ -72,6 +72,13 @@ CREDENTIALS = (
 IS_CREDENTIAL = re.compile("|".join(map(translate, CREDENTIALS)), re.IGNORECASE)
 
 
+# What Trainer, FSDP and DeepSpeed write beside a model, to go on with its training
+OF_TRAINING = re.compile(
+    r"(optimizer|scheduler|scaler)\.(pt|bin)|rng_state\w*\.pth|training_args\.bin"
+    r"|trainer_state\.json|(global_step|optimizer_)\d+/.+"
+)
+
+
 class Reason(StrEnum):
     """Why a file or folder stays here, in the words of the sentence that counts them."""
 
@@ -79,6 +86,7 @@ class Reason(StrEnum):
     HIDDEN = "hidden"
     IGNORED = f"named by {IGNORE_FILE}"
     CACHE = "of caches"
+    TRAINING = "of the training that made the model"
     LINK = "not followed as links"
     UNREADABLE = "unreadable"
 
@@ -217,11 +225,23 @@ def _link_reason(path: Path, own: Collection[Path], allowed: Collection[Path]) -
     return None if is_safe and not path.is_dir() else Reason.LINK
 
 
-def travelling_data(local: Path, *, allowed: Collection[Path] = ()) -> Travelling:
-    """The files of a folder of data; a file that is named itself always travels."""
+def travelling_data(
+    local: Path, *, allowed: Collection[Path] = (), is_pretrained: bool = False
+) -> Travelling:
+    """The files of a folder of data; a file that is named itself always travels.
+
+    ``is_pretrained``: a model or a tokenizer that a built-in task loads.
+    """
     if local.is_file():
         return Travelling(files={local.name: local})
-    return find_travelling(local, allowed=allowed, is_source=False)
+    found = find_travelling(local, allowed=allowed, is_source=False)
+    unused = {
+        name: Reason.TRAINING
+        for name, path in found.files.items()
+        if is_pretrained and OF_TRAINING.fullmatch(name) and path not in allowed
+    }
+    files = {name: path for name, path in found.files.items() if name not in unused}
+    return Travelling(files=files, left_out={**found.left_out, **unused})
 
 
 def allowed_paths(paths: Iterable[str | os.PathLike[str]]) -> frozenset[Path]:

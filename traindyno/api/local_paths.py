@@ -15,6 +15,7 @@ from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import CHANNELS, workload_paths
@@ -24,6 +25,8 @@ LFS_POINTER, MOST_POINTER_BYTES = b"version https://git-lfs.github.com/spec/", 1
 MOST_FILES_LOOKED_AT = 10_000
 LONGEST_HUB_ID, LONGEST_SHOWN = 96, 200
 OFF = ("false", "0", "no", "off")
+# A built-in task loads them; a script may go on with the training of what it gets.
+PRETRAINED = ("tokenizer", "model")
 DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 
 
@@ -165,12 +168,14 @@ def find_source(folder: Path, entry_point: object, allowed: Collection[Path] = (
     return found
 
 
-def find_data(local: Path, allowed: Collection[Path] = ()) -> Travelling:
+def find_data(
+    local: Path, allowed: Collection[Path] = (), *, is_pretrained: bool = False
+) -> Travelling:
     """The files of a dataset, model, tokenizer or channel that travel.
 
     Raises StagingRefused for none.
     """
-    found = travelling_data(local, allowed=allowed)
+    found = travelling_data(local, allowed=allowed, is_pretrained=is_pretrained)
     if found.files:
         return found
     if not found.left_out:
@@ -195,7 +200,9 @@ def travel_lines(
         local = find_local(path, beside)
         if local is not None:
             name = place.removeprefix("workload.").removesuffix(".path")
-            yield f"{name} {path}: {find_data(local, allowed).sentence()}"
+            is_loaded = name in PRETRAINED and workload.get("task") != Task.SCRIPT
+            found = find_data(local, allowed, is_pretrained=is_loaded)
+            yield f"{name} {path}: {found.sentence()}"
 
 
 def _looks_local(path: str) -> bool:

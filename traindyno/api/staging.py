@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from traindyno import bundle
 from traindyno.api import sample_data
-from traindyno.api.local_paths import expanded, find_data, find_local
+from traindyno.api.local_paths import PRETRAINED, expanded, find_data, find_local
 from traindyno.core.costs.quantity_text import bytes_text, counted
 from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
+from traindyno.core.suite.choices import Task
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -48,12 +49,13 @@ class StagingArea:
         """
         staged = deepcopy(document)
         workload = staged.get("workload", {})
-        for section in ("dataset", "tokenizer", "model"):
+        for section in ("dataset", *PRETRAINED):
             part = workload.get(section)
+            is_loaded = section in PRETRAINED and workload.get("task") != Task.SCRIPT
             if isinstance(part, str):  # the short form of a model
-                workload[section] = self._staged_path(part)
+                workload[section] = self._staged_path(part, is_pretrained=is_loaded)
             elif isinstance(part, dict) and isinstance(part.get("path"), str):
-                part["path"] = self._staged_path(part["path"])
+                part["path"] = self._staged_path(part["path"], is_pretrained=is_loaded)
         channels = workload.get("channels")
         for name, path in channels.items() if isinstance(channels, dict) else ():
             channels[name] = self._staged_path(path) if isinstance(path, str) else path
@@ -61,15 +63,15 @@ class StagingArea:
             workload["source"] = self._staged_source(expanded(workload["source"], self.beside))
         return staged
 
-    def _staged_path(self, path: str) -> str:
+    def _staged_path(self, path: str, *, is_pretrained: bool = False) -> str:
         if sample_data.is_sample(path):
             with tempfile.TemporaryDirectory() as folder:
                 return self._staged_files(sample_data.write_sample(path, Path(folder)))
         local = find_local(path, self.beside)
-        return path if local is None else self._staged_files(local)
+        return path if local is None else self._staged_files(local, is_pretrained=is_pretrained)
 
-    def _staged_files(self, local: Path) -> str:
-        files = find_data(local, self.allowed).files
+    def _staged_files(self, local: Path, *, is_pretrained: bool = False) -> str:
+        files = find_data(local, self.allowed, is_pretrained=is_pretrained).files
         digest = hashlib.sha256()
         for name, path in files.items():
             with path.open("rb") as file:

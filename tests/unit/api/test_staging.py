@@ -106,6 +106,41 @@ def test_an_entry_point_or_data_that_would_stay_are_refused_with_the_remedy(tmp_
         list(travel_lines({"dataset": {"path": "data"}}, beside=tmp_path))
 
 
+CHECKPOINT = (
+    "config.json",
+    "model.safetensors",
+    "optimizer.pt",
+    "rng_state_1.pth",
+    "scheduler.pt",
+    "trainer_state.json",
+    "training_args.bin",
+    "global_step12/zero_pp_rank_0_optim_states.pt",
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "field", "count"),
+    [("causal-lm", "model", 2), ("causal-lm", "dataset", 8), ("script", "model", 8)],
+)
+def test_of_a_trainers_checkpoint_a_built_in_task_gets_the_model(
+    task: str, field: str, count: int, tmp_path: Path, s3: tuple[Any, Stubber]
+) -> None:
+    client, stubber = s3
+    for name in CHECKPOINT:
+        (tmp_path / "checkpoint-12" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkpoint-12" / name).write_text("x")
+    workload = {"task": task, field: {"path": "checkpoint-12"}}
+    (line,) = travel_lines(workload, beside=tmp_path)
+    assert line.startswith(f"{field} checkpoint-12: {count} files ")
+    assert ("left out: 6 of the training that made the model" in line) == (count == 2)
+    told = list[str]()
+    stubber.add_response("list_objects_v2", {})
+    for _ in range(count):
+        stubber.add_response("put_object", {})
+    stage(client, tmp_path, told).stage_suite(suite_with(**workload))
+    assert f"staging {count} files" in told[0]
+
+
 def test_what_is_allowed_is_sent_with_the_rest(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
     client, stubber = s3
     for name in ("train.py", ".env", ".env.example"):
